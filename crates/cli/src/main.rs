@@ -1,0 +1,2 @@
+//! The `sooner` binary.
+fn main() {}

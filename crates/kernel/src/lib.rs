@@ -1,0 +1,1 @@
+//! Linux: socket options, timers, devices, bands.

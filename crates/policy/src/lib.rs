@@ -1,0 +1,1 @@
+//! Who goes next: ranks, ordered queue, starvation guard.

@@ -1,0 +1,1 @@
+//! What happened: response time and slowdown by size.

@@ -1,0 +1,1 @@
+//! Orders response bytes onto a limited link.

@@ -1,0 +1,1 @@
+//! HTTP server: static files.

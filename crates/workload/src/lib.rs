@@ -1,0 +1,1 @@
+//! What arrives: traces, arrivals, schedules.
