@@ -1,0 +1,47 @@
+//! The rank functions, one a file.
+
+use crate::Job;
+
+mod fair;
+mod fcfs;
+mod fsp;
+mod las;
+mod ljf;
+mod psjf;
+mod srpt;
+
+pub use fair::Fair;
+pub use fcfs::Fcfs;
+pub use fsp::Fsp;
+pub use las::Las;
+pub use ljf::Ljf;
+pub use psjf::Psjf;
+pub use srpt::Srpt;
+
+/// Gives a job its rank; the lowest is served first.
+///
+/// A rank may change only for the job that a hook is called with: the queue re-sorts that job and no other.
+pub trait Order {
+    /// The rank of a job now.
+    fn rank(&self, job: &Job) -> u64;
+
+    /// A job comes in; the order may set its tag.
+    fn arrived(&mut self, _job: &mut Job) {}
+
+    /// A job is about to be credited with `amount` of service.
+    fn progressed(&mut self, _job: &mut Job, _amount: u64) {}
+
+    /// A blocked job can take service again.
+    fn unblocked(&mut self, _job: &mut Job) {}
+
+    /// A job's size has grown by `additional`.
+    fn enlarged(&mut self, _job: &mut Job, _additional: u64) {}
+
+    /// A job has left.
+    fn departed(&mut self, _job: &Job) {}
+
+    /// The most service a job may have before the order wants to be asked again.
+    fn max_amount(&self, _job: &Job) -> u64 {
+        u64::MAX
+    }
+}

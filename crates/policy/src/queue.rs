@@ -1,0 +1,164 @@
+//! Jobs in rank order: the one queue under every policy.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use crate::{Arrival, Grant, Job, JobId, Order, Scheduler, Time};
+
+/// Keeps jobs sorted by what an [`Order`] says of them; ties go to the job that arrived first.
+#[derive(Clone, Debug, Default)]
+pub struct Queue<O> {
+    order: O,
+    jobs: BTreeMap<JobId, Entry>,
+    ready: BTreeSet<Key>,
+    arrivals: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    job: Job,
+    key: Key,
+    ready: bool,
+}
+
+/// Rank, then order of arrival; the name only makes the key complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    rank: u64,
+    sequence: u64,
+    id: JobId,
+}
+
+impl Key {
+    fn of(order: &impl Order, job: &Job) -> Self {
+        Self {
+            rank: order.rank(job),
+            sequence: job.sequence,
+            id: job.id,
+        }
+    }
+}
+
+impl<O: Order> Queue<O> {
+    /// An empty queue ordered by `order`.
+    pub fn new(order: O) -> Self {
+        Self {
+            order,
+            jobs: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            arrivals: 0,
+        }
+    }
+
+    /// The number of jobs present, ready or blocked.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether no job is present.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// The number of jobs that can take service.
+    pub fn ready_count(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Changes a job by `change` and puts it where its new rank belongs.
+    fn update(&mut self, id: JobId, change: impl FnOnce(&mut O, &mut Entry)) {
+        let Some(entry) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        let (was_ready, old_key) = (entry.ready, entry.key);
+        change(&mut self.order, entry);
+        entry.key = Key::of(&self.order, &entry.job);
+        if was_ready && (!entry.ready || entry.key != old_key) {
+            self.ready.remove(&old_key);
+        }
+        if entry.ready && (!was_ready || entry.key != old_key) {
+            self.ready.insert(entry.key);
+        }
+    }
+}
+
+impl<O: Order> Scheduler for Queue<O> {
+    fn arrive(&mut self, arrival: Arrival, now: Time) {
+        if self.jobs.contains_key(&arrival.id) {
+            return;
+        }
+        let sequence = self.arrivals;
+        self.arrivals += 1;
+        let mut job = Job {
+            id: arrival.id,
+            size: arrival.size,
+            attained: 0,
+            arrived_at: now,
+            sequence,
+            tag: 0,
+        };
+        self.order.arrived(&mut job);
+        let key = Key::of(&self.order, &job);
+        self.jobs.insert(
+            arrival.id,
+            Entry {
+                job,
+                key,
+                ready: true,
+            },
+        );
+        self.ready.insert(key);
+    }
+
+    fn progress(&mut self, id: JobId, amount: u64, _now: Time) {
+        self.update(id, |order, entry| {
+            order.progressed(&mut entry.job, amount);
+            entry.job.attained = entry.job.attained.saturating_add(amount);
+        });
+    }
+
+    fn depart(&mut self, id: JobId, _now: Time) {
+        if let Some(entry) = self.jobs.remove(&id) {
+            self.ready.remove(&entry.key);
+            self.order.departed(&entry.job);
+        }
+    }
+
+    fn block(&mut self, id: JobId, _now: Time) {
+        self.update(id, |_, entry| entry.ready = false);
+    }
+
+    fn unblock(&mut self, id: JobId, _now: Time) {
+        self.update(id, |order, entry| {
+            if !entry.ready {
+                order.unblocked(&mut entry.job);
+                entry.ready = true;
+            }
+        });
+    }
+
+    fn enlarge(&mut self, id: JobId, additional: u64, _now: Time) {
+        self.update(id, |order, entry| {
+            if let Some(size) = entry.job.size {
+                entry.job.size = Some(size.saturating_add(additional));
+                order.enlarged(&mut entry.job, additional);
+            }
+        });
+    }
+
+    fn next(&mut self, _now: Time) -> Option<Grant> {
+        let best = self.ready.first()?;
+        let job = &self.jobs[&best.id].job;
+        Some(Grant {
+            job: best.id,
+            max_amount: self.order.max_amount(job).max(1),
+        })
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    fn rank(&self, id: JobId) -> Option<u64> {
+        self.jobs.get(&id).map(|entry| entry.key.rank)
+    }
+}

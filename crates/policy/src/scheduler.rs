@@ -1,0 +1,47 @@
+//! The contract between a policy and whoever serves.
+
+use crate::{Arrival, JobId, Time};
+
+/// Leave to serve one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The job to serve.
+    pub job: JobId,
+    /// Ask again after this much service at the latest; at least 1.
+    pub max_amount: u64,
+}
+
+/// Decides which job is served next.
+///
+/// The order of calls: [`arrive`](Self::arrive) once; then any number of [`next`](Self::next), [`progress`](Self::progress),
+/// [`block`](Self::block) and [`unblock`](Self::unblock); [`depart`](Self::depart) once, when the job is done or given up. `now` never
+/// goes back. Calls that change nothing (an unknown job, a second `block`) are harmless, and so is asking `next` again and again: a
+/// grant is an answer, not a commitment.
+pub trait Scheduler {
+    /// A job comes in, ready to be served.
+    fn arrive(&mut self, arrival: Arrival, now: Time);
+
+    /// A job was served by `amount`.
+    fn progress(&mut self, job: JobId, amount: u64, now: Time);
+
+    /// A job leaves, whether it was done or not.
+    fn depart(&mut self, job: JobId, now: Time);
+
+    /// A job cannot take service for now (its client is slow, its data not there yet).
+    fn block(&mut self, job: JobId, now: Time);
+
+    /// A job can take service again.
+    fn unblock(&mut self, job: JobId, now: Time);
+
+    /// A job is known to be `additional` larger than was said; no effect on a job of unknown size.
+    fn enlarge(&mut self, job: JobId, additional: u64, now: Time);
+
+    /// The job to serve now, or `None` if no job can take service.
+    fn next(&mut self, now: Time) -> Option<Grant>;
+
+    /// When `next` may answer differently although nothing happened meanwhile.
+    fn wake_at(&self) -> Option<Time>;
+
+    /// The rank of a job now, lower first; `None` for an unknown job.
+    fn rank(&self, job: JobId) -> Option<u64>;
+}

@@ -1,0 +1,179 @@
+//! What each policy decides, as a string of runs of service.
+
+mod server;
+
+use server::{Play, play, run};
+use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
+
+fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
+    run(jobs, policy.scheduler(1, None), true).decisions
+}
+
+/// A large job, then a middle and a small one while it runs, then one as small when the middle one runs.
+fn mixed() -> Vec<Play> {
+    vec![play(0, 10), play(2, 4), play(3, 1), play(5, 2)]
+}
+
+#[test]
+fn fcfs_serves_in_the_order_of_arrival() {
+    assert_eq!(decisions(PolicyName::Fcfs, &mixed()), "A10 B4 C1 D2");
+}
+
+#[test]
+fn srpt_serves_what_is_nearest_to_its_end() {
+    assert_eq!(decisions(PolicyName::Srpt, &mixed()), "A2 B1 C1 B3 D2 A8");
+}
+
+#[test]
+fn srpt_and_psjf_differ_when_a_large_job_is_almost_done() {
+    let jobs = [play(0, 10), play(8, 5)];
+    assert_eq!(decisions(PolicyName::Srpt, &jobs), "A10 B5");
+    assert_eq!(decisions(PolicyName::Psjf, &jobs), "A8 B5 A2");
+}
+
+#[test]
+fn las_serves_newcomers_first_and_then_shares() {
+    assert_eq!(
+        decisions(PolicyName::Las, &[play(0, 4), play(2, 3)]),
+        "A2 B2 A1 B1 A1"
+    );
+}
+
+#[test]
+fn fair_takes_turns() {
+    assert_eq!(
+        decisions(PolicyName::Fair, &[play(0, 3), play(0, 3), play(0, 2)]),
+        "A1 B1 C1 A1 B1 C1 A1 B1"
+    );
+}
+
+#[test]
+fn fsp_serves_in_the_order_in_which_sharing_finishes() {
+    // Sharing finishes C (at 6), then B, then A.
+    assert_eq!(
+        decisions(PolicyName::Fsp, &[play(0, 10), play(0, 6), play(0, 2)]),
+        "C2 B6 A10"
+    );
+    // When B arrives A would be done at 10 + 3 under sharing, B (4) at 6 + 8: A keeps the server.
+    assert_eq!(
+        decisions(PolicyName::Fsp, &[play(0, 10), play(6, 5)]),
+        "A10 B5"
+    );
+}
+
+#[test]
+fn ljf_is_as_wrong_as_can_be() {
+    assert_eq!(
+        decisions(PolicyName::Ljf, &[play(0, 3), play(1, 9), play(2, 1)]),
+        "A1 B9 A2 C1"
+    );
+}
+
+#[test]
+fn a_class_goes_before_the_next_and_keeps_its_own_order() {
+    let low = |at, size| Play { at, size, class: 1 };
+    let jobs = [low(0, 5), low(1, 2), play(2, 3), play(3, 1)];
+    assert_eq!(decisions(PolicyName::Srpt, &jobs), "A1 B1 C1 D1 C2 B1 A4");
+}
+
+#[test]
+fn unknown_sizes_rank_by_attained_service() {
+    let jobs = [play(0, 6), play(2, 3)];
+    let blind = run(&jobs, PolicyName::Srpt.scheduler(1, None), false);
+    assert_eq!(
+        blind.decisions, "A2 B3 A4",
+        "the newcomer has had less until its end"
+    );
+}
+
+#[test]
+fn the_guard_gives_the_oldest_one_part_in_its_share() {
+    let limits = GuardLimits {
+        oldest_share: 4,
+        turn: 1,
+        silence_ns_max: u64::MAX,
+        trickle: 1,
+    };
+    let mut jobs = vec![play(0, 100)];
+    jobs.extend((0..4).map(|i| play(i * 4, 3)));
+    let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true).decisions;
+    assert!(guarded.starts_with("B3 A1 C3 A1 D3 A1 E3 A"), "{guarded}");
+}
+
+#[test]
+fn the_guard_ends_a_silence() {
+    let limits = GuardLimits {
+        oldest_share: 10,
+        turn: u64::MAX / 1000,
+        silence_ns_max: 20,
+        trickle: 1,
+    };
+    let mut jobs = vec![play(0, 50)];
+    jobs.extend((0..10).map(|i| play(i * 10, 10)));
+    let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true);
+    assert!(
+        guarded.decisions.starts_with("B10 C10 A1 D"),
+        "{}",
+        guarded.decisions
+    );
+}
+
+#[test]
+fn blocked_jobs_let_others_go_and_come_back() {
+    for policy in PolicyName::ALL {
+        let mut scheduler = policy.scheduler(1, Some(GuardLimits::with_turn(1)));
+        let now = Time::ZERO;
+        for (id, size) in [(0, 5), (1, 9)] {
+            scheduler.arrive(
+                Arrival {
+                    id: JobId(id),
+                    class: 0,
+                    size: Some(size),
+                },
+                now,
+            );
+        }
+        let first = scheduler.next(now).expect("two jobs are ready").job;
+        scheduler.block(first, now);
+        scheduler.block(first, now);
+        let second = scheduler.next(now).expect("one job is ready").job;
+        assert_ne!(first, second, "{policy}");
+        scheduler.block(second, now);
+        assert_eq!(scheduler.next(now), None, "{policy}");
+        scheduler.unblock(first, now);
+        assert_eq!(
+            scheduler.next(now).map(|grant| grant.job),
+            Some(first),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn calls_about_unknown_jobs_change_nothing() {
+    for policy in PolicyName::ALL {
+        let mut scheduler = policy.scheduler(1, Some(GuardLimits::with_turn(1)));
+        let (now, nobody) = (Time::ZERO, JobId(7));
+        scheduler.progress(nobody, 1, now);
+        scheduler.block(nobody, now);
+        scheduler.unblock(nobody, now);
+        scheduler.enlarge(nobody, 1, now);
+        scheduler.depart(nobody, now);
+        assert_eq!(scheduler.next(now), None, "{policy}");
+        assert_eq!(scheduler.rank(nobody), None, "{policy}");
+    }
+}
+
+#[test]
+fn names_are_read_as_they_are_written() {
+    for policy in PolicyName::ALL {
+        assert_eq!(policy.as_str().parse(), Ok(policy));
+    }
+    let unknown = "shortest"
+        .parse::<PolicyName>()
+        .expect_err("no such policy");
+    assert_eq!(
+        unknown.to_string(),
+        "unknown policy; one of fair fcfs srpt psjf las fsp ljf"
+    );
+}

@@ -1,0 +1,105 @@
+//! One server of rate 1 (a unit of service a nanosecond) that plays jobs against a scheduler.
+
+use sooner_policy::{Arrival, JobId, Scheduler, Time};
+
+/// A job to play: when it arrives, how large it is, its class.
+#[derive(Clone, Copy, Debug)]
+pub struct Play {
+    pub at: u64,
+    pub size: u64,
+    pub class: u8,
+}
+
+pub fn play(at: u64, size: u64) -> Play {
+    Play { at, size, class: 0 }
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// Completion time of each job.
+    pub done_at: Vec<u64>,
+    /// Runs of service in order: `A10 B5` is ten units for the first job, then five for the second.
+    pub decisions: String,
+    /// Time the server stood idle although a job was present.
+    pub idle_with_work: u64,
+    /// The longest time without service of any job, up to its end.
+    pub silence_max: u64,
+}
+
+/// Serves `jobs` (sorted by arrival) to the end; `sizes_known` decides whether the scheduler is told the sizes.
+pub fn run(jobs: &[Play], mut scheduler: Box<dyn Scheduler + Send>, sizes_known: bool) -> Played {
+    let mut played = Played {
+        done_at: vec![0; jobs.len()],
+        ..Played::default()
+    };
+    let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
+    let mut served_at: Vec<u64> = jobs.iter().map(|job| job.at).collect();
+    let (mut now, mut arrived, mut done) = (0, 0, 0);
+    let mut last = None;
+    while done < jobs.len() {
+        while arrived < jobs.len() && jobs[arrived].at <= now {
+            let job = jobs[arrived];
+            let size = sizes_known.then_some(job.size);
+            scheduler.arrive(
+                Arrival {
+                    id: JobId(arrived as u64),
+                    class: job.class,
+                    size,
+                },
+                Time::from_ns(now),
+            );
+            arrived += 1;
+        }
+        let until_arrival = jobs.get(arrived).map_or(u64::MAX, |job| job.at - now);
+        let Some(grant) = scheduler.next(Time::from_ns(now)) else {
+            played.idle_with_work += if arrived > done { until_arrival } else { 0 };
+            now += until_arrival;
+            continue;
+        };
+        let job = grant.job.0 as usize;
+        let until_wake = scheduler
+            .wake_at()
+            .map_or(u64::MAX, |wake| wake.since(Time::from_ns(now)))
+            .max(1);
+        let amount = grant
+            .max_amount
+            .min(left[job])
+            .min(until_arrival)
+            .min(until_wake);
+        played.silence_max = played.silence_max.max(now - served_at[job]);
+        now += amount;
+        served_at[job] = now;
+        left[job] -= amount;
+        scheduler.progress(grant.job, amount, Time::from_ns(now));
+        note(&mut played.decisions, &mut last, job, amount);
+        if left[job] == 0 {
+            scheduler.depart(grant.job, Time::from_ns(now));
+            played.done_at[job] = now;
+            done += 1;
+        }
+    }
+    if let Some((job, amount)) = last {
+        push(&mut played.decisions, job, amount);
+    }
+    played
+}
+
+fn note(decisions: &mut String, last: &mut Option<(usize, u64)>, job: usize, amount: u64) {
+    match last {
+        Some((same, total)) if *same == job => *total += amount,
+        _ => {
+            if let Some((job, amount)) = last.replace((job, amount)) {
+                push(decisions, job, amount);
+            }
+        }
+    }
+}
+
+fn push(decisions: &mut String, job: usize, amount: u64) {
+    if !decisions.is_empty() {
+        decisions.push(' ');
+    }
+    decisions.push((b'A' + (job % 26) as u8) as char);
+    decisions.push_str(&amount.to_string());
+}
