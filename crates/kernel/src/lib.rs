@@ -1,1 +1,25 @@
 //! Linux: socket options, timers, devices, bands.
+//!
+//! Everything Sooner asks of the kernel is asked here, so that the other crates need no `unsafe` and no numbers of the kernel's
+//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the two functions of `raw`.
+//!
+//! | module | what it answers |
+//! |---|---|
+//! | [`clock`], [`timer`] | what time it is, and how to sleep until a time |
+//! | [`socket`] | what is still inside the host for one connection, and how it is treated |
+//! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
+//! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
+//! | [`capability`], [`probe`] | what this process may do |
+//! | [`netns`], [`descriptors`], [`process`] | the process and its surroundings |
+
+pub mod capability;
+pub mod clock;
+pub mod descriptors;
+pub mod device;
+pub mod netns;
+pub mod process;
+pub mod socket;
+pub mod timer;
+
+mod netlink;
+mod raw;

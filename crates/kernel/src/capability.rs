@@ -1,0 +1,32 @@
+//! What this thread may do: its effective capabilities.
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// Whether qdiscs, device settings and any `SO_PRIORITY` may be changed (`CAP_NET_ADMIN`).
+pub fn has_net_admin() -> bool {
+    has(CapabilitySet::NET_ADMIN)
+}
+
+/// Whether any `SO_PRIORITY` may be set even without `CAP_NET_ADMIN` (`CAP_NET_RAW`).
+pub fn has_net_raw() -> bool {
+    has(CapabilitySet::NET_RAW)
+}
+
+/// Whether real-time scheduling and negative nice may be asked for (`CAP_SYS_NICE`).
+pub fn has_sys_nice() -> bool {
+    has(CapabilitySet::SYS_NICE)
+}
+
+/// Whether network namespaces may be entered (`CAP_SYS_ADMIN`).
+pub fn has_sys_admin() -> bool {
+    has(CapabilitySet::SYS_ADMIN)
+}
+
+/// Whether ports below 1024 may be bound (`CAP_NET_BIND_SERVICE`).
+pub fn has_net_bind_service() -> bool {
+    has(CapabilitySet::NET_BIND_SERVICE)
+}
+
+fn has(wanted: CapabilitySet) -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(wanted))
+}

@@ -1,0 +1,205 @@
+//! RTM_GETLINK and RTM_SETLINK: a device's name, flags, queues, counters and segmentation limits.
+
+use std::io;
+
+use super::connection::Connection;
+use super::message::{Request, attributes, u32_at, u64_at};
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_SETLINK: u16 = 19;
+/// Length of `struct ifinfomsg`; index at 4, flags at 8.
+const BODY_BYTES: usize = 16;
+const IFF_LOOPBACK: u32 = 8;
+
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_STATS64: u16 = 23;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_TSO_MAX_SIZE: u16 = 59;
+const IFLA_TSO_MAX_SEGS: u16 = 60;
+const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+/// Where `struct rtnl_link_stats64` has the bytes sent.
+const STATS64_TX_BYTES: usize = 24;
+
+/// What the kernel says of a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    pub index: u32,
+    pub name: String,
+    pub is_loopback: bool,
+    pub mtu_bytes: u32,
+    pub tx_bytes: u64,
+    pub tx_queues: u32,
+    pub gso: GsoLimits,
+    /// What the device itself can segment; None before Linux 5.18.
+    pub tso_max: Option<(u32, u32)>,
+}
+
+/// The largest super-packet TCP may hand to a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GsoLimits {
+    pub size_bytes: u32,
+    pub segments: u32,
+    /// The separate size for IPv4; None before Linux 6.3.
+    pub ipv4_size_bytes: Option<u32>,
+}
+
+impl Link {
+    /// Reads a RTM_NEWLINK message's payload; None without a body.
+    pub fn from_payload(payload: &[u8]) -> Option<Link> {
+        let flags = u32_at(payload, 8)?;
+        let mut link = Link {
+            index: u32_at(payload, 4)?,
+            is_loopback: flags & IFF_LOOPBACK != 0,
+            ..Link::default()
+        };
+        let (mut tso_size, mut tso_segments) = (None, None);
+        for (kind, value) in attributes(payload.get(BODY_BYTES..)?) {
+            let number = u32_at(value, 0);
+            match kind {
+                IFLA_IFNAME => link.name = text(value),
+                IFLA_MTU => link.mtu_bytes = number.unwrap_or(0),
+                IFLA_STATS64 => link.tx_bytes = u64_at(value, STATS64_TX_BYTES).unwrap_or(0),
+                IFLA_NUM_TX_QUEUES => link.tx_queues = number.unwrap_or(0),
+                IFLA_GSO_MAX_SEGS => link.gso.segments = number.unwrap_or(0),
+                IFLA_GSO_MAX_SIZE => link.gso.size_bytes = number.unwrap_or(0),
+                IFLA_GSO_IPV4_MAX_SIZE => link.gso.ipv4_size_bytes = number,
+                IFLA_TSO_MAX_SIZE => tso_size = number,
+                IFLA_TSO_MAX_SEGS => tso_segments = number,
+                _ => (),
+            }
+        }
+        link.tso_max = tso_size.zip(tso_segments);
+        Some(link)
+    }
+}
+
+impl Connection {
+    /// The device with this index; not found (ENODEV) when there is none.
+    pub fn link(&mut self, index: u32) -> io::Result<Link> {
+        let mut found = None;
+        self.ask(
+            RTM_GETLINK,
+            |request| request.body(&body(index)),
+            |kind, payload| keep(&mut found, kind, payload),
+        )?;
+        found.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// All devices, by index.
+    pub fn links(&mut self) -> io::Result<Vec<Link>> {
+        let mut links = Vec::new();
+        self.dump(
+            RTM_GETLINK,
+            |request| request.body(&body(0)),
+            |kind, payload| {
+                let mut found = None;
+                keep(&mut found, kind, payload);
+                links.extend(found);
+            },
+        )?;
+        Ok(links)
+    }
+
+    /// Sets how large a super-packet TCP may hand to a device; needs `CAP_NET_ADMIN`.
+    pub fn set_gso_limits(&mut self, index: u32, limits: GsoLimits) -> io::Result<()> {
+        self.change(RTM_SETLINK, 0, |request| {
+            gso_request(request.body(&body(index)), limits)
+        })
+    }
+}
+
+fn gso_request(request: Request, limits: GsoLimits) -> Request {
+    let request = request
+        .attribute_u32(IFLA_GSO_MAX_SEGS, limits.segments)
+        .attribute_u32(IFLA_GSO_MAX_SIZE, limits.size_bytes);
+    match limits.ipv4_size_bytes {
+        Some(bytes) => request.attribute_u32(IFLA_GSO_IPV4_MAX_SIZE, bytes),
+        None => request,
+    }
+}
+
+fn body(index: u32) -> [u8; BODY_BYTES] {
+    let mut body = [0; BODY_BYTES];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    body
+}
+
+fn keep(found: &mut Option<Link>, kind: u16, payload: &[u8]) {
+    if kind == RTM_NEWLINK {
+        *found = Link::from_payload(payload);
+    }
+}
+
+/// Text up to its ending zero.
+pub fn text(value: &[u8]) -> String {
+    let end = value
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(value.len());
+    String::from_utf8_lossy(&value[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_what_a_kernel_would_send() {
+        let mut payload = body(7).to_vec();
+        payload[8] = 8;
+        let mut request = Request::new(RTM_NEWLINK, 0, &payload)
+            .attribute_text(IFLA_IFNAME, "eth0")
+            .attribute_u32(IFLA_MTU, 1500)
+            .attribute_u32(IFLA_NUM_TX_QUEUES, 4);
+        request = gso_request(
+            request,
+            GsoLimits {
+                size_bytes: 65536,
+                segments: 65535,
+                ipv4_size_bytes: Some(65536),
+            },
+        );
+        let link = Link::from_payload(&request.with_sequence(1)[16..]).unwrap();
+        assert_eq!(
+            (
+                link.index,
+                link.name.as_str(),
+                link.is_loopback,
+                link.mtu_bytes,
+                link.tx_queues
+            ),
+            (7, "eth0", true, 1500, 4)
+        );
+        assert_eq!(
+            link.gso,
+            GsoLimits {
+                size_bytes: 65536,
+                segments: 65535,
+                ipv4_size_bytes: Some(65536)
+            }
+        );
+        assert_eq!(link.tso_max, None);
+    }
+
+    #[test]
+    fn loopback_is_there() {
+        let mut connection = Connection::open().unwrap();
+        let links = connection.links().unwrap();
+        let loopback = links.iter().find(|link| link.is_loopback).unwrap();
+        assert_eq!(connection.link(loopback.index).unwrap().name, loopback.name);
+        assert!(connection.link(0x7fff_ffff).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Link::from_payload(&bytes);
+        }
+    }
+}

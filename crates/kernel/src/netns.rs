@@ -1,0 +1,44 @@
+//! Network namespaces: which one this thread is in, and how to enter another.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Where `ip netns add NAME` keeps its namespaces.
+const DIRECTORY: &str = "/run/netns";
+
+/// Moves the calling thread, and what it opens from now on, into the namespace made by `ip netns add NAME`; needs `CAP_SYS_ADMIN`.
+pub fn enter(name: &str) -> io::Result<()> {
+    let path = Path::new(DIRECTORY).join(name);
+    let in_place = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("network namespace {}: {error}", path.display()),
+        )
+    };
+    let namespace = File::open(&path).map_err(in_place)?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|errno| in_place(errno.into()))
+}
+
+/// A number that tells the calling thread's namespace from all others that exist (its inode).
+pub fn current_id() -> io::Result<u64> {
+    Ok(std::fs::metadata("/proc/thread-self/ns/net")?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_namespace_is_named() {
+        let error = enter("sooner-no-such").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("/run/netns/sooner-no-such"));
+        assert!(current_id().unwrap() > 0);
+    }
+}

@@ -1,0 +1,35 @@
+//! The system calls of ours that no safe wrapper has: reading an integer by ioctl, and an option's bytes.
+#![allow(
+    unsafe_code,
+    reason = "ioctl and getsockopt of options that rustix and socket2 do not know"
+)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Asks a socket for a count of bytes by `ioctl`; `OPCODE` is one of `SIOCOUTQ` and `SIOCOUTQNSD`.
+pub fn ioctl_count<const OPCODE: u32>(fd: impl AsFd) -> io::Result<u32> {
+    // SAFETY: for both opcodes the kernel writes exactly one int through the pointer, or fails and writes nothing.
+    let count: libc::c_int =
+        unsafe { rustix::ioctl::ioctl(fd, rustix::ioctl::Getter::<OPCODE, libc::c_int>::new()) }?;
+    Ok(u32::try_from(count).unwrap_or(0))
+}
+
+/// Reads a socket option into `buffer`, gives how many bytes the kernel wrote.
+pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = libc::socklen_t::try_from(buffer.len()).unwrap_or(libc::socklen_t::MAX);
+    // SAFETY: the buffer is valid for `length` bytes of writing, the kernel writes no more than that, and any bytes are valid u8.
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            buffer.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(buffer.len().min(length as usize))
+}
