@@ -1,2 +1,57 @@
-//! Development tasks.
-fn main() {}
+//! Development tasks: `cargo xtask test | tidy | fuzz`. CONTRIBUTING.md says when to use which.
+
+mod fuzz;
+mod packages;
+mod process;
+mod tally;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "usage: cargo xtask TASK
+  test [--quick]            everything that must hold; --quick leaves fuzzing out
+  tidy                      architecture and style, without a build
+  fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["test"] => Ok(test::run(false)),
+        ["test", "--quick"] => Ok(test::run(true)),
+        ["tidy"] => tidy::run(),
+        ["fuzz", rest @ ..] if rest.len() <= 2 => run_fuzz(rest),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `[SECONDS] [TARGET]`, either of them left out.
+fn run_fuzz(words: &[&str]) -> anyhow::Result<bool> {
+    let (seconds, target) = match words {
+        [] => (60, None),
+        [one] => one
+            .parse()
+            .map_or((60, Some(*one)), |seconds| (seconds, None)),
+        [seconds, target, ..] => (seconds.parse()?, Some(*target)),
+    };
+    let mut tally = tally::Tally::default();
+    fuzz::run(Duration::from_secs(seconds), target, &mut tally)?;
+    for (name, reason) in tally.skipped() {
+        println!("skipped: {name}: {reason}");
+    }
+    println!("{}", tally.summary());
+    Ok(tally.is_good())
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
+//! cheapest first; every step runs even when one before it failed.
+
+use crate::{fuzz, packages, process, tally::Tally, tidy};
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+/// How long each fuzz target runs here; `cargo xtask fuzz SECONDS` looks longer.
+const FUZZ_SMOKE: Duration = Duration::from_secs(15);
+
+/// What is run, in this order.
+type Step = (&'static str, fn(&mut Tally) -> Result<()>);
+const STEPS: &[Step] = &[
+    ("packages", install),
+    ("tidy", check_tidy),
+    ("format", format),
+    ("clippy", clippy),
+    ("doc", doc),
+    ("test", cargo_test),
+    ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
+];
+
+/// Runs the steps, all but fuzzing when `quick`; whether nothing failed.
+pub fn run(quick: bool) -> bool {
+    let mut tally = Tally::default();
+    let mut times = Vec::new();
+    for (name, step) in STEPS {
+        if quick && *name == "fuzz" {
+            tally.skip("fuzz", "left out by --quick");
+            continue;
+        }
+        println!("== {name}");
+        let started = Instant::now();
+        if let Err(error) = step(&mut tally) {
+            println!("{name}: {error:#}");
+            tally.step(false);
+        }
+        times.push((*name, started.elapsed()));
+    }
+    report(&tally, &times);
+    tally.is_good()
+}
+
+fn report(tally: &Tally, times: &[(&str, Duration)]) {
+    println!("== summary");
+    for (name, time) in times {
+        println!("{name:>9} {:6.1} s", time.as_secs_f64());
+    }
+    let total: Duration = times.iter().map(|(_, time)| *time).sum();
+    println!("{:>9} {:6.1} s", "all", total.as_secs_f64());
+    for (name, reason) in tally.skipped() {
+        println!("skipped: {name}: {reason}");
+    }
+    println!("{}", tally.summary());
+}
+
+fn install(_: &mut Tally) -> Result<()> {
+    packages::install(packages::FOR_TESTS);
+    Ok(())
+}
+
+fn check_tidy(tally: &mut Tally) -> Result<()> {
+    tally.step(tidy::run()?);
+    Ok(())
+}
+
+fn format(tally: &mut Tally) -> Result<()> {
+    let workspace = process::run(&mut process::cargo(&["fmt", "--all", "--check"]))?;
+    let fuzz = process::run(&mut process::cargo(&[
+        "fmt",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--check",
+    ]))?;
+    tally.step(workspace.success && fuzz.success);
+    Ok(())
+}
+
+fn clippy(tally: &mut Tally) -> Result<()> {
+    let arguments = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    tally.step(process::run(&mut process::cargo(&arguments))?.success);
+    Ok(())
+}
+
+/// Links between items in the documentation must lead somewhere.
+fn doc(tally: &mut Tally) -> Result<()> {
+    let mut command = process::cargo(&[
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    tally.step(process::run(command.env("RUSTDOCFLAGS", "-D warnings"))?.success);
+    Ok(())
+}
+
+/// `--nocapture`, so that a test that cannot run here can say so (see `tally`).
+fn cargo_test(tally: &mut Tally) -> Result<()> {
+    let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--nocapture"];
+    let finished = process::run(&mut process::cargo(&arguments))?;
+    tally.cargo_test(finished.success, &finished.lines);
+    Ok(())
+}
