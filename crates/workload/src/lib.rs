@@ -1,1 +1,19 @@
 //! What arrives: traces, arrivals, schedules.
+//!
+//! Everything here is a pure function of its inputs and a seed, so that two runs can be given the very same arrivals. The two
+//! exceptions read and write files: [`trace::Trace::load`] and [`root::mkroot`].
+
+pub mod arrivals;
+pub mod content;
+pub mod rate;
+mod rng;
+pub mod root;
+pub mod schedule;
+pub mod trace;
+pub mod wire;
+
+pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
+pub use rate::{Rate, RateError};
+pub use root::{RootError, RootSummary, mkroot};
+pub use schedule::{Phase, Schedule, ScheduleError};
+pub use trace::{Object, Trace, TraceError, TraceRequest};

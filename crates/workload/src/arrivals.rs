@@ -1,0 +1,252 @@
+//! Arrivals with an exact load: first the requests are chosen, then the gaps between them are scaled.
+//!
+//! For each phase of the schedule, the requests are a run of consecutive requests of the trace, in the trace's order, whose work
+//! is the phase's load x rate x duration within [`TOLERANCE`]. The first phase starts looking at a point of the trace chosen by
+//! the seed, each later one where the one before ended; past its last request the trace goes on with its first.
+//!
+//! What this does to the sizes: where the run that starts right here would end in the middle of a large object, the start moves
+//! on, request by request, until a run fits. So whole stretches of the trace are passed over ([`Plan::passed_over`] counts them),
+//! never single large objects, and the sizes inside a run are the trace's. Two things remain: a run cannot end with an object much
+//! larger than the tolerance, and an object larger than all the work of a phase never occurs in it.
+
+mod selection;
+mod times;
+
+use crate::rate::Rate;
+use crate::rng::Rng;
+use crate::schedule::{Phase, Schedule};
+use crate::trace::Trace;
+use crate::wire::work_bytes;
+use selection::Selector;
+use std::num::NonZeroU32;
+
+/// How far the work of a phase may be from what its load asks for, as a share.
+pub const TOLERANCE: f64 = 0.005;
+
+/// Longest run in seconds (a week).
+pub const MAX_DURATION_S: f64 = 7.0 * 86_400.0;
+
+/// Most requests of one plan, about 2 GB of arrivals.
+pub const MAX_REQUESTS: u64 = 50_000_000;
+
+/// Names the random stream of the starting point.
+const PURPOSE_START: u64 = 2;
+/// Names the random stream of the gaps.
+const PURPOSE_GAPS: u64 = 3;
+
+/// How the gaps between arrivals are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Process {
+    /// Exponential gaps, scaled so that the phase's requests fill it: a Poisson process given the number of its arrivals.
+    Poisson,
+    /// The trace's own gaps, scaled to the phase.
+    Trace,
+}
+
+/// What to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanOptions {
+    /// Load over time.
+    pub schedule: Schedule,
+    /// Length of the run in seconds.
+    pub duration_s: f64,
+    /// Rate of the link the load is a share of.
+    pub rate: Rate,
+    /// Chooses the starting point in the trace and the Poisson gaps.
+    pub seed: u64,
+    /// How the gaps are made.
+    pub process: Process,
+    /// Bytes of every response's head.
+    pub head_bytes: u64,
+    /// Consecutive requests that share a connection; a phase always starts with a new one.
+    pub requests_per_connection: NonZeroU32,
+}
+
+/// One planned request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Ns since the start of the run.
+    pub at_ns: u64,
+    /// Index of the object in the trace.
+    pub object: u32,
+    /// Number of the connection it is sent on, from 0 without gaps.
+    pub connection: u32,
+    /// Whether it is the first on its connection.
+    pub new_connection: bool,
+    /// Body in bytes.
+    pub size_bytes: u64,
+    /// Bytes on the wire, see [`work_bytes`].
+    pub work_bytes: u64,
+}
+
+/// A phase as it was planned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannedPhase {
+    /// Seconds since the start of the run.
+    pub start_s: f64,
+    /// Length in seconds.
+    pub duration_s: f64,
+    /// Load asked for.
+    pub asked_load: f64,
+    /// Work of the chosen requests / (rate x duration).
+    pub offered_load: f64,
+    /// Number of requests.
+    pub requests: u64,
+}
+
+/// The arrivals of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// All requests in order of time.
+    pub arrivals: Vec<Arrival>,
+    /// The phases in order of time.
+    pub phases: Vec<PlannedPhase>,
+    /// Work of all requests / (rate x duration of the run).
+    pub offered_load: f64,
+    /// Requests of the trace that were passed over so that the phases' loads are exact.
+    pub passed_over: u64,
+}
+
+/// A plan that cannot be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The duration is no length of time.
+    #[error("a run of {0} s is out of range; give 1 to {MAX_DURATION_S} seconds")]
+    Duration(f64),
+    /// The run would need too many requests.
+    #[error("about {0} requests are more than {MAX_REQUESTS}; lower the rate or the duration")]
+    TooMany(u64),
+    /// No run of consecutive requests has the work of a phase.
+    #[error(
+        "no run of requests of this trace has {target_bytes} bytes of work within {} %, as load {load} for {duration_s} s asks; \
+         make the phase longer or the rate higher", TOLERANCE * 100.0
+    )]
+    NoFit {
+        /// Load of the phase.
+        load: f64,
+        /// Length of the phase in seconds.
+        duration_s: f64,
+        /// Work of the phase in bytes.
+        target_bytes: u64,
+    },
+}
+
+/// Plans the arrivals of a run; the same inputs give the same plan.
+pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
+    if !(1.0..=MAX_DURATION_S).contains(&options.duration_s) {
+        return Err(PlanError::Duration(options.duration_s));
+    }
+    let selector = Selector::new(trace, options.head_bytes, options.requests_per_connection);
+    let phases = options.schedule.over(options.duration_s);
+    let asked_s: f64 = phases
+        .iter()
+        .map(|phase| phase.load * phase.duration_s)
+        .sum();
+    let about_requests =
+        (asked_s * options.rate.bytes_per_sec() / selector.mean_work_bytes()) as u64;
+    if about_requests > MAX_REQUESTS {
+        return Err(PlanError::TooMany(about_requests));
+    }
+    let mut planner = Planner::new(trace, options, selector);
+    for phase in phases {
+        planner.add(phase)?;
+    }
+    Ok(planner.finish())
+}
+
+/// A plan in the making.
+struct Planner<'a> {
+    trace: &'a Trace,
+    options: &'a PlanOptions,
+    selector: Selector,
+    gaps: Rng,
+    /// Where in the (endlessly repeated) trace the next phase starts looking.
+    next: u64,
+    connections: u32,
+    start_s: f64,
+    arrivals: Vec<Arrival>,
+    phases: Vec<PlannedPhase>,
+    passed_over: u64,
+}
+
+impl<'a> Planner<'a> {
+    fn new(trace: &'a Trace, options: &'a PlanOptions, selector: Selector) -> Self {
+        Self {
+            trace,
+            options,
+            selector,
+            gaps: Rng::new(options.seed, PURPOSE_GAPS),
+            next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
+            connections: 0,
+            start_s: 0.0,
+            arrivals: Vec::new(),
+            phases: Vec::new(),
+            passed_over: 0,
+        }
+    }
+
+    fn add(&mut self, phase: Phase) -> Result<(), PlanError> {
+        let capacity_bytes = self.options.rate.bytes_per_sec() * phase.duration_s;
+        let target_bytes = phase.load * capacity_bytes;
+        let chosen = self
+            .selector
+            .choose(self.next, target_bytes, TOLERANCE)
+            .ok_or(PlanError::NoFit {
+                load: phase.load,
+                duration_s: phase.duration_s,
+                target_bytes: target_bytes as u64,
+            })?;
+        let fractions = match self.options.process {
+            Process::Poisson => times::poisson(chosen.end - chosen.start, &mut self.gaps),
+            Process::Trace => times::of_trace(self.trace, chosen.clone()),
+        };
+        let first = self.arrivals.len();
+        for (index, fraction) in chosen.clone().zip(fractions) {
+            let at_ns = ((self.start_s + fraction * phase.duration_s) * 1e9) as u64;
+            self.push(index, index - chosen.start, at_ns);
+        }
+        let work_bytes: u64 = self.arrivals[first..]
+            .iter()
+            .map(|arrival| arrival.work_bytes)
+            .sum();
+        self.phases.push(PlannedPhase {
+            start_s: self.start_s,
+            duration_s: phase.duration_s,
+            asked_load: phase.load,
+            offered_load: work_bytes as f64 / capacity_bytes,
+            requests: chosen.end - chosen.start,
+        });
+        self.passed_over += chosen.start - self.next;
+        self.next = chosen.end;
+        self.start_s += phase.duration_s;
+        Ok(())
+    }
+
+    /// Adds request `index` of the trace, the `nth` of its phase.
+    fn push(&mut self, index: u64, nth: u64, at_ns: u64) {
+        let request = &self.trace.requests[(index % self.trace.requests.len() as u64) as usize];
+        let size_bytes = self.trace.object_of(request).size_bytes;
+        let new_connection =
+            nth.is_multiple_of(u64::from(self.options.requests_per_connection.get()));
+        self.connections += u32::from(new_connection);
+        self.arrivals.push(Arrival {
+            at_ns,
+            object: request.object,
+            connection: self.connections - 1,
+            new_connection,
+            size_bytes,
+            work_bytes: work_bytes(size_bytes, self.options.head_bytes, new_connection),
+        });
+    }
+
+    fn finish(self) -> Plan {
+        let work_bytes: u64 = self.arrivals.iter().map(|arrival| arrival.work_bytes).sum();
+        Plan {
+            offered_load: work_bytes as f64
+                / (self.options.rate.bytes_per_sec() * self.options.duration_s),
+            arrivals: self.arrivals,
+            phases: self.phases,
+            passed_over: self.passed_over,
+        }
+    }
+}

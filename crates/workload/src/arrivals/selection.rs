@@ -1,0 +1,72 @@
+//! Chooses the requests of a phase: consecutive ones whose work is what the phase asks for.
+
+use crate::trace::Trace;
+use crate::wire::{CONNECTION_PACKETS, PACKET_HEADER_BYTES, work_bytes};
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+/// Answers "which run of consecutive requests has so much work" on a trace repeated without end.
+pub struct Selector {
+    /// `work_before[i]`: bytes of the first i requests, connections left out.
+    work_before: Vec<u128>,
+    requests_per_connection: u64,
+}
+
+impl Selector {
+    /// Prepares the requests of `trace`.
+    pub fn new(trace: &Trace, head_bytes: u64, requests_per_connection: NonZeroU32) -> Self {
+        let mut work_before = vec![0];
+        let mut sum = 0;
+        for request in &trace.requests {
+            sum += u128::from(work_bytes(
+                trace.object_of(request).size_bytes,
+                head_bytes,
+                false,
+            ));
+            work_before.push(sum);
+        }
+        Self {
+            work_before,
+            requests_per_connection: u64::from(requests_per_connection.get()),
+        }
+    }
+
+    /// Mean work of a request in bytes, connections left out.
+    pub fn mean_work_bytes(&self) -> f64 {
+        self.before(self.len()) as f64 / self.len() as f64
+    }
+
+    /// The first run at or after `from` whose work is `target_bytes` within the share `tolerance`; none if none starts within one
+    /// round of the trace. Indices count on through the repetitions of the trace.
+    pub fn choose(&self, from: u64, target_bytes: f64, tolerance: f64) -> Option<Range<u64>> {
+        let least = (target_bytes * (1.0 - tolerance)).ceil() as u128;
+        let most = (target_bytes * (1.0 + tolerance)).floor() as u128;
+        let mut end = from;
+        for start in from..from + self.len() {
+            end = end.max(start + 1);
+            while self.work(start..end) < least {
+                end += 1;
+            }
+            if self.work(start..end) <= most {
+                return Some(start..end);
+            }
+        }
+        None
+    }
+
+    /// Bytes on the wire of a run, its connections included; the first request opens one.
+    fn work(&self, run: Range<u64>) -> u128 {
+        let connections = (run.end - run.start).div_ceil(self.requests_per_connection);
+        self.before(run.end) - self.before(run.start)
+            + u128::from(connections * CONNECTION_PACKETS * PACKET_HEADER_BYTES)
+    }
+
+    fn before(&self, index: u64) -> u128 {
+        let (rounds, rest) = (index / self.len(), index % self.len());
+        u128::from(rounds) * self.work_before[self.len() as usize] + self.work_before[rest as usize]
+    }
+
+    fn len(&self) -> u64 {
+        self.work_before.len() as u64 - 1
+    }
+}

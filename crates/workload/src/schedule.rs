@@ -1,0 +1,132 @@
+//! Offered load over time: constant, or alternating between a low and a high load.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Highest load a schedule may ask for; far beyond any overload worth measuring.
+pub const MAX_LOAD: f64 = 100.0;
+
+/// A stretch of time with one offered load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// Offered load as a share of the link.
+    pub load: f64,
+    /// Length in seconds; infinite in a constant schedule.
+    pub duration_s: f64,
+}
+
+/// Phases of offered load, repeated over a run. Written `0.9`, or `0.2,1.2,10,10`: low load, high load, seconds low, seconds high.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    phases: Vec<Phase>,
+}
+
+/// A schedule that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "schedule `{text}`: {problem}; write a load like 0.9, or LOW,HIGH,LOW_SECONDS,HIGH_SECONDS like 0.2,1.2,10,10"
+)]
+pub struct ScheduleError {
+    text: String,
+    problem: String,
+}
+
+impl Schedule {
+    /// The same load all the time.
+    pub fn constant(load: f64) -> Result<Self, ScheduleError> {
+        load.to_string().parse()
+    }
+
+    /// One round of the schedule.
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit.
+    pub fn over(&self, duration_s: f64) -> Vec<Phase> {
+        let mut left_s = duration_s;
+        let mut phases = Vec::new();
+        for phase in self.phases.iter().cycle() {
+            // A remainder this short is rounding, not a phase.
+            if left_s <= duration_s * 1e-9 {
+                break;
+            }
+            phases.push(Phase {
+                load: phase.load,
+                duration_s: phase.duration_s.min(left_s),
+            });
+            left_s -= phase.duration_s;
+        }
+        phases
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let error = |problem: String| ScheduleError {
+            text: text.into(),
+            problem,
+        };
+        let number = |field: &str| {
+            let value = field
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.is_finite() && *value > 0.0);
+            value.ok_or_else(|| error(format!("`{field}` is not a number above 0")))
+        };
+        let values = text
+            .split(',')
+            .map(number)
+            .collect::<Result<Vec<f64>, _>>()?;
+        let phases = match values[..] {
+            [load] => vec![Phase {
+                load,
+                duration_s: f64::INFINITY,
+            }],
+            [low, high, low_s, high_s] => {
+                vec![
+                    Phase {
+                        load: low,
+                        duration_s: low_s,
+                    },
+                    Phase {
+                        load: high,
+                        duration_s: high_s,
+                    },
+                ]
+            }
+            _ => {
+                return Err(error(format!(
+                    "{} values where 1 or 4 are expected",
+                    values.len()
+                )));
+            }
+        };
+        if let Some(phase) = phases.iter().find(|phase| phase.load > MAX_LOAD) {
+            return Err(error(format!("load {} is above {MAX_LOAD}", phase.load)));
+        }
+        if let Some(phase) = phases.iter().find(|phase| phase.duration_s < 0.1) {
+            return Err(error(format!(
+                "a phase of {} s is shorter than 0.1 s",
+                phase.duration_s
+            )));
+        }
+        Ok(Self { phases })
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.phases[..] {
+            [low, high] => write!(
+                f,
+                "{},{},{},{}",
+                low.load, high.load, low.duration_s, high.duration_s
+            ),
+            _ => write!(f, "{}", self.phases[0].load),
+        }
+    }
+}
