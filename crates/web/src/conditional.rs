@@ -1,0 +1,189 @@
+//! Conditional requests (RFC 9110, 13): whether the client already has it, and whether a range still fits.
+
+use hyper::HeaderMap;
+use hyper::header::{
+    HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+};
+use std::time::{Duration, SystemTime};
+
+/// What identifies the version of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Version<'a> {
+    /// The entity tag, strong, with its quotes.
+    pub etag: &'a HeaderValue,
+    /// When the file was last changed.
+    pub modified: SystemTime,
+}
+
+/// What the preconditions of a request demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answer as if there were none.
+    Proceed,
+    /// The client has this version already (status 304).
+    NotModified,
+    /// The client wanted another version (status 412).
+    Failed,
+}
+
+/// Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2.
+pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
+    if headers.contains_key(IF_MATCH) {
+        if !any_tag(headers, IF_MATCH.as_str(), |tag| {
+            tag == version.etag.as_bytes()
+        }) {
+            return Outcome::Failed;
+        }
+    } else if let Some(date) = date_of(headers.get(IF_UNMODIFIED_SINCE))
+        && in_seconds(version.modified) > in_seconds(date)
+    {
+        return Outcome::Failed;
+    }
+    let has_it = if headers.contains_key(IF_NONE_MATCH) {
+        any_tag(headers, IF_NONE_MATCH.as_str(), |tag| {
+            without_weakness(tag) == version.etag.as_bytes()
+        })
+    } else {
+        date_of(headers.get(IF_MODIFIED_SINCE))
+            .is_some_and(|date| in_seconds(version.modified) <= in_seconds(date))
+    };
+    if has_it {
+        Outcome::NotModified
+    } else {
+        Outcome::Proceed
+    }
+}
+
+/// Whether a `Range` may be honoured: no `If-Range`, or one that names exactly this version.
+pub fn range_applies(headers: &HeaderMap, version: Version<'_>) -> bool {
+    let Some(value) = headers.get(IF_RANGE) else {
+        return true;
+    };
+    if value.as_bytes().starts_with(b"\"") {
+        return value == version.etag;
+    }
+    date_of(Some(value)).is_some_and(|date| in_seconds(date) == in_seconds(version.modified))
+}
+
+fn any_tag(headers: &HeaderMap, name: &str, mut matches: impl FnMut(&[u8]) -> bool) -> bool {
+    headers.get_all(name).iter().any(|value| {
+        let value = value.as_bytes().trim_ascii();
+        value == b"*" || tags(value).any(&mut matches)
+    })
+}
+
+/// The entity tags of a list, each with its quotes and its `W/`; the list ends where it can no longer be read.
+fn tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let start = rest
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
+        rest = &rest[start..];
+        let opening = if rest.starts_with(b"W/") { 2 } else { 0 };
+        if rest.get(opening) != Some(&b'"') {
+            return None;
+        }
+        let closing = rest[opening + 1..].iter().position(|&byte| byte == b'"')? + opening + 1;
+        let (tag, tail) = rest.split_at(closing + 1);
+        rest = tail;
+        Some(tag)
+    })
+}
+
+fn without_weakness(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+fn date_of(value: Option<&HeaderValue>) -> Option<SystemTime> {
+    httpdate::parse_http_date(value?.to_str().ok()?).ok()
+}
+
+/// HTTP dates have whole seconds, so files are compared by theirs.
+fn in_seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const EARLIER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+
+    fn with<T>(
+        headers: &[(&'static str, &str)],
+        check: impl FnOnce(&HeaderMap, Version<'_>) -> T,
+    ) -> T {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let modified = httpdate::parse_http_date(DATE).unwrap() + Duration::from_millis(700);
+        check(
+            &map,
+            Version {
+                etag: &HeaderValue::from_static("\"v1\""),
+                modified,
+            },
+        )
+    }
+
+    #[test]
+    fn preconditions_in_order() {
+        use Outcome::{Failed, NotModified, Proceed};
+        for (headers, outcome) in [
+            (&[][..], Proceed),
+            (&[("if-none-match", "\"v1\"")], NotModified),
+            (&[("if-none-match", "W/\"v1\"")], NotModified),
+            (&[("if-none-match", "*")], NotModified),
+            (
+                &[("if-none-match", "\"a,b\", W/\"c\" ,\"v1\"")],
+                NotModified,
+            ),
+            (
+                &[("if-none-match", "\"a\""), ("if-none-match", "\"v1\"")],
+                NotModified,
+            ),
+            (&[("if-none-match", "\"v2\"")], Proceed),
+            (&[("if-none-match", "v1")], Proceed),
+            (&[("if-none-match", "\"v1")], Proceed),
+            (
+                &[("if-none-match", "\"v2\""), ("if-modified-since", DATE)],
+                Proceed,
+            ),
+            (&[("if-modified-since", DATE)], NotModified),
+            (&[("if-modified-since", EARLIER)], Proceed),
+            (&[("if-modified-since", "yesterday")], Proceed),
+            (&[("if-match", "\"v1\"")], Proceed),
+            (&[("if-match", "*")], Proceed),
+            (&[("if-match", "W/\"v1\"")], Failed),
+            (&[("if-match", "\"v2\"")], Failed),
+            (&[("if-unmodified-since", DATE)], Proceed),
+            (&[("if-unmodified-since", EARLIER)], Failed),
+            (
+                &[("if-match", "\"v1\""), ("if-unmodified-since", EARLIER)],
+                Proceed,
+            ),
+        ] {
+            assert_eq!(with(headers, evaluate), outcome, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_only_of_the_same_version() {
+        for (headers, applies) in [
+            (&[][..], true),
+            (&[("if-range", "\"v1\"")], true),
+            (&[("if-range", "W/\"v1\"")], false),
+            (&[("if-range", "\"v2\"")], false),
+            (&[("if-range", DATE)], true),
+            (&[("if-range", EARLIER)], false),
+            (&[("if-range", "?")], false),
+        ] {
+            assert_eq!(with(headers, range_applies), applies, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! From the path of a request target to a path below the root, without touching the file system.
+//!
+//! Refusing beats repairing: everything that could name a file outside the root, or one the owner did not mean to
+//! publish, is an error here, before any system call. Symbolic links are the business of [`crate::files`].
+
+use std::borrow::Cow;
+use thiserror::Error;
+
+/// The one hidden name that is public by its definition (RFC 8615), as first component only.
+const WELL_KNOWN: &[u8] = b".well-known";
+
+/// A path below the root: components joined by single slashes, none empty, none hidden, percent-decoded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The path without a slash at either end; empty for the root itself.
+    pub path: Cow<'a, [u8]>,
+    /// Whether the request named it as a directory: with a slash at the end.
+    pub is_directory: bool,
+}
+
+/// Why a request target is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TargetError {
+    /// Not in origin form.
+    #[error("the request target must start with a slash")]
+    NotAPath,
+    /// A `%` without two hexadecimal digits.
+    #[error("a percent sign must be followed by two hexadecimal digits")]
+    BadEscape,
+    /// A byte that no file name may hold, or that some system takes for a separator.
+    #[error("the path must not hold an encoded slash, a backslash or a NUL")]
+    ForbiddenByte,
+    /// A component `.` or `..`.
+    #[error("the path must not hold dot segments")]
+    DotSegment,
+    /// A component that starts with a dot.
+    #[error("hidden files are not served")]
+    Hidden,
+}
+
+/// Takes the path out of a request target in origin form (`/path?query`). O(length); allocates only when the path
+/// holds an escape or a doubled slash.
+pub fn parse(target: &str) -> Result<Target<'_>, TargetError> {
+    let end = target.find(['?', '#']).unwrap_or(target.len());
+    let raw = target[..end]
+        .strip_prefix('/')
+        .ok_or(TargetError::NotAPath)?;
+    let is_directory = raw.is_empty() || raw.ends_with('/');
+    let is_plain = !raw.contains('%') && !raw.contains("//") && !raw.starts_with('/');
+    let path = if is_plain {
+        Cow::Borrowed(raw.strip_suffix('/').unwrap_or(raw).as_bytes())
+    } else {
+        Cow::Owned(decode_components(raw)?)
+    };
+    check_components(&path)?;
+    Ok(Target { path, is_directory })
+}
+
+fn decode_components(raw: &str) -> Result<Vec<u8>, TargetError> {
+    let mut path = Vec::with_capacity(raw.len());
+    for component in raw.split('/').filter(|component| !component.is_empty()) {
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        decode_into(component.as_bytes(), &mut path)?;
+    }
+    Ok(path)
+}
+
+fn decode_into(component: &[u8], path: &mut Vec<u8>) -> Result<(), TargetError> {
+    let mut rest = component;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'%' {
+            path.push(byte);
+            continue;
+        }
+        let [high, low, ..] = *rest else {
+            return Err(TargetError::BadEscape);
+        };
+        let decoded = (hex_digit(high)? << 4) | hex_digit(low)?;
+        if decoded == b'/' {
+            return Err(TargetError::ForbiddenByte);
+        }
+        path.push(decoded);
+        rest = &rest[2..];
+    }
+    Ok(())
+}
+
+fn hex_digit(byte: u8) -> Result<u8, TargetError> {
+    let digit = char::from(byte)
+        .to_digit(16)
+        .ok_or(TargetError::BadEscape)?;
+    Ok(digit as u8)
+}
+
+fn check_components(path: &[u8]) -> Result<(), TargetError> {
+    if path.iter().any(|&byte| byte == 0 || byte == b'\\') {
+        return Err(TargetError::ForbiddenByte);
+    }
+    for (index, component) in path.split(|&byte| byte == b'/').enumerate() {
+        match component {
+            b"." | b".." => return Err(TargetError::DotSegment),
+            WELL_KNOWN if index == 0 => {}
+            [b'.', ..] => return Err(TargetError::Hidden),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The absolute path of a directory as a client has to ask for it: escaped, with a slash at either end.
+pub fn directory_location(path: &[u8]) -> String {
+    let mut location = String::with_capacity(path.len() + 2);
+    location.push('/');
+    for &byte in path {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                location.push(byte.into())
+            }
+            _ => location.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    location.push('/');
+    location
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn path_of(target: &str) -> Result<String, TargetError> {
+        parse(target).map(|target| String::from_utf8_lossy(&target.path).into_owned())
+    }
+
+    #[test]
+    fn names_files_below_the_root() {
+        for (target, path, is_directory) in [
+            ("/", "", true),
+            ("/index.html", "index.html", false),
+            ("/a/b.txt?x=/../y", "a/b.txt", false),
+            ("/a/", "a", true),
+            ("//a///b//", "a/b", true),
+            ("/a%20b/%C3%A9", "a b/\u{e9}", false),
+            ("/%2525", "%25", false),
+            ("/a..b/c.", "a..b/c.", false),
+            (
+                "/.well-known/security.txt",
+                ".well-known/security.txt",
+                false,
+            ),
+            ("/a:b*c", "a:b*c", false),
+        ] {
+            let parsed = parse(target).unwrap();
+            assert_eq!(String::from_utf8_lossy(&parsed.path), path, "{target}");
+            assert_eq!(parsed.is_directory, is_directory, "{target}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_could_leave_the_root() {
+        use TargetError::{BadEscape, DotSegment, ForbiddenByte, Hidden, NotAPath};
+        for (target, error) in [
+            ("", NotAPath),
+            ("*", NotAPath),
+            ("a/b", NotAPath),
+            ("http://host/a", NotAPath),
+            ("/..", DotSegment),
+            ("/../etc/passwd", DotSegment),
+            ("/a/../../b", DotSegment),
+            ("/a/./b", DotSegment),
+            ("/%2e%2e/b", DotSegment),
+            ("/.%2E/b", DotSegment),
+            ("/a%2f..%2fb", ForbiddenByte),
+            ("/a%2Fb", ForbiddenByte),
+            ("/..%5c..%5cb", ForbiddenByte),
+            ("/a\\b", ForbiddenByte),
+            ("/a%00.txt", ForbiddenByte),
+            ("/%", BadEscape),
+            ("/%4", BadEscape),
+            ("/%zz", BadEscape),
+            ("/%+1", BadEscape),
+            ("/.git/config", Hidden),
+            ("/a/.env", Hidden),
+            ("/%2ehtaccess", Hidden),
+            ("/a/.well-known", Hidden),
+        ] {
+            assert_eq!(path_of(target), Err(error), "{target}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn is_total_and_stays_below_the_root(target in "(/|[/.%0-9a-fA-F\\\\?]|\\PC){0,40}") {
+            if let Ok(parsed) = parse(&target) {
+                let path = &parsed.path;
+                prop_assert!(!path.contains(&0) && !path.starts_with(b"/") && !path.ends_with(b"/"));
+                for component in path.split(|&byte| byte == b'/') {
+                    prop_assert!(component != b"." && component != b"..");
+                    prop_assert!(!component.is_empty() || path.is_empty());
+                }
+            }
+        }
+
+        #[test]
+        fn location_leads_back_to_the_directory(target in "/[^.%\\\\/?#\0]{1,9}(/[^.%\\\\/?#\0]{1,9}){0,3}") {
+            let path = parse(&target).unwrap().path.into_owned();
+            let location = directory_location(&path);
+            prop_assert!(!location.starts_with("//"));
+            let back = parse(&location).unwrap();
+            prop_assert_eq!(back.path.as_ref(), path.as_slice());
+            prop_assert!(back.is_directory);
+        }
+    }
+}
