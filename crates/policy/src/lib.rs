@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod classes;
+mod cutoffs;
 mod guard;
 mod job;
 mod name;
@@ -23,6 +24,7 @@ mod time;
 mod virtual_time;
 
 pub use classes::Classes;
+pub use cutoffs::{BAND_COUNT, Cutoffs};
 pub use guard::{Guard, GuardLimits};
 pub use job::{Arrival, Job, JobId};
 pub use name::{PolicyName, UnknownPolicy};

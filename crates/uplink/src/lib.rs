@@ -1,1 +1,26 @@
-//! Orders response bytes onto a limited link.
+//! Puts response bytes onto a limited link in the order a policy decides.
+//!
+//! The link out of a server is busy, so bytes queue. Left alone they queue in the kernel and the network, in the order in which they
+//! were written. This crate keeps them in user space instead, where they can be ordered: a connection writes only when it is granted a
+//! turn, the turns together go at the rate of the uplink, and everything a connection puts on the wire is charged to it.
+//!
+//! [`gate::Gate`] decides: sans-IO, time comes in as a value. [`Uplink`] runs it under tokio: it wraps accepted sockets. Where the process may
+//! change queueing disciplines, [`marks`] adds the kernel's priority bands beneath, so that what already left for the kernel is ordered too.
+#![forbid(unsafe_code)]
+
+pub mod bucket;
+mod config;
+mod core;
+mod flow;
+pub mod gate;
+pub mod marks;
+mod mechanism;
+mod pacer;
+mod stream;
+mod uplink;
+pub mod wire;
+
+pub use config::{Mechanism, UplinkConfig, UplinkError};
+pub use flow::{Flow, JobReport, ResponseStart};
+pub use stream::GatedStream;
+pub use uplink::Uplink;

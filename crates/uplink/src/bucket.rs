@@ -1,0 +1,86 @@
+//! A link as a clock: the instant at which everything charged so far will have been sent.
+//!
+//! This is a token bucket turned round (the virtual scheduling form of GCRA, ITU-T I.371): instead of counting tokens it keeps the time the
+//! link becomes free, so that nothing has to be refilled and the next opportunity is simply a point in time.
+
+use sooner_policy::Time;
+
+const PS_PER_NS: u128 = 1_000;
+const PS_PER_BYTE_AT_1_BIT_PER_SEC: u128 = 8 * 1_000_000_000_000;
+
+/// Meters bytes at a rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    rate_bits_per_sec: u64,
+    /// Unused time that may be made up for, ns: what a late wake-up left unsent.
+    credit_ns: u64,
+    free_at_ps: u128,
+}
+
+impl Bucket {
+    /// A free link of `rate_bits_per_sec` (at least 1) that makes up for at most `credit_ns` of unused time.
+    pub fn new(rate_bits_per_sec: u64, credit_ns: u64) -> Self {
+        Self {
+            rate_bits_per_sec: rate_bits_per_sec.max(1),
+            credit_ns,
+            free_at_ps: 0,
+        }
+    }
+
+    /// Puts `bytes` on the link.
+    pub fn charge(&mut self, bytes: u64, now: Time) {
+        let earliest = u128::from(now.as_ns().saturating_sub(self.credit_ns)) * PS_PER_NS;
+        let duration =
+            u128::from(bytes) * PS_PER_BYTE_AT_1_BIT_PER_SEC / u128::from(self.rate_bits_per_sec);
+        self.free_at_ps = self.free_at_ps.max(earliest) + duration;
+    }
+
+    /// When the link has sent everything charged, rounded up to a nanosecond.
+    pub fn free_at(&self) -> Time {
+        Time::from_ns(u64::try_from(self.free_at_ps.div_ceil(PS_PER_NS)).unwrap_or(u64::MAX))
+    }
+
+    /// The time to send `bytes`, ns.
+    pub fn transmission_ns(&self, bytes: u64) -> u64 {
+        transmission_ns(bytes, self.rate_bits_per_sec)
+    }
+}
+
+/// The time to send `bytes` at `rate_bits_per_sec`, ns.
+pub fn transmission_ns(bytes: u64, rate_bits_per_sec: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(rate_bits_per_sec.max(1)))
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEGABIT: u64 = 1_000_000;
+
+    #[test]
+    fn a_byte_at_a_time_takes_as_long_as_all_at_once() {
+        let mut bucket = Bucket::new(7 * MEGABIT, 0);
+        (0..7_000).for_each(|_| bucket.charge(1, Time::ZERO));
+        assert!(
+            bucket.free_at().as_ns().abs_diff(8_000_000) <= 7,
+            "{:?}",
+            bucket.free_at()
+        );
+    }
+
+    #[test]
+    fn unused_time_is_made_up_for_within_the_credit_only() {
+        let mut bucket = Bucket::new(8 * MEGABIT, 2_000);
+        bucket.charge(1, Time::from_ns(1_000_000));
+        assert_eq!(bucket.free_at(), Time::from_ns(1_000_000 - 2_000 + 1_000));
+    }
+
+    #[test]
+    fn debt_is_kept() {
+        let mut bucket = Bucket::new(8 * MEGABIT, 2_000);
+        bucket.charge(1_000, Time::ZERO);
+        bucket.charge(1_000, Time::from_ns(10));
+        assert_eq!(bucket.free_at(), Time::from_ns(2_000_000));
+    }
+}

@@ -1,0 +1,77 @@
+//! What an uplink is told at start, and why it may refuse.
+
+use std::net::IpAddr;
+
+use sooner_policy::PolicyName;
+
+/// Where the bytes are put in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mechanism {
+    /// The best that this process may use: both, else user space.
+    #[default]
+    Auto,
+    /// Grants to write, exact and without privilege.
+    UserSpace,
+    /// The kernel's priority bands, eight of them; needs CAP_NET_ADMIN.
+    Bands,
+    /// Grants above, bands below.
+    Both,
+}
+
+/// How to order one uplink.
+#[derive(Clone, Debug)]
+pub struct UplinkConfig {
+    /// The rate of the link.
+    pub rate_bits_per_sec: u64,
+    /// Who goes first.
+    pub policy: PolicyName,
+    /// Where the order is made.
+    pub mechanism: Mechanism,
+    /// The device towards the link; `None`: the one that carries a listener's address.
+    pub device: Option<String>,
+    /// Addresses that the server listens on.
+    pub listen: Vec<IpAddr>,
+    /// Whether a queueing discipline that somebody configured may be replaced.
+    pub replace_qdisc: bool,
+    /// Whether the starvation guard is on.
+    pub guard: bool,
+}
+
+impl UplinkConfig {
+    /// `policy` at `rate_bits_per_sec` with everything else as by default.
+    pub fn new(rate_bits_per_sec: u64, policy: PolicyName) -> Self {
+        Self {
+            rate_bits_per_sec,
+            policy,
+            mechanism: Mechanism::Auto,
+            device: None,
+            listen: Vec::new(),
+            replace_qdisc: false,
+            guard: true,
+        }
+    }
+}
+
+/// Why an uplink could not be set up; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum UplinkError {
+    /// The named device does not exist.
+    #[error("no network device {name}; `ip link` lists them")]
+    NoSuchDevice {
+        /// The name as given.
+        name: String,
+    },
+    /// Bands were asked for, but nothing says where.
+    #[error(
+        "bands need a device: no listener's address belongs to one that leaves this machine; name it with --uplink-device"
+    )]
+    NoDevice,
+    /// The operating system refused something else.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,261 @@
+//! The gate together with what tokio needs beside it: wakers, and the account of every response.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+
+use sooner_policy::Time;
+
+use crate::flow::{JobReport, ResponseStart};
+use crate::gate::{Answer, FlowId, Gate};
+use crate::marks::Marks;
+
+type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
+
+/// Responses whose time has come, to be reported when the lock is released.
+pub(crate) type Ended = Vec<(OnEnd, JobReport)>;
+
+/// Everything behind the lock.
+pub(crate) struct Core {
+    pub(crate) gate: Option<Gate>,
+    pub(crate) marks: Option<Marks>,
+    policy: &'static str,
+    flows: BTreeMap<FlowId, FlowRecord>,
+    opened: FlowId,
+    sent_bytes: u64,
+    /// Until when the pacer sleeps; it must be woken for anything earlier.
+    pub(crate) pacer_until: Option<Time>,
+}
+
+#[derive(Default)]
+struct FlowRecord {
+    waker: Option<Waker>,
+    responses: VecDeque<Response>,
+    waits_since: Option<Time>,
+    waited_ns: u64,
+    sent_bytes: u64,
+    /// Bytes promised by `start`, sent or not; `None` once a size was unknown.
+    promised_bytes: Option<u64>,
+    /// Bytes charged to the link for this connection, packet headers included.
+    charged_bytes: u64,
+    band: Option<u8>,
+}
+
+struct Response {
+    on_end: OnEnd,
+    started_at: Time,
+    rank_at_start: u64,
+    body_done: bool,
+    waited_before_ns: u64,
+    sent_before_bytes: u64,
+    all_sent_before_bytes: u64,
+}
+
+impl Core {
+    pub(crate) fn new(policy: &'static str, gate: Option<Gate>, marks: Option<Marks>) -> Self {
+        Self {
+            gate,
+            marks,
+            policy,
+            flows: BTreeMap::new(),
+            opened: 0,
+            sent_bytes: 0,
+            pacer_until: None,
+        }
+    }
+
+    pub(crate) fn open(&mut self, now: Time) -> FlowId {
+        let flow = self
+            .gate
+            .as_mut()
+            .map_or(self.opened, |gate| gate.open(now));
+        self.opened = flow + 1;
+        let charged_bytes = crate::wire::CONNECTION_BYTES;
+        self.flows.insert(
+            flow,
+            FlowRecord {
+                promised_bytes: Some(0),
+                charged_bytes,
+                ..FlowRecord::default()
+            },
+        );
+        flow
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        flow: FlowId,
+        response: ResponseStart,
+        on_end: OnEnd,
+        now: Time,
+    ) {
+        let size_bytes = response
+            .body_bytes
+            .map(|body| body + u64::from(response.head_bytes));
+        let rank_at_start = match &mut self.gate {
+            Some(gate) => gate.start(flow, size_bytes, response.class, now),
+            None => 0,
+        };
+        if let (Some(marks), Some(size)) = (&mut self.marks, size_bytes) {
+            marks.record(size);
+        }
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return;
+        };
+        record.promised_bytes = record
+            .promised_bytes
+            .zip(size_bytes)
+            .map(|(promised, size)| promised + size);
+        record.responses.push_back(Response {
+            on_end,
+            started_at: now,
+            rank_at_start,
+            body_done: false,
+            waited_before_ns: record.waited_ns,
+            sent_before_bytes: record.sent_bytes,
+            all_sent_before_bytes: self.sent_bytes,
+        });
+    }
+
+    pub(crate) fn body_done(&mut self, flow: FlowId) {
+        if let Some(response) = self
+            .flows
+            .get_mut(&flow)
+            .and_then(|record| record.responses.back_mut())
+        {
+            response.body_done = true;
+        }
+    }
+
+    /// Whether the flow may write `want_bytes` now; if not, its waker is kept.
+    pub(crate) fn ask(
+        &mut self,
+        flow: FlowId,
+        want_bytes: u64,
+        waker: &Waker,
+        now: Time,
+    ) -> Answer {
+        let Some(gate) = &mut self.gate else {
+            return Answer::Go(want_bytes);
+        };
+        let answer = gate.ask(flow, want_bytes, now);
+        if let Some(record) = self.flows.get_mut(&flow) {
+            match answer {
+                Answer::Go(_) => record.end_wait(now),
+                Answer::Wait => record.begin_wait(waker, now),
+            }
+        }
+        answer
+    }
+
+    pub(crate) fn settle(&mut self, flow: FlowId, written_bytes: u64, now: Time) {
+        self.sent_bytes += written_bytes;
+        if let Some(record) = self.flows.get_mut(&flow) {
+            record.sent_bytes += written_bytes;
+            record.charged_bytes += crate::wire::payload_cost_bytes(written_bytes);
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.settle(flow, written_bytes, now);
+        }
+    }
+
+    /// The kernel counted `wire_bytes` for the connection in all; what was not charged yet (retransmissions, acknowledgements) is.
+    pub(crate) fn account(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
+        if let (Some(gate), Some(record)) = (&mut self.gate, self.flows.get_mut(&flow)) {
+            let uncharged_bytes = wire_bytes.saturating_sub(record.charged_bytes);
+            record.charged_bytes += uncharged_bytes;
+            gate.charge(uncharged_bytes, now);
+        }
+    }
+
+    /// The band the flow's next bytes belong in, if it is another than theirs so far.
+    pub(crate) fn new_band(&mut self, flow: FlowId) -> Option<u8> {
+        let marks = self.marks.as_ref()?;
+        let record = self.flows.get_mut(&flow)?;
+        let remaining = record
+            .promised_bytes
+            .map(|promised| promised.saturating_sub(record.sent_bytes));
+        let band = marks.band(remaining, record.sent_bytes, record.promised_bytes);
+        (record.band.replace(band) != Some(band)).then_some(band)
+    }
+
+    /// All that was buffered is written: responses whose bodies are done are over.
+    pub(crate) fn flushed(&mut self, flow: FlowId, now: Time) -> Ended {
+        let mut ended = self.end(flow, true, now);
+        if let Some(record) = self.flows.get_mut(&flow)
+            && record.responses.is_empty()
+        {
+            record.promised_bytes = Some(record.sent_bytes);
+            if let Some(gate) = &mut self.gate {
+                gate.finish(flow, now);
+            }
+        }
+        ended.shrink_to_fit();
+        ended
+    }
+
+    /// The connection is gone, and with it what was not written.
+    pub(crate) fn close(&mut self, flow: FlowId, now: Time) -> Ended {
+        let ended = self.end(flow, false, now);
+        self.flows.remove(&flow);
+        if let Some(gate) = &mut self.gate {
+            gate.close(flow, now);
+        }
+        ended
+    }
+
+    /// The waker of the flow whose turn it is, if the link can take more.
+    pub(crate) fn call(&mut self, now: Time) -> Option<Waker> {
+        let flow = self.gate.as_mut()?.call(now)?;
+        self.flows.get_mut(&flow)?.waker.take()
+    }
+
+    fn end(&mut self, flow: FlowId, completed: bool, now: Time) -> Ended {
+        let (policy, all_sent_bytes) = (self.policy, self.sent_bytes);
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return Ended::new();
+        };
+        let mut ended = Ended::new();
+        while record
+            .responses
+            .front()
+            .is_some_and(|response| response.body_done || !completed)
+        {
+            let Some(response) = record.responses.pop_front() else {
+                break;
+            };
+            let sent_bytes = record.sent_bytes - response.sent_before_bytes;
+            let wait_ns = record.waited_ns_at(now) - response.waited_before_ns;
+            let report = JobReport {
+                wait_ns,
+                service_ns: now.since(response.started_at).saturating_sub(wait_ns),
+                sent_bytes,
+                policy,
+                rank_at_start: response.rank_at_start,
+                bytes_of_others_meanwhile: (all_sent_bytes - response.all_sent_before_bytes)
+                    .saturating_sub(sent_bytes),
+                completed,
+            };
+            ended.push((response.on_end, report));
+        }
+        ended
+    }
+}
+
+impl FlowRecord {
+    fn begin_wait(&mut self, waker: &Waker, now: Time) {
+        self.waits_since.get_or_insert(now);
+        match &mut self.waker {
+            Some(kept) => kept.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    fn end_wait(&mut self, now: Time) {
+        self.waited_ns = self.waited_ns_at(now);
+        self.waits_since = None;
+    }
+
+    fn waited_ns_at(&self, now: Time) -> u64 {
+        self.waited_ns + self.waits_since.map_or(0, |since| now.since(since))
+    }
+}

@@ -1,0 +1,57 @@
+//! A connection as the server sees it: it tells what is coming and hears how it went.
+
+use std::sync::Arc;
+
+use crate::gate::FlowId;
+use crate::uplink::Shared;
+
+/// A response that is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseStart {
+    /// Bytes of the body, if known.
+    pub body_bytes: Option<u64>,
+    /// Bytes of the head; an estimate will do.
+    pub head_bytes: u32,
+    /// Its class; 0 goes before 1.
+    pub class: u8,
+}
+
+/// How a response went: the fields that say why it took as long as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobReport {
+    /// Time the response was ready to be written and others went, ns.
+    pub wait_ns: u64,
+    /// The rest of its time, ns: being written, or waiting for its own client.
+    pub service_ns: u64,
+    /// Bytes written for it, head included.
+    pub sent_bytes: u64,
+    /// The policy in force.
+    pub policy: &'static str,
+    /// Its rank when it started; lower goes first.
+    pub rank_at_start: u64,
+    /// Bytes written for other responses between its start and its end.
+    pub bytes_of_others_meanwhile: u64,
+    /// Whether all of it was handed to the kernel.
+    pub completed: bool,
+}
+
+/// A connection's handle for the code that makes responses.
+#[derive(Clone)]
+pub struct Flow {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: FlowId,
+}
+
+impl Flow {
+    /// A response comes; `on_end` is called once, when it is written or its connection is gone.
+    pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
+        self.shared
+            .lock()
+            .start(self.id, response, Box::new(on_end), self.shared.now());
+    }
+
+    /// The body of the response started last has given its last frame, or was dropped.
+    pub fn body_done(&self) {
+        self.shared.lock().body_done(self.id);
+    }
+}

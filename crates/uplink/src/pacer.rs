@@ -1,0 +1,62 @@
+//! The task that wakes the next writer when the link can take more.
+
+use std::sync::Weak;
+
+use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::timer::PacingTimer;
+use sooner_policy::Time;
+
+use crate::bucket::transmission_ns;
+use crate::uplink::Shared;
+
+/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the host, nobody writes.
+///
+/// This sees what no account of our own can: other programs' traffic on the same device, and a link slower than it was said to be.
+pub(crate) struct Backlog {
+    pub(crate) probe: Box<dyn Probe>,
+    pub(crate) limit_bytes: u64,
+    pub(crate) rate_bits_per_sec: u64,
+}
+
+impl Backlog {
+    /// Until when to hold, if the device's queue is too long; a device that stops answering holds nothing.
+    fn hold_until(&mut self, now: Time) -> Option<Time> {
+        let excess_bytes = self
+            .probe
+            .backlog_bytes()
+            .ok()?
+            .checked_sub(self.limit_bytes + 1)?
+            + 1;
+        Some(now.after(transmission_ns(excess_bytes, self.rate_bits_per_sec).max(50_000)))
+    }
+}
+
+/// Runs until the uplink is dropped.
+pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: Option<Backlog>) {
+    loop {
+        let Some(strong) = shared.upgrade() else {
+            return;
+        };
+        let wake_at = strong.arm_pacer();
+        let notified = strong.pacer_wanted.clone();
+        drop(strong);
+        match wake_at {
+            None => notified.notified().await,
+            Some(at) => tokio::select! {
+                () = notified.notified() => continue,
+                () = timer.sleep_until_ns(at.as_ns()) => {}
+            },
+        }
+        let Some(strong) = shared.upgrade() else {
+            return;
+        };
+        let now = Time::from_ns(monotonic_ns());
+        if let Some(until) = backlog.as_mut().and_then(|backlog| backlog.hold_until(now)) {
+            strong.hold_until(until);
+        }
+        strong.call_next();
+    }
+}
+pub(crate) trait Probe: Send {
+    fn backlog_bytes(&mut self) -> std::io::Result<u64>;
+}

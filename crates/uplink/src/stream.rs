@@ -1,0 +1,169 @@
+//! A socket that writes only when it is granted a turn.
+//!
+//! hyper calls `poll_write_vectored` again after every short write, so a grant shorter than what it offered is where others get in. A flush
+//! with nothing left to write marks the end of the responses whose bodies are done.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::core::Ended;
+use crate::gate::{Answer, FlowId};
+use crate::uplink::Shared;
+use crate::wire::HEADER_BYTES;
+
+/// Slices of a vectored write that are passed on; hyper offers at most this many chunks.
+const SLICES_MAX: usize = 16;
+/// Bytes between two looks at what the kernel really sent.
+const ACCOUNT_BYTES: u64 = 65_536;
+
+/// An accepted connection behind the gate.
+pub struct GatedStream {
+    io: TcpStream,
+    shared: Arc<Shared>,
+    flow: FlowId,
+    unaccounted_bytes: u64,
+}
+
+impl GatedStream {
+    pub(crate) fn new(io: TcpStream, shared: Arc<Shared>, flow: FlowId) -> Self {
+        Self {
+            io,
+            shared,
+            flow,
+            unaccounted_bytes: 0,
+        }
+    }
+
+    /// The socket itself.
+    pub fn get_ref(&self) -> &TcpStream {
+        &self.io
+    }
+
+    fn write_granted(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+        granted_bytes: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut left = granted_bytes;
+        let mut count = 0;
+        for buf in bufs.iter().filter(|buf| !buf.is_empty()).take(SLICES_MAX) {
+            if left == 0 {
+                break;
+            }
+            let taken = buf.len().min(left);
+            slices[count] = IoSlice::new(&buf[..taken]);
+            count += 1;
+            left -= taken;
+        }
+        Pin::new(&mut self.io).poll_write_vectored(cx, &slices[..count])
+    }
+
+    /// Compares what was charged with what the kernel counted for this connection.
+    fn account(&mut self) {
+        self.unaccounted_bytes = 0;
+        if let Ok(info) = sooner_kernel::socket::tcp_info(&self.io) {
+            let wire_bytes = info.bytes_sent + HEADER_BYTES * u64::from(info.segments_sent);
+            self.shared
+                .lock()
+                .account(self.flow, wire_bytes, self.shared.now());
+        }
+    }
+
+    fn remark(&self) {
+        if !self.shared.marks {
+            return;
+        }
+        let band = self.shared.lock().new_band(self.flow);
+        if let Some(priority) = band.and_then(|band| self.shared.priority_of(band)) {
+            // A socket that cannot be marked keeps the band it has: slower, not wrong.
+            let _ = sooner_kernel::socket::set_priority(&self.io, priority);
+        }
+    }
+
+    fn report(ended: Ended) {
+        for (on_end, report) in ended {
+            on_end(report);
+        }
+    }
+}
+
+impl AsyncRead for GatedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for GatedStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let want = bufs.iter().map(|buf| buf.len()).sum::<usize>();
+        if want == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        let Answer::Go(granted) = self.shared.ask(self.flow, want as u64, cx.waker()) else {
+            return Poll::Pending;
+        };
+        self.remark();
+        let result = self.write_granted(cx, bufs, granted as usize);
+        let written = if let Poll::Ready(Ok(written)) = result {
+            written as u64
+        } else {
+            0
+        };
+        self.shared.settle(self.flow, written);
+        self.unaccounted_bytes += written;
+        if self.shared.paced && self.unaccounted_bytes >= ACCOUNT_BYTES {
+            self.account();
+        }
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        let ended = self.shared.lock().flushed(self.flow, self.shared.now());
+        if !ended.is_empty() && self.shared.paced {
+            self.account();
+        }
+        Self::report(ended);
+        self.shared.call_next();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+impl Drop for GatedStream {
+    fn drop(&mut self) {
+        let ended = self.shared.lock().close(self.flow, self.shared.now());
+        Self::report(ended);
+        self.shared.call_next();
+    }
+}

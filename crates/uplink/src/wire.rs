@@ -1,0 +1,18 @@
+//! What bytes cost on the wire.
+//!
+//! Ethernet, IPv4 and TCP with timestamps: 66 bytes of headers around at most 1448 bytes of payload. A connection costs four packets without
+//! payload of its own: SYN-ACK, the ACK of the request, FIN, the ACK of the client's FIN.
+
+/// Payload of a full segment, bytes.
+pub const SEGMENT_BYTES: u64 = 1448;
+/// Headers of a segment, bytes.
+pub const HEADER_BYTES: u64 = 66;
+/// A full segment with its headers, bytes.
+pub const PACKET_BYTES: u64 = SEGMENT_BYTES + HEADER_BYTES;
+/// The packets without payload of one connection, bytes.
+pub const CONNECTION_BYTES: u64 = 4 * HEADER_BYTES;
+
+/// The bytes on the wire of `payload_bytes` sent as full segments and a rest.
+pub const fn payload_cost_bytes(payload_bytes: u64) -> u64 {
+    payload_bytes + HEADER_BYTES * payload_bytes.div_ceil(SEGMENT_BYTES)
+}
