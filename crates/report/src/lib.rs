@@ -1,1 +1,17 @@
-//! Tables, plots, HTML.
+//! Tables, plots and HTML from measured runs.
+//!
+//! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed again from the JSON.
+//! [`table::render`] is for terminals and pipes, [`html::render`] gives one file that needs no network, [`finding`] says
+//! in plain English what is seen, in both directions.
+
+mod compare;
+pub mod context;
+mod escape;
+pub mod finding;
+mod groups;
+pub mod html;
+pub mod number;
+mod plot;
+pub mod table;
+
+pub use context::Context;
