@@ -81,15 +81,18 @@ fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
         command.arg(seeds);
     }
     let started = Instant::now();
-    let finished = process::run(&mut command)?;
+    let finished = process::run_quietly(&mut command)?;
+    if !finished.success {
+        println!("{}", finished.lines.join("\n"));
+    }
+    let verdict = if finished.success { "ok" } else { "FAILED" };
     let inputs = finished
         .lines
         .iter()
         .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let inputs = inputs.unwrap_or("an unknown number of").trim();
     println!(
-        "fuzz {target}: {}, {} inputs in {:.0} s",
-        if finished.success { "ok" } else { "FAILED" },
-        inputs.unwrap_or("no count of").trim(),
+        "fuzz {target}: {verdict}, {inputs} inputs in {:.0} s",
         started.elapsed().as_secs_f64()
     );
     Ok(finished.success)

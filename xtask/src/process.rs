@@ -48,6 +48,21 @@ pub fn run(command: &mut Command) -> io::Result<Finished> {
     })
 }
 
+/// Runs a command to its end, keeping what it prints to itself.
+pub fn run_quietly(command: &mut Command) -> io::Result<Finished> {
+    let output = command.stdin(Stdio::null()).output()?;
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(Finished {
+        success: output.status.success(),
+        lines: text
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
 /// Runs a command quietly and returns its standard output; an error says what it wrote to standard error.
 pub fn output(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).output()?;

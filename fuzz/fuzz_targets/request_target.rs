@@ -1,0 +1,21 @@
+//! No request target leads out of the root: any text is a path below it or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sooner_web::target;
+
+fuzz_target!(|text: &str| {
+    let Ok(target) = target::parse(text) else {
+        return;
+    };
+    let path = target.path.as_ref();
+    assert!(!path.contains(&0), "a NUL ends the name early");
+    assert!(!path.starts_with(b"/"), "an absolute path");
+    for component in path.split(|byte| *byte == b'/') {
+        assert!(component != b"..", "out of the root");
+        assert!(component != b"." && (path.is_empty() || !component.is_empty()));
+    }
+    let location = target::directory_location(path);
+    let again = target::parse(&location).expect("a location we send is one we serve");
+    assert_eq!(again.path.as_ref(), path);
+});
