@@ -1,0 +1,130 @@
+//! One client connection of a replay: its requests one after the other, never pipelined.
+//!
+//! When the server has closed a kept-alive connection between two requests, the second one is sent
+//! again on a new connection, as browsers do. After the last response the connection waits for the
+//! server to close first: a client that closes first keeps its port for a minute (TIME_WAIT) and
+//! runs out of ports at a few hundred connections a second.
+
+use crate::exchange::{Answer, Receiver};
+use crate::failure::Failure;
+use crate::socket::{ConnectingSocket, SocketOptions, UnconnectedSocket};
+use sooner_kernel::clock::monotonic_ns;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// How long a server may take to close a connection after it was asked to.
+const CLOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// What all connections of a run share.
+#[derive(Default)]
+pub struct Client {
+    /// Options of every socket.
+    pub options: SocketOptions,
+    /// Reads every response.
+    pub receiver: Receiver,
+}
+
+/// A connection in whatever state the previous request left it.
+pub struct Connection {
+    client: Rc<Client>,
+    address: SocketAddr,
+    link: Link,
+}
+
+enum Link {
+    Closed,
+    Connecting(ConnectingSocket),
+    Open(TcpStream),
+}
+
+/// What a request got, and whether it opened the connection it came on.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The response.
+    pub answer: Answer,
+    /// Whether the connection was made for this request.
+    pub new_connection: bool,
+}
+
+impl Client {
+    /// Sends a SYN to `address`; gives the moment just before (CLOCK_MONOTONIC ns) and the socket.
+    pub fn connect(&self, address: SocketAddr) -> (u64, Result<ConnectingSocket, Failure>) {
+        match UnconnectedSocket::new(address, &self.options) {
+            Ok(socket) => (monotonic_ns(), socket.connect(address)),
+            Err(error) => (monotonic_ns(), Err(Failure::from_io(&error))),
+        }
+    }
+}
+
+impl Connection {
+    /// A connection that is made when the first request needs it.
+    pub fn new(client: Rc<Client>, address: SocketAddr) -> Connection {
+        Connection {
+            client,
+            address,
+            link: Link::Closed,
+        }
+    }
+
+    /// A connection whose SYN was sent already.
+    pub fn connecting(
+        client: Rc<Client>,
+        address: SocketAddr,
+        socket: ConnectingSocket,
+    ) -> Connection {
+        Connection {
+            client,
+            address,
+            link: Link::Connecting(socket),
+        }
+    }
+
+    /// Sends one request and reads its response, on a new connection if there is none.
+    pub async fn request(
+        &mut self,
+        request: &[u8],
+        body_bytes: Option<u64>,
+    ) -> Result<Served, Failure> {
+        loop {
+            let (mut stream, new_connection) = self.take_stream().await?;
+            match self
+                .client
+                .receiver
+                .exchange(&mut stream, request, body_bytes)
+                .await
+            {
+                Err(Failure::ClosedBeforeResponse) if !new_connection => continue,
+                Err(failure) => return Err(failure),
+                Ok(answer) => {
+                    self.link = Link::Open(stream);
+                    return Ok(Served {
+                        answer,
+                        new_connection,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Closes the connection, after the server if it does so within a few seconds.
+    pub async fn close(&mut self) {
+        if let Link::Open(mut stream) = std::mem::replace(&mut self.link, Link::Closed) {
+            let end = self.client.receiver.read_to_end(&mut stream);
+            tokio::time::timeout(CLOSE_WAIT, end).await.ok();
+        }
+    }
+
+    /// The stream to use next, and whether it is new.
+    async fn take_stream(&mut self) -> Result<(TcpStream, bool), Failure> {
+        match std::mem::replace(&mut self.link, Link::Closed) {
+            Link::Open(stream) => Ok((stream, false)),
+            Link::Connecting(socket) => Ok((socket.connected().await?, true)),
+            Link::Closed => Ok((
+                self.client.connect(self.address).1?.connected().await?,
+                true,
+            )),
+        }
+    }
+}

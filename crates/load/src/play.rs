@@ -1,0 +1,255 @@
+//! Plays a plan against a server: every request at its absolute time, whatever became of the others.
+//!
+//! One driver sends the SYNs (and hands later requests to their connections); one task a connection
+//! does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
+
+use crate::connection::{Client, Connection, Served};
+use crate::failure::Failure;
+use crate::target::Target;
+use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::process::cpu_time_ns;
+use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
+use sooner_workload::{Arrival, Plan, Trace};
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{LocalSet, spawn_local};
+
+/// From the decision to start to the first possible arrival, in ns: time to set up what the driver
+/// needs without being late.
+const LEAD_NS: u64 = 10_000_000;
+
+/// What became of one planned request; times are CLOCK_MONOTONIC ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// When it should have been sent.
+    pub intended_ns: u64,
+    /// When it was: just before connect(), or when it was handed to its kept-alive connection.
+    pub sent_ns: u64,
+    /// How it ended; `None` while it has not.
+    pub end: Option<Result<Served, Failure>>,
+}
+
+/// A plan that has been played.
+pub struct Played {
+    /// Start of the run, CLOCK_MONOTONIC ns.
+    pub start_ns: u64,
+    /// One record an arrival, in the plan's order.
+    pub records: Vec<Record>,
+    /// This process's CPU time / elapsed time, from the start to the last arrival.
+    pub cpu_share: f64,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Ns since the start of the run.
+    pub elapsed_ns: u64,
+    /// Requests planned.
+    pub planned: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests ended, well or not.
+    pub ended: u64,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
+/// Plays `plan` and waits at most `drain` for the last responses; fails only without a timer.
+pub async fn play(
+    plan: &Plan,
+    trace: &Trace,
+    target: &Target,
+    client: Client,
+    drain: Duration,
+    progress: &mut dyn FnMut(Progress),
+) -> io::Result<Played> {
+    set_timer_slack_ns(1)?;
+    let timer = PacingTimer::new()?;
+    let stage = Rc::new(Stage::new(plan, client, target.clone()));
+    let driver = Driver {
+        plan,
+        trace,
+        stage: stage.clone(),
+        open: None,
+    };
+    let performance = async {
+        let cpu_share = driver.send_all(&timer).await;
+        tokio::time::timeout(drain, stage.all_ended()).await.ok();
+        cpu_share
+    };
+    let tasks = LocalSet::new();
+    let cpu_share = tasks
+        .run_until(async {
+            tokio::select! {
+                cpu_share = performance => cpu_share,
+                never = tell(&stage, progress) => match never {},
+            }
+        })
+        .await;
+    drop(tasks);
+    let records = stage.records.borrow().clone();
+    Ok(Played {
+        start_ns: stage.start_ns,
+        records,
+        cpu_share,
+    })
+}
+
+/// What driver and connections share.
+struct Stage {
+    client: Rc<Client>,
+    target: Target,
+    start_ns: u64,
+    records: RefCell<Vec<Record>>,
+    sent: Cell<u64>,
+    ended: Cell<u64>,
+    failed: Cell<u64>,
+    request_ended: Notify,
+}
+
+/// One request as its connection needs it.
+struct Job {
+    index: usize,
+    request: Vec<u8>,
+    body_bytes: u64,
+}
+
+impl Stage {
+    fn new(plan: &Plan, client: Client, target: Target) -> Stage {
+        let start_ns = monotonic_ns() + LEAD_NS;
+        let unsent = |arrival: &Arrival| {
+            let intended_ns = start_ns + arrival.at_ns;
+            Record {
+                intended_ns,
+                sent_ns: intended_ns,
+                end: None,
+            }
+        };
+        Stage {
+            client: Rc::new(client),
+            target,
+            start_ns,
+            records: RefCell::new(plan.arrivals.iter().map(unsent).collect()),
+            sent: Cell::new(0),
+            ended: Cell::new(0),
+            failed: Cell::new(0),
+            request_ended: Notify::new(),
+        }
+    }
+
+    fn note_sent(&self, index: usize, sent_ns: u64) {
+        self.records.borrow_mut()[index].sent_ns = sent_ns;
+        self.sent.set(self.sent.get() + 1);
+    }
+
+    fn note_end(&self, index: usize, end: Result<Served, Failure>) {
+        self.ended.set(self.ended.get() + 1);
+        self.failed.set(self.failed.get() + u64::from(end.is_err()));
+        self.records.borrow_mut()[index].end = Some(end);
+        self.request_ended.notify_one();
+    }
+
+    async fn all_ended(&self) {
+        while self.ended.get() < self.sent.get() {
+            self.request_ended.notified().await;
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            elapsed_ns: monotonic_ns().saturating_sub(self.start_ns),
+            planned: self.records.borrow().len() as u64,
+            sent: self.sent.get(),
+            ended: self.ended.get(),
+            failed: self.failed.get(),
+        }
+    }
+}
+
+/// Sends every request at its time.
+struct Driver<'run> {
+    plan: &'run Plan,
+    trace: &'run Trace,
+    stage: Rc<Stage>,
+    /// The connection that has requests to come; the plan fills one after the other.
+    open: Option<UnboundedSender<Job>>,
+}
+
+impl Driver<'_> {
+    /// Gives this process's CPU share up to the last arrival.
+    async fn send_all(mut self, timer: &PacingTimer) -> f64 {
+        let cpu_before_ns = cpu_time_ns();
+        for (index, arrival) in self.plan.arrivals.iter().enumerate() {
+            timer
+                .sleep_until_ns(self.stage.start_ns + arrival.at_ns)
+                .await;
+            let next = self.plan.arrivals.get(index + 1);
+            let last = next.is_none_or(|next| next.connection != arrival.connection);
+            self.send(index, arrival, last);
+        }
+        let elapsed_ns = monotonic_ns().saturating_sub(self.stage.start_ns).max(1);
+        (cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
+    }
+
+    fn send(&mut self, index: usize, arrival: &Arrival, last: bool) {
+        let path = self.trace.objects[arrival.object as usize].path();
+        let request = self.stage.target.request(&path, last);
+        let job = Job {
+            index,
+            request,
+            body_bytes: arrival.size_bytes,
+        };
+        let sender = match self.open.take() {
+            Some(sender) => {
+                self.stage.note_sent(index, monotonic_ns());
+                Some(sender)
+            }
+            None => self.connect(index),
+        };
+        if let Some(sender) = sender {
+            sender.send(job).expect("a connection outlives its sender");
+            self.open = Some(sender).filter(|_| !last);
+        }
+    }
+
+    /// Opens a connection for request `index`; `None` when that failed, which is then its end.
+    fn connect(&self, index: usize) -> Option<UnboundedSender<Job>> {
+        let address = self.stage.target.address;
+        let (sent_ns, socket) = self.stage.client.connect(address);
+        self.stage.note_sent(index, sent_ns);
+        match socket {
+            Ok(socket) => {
+                let (sender, jobs) = unbounded_channel();
+                let client = self.stage.client.clone();
+                let connection = Connection::connecting(client, address, socket);
+                spawn_local(serve(self.stage.clone(), connection, jobs));
+                Some(sender)
+            }
+            Err(failure) => {
+                self.stage.note_end(index, Err(failure));
+                None
+            }
+        }
+    }
+}
+
+/// Plays one connection's requests, in order, until the driver has no more for it.
+async fn serve(stage: Rc<Stage>, mut connection: Connection, mut jobs: UnboundedReceiver<Job>) {
+    while let Some(job) = jobs.recv().await {
+        let end = connection.request(&job.request, Some(job.body_bytes)).await;
+        stage.note_end(job.index, end);
+    }
+    connection.close().await;
+}
+
+async fn tell(stage: &Stage, progress: &mut dyn FnMut(Progress)) -> Infallible {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        progress(stage.progress());
+    }
+}

@@ -1,0 +1,242 @@
+//! Replays a trace at an exact load and measures every response beside its ideal.
+//!
+//! Response time is from the SYN to the last byte. On a kept-alive connection it is from the moment
+//! the request is handed over: if the previous response is still running the request waits, and the
+//! wait counts, because its user waits too. How late the generator itself was is the send lag,
+//! reported apart and limited by the verdict.
+
+use crate::connection::{Client, Connection};
+use crate::counters::TcpCounters;
+use crate::failure::Failure;
+use crate::outcome::{self, Measured};
+use crate::play::{self, Played, Progress};
+use crate::socket::{SocketOptions, UnconnectedSocket};
+use crate::target::Target;
+use crate::verdict;
+use sooner_kernel::descriptors;
+use sooner_stats::{Run, RunFacts, Sample};
+use sooner_workload::{Plan, PlanError, PlanOptions, Process, Rate, Schedule, Trace};
+use std::io;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Descriptors asked for at the start: one a connection, and overload opens thousands.
+const DESCRIPTORS: u64 = 1 << 20;
+/// How long the first response may take before the run is given up.
+const PROBE_WAIT: Duration = Duration::from_secs(10);
+
+/// What to replay, and how.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// Where the trace's objects are served.
+    pub target: Target,
+    /// What is requested.
+    pub trace: Trace,
+    /// Load over time.
+    pub schedule: Schedule,
+    /// How the gaps between requests are made.
+    pub process: Process,
+    /// Rate of the link that the load is a share of.
+    pub rate: Rate,
+    /// Length of the run, warm-up included.
+    pub duration: Duration,
+    /// First part of the run, left out of the statistics; shorter than the run.
+    pub warm_up: Duration,
+    /// How long to wait for the last responses after the last request.
+    pub drain: Duration,
+    /// Consecutive requests on one connection.
+    pub requests_per_connection: NonZeroU32,
+    /// Seed of the arrivals.
+    pub seed: u64,
+    /// Name of the policy under test, as the report shall call it.
+    pub label: String,
+    /// Options of every socket.
+    pub socket: SocketOptions,
+}
+
+/// A measured run.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// What is reported.
+    pub run: Run,
+    /// Every request in order of time, warm-up included.
+    pub samples: Vec<Sample>,
+    /// How many of them, at the start, are warm-up.
+    pub warm_up_samples: usize,
+    /// Growth of this network namespace's TCP counters, where the kernel shows them.
+    pub counters: Option<TcpCounters>,
+    /// Requests of the trace passed over to make the load exact.
+    pub passed_over: u64,
+}
+
+/// A replay that could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// Nothing left to measure.
+    #[error("warm-up of {warm_up_s} s in a run of {duration_s} s: give a shorter --warm-up")]
+    WarmUp {
+        /// Warm-up in seconds.
+        warm_up_s: f64,
+        /// Length of the run in seconds.
+        duration_s: f64,
+    },
+    /// The arrivals cannot be planned.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A socket cannot be made as asked.
+    #[error(
+        "cannot make a socket: {0}; is the congestion control in net.ipv4.tcp_available_congestion_control?"
+    )]
+    Socket(io::Error),
+    /// The first request failed.
+    #[error(
+        "http://{authority}{path}: {failure}; serve the trace's files there \
+         (`sooner load mkroot TRACE DIR`) or correct --url"
+    )]
+    Probe {
+        /// Host and port.
+        authority: String,
+        /// Path asked for.
+        path: String,
+        /// How it failed.
+        failure: Failure,
+    },
+    /// The system refused a timer.
+    #[error("cannot set up a timer: {0}")]
+    Timer(io::Error),
+}
+
+/// Runs a replay; call it inside a tokio current-thread runtime that does nothing else. `progress`
+/// is called once a second.
+pub async fn run(
+    options: &ReplayOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Replay, ReplayError> {
+    if options.warm_up >= options.duration {
+        return Err(ReplayError::WarmUp {
+            warm_up_s: options.warm_up.as_secs_f64(),
+            duration_s: options.duration.as_secs_f64(),
+        });
+    }
+    descriptors::raise_limit(DESCRIPTORS).ok();
+    UnconnectedSocket::new(options.target.address, &options.socket).map_err(ReplayError::Socket)?;
+    let head_bytes = probe(options).await?;
+    let plan = plan(options, head_bytes)?;
+    let counters_before = TcpCounters::now();
+    let client = Client {
+        options: options.socket.clone(),
+        ..Client::default()
+    };
+    let played = play::play(
+        &plan,
+        &options.trace,
+        &options.target,
+        client,
+        options.drain,
+        progress,
+    );
+    let played = played.await.map_err(ReplayError::Timer)?;
+    let counters = TcpCounters::now()
+        .zip(counters_before)
+        .map(|(now, before)| now.since(before));
+    Ok(report(options, &plan, &played, head_bytes, counters))
+}
+
+/// Asks for the trace's first object: finds a wrong URL or root at once, and the heads' length.
+async fn probe(options: &ReplayOptions) -> Result<u64, ReplayError> {
+    let object = options.trace.object_of(&options.trace.requests[0]);
+    let request = options.target.request(&object.path(), true);
+    let client = Rc::new(Client {
+        options: options.socket.clone(),
+        ..Client::default()
+    });
+    let mut connection = Connection::new(client, options.target.address);
+    let served = tokio::time::timeout(
+        PROBE_WAIT,
+        connection.request(&request, Some(object.size_bytes)),
+    );
+    match served.await.unwrap_or(Err(Failure::TimedOut)) {
+        Ok(served) => Ok(served.answer.head_bytes.into()),
+        Err(failure) => Err(ReplayError::Probe {
+            authority: options.target.authority.clone(),
+            path: options.target.path_of(&object.path()),
+            failure,
+        }),
+    }
+}
+
+/// A constant load is planned as two phases, warm-up and the rest, so that it is exact in the part
+/// that is reported; where no requests fit that, as one.
+fn plan(options: &ReplayOptions, head_bytes: u64) -> Result<Plan, PlanError> {
+    let with = |schedule: Schedule| {
+        let plan_options = PlanOptions {
+            schedule,
+            duration_s: options.duration.as_secs_f64(),
+            rate: options.rate,
+            seed: options.seed,
+            process: options.process,
+            head_bytes,
+            requests_per_connection: options.requests_per_connection,
+        };
+        sooner_workload::plan(&options.trace, &plan_options)
+    };
+    match split_at_warm_up(options) {
+        Some(split) => with(split).or_else(|_| with(options.schedule.clone())),
+        None => with(options.schedule.clone()),
+    }
+}
+
+fn split_at_warm_up(options: &ReplayOptions) -> Option<Schedule> {
+    let [phase] = options.schedule.phases() else {
+        return None;
+    };
+    let rest = options.duration - options.warm_up;
+    let text = format!(
+        "{load},{load},{},{}",
+        options.warm_up.as_secs_f64(),
+        rest.as_secs_f64(),
+        load = phase.load
+    );
+    text.parse().ok()
+}
+
+fn report(
+    options: &ReplayOptions,
+    plan: &Plan,
+    played: &Played,
+    head_bytes: u64,
+    counters: Option<TcpCounters>,
+) -> Replay {
+    let samples = outcome::samples(plan, played, head_bytes, options.rate);
+    let measured = Measured::new(
+        plan,
+        played,
+        &samples,
+        options.warm_up.as_nanos() as u64,
+        options.duration.as_nanos() as u64,
+        options.rate,
+    );
+    let (verdict, verdict_reason) = verdict::judge(measured.evidence(options.process));
+    let facts = RunFacts {
+        policy: options.label.clone(),
+        verdict,
+        verdict_reason,
+        seed: options.seed,
+        offered_load: measured.offered_load(),
+        rate_bits_per_sec: options.rate.bits_per_sec(),
+        measured_ns: (options.duration - options.warm_up).as_nanos() as u64,
+        syn_drops: counters
+            .filter(|_| options.target.address.ip().is_loopback())
+            .map(|counters| counters.listen_drops),
+    };
+    let run = Run::new(facts, measured.samples().to_vec());
+    let warm_up_samples = samples.len() - measured.samples().len();
+    Replay {
+        run,
+        warm_up_samples,
+        counters,
+        passed_over: plan.passed_over,
+        samples,
+    }
+}

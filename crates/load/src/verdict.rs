@@ -1,0 +1,246 @@
+//! May this run be believed? A run is VALID only if the generator did what it was asked to.
+//!
+//! Every rule has its limit here, with its reason; the first rule that is broken is the verdict's
+//! one line. Nothing here judges the server by its speed.
+
+use crate::exponential;
+use sooner_stats::Verdict;
+
+/// Send lag that never invalidates, in ns: a timer tick of tokio's own clock, well below one
+/// response on a slow link.
+const SEND_LAG_MIN_NS: u64 = 1_000_000;
+/// Send lag accepted as a share of the mean ideal response: it moves the results by less than what
+/// five repetitions of a run differ.
+const SEND_LAG_SHARE: f64 = 0.05;
+/// Largest accepted distance between realised and offered load.
+const LOAD_TOLERANCE: f64 = 0.01;
+/// CPU share of one core above which a single-threaded generator has no room for bursts.
+const CPU_SHARE_MAX: f64 = 0.9;
+/// Share of failed requests above which the others met an unusually empty server.
+const ERROR_SHARE_MAX: f64 = 0.01;
+
+/// What a run knows about itself, over its measured part.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Requests sent or tried.
+    pub requests: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// The most frequent failure in words, if any.
+    pub commonest_failure: Option<String>,
+    /// Requests that failed because this process had no descriptor.
+    pub without_descriptor: u64,
+    /// Requests that failed because this host had no port.
+    pub without_port: u64,
+    /// 99th percentile of the send lag in ns.
+    pub send_lag_p99_ns: u64,
+    /// Mean response time of the same arrivals under ideal SRPT, in ns.
+    pub mean_ideal_srpt_ns: u64,
+    /// Load asked for.
+    pub offered_load: f64,
+    /// Load of the requests really sent.
+    pub realised_load: f64,
+    /// This process's CPU time / elapsed time.
+    pub cpu_share: f64,
+    /// Gaps between sent requests, each relative to the mean gap of its phase; empty unless the
+    /// arrivals are to be Poisson.
+    pub relative_gaps: Vec<f64>,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// Requests still under way when the drain ended.
+    pub incompletes: u64,
+}
+
+/// The verdict and its reason in one line.
+pub fn judge(mut evidence: Evidence) -> (Verdict, String) {
+    let rules: [fn(&mut Evidence) -> Option<String>; 9] = [
+        anything_sent,
+        descriptors,
+        ports,
+        errors,
+        cpu,
+        send_lag,
+        load,
+        gaps,
+        drain,
+    ];
+    match rules.iter().find_map(|rule| rule(&mut evidence)) {
+        Some(reason) => (Verdict::Invalid, reason),
+        None => (Verdict::Valid, "the generator kept to its schedule".into()),
+    }
+}
+
+/// The longest send lag at the 99th percentile that a valid run may have, in ns.
+pub fn send_lag_max_ns(mean_ideal_srpt_ns: u64) -> u64 {
+    SEND_LAG_MIN_NS.max((mean_ideal_srpt_ns as f64 * SEND_LAG_SHARE) as u64)
+}
+
+fn anything_sent(evidence: &mut Evidence) -> Option<String> {
+    (evidence.requests == 0).then(|| "no request in the measured part: give a longer --for".into())
+}
+
+fn descriptors(evidence: &mut Evidence) -> Option<String> {
+    let failed = evidence.without_descriptor;
+    (failed > 0).then(|| format!("{failed} requests found no file descriptor: raise ulimit -n"))
+}
+
+fn ports(evidence: &mut Evidence) -> Option<String> {
+    let failed = evidence.without_port;
+    (failed > 0).then(|| {
+        format!(
+            "{failed} requests found no local port: widen net.ipv4.ip_local_port_range or use \
+             --requests-per-connection"
+        )
+    })
+}
+
+fn errors(evidence: &mut Evidence) -> Option<String> {
+    let share = evidence.errors as f64 / evidence.requests as f64;
+    let words = evidence
+        .commonest_failure
+        .as_deref()
+        .unwrap_or("of several kinds");
+    (share > ERROR_SHARE_MAX).then(|| {
+        format!(
+            "{} of {} requests failed, mostly: {words}",
+            evidence.errors, evidence.requests
+        )
+    })
+}
+
+fn cpu(evidence: &mut Evidence) -> Option<String> {
+    let percent = evidence.cpu_share * 100.0;
+    (evidence.cpu_share > CPU_SHARE_MAX).then(|| {
+        format!(
+            "the generator used {percent:.0} % of a core: it was the bottleneck, not the server"
+        )
+    })
+}
+
+fn send_lag(evidence: &mut Evidence) -> Option<String> {
+    let limit_ns = send_lag_max_ns(evidence.mean_ideal_srpt_ns);
+    (evidence.send_lag_p99_ns > limit_ns).then(|| {
+        format!(
+            "send lag p99 {:.2} ms, limit {:.2} ms: the generator was held up, give it a core",
+            evidence.send_lag_p99_ns as f64 / 1e6,
+            limit_ns as f64 / 1e6
+        )
+    })
+}
+
+fn load(evidence: &mut Evidence) -> Option<String> {
+    let (offered, realised) = (evidence.offered_load, evidence.realised_load);
+    ((realised / offered - 1.0).abs() > LOAD_TOLERANCE)
+        .then(|| format!("realised load {realised:.3} is not the offered {offered:.3}"))
+}
+
+fn gaps(evidence: &mut Evidence) -> Option<String> {
+    let distance = exponential::distance(&mut evidence.relative_gaps)?;
+    let limit = exponential::distance_max(evidence.relative_gaps.len());
+    (distance > limit).then(|| {
+        format!("the gaps sent are not exponential (distance {distance:.3}, limit {limit:.3})")
+    })
+}
+
+fn drain(evidence: &mut Evidence) -> Option<String> {
+    if evidence.body_bytes == 0 {
+        return Some("not one body byte was received".into());
+    }
+    let unfinished = evidence.incompletes > 0 && evidence.offered_load <= 1.0;
+    unfinished.then(|| {
+        format!(
+            "{} requests unfinished at the end of the drain though the load is {:.2}: \
+             the server or the link is slower than --uplink says",
+            evidence.incompletes, evidence.offered_load
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Evidence {
+        Evidence {
+            requests: 1000,
+            errors: 0,
+            commonest_failure: None,
+            without_descriptor: 0,
+            without_port: 0,
+            send_lag_p99_ns: 80_000,
+            mean_ideal_srpt_ns: 40_000_000,
+            offered_load: 0.8,
+            realised_load: 0.801,
+            cpu_share: 0.1,
+            relative_gaps: Vec::new(),
+            body_bytes: 1,
+            incompletes: 0,
+        }
+    }
+
+    fn reason(change: impl FnOnce(&mut Evidence)) -> String {
+        let mut evidence = sound();
+        change(&mut evidence);
+        match judge(evidence) {
+            (Verdict::Valid, _) => "VALID".into(),
+            (Verdict::Invalid, reason) => reason,
+        }
+    }
+
+    #[test]
+    fn a_sound_run_is_valid() {
+        assert_eq!(reason(|_| ()), "VALID");
+        assert_eq!(reason(|run| run.errors = 10), "VALID");
+        assert_eq!(reason(|run| run.send_lag_p99_ns = 1_900_000), "VALID");
+    }
+
+    #[test]
+    fn each_rule_alone_makes_a_run_invalid() {
+        let broken: [(fn(&mut Evidence), &str); 11] = [
+            (|run| run.requests = 0, "no request"),
+            (|run| run.without_descriptor = 1, "descriptor"),
+            (|run| run.without_port = 1, "local port"),
+            (|run| run.errors = 11, "11 of 1000"),
+            (|run| run.cpu_share = 0.91, "91 % of a core"),
+            (
+                |run| run.send_lag_p99_ns = 2_100_000,
+                "send lag p99 2.10 ms, limit 2.00 ms",
+            ),
+            (|run| run.realised_load = 0.809, "realised load 0.809"),
+            (|run| run.realised_load = 0.791, "realised load 0.791"),
+            (|run| run.relative_gaps = vec![1.0; 100], "not exponential"),
+            (|run| run.body_bytes = 0, "not one body byte"),
+            (|run| run.incompletes = 1, "1 requests unfinished"),
+        ];
+        for (breaks, words) in broken {
+            let reason = reason(breaks);
+            assert!(reason.contains(words), "{reason} should say {words}");
+        }
+    }
+
+    #[test]
+    fn unfinished_requests_are_expected_in_overload() {
+        let overload = |run: &mut Evidence| {
+            run.offered_load = 1.2;
+            run.realised_load = 1.2;
+            run.incompletes = 100;
+        };
+        assert_eq!(reason(overload), "VALID");
+    }
+
+    #[test]
+    fn the_first_cause_is_the_reason() {
+        let starved = |run: &mut Evidence| {
+            run.without_descriptor = 900;
+            run.errors = 900;
+            run.realised_load = 0.1;
+        };
+        assert!(reason(starved).contains("ulimit -n"));
+    }
+
+    #[test]
+    fn the_lag_limit_follows_the_ideal_but_not_below_a_millisecond() {
+        assert_eq!(send_lag_max_ns(1_000_000), 1_000_000);
+        assert_eq!(send_lag_max_ns(100_000_000), 5_000_000);
+    }
+}
