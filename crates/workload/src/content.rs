@@ -32,3 +32,45 @@ fn word(id: u32, index: u64) -> [u8; 8] {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (z ^ (z >> 31)).to_le_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_bytes_are_fixed_for_ever() {
+        let mut bytes = [0; 10];
+        fill(0, 0, &mut bytes);
+        // The first output of SplitMix64 seeded with 0, then the beginning of the second, as its authors publish them.
+        assert_eq!(bytes[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+        assert_eq!(bytes[8..], 0x6e78_9e6a_a1b9_65f4_u64.to_le_bytes()[..2]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_is_the_same_as_in_the_whole(id in any::<u32>(), offset in 0..9000usize, len in 0..9000usize) {
+            let mut whole = vec![0; offset + len];
+            fill(id, 0, &mut whole);
+            let mut part = vec![0; len];
+            fill(id, offset as u64, &mut part);
+            prop_assert_eq!(&part, &whole[offset..]);
+            prop_assert!(matches(id, offset as u64, &part));
+        }
+
+        #[test]
+        fn a_wrong_byte_is_noticed(id in any::<u32>(), len in 1..9000usize, at in any::<prop::sample::Index>()) {
+            let mut bytes = vec![0; len];
+            fill(id, 0, &mut bytes);
+            bytes[at.index(len)] ^= 1;
+            prop_assert!(!matches(id, 0, &bytes));
+        }
+    }
+
+    #[test]
+    fn objects_differ() {
+        let mut bytes = [0; 8];
+        fill(1, 0, &mut bytes);
+        assert!(!matches(2, 0, &bytes));
+    }
+}

@@ -144,3 +144,85 @@ impl fmt::Display for Rate {
         write!(f, "{whole}.{}{unit}", fraction.trim_end_matches('0'))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bits_per_sec(text: &str) -> u64 {
+        text.parse::<Rate>().expect(text).bits_per_sec()
+    }
+
+    #[test]
+    fn reads_every_unit_exactly() {
+        assert_eq!(bits_per_sec("800bit"), 800);
+        assert_eq!(bits_per_sec("64kbit"), 64_000);
+        assert_eq!(bits_per_sec("100mbit"), 100_000_000);
+        assert_eq!(bits_per_sec("2.5mbit"), 2_500_000);
+        assert_eq!(bits_per_sec("0.1Gbit"), 100_000_000);
+        assert_eq!(bits_per_sec(" 10 mbit "), 10_000_000);
+        assert_eq!(bits_per_sec("1.2340000000000mbit"), 1_234_000);
+    }
+
+    #[test]
+    fn prints_the_form_it_reads() {
+        for text in [
+            "1bit",
+            "999bit",
+            "1.5kbit",
+            "100mbit",
+            "37.5mbit",
+            "1gbit",
+            "1.000000001gbit",
+            "1000000gbit",
+        ] {
+            assert_eq!(text.parse::<Rate>().expect(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_unreadable_one_is_refused_with_the_units_named() {
+        let message = |text: &str| text.parse::<Rate>().expect_err(text).to_string();
+        assert_eq!(
+            message("100mb"),
+            "rate `100mb`: unknown unit `mb`; use bit, kbit, mbit or gbit, as in 100mbit"
+        );
+        assert!(message("100").contains("unknown unit ``"));
+        assert!(message("-5mbit").contains("use bit, kbit, mbit or gbit"));
+        for text in ["mbit", ".5mbit", "1.mbit", "1.2.3mbit"] {
+            assert!(message(text).contains("is not a decimal number"), "{text}");
+        }
+        for text in [
+            "0mbit",
+            "0.5bit",
+            "1000001gbit",
+            "99999999999999999999gbit",
+            "1.0000000001gbit",
+        ] {
+            assert!(message(text).contains("out of range"), "{text}");
+        }
+    }
+
+    #[test]
+    fn transmission_takes_bits_over_rate_rounded_up() {
+        let rate = |text: &str| text.parse::<Rate>().expect(text);
+        assert_eq!(rate("10mbit").transmission_ns(1250), 1_000_000);
+        assert_eq!(rate("3bit").transmission_ns(1), 2_666_666_667);
+        assert_eq!(rate("1gbit").transmission_ns(0), 0);
+        assert_eq!(rate("1bit").transmission_ns(u64::MAX), u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_reading_are_inverse(bits_per_sec in 1..=MAX_BITS_PER_SEC) {
+            let rate = Rate::from_bits_per_sec(bits_per_sec).expect("above 0");
+            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+
+        #[test]
+        fn reading_never_panics(text in ".{0,30}") {
+            let _ = text.parse::<Rate>();
+        }
+    }
+}

@@ -42,20 +42,26 @@ impl Schedule {
         &self.phases
     }
 
-    /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit.
+    /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit. A rest shorter than a tenth of its phase
+    /// prolongs the phase before it.
     pub fn over(&self, duration_s: f64) -> Vec<Phase> {
         let mut left_s = duration_s;
-        let mut phases = Vec::new();
+        let mut phases: Vec<Phase> = Vec::new();
         for phase in self.phases.iter().cycle() {
-            // A remainder this short is rounding, not a phase.
-            if left_s <= duration_s * 1e-9 {
+            match phases.last_mut() {
+                Some(last) if left_s < phase.duration_s / 10.0 => {
+                    last.duration_s += left_s;
+                    break;
+                }
+                _ => phases.push(Phase {
+                    load: phase.load,
+                    duration_s: phase.duration_s.min(left_s),
+                }),
+            }
+            left_s -= phase.duration_s;
+            if left_s <= 0.0 {
                 break;
             }
-            phases.push(Phase {
-                load: phase.load,
-                duration_s: phase.duration_s.min(left_s),
-            });
-            left_s -= phase.duration_s;
         }
         phases
     }
@@ -127,6 +133,72 @@ impl fmt::Display for Schedule {
                 low.load, high.load, low.duration_s, high.duration_s
             ),
             _ => write!(f, "{}", self.phases[0].load),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(text: &str) -> Schedule {
+        text.parse().expect(text)
+    }
+
+    fn over(text: &str, duration_s: f64) -> Vec<(f64, f64)> {
+        let phases = schedule(text).over(duration_s);
+        phases
+            .iter()
+            .map(|phase| (phase.load, phase.duration_s))
+            .collect()
+    }
+
+    #[test]
+    fn reads_both_forms_and_prints_them_back() {
+        for text in ["0.9", "1.4", "0.2,1.2,10,10", "0.5,1,2.5,30"] {
+            assert_eq!(schedule(text).to_string(), text);
+        }
+        assert_eq!(schedule(" 0.2, 1.2 ,10,10"), schedule("0.2,1.2,10,10"));
+        assert_eq!(Schedule::constant(0.85), "0.85".parse());
+    }
+
+    #[test]
+    fn repeats_over_the_run_and_cuts_the_end() {
+        assert_eq!(over("0.9", 35.0), [(0.9, 35.0)]);
+        assert_eq!(
+            over("0.2,1.2,10,5", 20.0),
+            [(0.2, 10.0), (1.2, 5.0), (0.2, 5.0)]
+        );
+        assert_eq!(over("0.2,1.2,10,5", 4.0), [(0.2, 4.0)]);
+    }
+
+    #[test]
+    fn a_short_rest_prolongs_the_last_phase() {
+        assert_eq!(over("0.2,1.2,10,10", 20.5), [(0.2, 10.0), (1.2, 10.5)]);
+        assert_eq!(over("0.2,1.2,10,10", 0.5), [(0.2, 0.5)]);
+    }
+
+    #[test]
+    fn an_unreadable_one_is_refused_with_both_forms_named() {
+        for (text, problem) in [
+            ("", "`` is not a number above 0"),
+            ("high", "`high` is not a number above 0"),
+            ("0", "`0` is not a number above 0"),
+            ("NaN", "`NaN` is not a number above 0"),
+            ("inf", "`inf` is not a number above 0"),
+            ("0.2,1.2", "2 values where 1 or 4 are expected"),
+            ("0.2,1.2,10,-1", "`-1` is not a number above 0"),
+            ("0.2,1.2,10,0.01", "a phase of 0.01 s is shorter than 0.1 s"),
+            ("90%", "`90%` is not a number above 0"),
+            ("101", "load 101 is above 100"),
+        ] {
+            let message = text.parse::<Schedule>().expect_err(text).to_string();
+            assert!(
+                message.starts_with(&format!(
+                    "schedule `{text}`: {problem}; write a load like 0.9"
+                )),
+                "{message}"
+            );
         }
     }
 }

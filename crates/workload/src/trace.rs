@@ -163,7 +163,7 @@ impl Trace {
     }
 
     /// Reads both tables, each with the name to call it by in errors.
-    fn read(
+    pub fn read(
         name: &str,
         requests: (impl BufRead, &str),
         objects: (impl BufRead, &str),

@@ -70,3 +70,65 @@ impl Selector {
         self.work_before.len() as u64 - 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests of 34 bytes and one of 1234; with the header of their segment 100 and 1300 bytes.
+    fn selector(large_at: usize, count: usize, requests_per_connection: u32) -> Selector {
+        let lines: String = (0..count)
+            .map(|at| format!("{at},1,0,{},200\n", u32::from(at == large_at)))
+            .collect();
+        let requests = format!("t,bytes,client,object,status\n{lines}");
+        let objects = "object,requests,max_bytes,ext\n0,1,34,html\n1,1,1234,html\n";
+        let trace = Trace::read("web", (requests.as_bytes(), "a"), (objects.as_bytes(), "b"))
+            .expect("a trace");
+        Selector::new(
+            &trace,
+            0,
+            NonZeroU32::new(requests_per_connection).expect("above 0"),
+        )
+    }
+
+    #[test]
+    fn a_run_ends_where_its_work_is_done() {
+        // One connection: 264 bytes and 100 a request.
+        assert_eq!(selector(9, 10, 100).choose(2, 664.0, 0.01), Some(2..6));
+    }
+
+    #[test]
+    fn the_start_moves_on_until_a_run_fits() {
+        // From 2 on, four small requests would reach the large one at 4: the first run that fits begins after it.
+        assert_eq!(selector(4, 10, 100).choose(2, 664.0, 0.01), Some(5..9));
+        // With more work the large one fits in, and it is not passed over.
+        assert_eq!(
+            selector(4, 10, 100).choose(2, 264.0 + 1500.0, 0.01),
+            Some(2..5)
+        );
+    }
+
+    #[test]
+    fn the_trace_goes_on_with_its_first_request() {
+        assert_eq!(selector(5, 10, 100).choose(8, 664.0, 0.01), Some(8..12));
+        // All ten requests twice and a small one.
+        assert_eq!(
+            selector(5, 10, 100).choose(0, 264.0 + 2.0 * 2200.0 + 100.0, 0.001),
+            Some(0..21)
+        );
+    }
+
+    #[test]
+    fn connections_count_where_they_are_new() {
+        assert_eq!(selector(9, 10, 1).choose(0, 3.0 * 364.0, 0.01), Some(0..3));
+        assert_eq!(
+            selector(9, 10, 2).choose(0, 3.0 * 100.0 + 2.0 * 264.0, 0.01),
+            Some(0..3)
+        );
+    }
+
+    #[test]
+    fn too_little_work_is_not_met() {
+        assert_eq!(selector(5, 10, 1).choose(0, 100.0, 0.01), None);
+    }
+}

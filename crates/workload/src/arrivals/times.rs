@@ -36,3 +36,56 @@ fn scaled(mut gaps: Vec<f64>) -> Vec<f64> {
     }
     gaps
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poisson_gaps_have_the_mean_and_the_variation_of_the_exponential() {
+        let count = 100_000;
+        let times = poisson(count, &mut Rng::new(1, 0));
+        assert_eq!(times.len() as u64, count);
+        assert!(times.is_sorted() && times[0] > 0.0 && times[times.len() - 1] < 1.0);
+        let gaps: Vec<f64> = times
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) * count as f64)
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let longer_than_mean =
+            gaps.iter().filter(|&&gap| gap > 1.0).count() as f64 / gaps.len() as f64;
+        assert!(
+            (mean - 1.0).abs() < 0.01 && (variance - 1.0).abs() < 0.03,
+            "{mean} {variance}"
+        );
+        assert!(
+            (longer_than_mean - (-1.0f64).exp()).abs() < 0.01,
+            "{longer_than_mean}"
+        );
+    }
+
+    fn trace(times: &[f64]) -> Trace {
+        let lines: String = times
+            .iter()
+            .map(|time| format!("{time},1,0,0,200\n"))
+            .collect();
+        let requests = format!("t,bytes,client,object,status\n{lines}");
+        let objects = "object,requests,max_bytes,ext\n0,1,1,html\n";
+        Trace::read("web", (requests.as_bytes(), "a"), (objects.as_bytes(), "b")).expect("a trace")
+    }
+
+    #[test]
+    fn the_traces_gaps_keep_their_proportions() {
+        let trace = trace(&[0.0, 0.5, 2.0, 4.0]);
+        // Before request 1 0.5 s, before 2 1.5 s, after it 2 s.
+        assert_eq!(of_trace(&trace, 1..3), [0.125, 0.5]);
+        // Round the end: 2 s, then the mean gap of 1 s, then 0.5 s.
+        assert_eq!(of_trace(&trace, 3..5), [2.0 / 3.5, 3.0 / 3.5]);
+    }
+
+    #[test]
+    fn a_trace_without_gaps_is_spread_evenly() {
+        assert_eq!(of_trace(&trace(&[0.5, 0.5, 0.5]), 0..3), [0.25, 0.5, 0.75]);
+    }
+}

@@ -235,3 +235,137 @@ fn line_text(line: &[u8]) -> Result<&str, Broken> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     str::from_utf8(line).map_err(|_| ("not text".into(), "a trace is plain ASCII"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn requests(lines: &str) -> Result<Vec<RequestRow>, String> {
+        let text = format!("{REQUESTS_HEADER}\n{lines}");
+        parse_requests(text.as_bytes(), "web.csv").map_err(|error| error.to_string())
+    }
+
+    fn objects(lines: &str) -> Result<Vec<Object>, String> {
+        let text = format!("{OBJECTS_HEADER}\n{lines}");
+        parse_objects(text.as_bytes(), "web.objects.csv").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_requests() {
+        let row = |time_s, bytes| RequestRow {
+            time_s,
+            bytes,
+            client: 3,
+            object: 4,
+        };
+        let expected = Ok(vec![row(0.0, 10), row(1.25, 0)]);
+        assert_eq!(requests("0,10,3,4,200\n1.25,0,3,4,304\n"), expected);
+        assert_eq!(requests("0,10,3,4,200\r\n1.25,0,3,4,304"), expected);
+        assert_eq!(requests(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn reads_objects() {
+        let object = |id, size_bytes, ext: &str| Object {
+            id,
+            size_bytes,
+            ext: ext.into(),
+        };
+        assert_eq!(
+            objects("0,2,85465,html\n1,1,0,none\n"),
+            Ok(vec![object(0, 85465, "html"), object(1, 0, "none")])
+        );
+    }
+
+    #[test]
+    fn a_broken_request_is_named_with_its_line_and_what_would_be_right() {
+        for (line, problem) in [
+            (
+                "",
+                "1 fields where 5 are due; a line is t,bytes,client,object,status like 12,1497,0,0,200",
+            ),
+            ("1,2,3,4,5,6", "6 fields where 5 are due"),
+            (
+                "x,1,0,0,200",
+                "t is `x`; t is seconds since the first request",
+            ),
+            ("nan,1,0,0,200", "t is `nan`"),
+            ("-1,1,0,0,200", "t is `-1`"),
+            ("1e300,1,0,0,200", "t is `1e300`"),
+            ("9999999999,1,0,0,200", "t is `9999999999`"),
+            ("7,-,0,0,200", "bytes is `-`; it must be a whole number"),
+            ("7,+1,0,0,200", "bytes is `+1`"),
+            ("7,99999999999999,0,0,200", "bytes is `99999999999999`"),
+            ("7,1,4294967296,0,200", "client is `4294967296`"),
+            ("7,1,0,,200", "object is ``"),
+            ("7,1,0,0,2000", "status is `2000`"),
+            (
+                "4,1,0,0,200",
+                "t goes back from 5 to 4; the lines must be sorted by t",
+            ),
+            ("7,1,0,0,\u{1b}[31m", "status is `\\u{1b}[31m`"),
+        ] {
+            let message = requests(&format!("5,1,0,0,200\n{line}\n6,1,0,0,200\n")).expect_err(line);
+            assert!(
+                message.starts_with(&format!("web.csv, line 3: {problem}")),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_broken_object_is_named_with_its_line() {
+        for (line, problem) in [
+            (
+                "2,1,10,html",
+                "object 2 where 1 is due; objects are numbered 0, 1, 2",
+            ),
+            (
+                "1,1,10,../../etc",
+                "ext is `../../etc`; ext is 1 to 16 lower-case letters or digits",
+            ),
+            ("1,1,10,", "ext is ``"),
+            ("1,1,10", "3 fields where 4 are due"),
+            ("1,1,10.5,html", "max_bytes is `10.5`"),
+        ] {
+            let message = objects(&format!("0,1,10,html\n{line}\n")).expect_err(line);
+            assert!(
+                message.starts_with(&format!("web.objects.csv, line 3: {problem}")),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_trace_is_refused_at_its_first_line() {
+        let refused = |bytes: &[u8]| {
+            parse_requests(bytes, "a")
+                .expect_err("no trace")
+                .to_string()
+        };
+        assert_eq!(
+            refused(b""),
+            "a, line 1: the header is ``; the first line must be t,bytes,client,object,status"
+        );
+        assert!(refused(b"<html>").starts_with("a, line 1: the header is `<html>`"));
+        assert!(refused(b"\xff\xfe").starts_with("a, line 1: not text"));
+        assert!(refused(&[b'a'; 5000]).starts_with("a, line 1: more than 1024 bytes"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_rows_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<bool>()) {
+            let text = [if header { REQUESTS_HEADER.as_bytes() } else { b"" }, b"\n", &bytes].concat();
+            let _ = parse_requests(&text[..], "a");
+            let text = [if header { OBJECTS_HEADER.as_bytes() } else { b"" }, b"\n", &bytes].concat();
+            let _ = parse_objects(&text[..], "a");
+        }
+
+        #[test]
+        fn lines_of_plausible_fields_give_rows_or_an_error(lines in "([0-9.,+\\-a-z]{0,12}\n){0,6}") {
+            let _ = requests(&lines);
+            let _ = objects(&lines);
+        }
+    }
+}

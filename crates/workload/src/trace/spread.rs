@@ -24,3 +24,43 @@ pub fn within_seconds(requests: &mut [TraceRequest]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(times_s: &[f64]) -> Vec<f64> {
+        let request = |(client, &time_s): (usize, &f64)| TraceRequest {
+            time_s,
+            object: 0,
+            client: client as u32,
+        };
+        let mut requests: Vec<TraceRequest> = times_s.iter().enumerate().map(request).collect();
+        within_seconds(&mut requests);
+        assert!(requests.iter().map(|request| request.client).is_sorted());
+        requests.iter().map(|request| request.time_s).collect()
+    }
+
+    #[test]
+    fn each_stays_in_its_second_and_in_order() {
+        let logged_s = [0.0, 0.0, 0.0, 5.0, 6.0, 6.0];
+        let spread_s = spread(&logged_s);
+        assert!(spread_s.is_sorted_by(|a, b| a < b));
+        assert!(
+            logged_s
+                .iter()
+                .zip(&spread_s)
+                .all(|(logged_s, spread_s)| *logged_s == spread_s.floor())
+        );
+    }
+
+    #[test]
+    fn a_second_is_spread_the_same_in_any_trace() {
+        assert_eq!(spread(&[0.0, 7.0, 7.0])[1..], spread(&[7.0, 7.0]));
+    }
+
+    #[test]
+    fn times_with_fractions_are_kept() {
+        assert_eq!(spread(&[0.0, 0.0, 0.5]), [0.0, 0.0, 0.5]);
+    }
+}
