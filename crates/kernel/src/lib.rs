@@ -12,12 +12,15 @@
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`] | the process and its surroundings |
 
+pub mod bands;
 pub mod capability;
 pub mod clock;
 pub mod descriptors;
 pub mod device;
 pub mod netns;
+pub mod probe;
 pub mod process;
+pub mod qdisc;
 pub mod socket;
 pub mod timer;
 

@@ -1,12 +1,14 @@
 //! The few messages of rtnetlink (man 7 rtnetlink) Sooner needs: built and read as bytes, without `unsafe`.
 //!
-//! [`message`] builds requests and reads replies, [`connection`] talks to the kernel, [`link`] reads what it says of a device.
+//! [`message`] builds requests and reads replies, [`connection`] talks to the kernel, [`link`] and [`traffic`]
+//! are the messages about devices and about their queues.
 //! Readers are total: a reply that is cut short or makes no sense yields fewer attributes, never a panic.
 
 pub mod connection;
 pub mod link;
 pub mod message;
+pub mod traffic;
 
 pub use connection::Connection;
 pub use link::Link;
-pub use message::{Request, attribute, attributes, u16_at, u32_at, u64_at};
+pub use message::{Request, attribute, u32_at};

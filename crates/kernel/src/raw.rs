@@ -1,11 +1,14 @@
-//! The system calls of ours that no safe wrapper has: reading an integer by ioctl, and an option's bytes.
+//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a descriptor on tokio's reactor.
 #![allow(
     unsafe_code,
-    reason = "ioctl and getsockopt of options that rustix and socket2 do not know"
+    reason = "ioctl and getsockopt of options that rustix and socket2 do not know; tokio asks for a promise"
 )]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Asks a socket for a count of bytes by `ioctl`; `OPCODE` is one of `SIOCOUTQ` and `SIOCOUTQNSD`.
 pub fn ioctl_count<const OPCODE: u32>(fd: impl AsFd) -> io::Result<u32> {
@@ -32,4 +35,10 @@ pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) ->
         return Err(io::Error::last_os_error());
     }
     Ok(buffer.len().min(length as usize))
+}
+
+/// Has the current tokio runtime watch a descriptor for being readable.
+pub fn watch_readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is owned by what is returned, which closes it only after it has been taken off the reactor.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }

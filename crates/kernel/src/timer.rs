@@ -16,6 +16,7 @@ use rustix::time::{
 use tokio::io::unix::AsyncFd;
 
 use crate::clock::monotonic_ns;
+use crate::raw;
 
 /// A timer on the tokio reactor with deadlines in [`monotonic_ns`]; one waiter at a time.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl PacingTimer {
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
         Ok(PacingTimer {
-            fd: AsyncFd::new(fd)?,
+            fd: raw::watch_readable(fd)?,
             armed_ns: AtomicU64::new(0),
         })
     }

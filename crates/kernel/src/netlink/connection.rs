@@ -135,9 +135,9 @@ impl Connection {
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(errno) => return Err(errno.into()),
             };
-            for message in
-                messages(&self.buffer[..length]).filter(|message| message.sequence == self.sequence)
-            {
+            let answer =
+                messages(&self.buffer[..length]).find(|message| message.sequence == self.sequence);
+            if let Some(message) = answer {
                 return match outcome(&message) {
                     Some(result) => result.map(|()| None),
                     None => Ok(take(message.payload)),

@@ -1,0 +1,274 @@
+//! Eight strict priorities on a device: whatever waits in a lower band goes only when nothing waits above it.
+//!
+//! The root qdisc becomes a HTB at the uplink's rate with eight leaves. A socket chooses its leaf by `SO_PRIORITY`
+//! ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them, take the top band, so that a saturated lower band cannot
+//! delay a handshake. Needs `CAP_NET_ADMIN`, as does the marking.
+//!
+//! **Guarantees.** Each leaf is guaranteed a thousandth of the rate (at least 8 kbit/s, at most a sixteenth), all eight together 0.8 %
+//! of it: the seven lower bands can take at most 0.7 % from the top one, and no band falls silent. Everything else goes to the highest
+//! band that has something to send, and each may use the whole rate.
+//!
+//! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends them whole. While the bands are
+//! there, a super-packet is limited to 100 us of the rate, one frame at least.
+//!
+//! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel, pfifo_fast, on devices with several
+//! hardware queues mq) and comes back by itself when ours goes. On such a device the one HTB serves all hardware queues, behind one lock.
+//! A configured qdisc is refused unless [`Replace::Yes`], and then does not come back.
+//!
+//! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`] does: an owner holds a socket name of the
+//! network namespace (abstract, freed by the kernel when the process dies), and a file in `/run/sooner` (`$XDG_RUNTIME_DIR/sooner` for
+//! other users than root) says what to restore.
+
+mod error;
+mod leftovers;
+mod owner;
+mod plan;
+mod record;
+
+use std::io;
+
+use crate::capability;
+use crate::device::Device;
+use crate::netlink::Connection;
+use crate::netlink::link::GsoLimits;
+use crate::netlink::traffic::{Counters, ROOT};
+use crate::qdisc::{self, Root};
+pub use error::BandsError;
+pub use leftovers::remove_leftovers;
+use owner::Ownership;
+pub use plan::BAND_COUNT;
+use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
+use record::Record;
+
+/// Whether a qdisc that somebody configured may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Refuse with [`BandsError::Configured`].
+    No,
+    /// Replace it; it does not come back.
+    Yes,
+}
+
+/// What went through one band since it was installed, link headers included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BandStats {
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets the band's queue had no room for.
+    pub drops: u64,
+    /// Bytes that wait.
+    pub backlog_bytes: u64,
+    /// Packets that wait.
+    pub backlog_packets: u64,
+}
+
+/// The bands of one device; they go when this is dropped.
+#[derive(Debug)]
+pub struct Bands {
+    device: Device,
+    connection: Connection,
+    record: Record,
+    /// Held until everything is restored.
+    _ownership: Ownership,
+    installed: bool,
+}
+
+impl Bands {
+    /// Puts the bands on a device whose uplink has this rate. Nothing is changed when it fails.
+    pub fn install(
+        device: &Device,
+        rate_bits_per_sec: u64,
+        replace: Replace,
+    ) -> Result<Bands, BandsError> {
+        if device.is_loopback {
+            return Err(BandsError::Loopback {
+                device: device.name.clone(),
+            });
+        }
+        Bands::install_even_on_loopback(device, rate_bits_per_sec, replace)
+    }
+
+    /// [`Bands::install`] without its refusal of loopback, where bands delay everything this host says to itself.
+    pub fn install_even_on_loopback(
+        device: &Device,
+        rate_bits_per_sec: u64,
+        replace: Replace,
+    ) -> Result<Bands, BandsError> {
+        let plan = Plan::new(rate_bits_per_sec, device.frame_bytes())?;
+        if !capability::has_net_admin() {
+            return Err(BandsError::NotPermitted {
+                device: device.name.clone(),
+            });
+        }
+        let mut connection =
+            Connection::open().map_err(|source| BandsError::kernel("ask about", device, source))?;
+        let ownership = Ownership::take(device)?;
+        leftovers::restore(&mut connection, device)?;
+        refuse_configured(&mut connection, device, replace)?;
+        let previous = connection
+            .link(device.index)
+            .map_err(|source| BandsError::kernel("ask about", device, source))?
+            .gso;
+        let record = Record::write(device, previous, plan.gso_limits(previous))?;
+        let mut bands = Bands {
+            device: device.clone(),
+            connection,
+            record,
+            _ownership: ownership,
+            installed: true,
+        };
+        match bands.put_up(&plan, replace) {
+            Ok(()) => Ok(bands),
+            Err(source) => Err(BandsError::kernel("put bands on", device, source)),
+        }
+    }
+
+    /// Whether [`Bands::install`] would work now, without changing anything.
+    pub fn check(device: &Device, replace: Replace) -> Result<(), BandsError> {
+        if device.is_loopback {
+            return Err(BandsError::Loopback {
+                device: device.name.clone(),
+            });
+        }
+        if !capability::has_net_admin() {
+            return Err(BandsError::NotPermitted {
+                device: device.name.clone(),
+            });
+        }
+        let _ownership = Ownership::take(device)?;
+        let mut connection =
+            Connection::open().map_err(|source| BandsError::kernel("ask about", device, source))?;
+        refuse_configured(&mut connection, device, replace)
+    }
+
+    /// The `SO_PRIORITY` that selects a band: 0 is the top, 7 (and whatever is above it) the lowest.
+    pub fn priority_of(band: u8) -> u32 {
+        leaf_handle(band)
+    }
+
+    /// The device the bands are on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What went through each band so far.
+    pub fn stats(&mut self) -> io::Result<[BandStats; BAND_COUNT]> {
+        Ok(by_band(&self.connection.classes(self.device.index)?))
+    }
+
+    /// Takes the bands away and restores what was before; dropping does the same without an answer.
+    pub fn remove(mut self) -> Result<(), BandsError> {
+        self.take_down()
+    }
+
+    fn put_up(&mut self, plan: &Plan, replace: Replace) -> io::Result<()> {
+        let index = self.device.index;
+        self.connection.add_htb(
+            plan::place(index, HANDLE, ROOT),
+            DEFAULT_MINOR,
+            replace == Replace::Yes,
+        )?;
+        for (place, class) in plan.classes(index) {
+            self.connection.add_htb_class(place, &class)?;
+        }
+        for place in plan::queues(index) {
+            self.connection
+                .add_pfifo(place, plan::QUEUE_LIMIT_PACKETS)?;
+        }
+        self.connection.set_gso_limits(index, self.record.limited)
+    }
+
+    fn take_down(&mut self) -> Result<(), BandsError> {
+        if !std::mem::take(&mut self.installed) {
+            return Ok(());
+        }
+        take_down(
+            &mut self.connection,
+            &self.device,
+            Some(self.record.previous),
+        )?;
+        self.record.delete()
+    }
+}
+
+impl Drop for Bands {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the next start finds the record and tries again.
+        let _ = self.take_down();
+    }
+}
+
+/// What went through each band of a device, for a process that does not own them; all zero when there are none.
+pub fn stats(device: &Device) -> io::Result<[BandStats; BAND_COUNT]> {
+    Ok(by_band(&Connection::open()?.classes(device.index)?))
+}
+
+fn by_band(classes: &[(u32, Counters)]) -> [BandStats; BAND_COUNT] {
+    std::array::from_fn(|band| {
+        let handle = leaf_handle(band as u8);
+        let found = classes.iter().find(|(class, _)| *class == handle);
+        found.map_or_else(BandStats::default, |(_, counters)| BandStats {
+            sent_bytes: counters.sent_bytes,
+            sent_packets: counters.sent_packets.into(),
+            drops: counters.drops.into(),
+            backlog_bytes: counters.backlog_bytes.into(),
+            backlog_packets: counters.backlog_packets.into(),
+        })
+    })
+}
+
+fn refuse_configured(
+    connection: &mut Connection,
+    device: &Device,
+    replace: Replace,
+) -> Result<(), BandsError> {
+    match root_of(connection, device)? {
+        Some(root) if replace == Replace::No && !root.is_kernel_default() && !is_ours(&root) => {
+            Err(BandsError::Configured {
+                device: device.name.clone(),
+                kind: root.kind,
+                handle: root.handle,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn root_of(connection: &mut Connection, device: &Device) -> Result<Option<Root>, BandsError> {
+    qdisc::root_on(connection, device.index)
+        .map_err(|source| BandsError::kernel("ask about", device, source))
+}
+
+fn is_ours(root: &Root) -> bool {
+    root.handle.0 == HANDLE && root.kind == "htb"
+}
+
+/// Restores the limits, then takes our qdisc away: while limits are ours, the qdisc shows it. A device or qdisc that is gone is fine.
+fn take_down(
+    connection: &mut Connection,
+    device: &Device,
+    previous: Option<GsoLimits>,
+) -> Result<(), BandsError> {
+    let gone = |result: io::Result<()>, codes: &[i32]| match result {
+        Err(error)
+            if error
+                .raw_os_error()
+                .is_some_and(|code| codes.contains(&code)) =>
+        {
+            Ok(())
+        }
+        result => result.map_err(|source| BandsError::kernel("restore", device, source)),
+    };
+    if let Some(limits) = previous {
+        gone(
+            connection.set_gso_limits(device.index, limits),
+            &[libc::ENODEV],
+        )?;
+    }
+    gone(
+        connection.delete_root(device.index, HANDLE),
+        &[libc::ENODEV, libc::ENOENT, libc::EINVAL],
+    )
+}

@@ -1,0 +1,104 @@
+//! Why bands cannot be put on a device, or taken away.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::device::Device;
+use crate::qdisc::Handle;
+
+/// Why bands cannot be put on a device, or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum BandsError {
+    /// The device only leads back to this host.
+    #[error(
+        "bands on loopback device `{device}` would delay everything this host says to itself; name another with --uplink-device"
+    )]
+    Loopback {
+        /// The device's name.
+        device: String,
+    },
+    /// The operator has configured the device's queue.
+    #[error(
+        "device `{device}` has a configured queue ({kind} {handle}); let it be replaced with --replace-qdisc, or remove it with `tc qdisc del dev {device} root`"
+    )]
+    Configured {
+        /// The device's name.
+        device: String,
+        /// What the queue is, for instance `tbf`.
+        kind: String,
+        /// What identifies it.
+        handle: Handle,
+    },
+    /// Another process, or this one, has bands on the device.
+    #[error("device `{device}` has the bands of {}; stop it first, or name another with --uplink-device", owner(*.pid))]
+    Busy {
+        /// The device's name.
+        device: String,
+        /// The process, when its record can be read.
+        pid: Option<u32>,
+    },
+    /// The privilege is missing.
+    #[error(
+        "bands on `{device}` need CAP_NET_ADMIN; run as root, or give it with `setcap cap_net_admin+ep` to the binary"
+    )]
+    NotPermitted {
+        /// The device's name.
+        device: String,
+    },
+    /// The kernel has no HTB.
+    #[error("this kernel has no HTB queue; load its module with `modprobe sch_htb`")]
+    Unsupported,
+    /// The rate is too low to share out.
+    #[error("an uplink of {rate_bits_per_sec} bit/s is too slow for bands; at least 1kbit")]
+    Rate {
+        /// The rate asked for.
+        rate_bits_per_sec: u64,
+    },
+    /// What to restore could not be written down.
+    #[error("cannot keep {}, which says what to restore after a kill: {source}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The devices of the network namespace could not be listed.
+    #[error("cannot list the network devices: {0}")]
+    Devices(io::Error),
+    /// The kernel refused a step.
+    #[error("cannot {step} device `{device}`: {source}")]
+    Kernel {
+        /// What was being done.
+        step: &'static str,
+        /// The device's name.
+        device: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl BandsError {
+    /// The kernel's answer in the operator's words where it has a known cause.
+    pub(super) fn kernel(step: &'static str, device: &Device, source: io::Error) -> BandsError {
+        let device = device.name.clone();
+        match source.raw_os_error() {
+            Some(libc::EPERM) => BandsError::NotPermitted { device },
+            Some(libc::ENOENT) if step == PUT_UP => BandsError::Unsupported,
+            _ => BandsError::Kernel {
+                step,
+                device,
+                source,
+            },
+        }
+    }
+}
+
+/// The step in which a missing file or object means a missing module.
+const PUT_UP: &str = "put bands on";
+
+fn owner(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
+}

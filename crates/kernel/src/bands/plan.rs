@@ -1,0 +1,223 @@
+//! The classes, queues and limits of the bands, as values: what `install` asks of the kernel.
+
+use super::BandsError;
+use crate::netlink::link::GsoLimits;
+use crate::netlink::traffic::{HtbClass, Place};
+
+/// How many bands there are; HTB knows no more priorities.
+pub const BAND_COUNT: usize = 8;
+/// Our root qdisc, 5005: (it reads SOOS). By it the bands are recognised.
+pub const HANDLE: u32 = 0x5005_0000;
+/// Where unmarked packets go: the top band.
+pub const DEFAULT_MINOR: u32 = FIRST_MINOR;
+/// Packets a band holds. TCP keeps 2 to 5 packets of a connection in the device's queue and the rest in the socket, so a band takes
+/// hundreds of busy connections without a loss; what is lost here TCP notices at once and sends again.
+pub const QUEUE_LIMIT_PACKETS: u32 = 1000;
+
+const LINK_MINOR: u32 = 1;
+const FIRST_MINOR: u32 = 0x10;
+/// The leaves' queues are 5010: to 5017:.
+const FIRST_QUEUE: u32 = 0x5010_0000;
+const RATE_BITS_PER_SEC_MIN: u64 = 1000;
+const GUARANTEE_BYTES_PER_SEC_MIN: u64 = 1000;
+/// Above the frame, so that HTB's rounding never splits a frame's worth of tokens.
+const BURST_SLACK_BYTES: u64 = 86;
+/// What may leave at once after a pause: less would lose rate to late timers (7 % at 100 Mbit/s with one frame).
+const BURST_US: u64 = 1200;
+/// The longest a super-packet may occupy the link, unless one frame takes longer.
+const SUPER_PACKET_US: u64 = 100;
+/// TCP takes its headers (about 320 bytes) off the size limit before it divides by the segment size.
+const GSO_HEADER_ROOM_BYTES: u64 = 512;
+
+/// What is asked of the kernel for one rate and frame size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    link_bytes_per_sec: u64,
+    frame_bytes: u32,
+}
+
+impl Plan {
+    pub fn new(rate_bits_per_sec: u64, frame_bytes: u32) -> Result<Plan, BandsError> {
+        if rate_bits_per_sec < RATE_BITS_PER_SEC_MIN {
+            return Err(BandsError::Rate { rate_bits_per_sec });
+        }
+        Ok(Plan {
+            link_bytes_per_sec: rate_bits_per_sec / 8,
+            frame_bytes,
+        })
+    }
+
+    /// The link's class and the eight below it, parents first.
+    pub fn classes(&self, device: u32) -> Vec<(Place, HtbClass)> {
+        let link = (
+            place(device, HANDLE | LINK_MINOR, HANDLE),
+            self.class(self.link_bytes_per_sec, self.link_burst_bytes(), 0),
+        );
+        let leaves = (0..BAND_COUNT as u8).map(|band| {
+            let class = self.class(
+                self.guarantee_bytes_per_sec(),
+                self.frame_burst_bytes(),
+                band.into(),
+            );
+            (place(device, leaf_handle(band), HANDLE | LINK_MINOR), class)
+        });
+        std::iter::once(link).chain(leaves).collect()
+    }
+
+    /// The limits on super-packets, never above those a device has.
+    pub fn gso_limits(&self, previous: GsoLimits) -> GsoLimits {
+        let frame_bytes = u64::from(self.frame_bytes.max(1));
+        let segments =
+            (self.link_bytes_per_sec.saturating_mul(SUPER_PACKET_US) / 1_000_000 / frame_bytes)
+                .max(1);
+        let size_bytes =
+            u32::try_from(segments * frame_bytes + GSO_HEADER_ROOM_BYTES).unwrap_or(u32::MAX);
+        GsoLimits {
+            segments: previous
+                .segments
+                .min(u32::try_from(segments).unwrap_or(u32::MAX)),
+            size_bytes: previous.size_bytes.min(size_bytes),
+            ipv4_size_bytes: previous.ipv4_size_bytes.map(|bytes| bytes.min(size_bytes)),
+        }
+    }
+
+    fn class(&self, rate_bytes_per_sec: u64, burst_bytes: u64, priority: u32) -> HtbClass {
+        HtbClass {
+            rate_bytes_per_sec,
+            ceil_bytes_per_sec: self.link_bytes_per_sec,
+            burst_bytes,
+            ceil_burst_bytes: self.link_burst_bytes(),
+            quantum_bytes: self.frame_bytes,
+            priority,
+        }
+    }
+
+    fn guarantee_bytes_per_sec(&self) -> u64 {
+        (self.link_bytes_per_sec / 1000)
+            .max(GUARANTEE_BYTES_PER_SEC_MIN)
+            .min(self.link_bytes_per_sec / 16)
+            .max(1)
+    }
+
+    fn frame_burst_bytes(&self) -> u64 {
+        u64::from(self.frame_bytes) + BURST_SLACK_BYTES
+    }
+
+    fn link_burst_bytes(&self) -> u64 {
+        self.frame_burst_bytes()
+            .max(self.link_bytes_per_sec.saturating_mul(BURST_US) / 1_000_000)
+    }
+}
+
+/// The class of a band, which is also the `SO_PRIORITY` that selects it.
+pub fn leaf_handle(band: u8) -> u32 {
+    HANDLE | (FIRST_MINOR + u32::from(band).min(BAND_COUNT as u32 - 1))
+}
+
+/// Where the queues of the leaves are.
+pub fn queues(device: u32) -> impl Iterator<Item = Place> {
+    (0..BAND_COUNT as u8).map(move |band| {
+        place(
+            device,
+            FIRST_QUEUE + (u32::from(band) << 16),
+            leaf_handle(band),
+        )
+    })
+}
+
+pub fn place(device: u32, handle: u32, parent: u32) -> Place {
+    Place {
+        device,
+        handle,
+        parent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const UNLIMITED: GsoLimits = GsoLimits {
+        size_bytes: 65536,
+        segments: 65535,
+        ipv4_size_bytes: Some(65536),
+    };
+
+    #[test]
+    fn ten_megabit() {
+        let plan = Plan::new(10_000_000, 1514).unwrap();
+        let classes = plan.classes(2);
+        assert_eq!(classes.len(), 9);
+        assert_eq!(
+            (classes[0].1.rate_bytes_per_sec, classes[0].1.burst_bytes),
+            (1_250_000, 1600)
+        );
+        for (band, (place, class)) in classes[1..].iter().enumerate() {
+            assert_eq!(
+                (place.handle, place.parent),
+                (0x5005_0010 + band as u32, 0x5005_0001)
+            );
+            assert_eq!(
+                (
+                    class.rate_bytes_per_sec,
+                    class.ceil_bytes_per_sec,
+                    class.priority
+                ),
+                (1250, 1_250_000, band as u32)
+            );
+        }
+        let limits = plan.gso_limits(UNLIMITED);
+        assert_eq!(
+            (limits.segments, limits.size_bytes, limits.ipv4_size_bytes),
+            (1, 2026, Some(2026))
+        );
+    }
+
+    #[test]
+    fn a_gigabit_keeps_small_super_packets() {
+        let plan = Plan::new(1_000_000_000, 1514).unwrap();
+        assert_eq!(plan.gso_limits(UNLIMITED).segments, 8);
+        assert_eq!(plan.classes(2)[0].1.burst_bytes, 150_000);
+    }
+
+    #[test]
+    fn a_device_without_super_packets_stays_as_it_is() {
+        let small = GsoLimits {
+            size_bytes: 1000,
+            segments: 1,
+            ipv4_size_bytes: None,
+        };
+        assert_eq!(
+            Plan::new(1_000_000_000, 1514).unwrap().gso_limits(small),
+            small
+        );
+    }
+
+    #[test]
+    fn bands_beyond_the_last_are_the_last() {
+        assert_eq!(leaf_handle(7), 0x5005_0017);
+        assert_eq!(leaf_handle(255), 0x5005_0017);
+    }
+
+    #[test]
+    fn a_rate_too_low_is_refused() {
+        let error = Plan::new(999, 1514).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "an uplink of 999 bit/s is too slow for bands; at least 1kbit"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn guarantees_leave_at_least_half_and_above_8_mbit_99_percent(rate in 1000_u64..1_000_000_000_000, frame in 80_u32..65_550) {
+            let classes = Plan::new(rate, frame).unwrap().classes(1);
+            let guaranteed: u64 = classes[1..].iter().map(|(_, class)| class.rate_bytes_per_sec).sum();
+            let link = classes[0].1.rate_bytes_per_sec;
+            prop_assert!(guaranteed > 0 && guaranteed * 2 <= link);
+            prop_assert!(rate < 8_000_000 || guaranteed * 125 <= link);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What to restore on a device, kept in a file so that a kill does not lose it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::error::BandsError;
+use crate::device::Device;
+use crate::netlink::link::GsoLimits;
+use crate::netns;
+
+/// What one installation changed beside the qdisc, and who did it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub pid: u32,
+    pub device: String,
+    pub previous: GsoLimits,
+    pub limited: GsoLimits,
+    path: PathBuf,
+}
+
+impl Record {
+    /// Writes down what is about to be changed.
+    pub fn write(
+        device: &Device,
+        previous: GsoLimits,
+        limited: GsoLimits,
+    ) -> Result<Record, BandsError> {
+        let path = path_of(device).map_err(|source| BandsError::Record {
+            path: PathBuf::from("/run/sooner"),
+            source,
+        })?;
+        let record = Record {
+            pid: std::process::id(),
+            device: device.name.clone(),
+            previous,
+            limited,
+            path,
+        };
+        record.save().map_err(|source| BandsError::Record {
+            path: record.path.clone(),
+            source,
+        })?;
+        Ok(record)
+    }
+
+    /// What was written down for this device; None when nothing was, or not legibly.
+    pub fn read(device: &Device) -> Option<Record> {
+        let path = path_of(device).ok()?;
+        let record = parse(&fs::read_to_string(&path).ok()?, path)?;
+        (record.device == device.name).then_some(record)
+    }
+
+    /// Forgets it; a file that is gone is fine.
+    pub fn delete(&self) -> Result<(), BandsError> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(BandsError::Record {
+                path: self.path.clone(),
+                source: error,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Written beside and renamed, so that a reader never sees half of it.
+    fn save(&self) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let beside = self.path.with_extension(self.pid.to_string());
+        fs::write(&beside, self.text())?;
+        fs::rename(&beside, &self.path)
+    }
+
+    fn text(&self) -> String {
+        let limits = |limits: GsoLimits| {
+            let ipv4 = limits
+                .ipv4_size_bytes
+                .map_or("-".into(), |bytes| bytes.to_string());
+            format!("{} {} {ipv4}", limits.size_bytes, limits.segments)
+        };
+        format!(
+            "pid {}\ndevice {}\nprevious {}\nlimited {}\n",
+            self.pid,
+            self.device,
+            limits(self.previous),
+            limits(self.limited)
+        )
+    }
+}
+
+fn parse(text: &str, path: PathBuf) -> Option<Record> {
+    let value = |key: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+    };
+    let limits = |key: &str| {
+        let mut words = value(key)?.split(' ');
+        let (size, segments, ipv4) = (words.next()?, words.next()?, words.next()?);
+        let ipv4_size_bytes = if ipv4 == "-" {
+            None
+        } else {
+            Some(ipv4.parse().ok()?)
+        };
+        Some(GsoLimits {
+            size_bytes: size.parse().ok()?,
+            segments: segments.parse().ok()?,
+            ipv4_size_bytes,
+        })
+    };
+    Some(Record {
+        pid: value("pid")?.parse().ok()?,
+        device: value("device")?.into(),
+        previous: limits("previous")?,
+        limited: limits("limited")?,
+        path,
+    })
+}
+
+/// One file a network namespace and device.
+fn path_of(device: &Device) -> io::Result<PathBuf> {
+    Ok(folder()?.join(format!("bands-{}-{}", netns::current_id()?, device.index)))
+}
+
+fn folder() -> io::Result<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Ok("/run/sooner".into());
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let runtime = runtime
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "XDG_RUNTIME_DIR is not set"))?;
+    Ok(PathBuf::from(runtime).join("sooner"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(pid: u32, size: u32, segments: u32, ipv4: Option<u32>) {
+            let limits = GsoLimits { size_bytes: size, segments, ipv4_size_bytes: ipv4 };
+            let limited = GsoLimits { segments: 1, ..limits };
+            let record = Record { pid, device: "eth0".into(), previous: limits, limited, path: "/x".into() };
+            prop_assert_eq!(parse(&record.text(), "/x".into()), Some(record));
+        }
+
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = parse(&text, "/x".into());
+        }
+    }
+
+    #[test]
+    fn half_a_record_is_none() {
+        assert_eq!(
+            parse("pid 1\ndevice eth0\nprevious 65536 655", "/x".into()),
+            None
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The queue of a device: what kind it is, and how much waits in it. Asking needs no privilege.
+
+use std::fmt;
+use std::io;
+
+use crate::device::Device;
+use crate::netlink::traffic::{Place, ROOT, RTM_GETQDISC, body, counters};
+use crate::netlink::{Connection, Request};
+
+/// The root qdisc of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Its name, for instance `fq_codel`.
+    pub kind: String,
+    /// What identifies it on its device.
+    pub handle: Handle,
+}
+
+impl Root {
+    /// Whether the kernel put it there by itself; somebody chose every other.
+    pub fn is_kernel_default(&self) -> bool {
+        self.handle.0 == 0
+    }
+}
+
+/// Identifies a qdisc or class; shown as `major:minor` in hexadecimal, as tc does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle(pub u32);
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 >> 16, self.0 & 0xffff) {
+            (major, 0) => write!(f, "{major:x}:"),
+            (major, minor) => write!(f, "{major:x}:{minor:x}"),
+        }
+    }
+}
+
+/// The root qdisc of a device; None while the device is down.
+pub fn root(device: &Device) -> io::Result<Option<Root>> {
+    root_on(&mut Connection::open()?, device.index)
+}
+
+pub(crate) fn root_on(connection: &mut Connection, device: u32) -> io::Result<Option<Root>> {
+    let reply = connection.root_qdisc(device)?;
+    Ok(reply.map(|reply| Root {
+        kind: reply.kind,
+        handle: Handle(reply.handle),
+    }))
+}
+
+/// Bytes that wait in the root qdisc of a device, link headers included. To ask often, keep a [`BacklogProbe`].
+pub fn backlog_bytes(device: &Device) -> io::Result<u64> {
+    BacklogProbe::open(device)?.backlog_bytes()
+}
+
+/// An open question to the kernel: how much waits in this device's root qdisc?
+#[derive(Debug)]
+pub struct BacklogProbe {
+    connection: Connection,
+    request: Request,
+}
+
+impl BacklogProbe {
+    /// Opens the socket the questions go through, in the calling thread's network namespace.
+    pub fn open(device: &Device) -> io::Result<BacklogProbe> {
+        let place = Place {
+            device: device.index,
+            handle: 0,
+            parent: ROOT,
+        };
+        Ok(BacklogProbe {
+            connection: Connection::open()?,
+            request: Request::new(RTM_GETQDISC, 0, &body(place)),
+        })
+    }
+
+    /// Bytes that wait, link headers included; 0 for a device without a queue. Two system calls.
+    pub fn backlog_bytes(&mut self) -> io::Result<u64> {
+        let counters = self.connection.ask_fast(&mut self.request, counters)?;
+        Ok(counters.map_or(0, |counters| counters.backlog_bytes.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device;
+
+    #[test]
+    fn handles_look_as_in_tc() {
+        assert_eq!(Handle(0x5005_0000).to_string(), "5005:");
+        assert_eq!(Handle(0x5005_0011).to_string(), "5005:11");
+        assert_eq!(Handle(0).to_string(), "0:");
+    }
+
+    #[test]
+    fn loopback_has_the_kernels_queue_and_nothing_waits() {
+        let loopback = device::carrying("127.0.0.1".parse().unwrap())
+            .unwrap()
+            .unwrap();
+        if let Some(root) = root(&loopback).unwrap() {
+            assert!(root.is_kernel_default(), "{root:?}");
+        }
+        assert_eq!(backlog_bytes(&loopback).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_an_error() {
+        let gone = Device {
+            name: "gone0".into(),
+            index: 0x7fff_ffff,
+            is_loopback: false,
+            mtu_bytes: 1500,
+        };
+        assert!(root(&gone).is_err());
+        assert!(backlog_bytes(&gone).is_err());
+    }
+}
