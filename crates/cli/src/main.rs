@@ -1,2 +1,83 @@
-//! The `sooner` binary.
-fn main() {}
+//! The `sooner` binary: one file a subcommand, no logic here.
+
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Bad input: nothing was done or changed.
+const BAD_INPUT: u8 = 2;
+
+/// Makes servers answer sooner on the hardware they have, by deciding who goes first.
+#[derive(Parser)]
+#[command(name = "sooner", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the files of a directory, small responses not behind large ones.
+    Serve(serve::ServeArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.exit_code() == 0 => error.exit(),
+        Err(error) => return fail(&usage_error(&error)),
+    };
+    let done = match cli.command {
+        Command::Serve(args) => serve::run(args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+fn fail(message: &str) -> ExitCode {
+    eprintln!("sooner: {message}");
+    ExitCode::from(BAD_INPUT)
+}
+
+/// What clap has to say, in one line.
+fn usage_error(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let end = text
+        .find("\n\nUsage")
+        .or(text.find("\n\nFor more"))
+        .unwrap_or(text.len());
+    let words: Vec<_> = text[..end].split_whitespace().collect();
+    format!(
+        "{}; see --help",
+        words.join(" ").trim_start_matches("error: ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_one_line() {
+        for args in [
+            &["sooner"][..],
+            &["sooner", "serv"],
+            &["sooner", "serve"],
+            &["sooner", "serve", ".", "--polic", "x"],
+        ] {
+            let Err(error) = Cli::try_parse_from(args) else {
+                panic!("{args:?} was accepted")
+            };
+            assert!(!usage_error(&error).contains('\n'));
+        }
+    }
+}

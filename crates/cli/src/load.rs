@@ -1,0 +1,237 @@
+//! `sooner load`: replay a trace, saturate a server, make a document root.
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use sooner_load::closed::{self, ClosedOptions, ClosedRun};
+use sooner_load::play::Progress;
+use sooner_load::replay::{self, ReplayOptions};
+use sooner_load::samples;
+use sooner_load::socket::SocketOptions;
+use sooner_load::target::Target;
+use sooner_report::{number, table};
+use sooner_stats::{Report, Verdict};
+use sooner_workload::{Process, Rate, Schedule, Trace, mkroot};
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Generates HTTP load and measures response times.
+#[derive(Args)]
+pub struct LoadArgs {
+    #[command(subcommand)]
+    command: LoadCommand,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    /// Replay a trace at an exact load of a link, and compare with the ideal for the same arrivals.
+    Replay(ReplayArgs),
+    /// Saturate a server with a fixed number of connections: throughput only.
+    Closed(ClosedArgs),
+    /// Write the files of a trace to a directory, to be served.
+    Mkroot(MkrootArgs),
+}
+
+#[derive(Args)]
+struct ReplayArgs {
+    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    trace: String,
+    /// Where the trace's files are served, like http://127.0.0.1:8080.
+    #[arg(long)]
+    url: String,
+    /// Load as a share of the uplink, like 0.9.
+    #[arg(long, required_unless_present = "schedule", conflicts_with = "schedule")]
+    rho: Option<Schedule>,
+    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10.
+    #[arg(long)]
+    schedule: Option<Schedule>,
+    /// Rate of the link that limits the server, like 10mbit (bit, kbit, mbit, gbit).
+    #[arg(long)]
+    uplink: Rate,
+    /// Length of the run in seconds, warm-up included.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    duration: Duration,
+    /// Exponential gaps between requests instead of the trace's own.
+    #[arg(long)]
+    poisson: bool,
+    /// Consecutive requests on one connection; 1 opens one for every request.
+    #[arg(long, value_name = "K", default_value = "1")]
+    requests_per_connection: NonZeroU32,
+    /// First seconds of the run, left out of the statistics [default: 10 % of the run].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    warm_up: Option<Duration>,
+    /// How many seconds to wait for the last responses after the last request.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
+    drain: Duration,
+    /// Chooses where in the trace the run starts, and the gaps of --poisson.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Name of the policy under test, for the report.
+    #[arg(long, default_value = "unnamed")]
+    label: String,
+    /// TCP congestion control of the client's sockets, like cubic.
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<String>,
+    /// Write every request as a line of JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct ClosedArgs {
+    /// What to ask for; connection i always asks for URL number i modulo how many there are.
+    #[arg(long, required = true, num_args = 1..)]
+    url: Vec<String>,
+    /// Number of connections.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Length of the run in seconds; the first fifth is not measured.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    duration: Duration,
+    /// TCP congestion control of the client's sockets, like cubic.
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<String>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct MkrootArgs {
+    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    trace: String,
+    /// Directory to fill: new, empty, or one that was made by this command.
+    dir: PathBuf,
+}
+
+/// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
+pub fn run(args: LoadArgs) -> Result<()> {
+    match args.command {
+        LoadCommand::Replay(args) => run_replay(args),
+        LoadCommand::Closed(args) => run_closed(args),
+        LoadCommand::Mkroot(args) => run_mkroot(args),
+    }
+}
+
+fn run_replay(args: ReplayArgs) -> Result<()> {
+    let warm_up = args.warm_up.unwrap_or(args.duration.mul_f64(0.1));
+    let options = ReplayOptions {
+        target: Target::resolve(&args.url)?,
+        trace: Trace::open(&args.trace)?,
+        schedule: args.rho.or(args.schedule).context("give --rho or --schedule")?,
+        process: if args.poisson { Process::Poisson } else { Process::Trace },
+        rate: args.uplink,
+        duration: args.duration,
+        warm_up,
+        drain: args.drain,
+        requests_per_connection: args.requests_per_connection,
+        seed: args.seed,
+        label: args.label,
+        socket: SocketOptions { congestion_control: args.congestion_control },
+    };
+    let shows_progress = io::stderr().is_terminal();
+    let mut progress = |progress: Progress| {
+        if shows_progress {
+            show(progress, options.duration);
+        }
+    };
+    let replay = runtime()?.block_on(replay::run(&options, &mut progress))?;
+    if shows_progress {
+        eprintln!();
+    }
+    if let Some(path) = &args.samples {
+        samples::write(path, &replay.samples, replay.warm_up_samples)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let counters = replay.counters;
+    let report = Report::new(vec![replay.run]);
+    if args.json {
+        return print_json(&report);
+    }
+    print!("{}", table::render(&report));
+    if let Some(counters) = counters {
+        println!("SYNs sent again: {}", counters.syn_retransmissions);
+    }
+    Ok(())
+}
+
+fn show(progress: Progress, duration: Duration) {
+    eprint!(
+        "\r{:>4} s of {:.0} s: {} of {} sent, {} open, {} failed ",
+        progress.elapsed_ns / 1_000_000_000,
+        duration.as_secs_f64(),
+        progress.sent,
+        progress.planned,
+        progress.sent - progress.ended,
+        progress.failed
+    );
+    io::stderr().flush().ok();
+}
+
+fn run_closed(args: ClosedArgs) -> Result<()> {
+    let targets = args.url.iter().map(|url| Target::resolve(url)).collect::<Result<Vec<_>, _>>()?;
+    let options = ClosedOptions {
+        targets,
+        connections: args.connections,
+        duration: args.duration,
+        socket: SocketOptions { congestion_control: args.congestion_control },
+    };
+    let run = runtime()?.block_on(closed::run(&options))?;
+    if args.json {
+        return print_json(&run);
+    }
+    print_closed(&run);
+    Ok(())
+}
+
+fn print_closed(run: &ClosedRun) {
+    let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
+    let verdict = if run.verdict == Verdict::Valid { "VALID" } else { "INVALID" };
+    println!("connections  {}", run.connections);
+    println!("requests/s   {:.0} ({} in {:.1} s)", run.requests_per_sec, run.responses, run.measured_s);
+    println!("goodput      {}", number::bits_per_sec(run.goodput_bits_per_sec));
+    println!(
+        "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
+        ms(run.mean_response_ms),
+        ms(run.p50_response_ms),
+        ms(run.p95_response_ms),
+        ms(run.p99_response_ms),
+        ms(run.p99_9_response_ms),
+        ms(run.max_response_ms)
+    );
+    println!("errors       {}", run.errors);
+    println!("generator    {:.0} % of a core", run.generator_cpu_share * 100.0);
+    println!("{verdict}: {}", run.verdict_reason);
+}
+
+fn run_mkroot(args: MkrootArgs) -> Result<()> {
+    let trace = Trace::open(&args.trace)?;
+    let summary = mkroot(&trace, &args.dir)?;
+    println!(
+        "{}: {} files written ({}), {} already right",
+        args.dir.display(),
+        summary.written_files,
+        number::bytes(summary.written_bytes as f64),
+        summary.kept_files
+    );
+    Ok(())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the event loop")
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    value.ok_or_else(|| format!("`{text}` is not a number of seconds; write for example 120 or 2.5"))
+}
