@@ -19,6 +19,7 @@ pub struct Phase {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     phases: Vec<Phase>,
+    cut_s: Option<f64>,
 }
 
 /// A schedule that could not be read.
@@ -42,6 +43,15 @@ impl Schedule {
         &self.phases
     }
 
+    /// The same loads, but in every run the phase under way at `at_s` ends there and goes on as a phase of its own: with the end of
+    /// the warm-up as `at_s`, the load is exact in the part that is measured.
+    pub fn cut_at(self, at_s: f64) -> Self {
+        Self {
+            cut_s: Some(at_s),
+            ..self
+        }
+    }
+
     /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit. A rest shorter than a tenth of its phase
     /// prolongs the phase before it.
     pub fn over(&self, duration_s: f64) -> Vec<Phase> {
@@ -63,8 +73,34 @@ impl Schedule {
                 break;
             }
         }
-        phases
+        match self.cut_s {
+            Some(cut_s) => cut(phases, cut_s),
+            None => phases,
+        }
     }
+}
+
+/// Divides the phase under way at `at_s` in two.
+fn cut(phases: Vec<Phase>, at_s: f64) -> Vec<Phase> {
+    let mut start_s = 0.0;
+    let mut parts = Vec::with_capacity(phases.len() + 1);
+    for Phase { load, duration_s } in phases {
+        let before_s = at_s - start_s;
+        start_s += duration_s;
+        if before_s > 0.0 && before_s < duration_s {
+            parts.push(Phase {
+                load,
+                duration_s: before_s,
+            });
+            parts.push(Phase {
+                load,
+                duration_s: duration_s - before_s,
+            });
+        } else {
+            parts.push(Phase { load, duration_s });
+        }
+    }
+    parts
 }
 
 impl FromStr for Schedule {
@@ -120,7 +156,10 @@ impl FromStr for Schedule {
                 phase.duration_s
             )));
         }
-        Ok(Self { phases })
+        Ok(Self {
+            phases,
+            cut_s: None,
+        })
     }
 }
 
@@ -176,6 +215,25 @@ mod tests {
     fn a_short_rest_prolongs_the_last_phase() {
         assert_eq!(over("0.2,1.2,10,10", 20.5), [(0.2, 10.0), (1.2, 10.5)]);
         assert_eq!(over("0.2,1.2,10,10", 0.5), [(0.2, 0.5)]);
+    }
+
+    #[test]
+    fn a_cut_divides_the_phase_under_way() {
+        let cut = |text: &str, at_s: f64| {
+            let phases = schedule(text).cut_at(at_s).over(20.0);
+            phases
+                .iter()
+                .map(|phase| (phase.load, phase.duration_s))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(cut("0.9", 5.0), [(0.9, 5.0), (0.9, 15.0)]);
+        assert_eq!(
+            cut("0.2,1.2,10,10", 12.0),
+            [(0.2, 10.0), (1.2, 2.0), (1.2, 8.0)]
+        );
+        for at_s in [-1.0, 0.0, 10.0, 20.0, 99.0] {
+            assert_eq!(cut("0.2,1.2,10,10", at_s), [(0.2, 10.0), (1.2, 10.0)]);
+        }
     }
 
     #[test]
