@@ -1,9 +1,9 @@
 //! Response bodies: nothing, bytes in memory, or a part of a file read chunk by chunk.
 
 use crate::files::File;
-use crate::gate::Flow;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use sooner_uplink::Flow;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;

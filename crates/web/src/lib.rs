@@ -9,12 +9,11 @@ mod body;
 mod conditional;
 mod connection;
 pub mod files;
-mod gate;
 mod listen;
 pub mod range;
 mod server;
 pub mod target;
 
-pub use gate::Uplink;
 pub use listen::ListenError;
 pub use server::{Listening, Server, StartError};
+pub use sooner_uplink::Uplink;

@@ -3,8 +3,8 @@
 use crate::access_log::{AccessLog, Closer, Destination};
 use crate::connection::Site;
 use crate::files::{CacheLimits, FileCache, Root};
-use crate::gate::Uplink;
 use crate::listen::{ListenError, listen};
+use sooner_uplink::Uplink;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -163,6 +163,9 @@ impl Listening {
             .listeners
             .into_iter()
             .map(|listener| {
+                if let Err(error) = uplink.mark_listener(&listener) {
+                    eprintln!("sooner: handshakes are not put first: {error}");
+                }
                 let acceptor = Acceptor {
                     site: self.site.clone(),
                     uplink: uplink.clone(),

@@ -1,9 +1,9 @@
 //! One line of the access log.
 
-use crate::gate::JobReport;
 use hyper::header::HeaderValue;
 use hyper::{Method, Uri};
 use serde::{Serialize, Serializer};
+use sooner_uplink::JobReport;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,7 +1,7 @@
 //! Collects lines and writes them from a thread of their own.
 
 use super::record::Record;
-use crate::gate::JobReport;
+use sooner_uplink::JobReport;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
