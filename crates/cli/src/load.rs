@@ -14,6 +14,7 @@ use sooner_workload::{Process, Rate, Schedule, Trace, mkroot};
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// Generates HTTP load and measures response times.
@@ -41,7 +42,11 @@ struct ReplayArgs {
     #[arg(long)]
     url: String,
     /// Load as a share of the uplink, like 0.9.
-    #[arg(long, required_unless_present = "schedule", conflicts_with = "schedule")]
+    #[arg(
+        long,
+        required_unless_present = "schedule",
+        conflicts_with = "schedule"
+    )]
     rho: Option<Schedule>,
     /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10.
     #[arg(long)]
@@ -109,12 +114,13 @@ struct MkrootArgs {
 }
 
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
-pub fn run(args: LoadArgs) -> Result<()> {
+pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
-        LoadCommand::Replay(args) => run_replay(args),
-        LoadCommand::Closed(args) => run_closed(args),
-        LoadCommand::Mkroot(args) => run_mkroot(args),
+        LoadCommand::Replay(args) => run_replay(args)?,
+        LoadCommand::Closed(args) => run_closed(args)?,
+        LoadCommand::Mkroot(args) => run_mkroot(args)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_replay(args: ReplayArgs) -> Result<()> {
@@ -122,8 +128,15 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
     let options = ReplayOptions {
         target: Target::resolve(&args.url)?,
         trace: Trace::open(&args.trace)?,
-        schedule: args.rho.or(args.schedule).context("give --rho or --schedule")?,
-        process: if args.poisson { Process::Poisson } else { Process::Trace },
+        schedule: args
+            .rho
+            .or(args.schedule)
+            .context("give --rho or --schedule")?,
+        process: if args.poisson {
+            Process::Poisson
+        } else {
+            Process::Trace
+        },
         rate: args.uplink,
         duration: args.duration,
         warm_up,
@@ -131,7 +144,9 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
         requests_per_connection: args.requests_per_connection,
         seed: args.seed,
         label: args.label,
-        socket: SocketOptions { congestion_control: args.congestion_control },
+        socket: SocketOptions {
+            congestion_control: args.congestion_control,
+        },
     };
     let shows_progress = io::stderr().is_terminal();
     let mut progress = |progress: Progress| {
@@ -173,12 +188,18 @@ fn show(progress: Progress, duration: Duration) {
 }
 
 fn run_closed(args: ClosedArgs) -> Result<()> {
-    let targets = args.url.iter().map(|url| Target::resolve(url)).collect::<Result<Vec<_>, _>>()?;
+    let targets = args
+        .url
+        .iter()
+        .map(|url| Target::resolve(url))
+        .collect::<Result<Vec<_>, _>>()?;
     let options = ClosedOptions {
         targets,
         connections: args.connections,
         duration: args.duration,
-        socket: SocketOptions { congestion_control: args.congestion_control },
+        socket: SocketOptions {
+            congestion_control: args.congestion_control,
+        },
     };
     let run = runtime()?.block_on(closed::run(&options))?;
     if args.json {
@@ -190,10 +211,20 @@ fn run_closed(args: ClosedArgs) -> Result<()> {
 
 fn print_closed(run: &ClosedRun) {
     let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
-    let verdict = if run.verdict == Verdict::Valid { "VALID" } else { "INVALID" };
+    let verdict = if run.verdict == Verdict::Valid {
+        "VALID"
+    } else {
+        "INVALID"
+    };
     println!("connections  {}", run.connections);
-    println!("requests/s   {:.0} ({} in {:.1} s)", run.requests_per_sec, run.responses, run.measured_s);
-    println!("goodput      {}", number::bits_per_sec(run.goodput_bits_per_sec));
+    println!(
+        "requests/s   {:.0} ({} in {:.1} s)",
+        run.requests_per_sec, run.responses, run.measured_s
+    );
+    println!(
+        "goodput      {}",
+        number::bits_per_sec(run.goodput_bits_per_sec)
+    );
     println!(
         "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
         ms(run.mean_response_ms),
@@ -204,7 +235,10 @@ fn print_closed(run: &ClosedRun) {
         ms(run.max_response_ms)
     );
     println!("errors       {}", run.errors);
-    println!("generator    {:.0} % of a core", run.generator_cpu_share * 100.0);
+    println!(
+        "generator    {:.0} % of a core",
+        run.generator_cpu_share * 100.0
+    );
     println!("{verdict}: {}", run.verdict_reason);
 }
 
@@ -222,7 +256,9 @@ fn run_mkroot(args: MkrootArgs) -> Result<()> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.context("cannot start the event loop")
 }
 
@@ -232,6 +268,10 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let value = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    value.ok_or_else(|| format!("`{text}` is not a number of seconds; write for example 120 or 2.5"))
+    let value = text
+        .parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    value
+        .ok_or_else(|| format!("`{text}` is not a number of seconds; write for example 120 or 2.5"))
 }

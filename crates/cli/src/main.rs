@@ -1,5 +1,6 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
+mod load;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Generate HTTP load and measure response times.
+    Load(load::LoadArgs),
     /// Serve the files of a directory, small responses not behind large ones.
     Serve(serve::ServeArgs),
 }
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&usage_error(&error)),
     };
     let done = match cli.command {
+        Command::Load(args) => load::run(args),
         Command::Serve(args) => serve::run(args),
     };
     match done {
