@@ -53,3 +53,77 @@ fn kept_counts(n: usize) -> impl Iterator<Item = usize> {
     counts.dedup();
     counts.into_iter()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+
+    fn samples(responses_ms: impl Iterator<Item = u64>) -> Vec<Sample> {
+        let sample = |response_ms: u64| Sample {
+            arrival_ns: 0,
+            size_bytes: 1,
+            work_bytes: 1,
+            response_ns: Some(response_ms * 1_000_000),
+            first_byte_ns: None,
+            send_lag_ns: 0,
+            outcome: Outcome::Ok,
+            ideal_srpt_ns: 1_000_000,
+            ideal_ps_ns: response_ms * 2_000_000,
+        };
+        responses_ms.map(sample).collect()
+    }
+
+    #[test]
+    fn each_share_takes_at_least_so_long() {
+        let points = ccdf(&samples([30, 10, 20, 20].into_iter()));
+        let measured: Vec<(f64, f64)> = points
+            .iter()
+            .map(|point| (point.fraction_at_least, point.response_ms))
+            .collect();
+        assert_eq!(
+            measured,
+            [(1.0, 10.0), (0.75, 20.0), (0.5, 20.0), (0.25, 30.0)]
+        );
+        assert!(
+            points
+                .iter()
+                .all(|point| point.ideal_srpt_response_ms == 1.0)
+        );
+        assert!(
+            points
+                .iter()
+                .all(|point| point.ideal_ps_response_ms == 2.0 * point.response_ms)
+        );
+    }
+
+    #[test]
+    fn the_tail_is_kept_and_the_body_thinned() {
+        let points = ccdf(&samples(1..=100_000));
+        assert!(points.len() <= MAX_POINTS && points.len() > 300);
+        let longest: Vec<f64> = points
+            .iter()
+            .rev()
+            .take(10)
+            .map(|point| point.response_ms)
+            .collect();
+        assert_eq!(longest[..3], [100_000.0, 99_999.0, 99_998.0]);
+        assert_eq!(
+            (points[0].fraction_at_least, points[0].response_ms),
+            (1.0, 1.0)
+        );
+        assert!(points.is_sorted_by(
+            |a, b| a.fraction_at_least > b.fraction_at_least && a.response_ms < b.response_ms
+        ));
+    }
+
+    #[test]
+    fn without_a_completed_request_there_is_no_curve() {
+        assert_eq!(ccdf(&[]), []);
+        let lost = Sample {
+            outcome: Outcome::Incomplete,
+            ..samples([1].into_iter())[0]
+        };
+        assert_eq!(ccdf(&[lost]), []);
+    }
+}

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 /// One request of a run. Times are nanoseconds; `arrival_ns` counts from the start of the run, the others are durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Planned arrival, in ns since the start of the run.
+    /// When the request was sent, in ns since the start of the run.
     pub arrival_ns: u64,
     /// Body of the response in bytes: what the groups are ranked by.
     pub size_bytes: u64,
     /// Bytes of the whole response on the wire (`sooner_workload::wire::work_bytes`).
     pub work_bytes: u64,
-    /// From the planned arrival to the last byte, in ns; none unless the outcome is [`Outcome::Ok`].
+    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns; none unless the outcome is [`Outcome::Ok`].
     pub response_ns: Option<u64>,
-    /// From the planned arrival to the first byte of the response, in ns; none if no byte came.
+    /// From the arrival to the first byte of the response, in ns; none if no byte came.
     pub first_byte_ns: Option<u64>,
-    /// How late the generator sent the request, in ns after its planned arrival.
+    /// How late the generator sent the request, in ns after the time it was planned for.
     pub send_lag_ns: u64,
     /// How the request ended.
     pub outcome: Outcome,

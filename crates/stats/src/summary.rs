@@ -28,3 +28,30 @@ pub fn median_and_spread(values: &[f64]) -> Option<Spread> {
         n: sorted.len() as u64,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_and_even_counts() {
+        let spread = |median, min, max, n| {
+            Some(Spread {
+                median,
+                min,
+                max,
+                n,
+            })
+        };
+        assert_eq!(
+            median_and_spread(&[3.0, 1.0, 9.0]),
+            spread(3.0, 1.0, 9.0, 3)
+        );
+        assert_eq!(
+            median_and_spread(&[4.0, 1.0, 2.0, 9.0]),
+            spread(3.0, 1.0, 9.0, 4)
+        );
+        assert_eq!(median_and_spread(&[5.0]), spread(5.0, 5.0, 5.0, 1));
+        assert_eq!(median_and_spread(&[]), None);
+    }
+}
