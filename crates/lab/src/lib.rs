@@ -1,1 +1,5 @@
-//! Experiments and the demo.
+//! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate processes.
+
+pub mod demo;
+mod machine;
+pub mod progress;

@@ -3,6 +3,8 @@
 /// The set-up of a measurement. Every field is shown as it stands; an empty or absent one is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
+    /// What was measured, in one line under the title.
+    pub summary: String,
     /// The command that makes this measurement again.
     pub command: String,
     /// Version of Sooner.

@@ -7,6 +7,7 @@ use sooner_stats::{Report, Verdict};
 
 fn context() -> Context {
     Context {
+        summary: "EPA trace, 10 Mbit/s, load 0.9, seed 1".into(),
         command: "sooner demo --uplink 10mbit --seconds 35 --rho 0.9 --seed 1".into(),
         version: "0.1.0".into(),
         commit: Some("0123abc".into()),

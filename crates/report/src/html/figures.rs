@@ -190,7 +190,7 @@ fn distribution(runs: &[Run]) -> Chart {
             kind: Kind::Log,
             domain: None,
             ticks: Ticks::Round,
-            label: Box::new(percent),
+            label: Box::new(tick_percent),
         },
         lines: lines(runs, Path::Steps, points),
         level: None,
@@ -202,9 +202,9 @@ fn distribution(runs: &[Run]) -> Chart {
 }
 
 fn over_time(runs: &[Run]) -> Chart {
-    let first = &runs[0].per_second;
+    let first = whole_seconds(&runs[0]);
     let points = Points {
-        measured: &|run| xy(&run.per_second, middle, |s| s.mean_response_ms),
+        measured: &|run| xy(whole_seconds(run), middle, |s| s.mean_response_ms),
         ideal_srpt: xy(first, middle, |s| s.ideal_srpt_mean_response_ms),
         ideal_ps: xy(first, middle, |s| s.ideal_ps_mean_response_ms),
     };
@@ -226,7 +226,7 @@ fn load(run: &Run) -> Chart {
         class: "p5".into(),
         dashed: false,
         path: Path::Straight,
-        points: xy(&run.per_second, middle, |s| Some(s.load)),
+        points: xy(whole_seconds(run), middle, |s| Some(s.load)),
     };
     Chart {
         id: "load",
@@ -234,7 +234,7 @@ fn load(run: &Run) -> Chart {
         description:
             "Work that arrived in each second as a share of what the link carries in a second."
                 .into(),
-        x: seconds_axis(&run.per_second),
+        x: seconds_axis(whole_seconds(run)),
         y: Axis {
             title: "Offered load in each second; dotted: what the link carries".into(),
             kind: Kind::Linear,
@@ -249,6 +249,14 @@ fn load(run: &Run) -> Chart {
             y: Box::new(|load| format!("{load:.2}")),
         },
     }
+}
+
+/// The run's seconds without the fraction of one at its end, which would look like a pause.
+fn whole_seconds(run: &Run) -> &[Second] {
+    let start = run.per_second.first().map_or(0, |s| s.second);
+    let end = start + run.measured_s as u64;
+    let whole = run.per_second.partition_point(|s| s.second < end);
+    &run.per_second[..whole]
 }
 
 /// Where a second is drawn: at its middle.
@@ -296,17 +304,12 @@ fn tick_duration(ms: f64) -> String {
     format!("{} {unit}", (value * 1000.0).round() / 1000.0)
 }
 
-/// A share as a percentage.
+/// A share as a percentage: `0.588 %`.
 fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent >= 99.95 {
-        "100 %".to_owned()
-    } else {
-        format!(
-            "{} %",
-            significant(percent)
-                .trim_end_matches('0')
-                .trim_end_matches('.')
-        )
-    }
+    format!("{} %", significant(share * 100.0))
+}
+
+/// A share at a tick: `0.1 %`, `100 %`.
+fn tick_percent(share: f64) -> String {
+    format!("{} %", (share * 1e7).round() / 1e5)
 }

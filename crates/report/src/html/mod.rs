@@ -13,9 +13,12 @@ const STYLE: &str = include_str!("style.css");
 /// The whole file.
 pub fn render(report: &Report, context: &Context) -> String {
     let title = text(&finding::headline(report));
-    let (banner, summary) = (banner(report), text(&finding::sentences(report).join(" ")));
+    let (banner, summary) = (
+        banner(report),
+        unbroken(&text(&finding::sentences(report).join(" "))),
+    );
     let (by_line, tiles) = (
-        by_line(report, context),
+        text(&context.summary),
         tables::tiles(compare::Pair::of(report)),
     );
     let (figures, groups) = (figures::render(report), tables::groups(report));
@@ -38,17 +41,14 @@ const WORDS: &str = "<h2>Words</h2>\n<dl>\n\
     <dt>Slowdown</dt><dd>Response time divided by the time the response would take alone on the link.</dd>\n\
     <dt>Load</dt><dd>Work offered, with all headers and handshakes, divided by what the link carries.</dd>\n</dl>\n";
 
-/// What was measured, in one line under the title.
-fn by_line(report: &Report, context: &Context) -> String {
-    let seed = report.runs.first().map(|run| format!("seed {}", run.seed));
-    let parts = [&context.trace, &context.uplink, &context.schedule];
-    let parts: Vec<&str> = parts
-        .into_iter()
-        .map(String::as_str)
-        .chain(seed.as_deref())
-        .collect();
-    let shown = parts.into_iter().filter(|part| !part.is_empty());
-    shown.map(text).collect::<Vec<_>>().join(" &middot; ")
+/// The same text, with units kept on the line of their number.
+fn unbroken(text: &str) -> String {
+    let units = [
+        " %", " ms", " µs", " s ", " s,", " times", " KB", " MB", " Mbit/s",
+    ];
+    units.iter().fold(text.to_owned(), |text, unit| {
+        text.replace(unit, &unit.replacen(' ', "\u{a0}", 1))
+    })
 }
 
 fn banner(report: &Report) -> String {

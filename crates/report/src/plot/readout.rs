@@ -105,7 +105,10 @@ fn draw_box(
     let longest = rows
         .iter()
         .map(|(_, name, value)| name.chars().count() + value.chars().count() + 4);
-    let characters = longest.chain([heading.chars().count()]).max().unwrap_or(0);
+    let characters = longest
+        .chain([heading.chars().count() * 11 / 10])
+        .max()
+        .unwrap_or(0);
     let width = characters as f64 * CHARACTER_WIDTH + 18.0;
     let height = (rows.len() + 1) as f64 * ROW_HEIGHT + 9.0;
     let (first, last) = frame.x_range();

@@ -1,0 +1,100 @@
+//! `sooner demo`: a real trace against a limited link, FAIR beside SRPT.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use sooner_lab::demo::{self, DemoOptions, Page};
+use sooner_lab::progress::Display;
+use sooner_policy::PolicyName;
+use sooner_report::{finding, table};
+use sooner_workload::{Rate, Schedule, Trace};
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Shows what the order of responses is worth: the same requests over the same limited link, first FAIR, then SRPT.
+///
+/// Needs no privilege and no network. Prints a table and writes an HTML report.
+#[derive(Args)]
+pub struct DemoArgs {
+    /// Rate of the link, like 10mbit (bit, kbit, mbit, gbit).
+    #[arg(long, default_value = "10mbit")]
+    uplink: Rate,
+    /// Length of each run in seconds, warm-up included.
+    #[arg(long, default_value_t = 35, value_parser = clap::value_parser!(u64).range(5..))]
+    seconds: u64,
+    /// Load as a share of the link.
+    #[arg(long, default_value = "0.9", conflicts_with = "schedule")]
+    rho: Schedule,
+    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10.
+    #[arg(long)]
+    schedule: Option<Schedule>,
+    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    #[arg(long, default_value = "epa")]
+    trace: String,
+    /// Policies to run, in this order.
+    #[arg(long, value_delimiter = ',', default_value = "fair,srpt", value_parser = policy)]
+    policies: Vec<PolicyName>,
+    /// Chooses where in the trace the runs start, and the gaps between requests.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Where to write the HTML report [default: sooner-demo.html here, or in the temporary directory].
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+/// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives exit code 1.
+pub fn run(args: DemoArgs) -> Result<ExitCode> {
+    let page = match &args.report {
+        Some(path) => Page::at(path).with_context(|| format!("cannot write the report {}", path.display()))?,
+        None => Page::anywhere().context("cannot write a report here or in the temporary directory; give --report FILE")?,
+    };
+    let (json, options) = (args.json, options(args)?);
+    match measure(&options, json, page) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            eprintln!("sooner: {error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<()> {
+    let mut display = Display::stderr();
+    let report = demo::run(options, &mut |step| display.show(step))?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("\n{}\n{}\n", table::render(&report), finding::closing(&report));
+    }
+    let path = page.write(&report, options)?;
+    eprintln!("report: {}", path.display());
+    Ok(())
+}
+
+fn options(args: DemoArgs) -> Result<DemoOptions> {
+    let mut policies: Vec<String> = Vec::new();
+    for policy in args.policies {
+        let name = policy.as_str().to_owned();
+        ensure!(!policies.contains(&name), "--policies names {name} twice; give each policy once");
+        policies.push(name);
+    }
+    Ok(DemoOptions {
+        program: env::current_exe().context("cannot find this program's own file")?,
+        trace: Trace::open(&args.trace)?,
+        trace_name: args.trace,
+        uplink: args.uplink,
+        policies,
+        schedule: args.schedule.unwrap_or(args.rho),
+        duration: Duration::from_secs(args.seconds),
+        seed: args.seed,
+    })
+}
+
+fn policy(text: &str) -> Result<PolicyName, String> {
+    let all = PolicyName::ALL.map(PolicyName::as_str).join(", ");
+    text.parse().map_err(|_| format!("unknown policy `{text}`; use one of {all}"))
+}
