@@ -1,7 +1,7 @@
 //! Linux: socket options, timers, devices, bands.
 //!
 //! Everything Sooner asks of the kernel is asked here, so that the other crates need no `unsafe` and no numbers of the kernel's
-//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the two functions of `raw`.
+//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the few functions of `raw`.
 //!
 //! | module | what it answers |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
 
 pub mod bands;
 pub mod capability;
@@ -21,6 +21,7 @@ pub mod netns;
 pub mod probe;
 pub mod process;
 pub mod qdisc;
+pub mod scheduling;
 pub mod socket;
 pub mod timer;
 

@@ -1,7 +1,8 @@
-//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a descriptor on tokio's reactor.
+//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
+//! scheduling policy, a descriptor on tokio's reactor.
 #![allow(
     unsafe_code,
-    reason = "ioctl and getsockopt of options that rustix and socket2 do not know; tokio asks for a promise"
+    reason = "ioctl, getsockopt and a scheduling call that rustix and socket2 do not have; tokio asks for a promise"
 )]
 
 use std::io;
@@ -35,6 +36,18 @@ pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) ->
         return Err(io::Error::last_os_error());
     }
     Ok(buffer.len().min(length as usize))
+}
+
+/// Sets the calling thread's scheduling policy and static priority.
+pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the kernel only reads the structure; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Has the current tokio runtime watch a descriptor for being readable.

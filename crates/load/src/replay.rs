@@ -14,6 +14,7 @@ use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use crate::verdict;
 use sooner_kernel::descriptors;
+use sooner_kernel::scheduling::RealTime;
 use sooner_stats::{Run, RunFacts, Sample};
 use sooner_workload::{Plan, PlanError, PlanOptions, Process, Rate, Schedule, Trace};
 use std::io;
@@ -123,6 +124,8 @@ pub async fn run(
     UnconnectedSocket::new(options.target.address, &options.socket).map_err(ReplayError::Socket)?;
     let head_bytes = probe(options).await?;
     let plan = plan(options, head_bytes)?;
+    // Without the privilege the send lag shows whether it was needed.
+    let real_time = RealTime::enter().ok();
     let counters_before = TcpCounters::now();
     let client = Client {
         options: options.socket.clone(),
@@ -137,6 +140,7 @@ pub async fn run(
         progress,
     );
     let played = played.await.map_err(ReplayError::Timer)?;
+    drop(real_time);
     let counters = TcpCounters::now()
         .zip(counters_before)
         .map(|(now, before)| now.since(before));

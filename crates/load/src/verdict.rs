@@ -121,7 +121,7 @@ fn send_lag(evidence: &mut Evidence) -> Option<String> {
     let limit_ns = send_lag_max_ns(evidence.mean_ideal_srpt_ns);
     (evidence.send_lag_p99_ns > limit_ns).then(|| {
         format!(
-            "send lag p99 {:.2} ms, limit {:.2} ms: the generator was held up, give it a core",
+            "send lag p99 {:.2} ms, limit {:.2} ms: the generator was held up, give it a core or CAP_SYS_NICE",
             evidence.send_lag_p99_ns as f64 / 1e6,
             limit_ns as f64 / 1e6
         )
