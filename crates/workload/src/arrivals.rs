@@ -9,7 +9,7 @@
 //! never single large objects, and a run is a piece of the trace as it is. Two things remain: a run cannot end with an object much
 //! larger than the tolerance, and an object larger than all the work of a phase never occurs in it. At 10 Mbit/s this makes the
 //! mean size, averaged over seeds, less than 1 % different from the trace's in phases of 120 s, 2 % smaller (EPA; NASA 1 %) at
-//! load 0.9 for 35 s, 4 % smaller (NASA 1 %) in the schedule 0.2,1.2,10,10, and 15 % (NASA 9 %) in 0.2,1.2,2,2.
+//! load 0.9 for 35 s, 4 % smaller (NASA 2 %) in the schedule 0.2,1.2,10,10, and 16 % (NASA 10 %) in 0.2,1.2,2,2.
 
 mod selection;
 mod times;

@@ -36,19 +36,23 @@ impl Selector {
         self.before(self.len()) as f64 / self.len() as f64
     }
 
-    /// The first run at or after `from` whose work is `target_bytes` within the share `tolerance`; none if none starts within one
-    /// round of the trace. Indices count on through the repetitions of the trace.
+    /// The first run at or after `from` that can end where its work is `target_bytes` within the share `tolerance`, ended where it
+    /// is nearest; none if none starts within one round of the trace. Indices count on through the repetitions of the trace.
     pub fn choose(&self, from: u64, target_bytes: f64, tolerance: f64) -> Option<Range<u64>> {
-        let least = (target_bytes * (1.0 - tolerance)).ceil() as u128;
-        let most = (target_bytes * (1.0 + tolerance)).floor() as u128;
         let mut end = from;
         for start in from..from + self.len() {
             end = end.max(start + 1);
-            while self.work(start..end) < least {
+            while (self.work(start..end) as f64) < target_bytes {
                 end += 1;
             }
-            if self.work(start..end) <= most {
-                return Some(start..end);
+            let miss_bytes = |end: u64| (self.work(start..end) as f64 - target_bytes).abs();
+            let nearest = if end > start + 1 && miss_bytes(end - 1) < miss_bytes(end) {
+                end - 1
+            } else {
+                end
+            };
+            if miss_bytes(nearest) <= target_bytes * tolerance {
+                return Some(start..nearest);
             }
         }
         None
