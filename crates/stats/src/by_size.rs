@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 /// Buckets the requests are divided into (fewer when there are fewer requests).
 pub const BUCKETS: usize = 200;
 
-/// The requests between two percentiles of size. Means are over those that completed; none if none did.
+/// The requests between two percentiles of size. Means are over those that completed; none if none
+/// did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SizeBucket {
-    /// Upper end of the bucket: the percentage of all requests that are in this or an earlier bucket.
+    /// Upper end of the bucket: the percentage of all requests that are in this or an earlier
+    /// bucket.
     pub size_percentile: f64,
     /// Smallest response of the bucket, body bytes.
     pub min_size_bytes: u64,

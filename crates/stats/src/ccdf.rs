@@ -1,13 +1,16 @@
-//! The complementary distribution of the response time: which share of the requests took at least so long.
+//! The complementary distribution of the response time: which share of the requests took at least
+//! so long.
 
 use crate::group::completed;
 use crate::{Sample, ms};
 use serde::{Deserialize, Serialize};
 
-/// Most points kept of the curve; log-spaced in the share, so that the tail keeps every request and the body is thinned.
+/// Most points kept of the curve; log-spaced in the share, so that the tail keeps every request and
+/// the body is thinned.
 pub const MAX_POINTS: usize = 400;
 
-/// One point: this share of the completed requests took at least so long, measured and under each ideal.
+/// One point: this share of the completed requests took at least so long, measured and under each
+/// ideal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CcdfPoint {
     /// Share of the completed requests, 1 down to 1/completed.

@@ -4,7 +4,8 @@ use crate::order::{mean, percentile, squared_variation};
 use crate::{Outcome, Sample, ms};
 use serde::{Deserialize, Serialize};
 
-/// One group's figures (`G` in the JSON). Every mean and percentile is over the requests that completed; none if none did.
+/// One group's figures (`G` in the JSON). Every mean and percentile is over the requests that
+/// completed; none if none did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Group {
     /// Requests in the group, however they ended.

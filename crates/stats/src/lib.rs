@@ -1,8 +1,9 @@
 //! What happened: response time and slowdown by size.
 //!
-//! A driver (load generator or simulator) keeps one [`Sample`] a request and hands them to [`Run::new`] together with what it
-//! knows of the run. The result is the one form in which Sooner reports measurements; docs/json.md names every field with its unit.
-//! All figures are exact order statistics of the kept samples: no histogram rounds them, a million samples need about 100 MB.
+//! A driver (load generator or simulator) keeps one [`Sample`] a request and hands them to
+//! [`Run::new`] together with what it knows of the run. The result is the one form in which Sooner
+//! reports measurements; docs/json.md names every field with its unit. All figures are exact order
+//! statistics of the kept samples: no histogram rounds them, a million samples need about 100 MB.
 
 pub mod by_size;
 pub mod ccdf;

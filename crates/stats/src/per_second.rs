@@ -6,7 +6,8 @@ use crate::{Outcome, Sample, ms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The requests that arrived within one second. Means are over those that completed, whenever that was; none if none did.
+/// The requests that arrived within one second. Means are over those that completed, whenever that
+/// was; none if none did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Whole seconds since the start of the run.
@@ -25,7 +26,8 @@ pub struct Second {
     pub ideal_ps_mean_response_ms: Option<f64>,
 }
 
-/// One entry a second in which requests arrived, in order of time; seconds without an arrival have none.
+/// One entry a second in which requests arrived, in order of time; seconds without an arrival have
+/// none.
 pub fn per_second(samples: &[Sample], rate_bits_per_sec: u64) -> Vec<Second> {
     let mut seconds: BTreeMap<u64, Vec<Sample>> = BTreeMap::new();
     for &sample in samples {

@@ -8,7 +8,8 @@ use crate::{CcdfPoint, ErrorKind, Group, Outcome, Sample, Second, SizeBucket};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whether a measurement may be believed; the driver decides, from its own lag, CPU, descriptors and ports.
+/// Whether a measurement may be believed; the driver decides, from its own lag, CPU, descriptors
+/// and ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
@@ -86,7 +87,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Computes everything that is reported of a run; `samples` in any order, warm-up already left out.
+    /// Computes everything that is reported of a run; `samples` in any order, warm-up already left
+    /// out.
     pub fn new(facts: RunFacts, mut samples: Vec<Sample>) -> Self {
         rank_by_size(&mut samples);
         let rate = facts.rate_bits_per_sec;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One request of a run. Times are nanoseconds; `arrival_ns` counts from the start of the run, the others are durations.
+/// One request of a run. Times are nanoseconds; `arrival_ns` counts from the start of the run, the
+/// others are durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// When the request was sent, in ns since the start of the run.
@@ -11,7 +12,8 @@ pub struct Sample {
     pub size_bytes: u64,
     /// Bytes of the whole response on the wire (`sooner_workload::wire::work_bytes`).
     pub work_bytes: u64,
-    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns; none unless the outcome is [`Outcome::Ok`].
+    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns;
+    /// none unless the outcome is [`Outcome::Ok`].
     pub response_ns: Option<u64>,
     /// From the arrival to the first byte of the response, in ns; none if no byte came.
     pub first_byte_ns: Option<u64>,

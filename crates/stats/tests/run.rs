@@ -20,7 +20,8 @@ fn facts() -> RunFacts {
     }
 }
 
-/// A completed request: work is size + 1000, first byte at half the response time, ideals a half and double of it.
+/// A completed request: work is size + 1000, first byte at half the response time, ideals a half
+/// and double of it.
 fn answered(arrival_ms: u64, size_bytes: u64, response_ms: u64) -> Sample {
     Sample {
         arrival_ns: arrival_ms * MS,

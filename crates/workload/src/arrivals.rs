@@ -1,15 +1,20 @@
-//! Arrivals with an exact load: first the requests are chosen, then the gaps between them are scaled.
+//! Arrivals with an exact load: first the requests are chosen, then the gaps between them are
+//! scaled.
 //!
-//! For each phase of the schedule, the requests are a run of consecutive requests of the trace, in the trace's order, whose work
-//! is the phase's load x rate x duration within [`TOLERANCE`]. The first phase starts looking at a point of the trace chosen by
-//! the seed, each later one where the one before ended; past its last request the trace goes on with its first.
+//! For each phase of the schedule, the requests are a run of consecutive requests of the trace, in
+//! the trace's order, whose work is nearest to the phase's load x rate x duration, and within
+//! [`TOLERANCE`] of it. The first phase starts looking at a point of the trace chosen by the seed,
+//! each later one where the one before ended; past its last request the trace goes on with its
+//! first.
 //!
-//! What this does to the sizes: where the run that starts right here would end in the middle of a large object, the start moves
-//! on, request by request, until a run fits. So whole stretches of the trace are passed over ([`Plan::passed_over`] counts them),
-//! never single large objects, and a run is a piece of the trace as it is. Two things remain: a run cannot end with an object much
-//! larger than the tolerance, and an object larger than all the work of a phase never occurs in it. At 10 Mbit/s this makes the
-//! mean size, averaged over seeds, less than 1 % different from the trace's in phases of 120 s, 2 % smaller (EPA; NASA 1 %) at
-//! load 0.9 for 35 s, 4 % smaller (NASA 2 %) in the schedule 0.2,1.2,10,10, and 16 % (NASA 10 %) in 0.2,1.2,2,2.
+//! What this does to the sizes: where the run that starts right here would end in the middle of a
+//! large object, the start moves on, request by request, until a run fits. So whole stretches of
+//! the trace are passed over ([`Plan::passed_over`] counts them), never single large objects, and a
+//! run is a piece of the trace as it is. Two things remain: a run cannot end with an object much
+//! larger than the tolerance, and an object larger than all the work of a phase never occurs in it.
+//! At 10 Mbit/s this makes the mean size, averaged over seeds, less than 1 % different from the
+//! trace's in phases of 120 s, 2 % smaller (EPA; NASA 1 %) at load 0.9 for 35 s, 4 % smaller (NASA
+//! 2 %) in the schedule 0.2,1.2,10,10, and 16 % (NASA 10 %) in 0.2,1.2,2,2.
 
 mod selection;
 mod times;
@@ -39,7 +44,8 @@ const PURPOSE_GAPS: u64 = 3;
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Process {
-    /// Exponential gaps, scaled so that the phase's requests fill it: a Poisson process given the number of its arrivals.
+    /// Exponential gaps, scaled so that the phase's requests fill it: a Poisson process given the
+    /// number of its arrivals.
     Poisson,
     /// The trace's own gaps, scaled to the phase.
     Trace,

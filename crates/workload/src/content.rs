@@ -1,6 +1,8 @@
-//! Contents of the objects: pseudo-random bytes that follow from the object's number alone, so that a client can verify them.
+//! Contents of the objects: pseudo-random bytes that follow from the object's number alone, so that
+//! a client can verify them.
 
-/// Fills `buffer` with the bytes of object `id` from `offset` on; any part can be made without the rest.
+/// Fills `buffer` with the bytes of object `id` from `offset` on; any part can be made without the
+/// rest.
 pub fn fill(id: u32, offset: u64, buffer: &mut [u8]) {
     let skip = (offset % 8) as usize;
     let (first, rest) = buffer.split_at_mut(buffer.len().min((8 - skip) % 8));
@@ -42,7 +44,8 @@ mod tests {
     fn the_bytes_are_fixed_for_ever() {
         let mut bytes = [0; 10];
         fill(0, 0, &mut bytes);
-        // The first output of SplitMix64 seeded with 0, then the beginning of the second, as its authors publish them.
+        // The first output of SplitMix64 seeded with 0, then the beginning of the second, as its
+        // authors publish them.
         assert_eq!(bytes[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
         assert_eq!(bytes[8..], 0x6e78_9e6a_a1b9_65f4_u64.to_le_bytes()[..2]);
     }

@@ -1,7 +1,8 @@
 //! What arrives: traces, arrivals, schedules.
 //!
-//! Everything here is a pure function of its inputs and a seed, so that two runs can be given the very same arrivals. The two
-//! exceptions read and write files: [`trace::Trace::load`] and [`root::mkroot`].
+//! Everything here is a pure function of its inputs and a seed, so that two runs can be given the
+//! very same arrivals. The two exceptions read and write files: [`trace::Trace::load`] and
+//! [`root::mkroot`].
 
 pub mod arrivals;
 pub mod content;

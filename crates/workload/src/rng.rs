@@ -1,6 +1,8 @@
-//! The one source of randomness: a seeded PCG whose stream is the same on every machine and in every version.
+//! The one source of randomness: a seeded PCG whose stream is the same on every machine and in
+//! every version.
 //!
-//! Only the raw 64-bit output of the generator is used, because how a library turns it into floats or ranges may change.
+//! Only the raw 64-bit output of the generator is used, because how a library turns it into floats
+//! or ranges may change.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng as _, SeedableRng};
@@ -9,7 +11,8 @@ use rand_pcg::rand_core::{Rng as _, SeedableRng};
 pub(crate) struct Rng(Pcg64);
 
 impl Rng {
-    /// The stream named by `seed` and `purpose`: one seed gives independent streams for different purposes.
+    /// The stream named by `seed` and `purpose`: one seed gives independent streams for different
+    /// purposes.
     pub(crate) fn new(seed: u64, purpose: u64) -> Self {
         Self(Pcg64::seed_from_u64(
             seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15),

@@ -51,8 +51,9 @@ pub enum RootError {
     },
 }
 
-/// Writes every object of `trace` that has bytes to `dir` + [`Object::path`], made if missing. Files that are already right are
-/// kept, so an interrupted call can be repeated; each file appears whole or not at all.
+/// Writes every object of `trace` that has bytes to `dir` + [`Object::path`], made if missing.
+/// Files that are already right are kept, so an interrupted call can be repeated; each file appears
+/// whole or not at all.
 pub fn mkroot(trace: &Trace, dir: &Path) -> Result<RootSummary, RootError> {
     claim(dir, &trace.name)?;
     let mut summary = RootSummary::default();

@@ -15,7 +15,8 @@ pub struct Phase {
     pub duration_s: f64,
 }
 
-/// Phases of offered load, repeated over a run. Written `0.9`, or `0.2,1.2,10,10`: low load, high load, seconds low, seconds high.
+/// Phases of offered load, repeated over a run. Written `0.9`, or `0.2,1.2,10,10`: low load, high
+/// load, seconds low, seconds high.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     phases: Vec<Phase>,
@@ -43,8 +44,9 @@ impl Schedule {
         &self.phases
     }
 
-    /// The same loads, but in every run the phase under way at `at_s` ends there and goes on as a phase of its own: with the end of
-    /// the warm-up as `at_s`, the load is exact in the part that is measured.
+    /// The same loads, but in every run the phase under way at `at_s` ends there and goes on as a
+    /// phase of its own: with the end of the warm-up as `at_s`, the load is exact in the part that
+    /// is measured.
     pub fn cut_at(self, at_s: f64) -> Self {
         Self {
             cut_s: Some(at_s),
@@ -52,8 +54,8 @@ impl Schedule {
         }
     }
 
-    /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit. A rest shorter than a tenth of its phase
-    /// prolongs the phase before it.
+    /// The phases of a run of `duration_s` seconds, in order, the last one cut to fit. A rest
+    /// shorter than a tenth of its phase prolongs the phase before it.
     pub fn over(&self, duration_s: f64) -> Vec<Phase> {
         let mut left_s = duration_s;
         let mut phases: Vec<Phase> = Vec::new();

@@ -1,11 +1,12 @@
 //! Traces of real requests: which object was asked for when.
 //!
-//! A trace is two tables: `NAME.csv.gz` with one request a line (`t,bytes,client,object,status`, sorted by time) and beside it
-//! `NAME.objects.csv.gz` with one object a line (`object,requests,max_bytes,ext`). Plain `.csv` files are read as well.
+//! A trace is two tables: `NAME.csv.gz` with one request a line (`t,bytes,client,object,status`,
+//! sorted by time) and beside it `NAME.objects.csv.gz` with one object a line
+//! (`object,requests,max_bytes,ext`). Plain `.csv` files are read as well.
 //!
-//! A response is as large as its object (`max_bytes`), because the logged bytes of a cut transfer are fewer than the file has.
-//! Rows with zero bytes (304s and the like) are dropped and counted. Times logged in whole seconds are spread inside their
-//! second by a fixed rule, see [`spread`].
+//! A response is as large as its object (`max_bytes`), because the logged bytes of a cut transfer
+//! are fewer than the file has. Rows with zero bytes (304s and the like) are dropped and counted.
+//! Times logged in whole seconds are spread inside their second by a fixed rule, see [`spread`].
 
 pub mod parse;
 pub mod spread;
@@ -117,7 +118,8 @@ impl Trace {
         }
     }
 
-    /// A trace that ships inside the program: `epa` or `nasa` (data/README.md says where they come from).
+    /// A trace that ships inside the program: `epa` or `nasa` (data/README.md says where they come
+    /// from).
     pub fn embedded(name: &str) -> Result<Self, TraceError> {
         let (requests, objects): (&[u8], &[u8]) = match name {
             "epa" => (

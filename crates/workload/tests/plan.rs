@@ -1,4 +1,5 @@
-//! Properties of planned arrivals on the traces that ship: the load is exact, the order and the sizes are the trace's.
+//! Properties of planned arrivals on the traces that ship: the load is exact, the order and the
+//! sizes are the trace's.
 
 use proptest::prelude::*;
 use sooner_workload::{Arrival, Plan, PlanError, PlanOptions, Process, Rate, Trace, plan};

@@ -36,8 +36,9 @@ impl Selector {
         self.before(self.len()) as f64 / self.len() as f64
     }
 
-    /// The first run at or after `from` that can end where its work is `target_bytes` within the share `tolerance`, ended where it
-    /// is nearest; none if none starts within one round of the trace. Indices count on through the repetitions of the trace.
+    /// The first run at or after `from` that can end where its work is `target_bytes` within the
+    /// share `tolerance`, ended where it is nearest; none if none starts within one round of the
+    /// trace. Indices count on through the repetitions of the trace.
     pub fn choose(&self, from: u64, target_bytes: f64, tolerance: f64) -> Option<Range<u64>> {
         let mut end = from;
         for start in from..from + self.len() {
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn the_start_moves_on_until_a_run_fits() {
-        // From 2 on, four small requests would reach the large one at 4: the first run that fits begins after it.
+        // From 2 on, four small requests would reach the large one at 4: the first run that fits
+        // begins after it.
         assert_eq!(selector(4, 10, 100).choose(2, 664.0, 0.01), Some(5..9));
         // With more work the large one fits in, and it is not passed over.
         assert_eq!(

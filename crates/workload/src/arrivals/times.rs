@@ -4,14 +4,17 @@ use crate::rng::Rng;
 use crate::trace::Trace;
 use std::ops::Range;
 
-/// `count` arrivals of a Poisson process given that number: count + 1 exponential gaps, scaled to the phase.
+/// `count` arrivals of a Poisson process given that number: count + 1 exponential gaps, scaled to
+/// the phase.
 pub fn poisson(count: u64, rng: &mut Rng) -> Vec<f64> {
     scaled((0..=count).map(|_| rng.exponential()).collect())
 }
 
-/// The arrivals of the requests `run` at the trace's own pace: the gap before each and the gap after the last, scaled to the phase.
+/// The arrivals of the requests `run` at the trace's own pace: the gap before each and the gap
+/// after the last, scaled to the phase.
 ///
-/// Between the last request of the trace and its repetition lies one mean gap. A run without any gap is spread evenly.
+/// Between the last request of the trace and its repetition lies one mean gap. A run without any
+/// gap is spread evenly.
 pub fn of_trace(trace: &Trace, run: Range<u64>) -> Vec<f64> {
     let requests = &trace.requests;
     let span_s = requests[requests.len() - 1].time_s - requests[0].time_s;

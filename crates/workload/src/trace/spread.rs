@@ -1,8 +1,8 @@
 //! Times inside the second: logs of whole seconds are spread by a fixed, seeded rule.
 //!
-//! The n requests logged in second t get the n sorted values t + u, u uniform in [0, 1), from a generator seeded by t alone. The
-//! order is kept, the same trace gives the same times for ever, whatever the seed of the run. A trace with any fraction of a
-//! second in it is taken as it is.
+//! The n requests logged in second t get the n sorted values t + u, u uniform in [0, 1), from a
+//! generator seeded by t alone. The order is kept, the same trace gives the same times for ever,
+//! whatever the seed of the run. A trace with any fraction of a second in it is taken as it is.
 
 use super::TraceRequest;
 use crate::rng::Rng;
@@ -10,7 +10,8 @@ use crate::rng::Rng;
 /// Names the random stream of this rule.
 const PURPOSE: u64 = 1;
 
-/// Spreads requests with equal whole-second times inside their second; in order of time before and after.
+/// Spreads requests with equal whole-second times inside their second; in order of time before and
+/// after.
 pub fn within_seconds(requests: &mut [TraceRequest]) {
     if requests.iter().any(|request| request.time_s.fract() != 0.0) {
         return;
