@@ -10,7 +10,7 @@ use hyper::server::conn::http1::{Builder, Connection};
 use hyper::service::Service;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use sooner_uplink::{Flow, GatedStream, ResponseStart};
+use sooner_uplink::{Flow, GatedStream, JobReport, ResponseStart};
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -25,6 +25,17 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const BUFFER_BYTES_MIN: usize = 16 << 10;
 /// What hyper adds to every head: the date, and the empty line at the end.
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
+
+/// The report of a response the uplink was not told of.
+const NEVER_QUEUED: JobReport = JobReport {
+    wait_ns: 0,
+    service_ns: 0,
+    sent_bytes: 0,
+    policy: "none",
+    rank_at_start: 0,
+    bytes_of_others_meanwhile: 0,
+    completed: true,
+};
 
 /// What all connections of a server share.
 pub struct Site {
@@ -75,6 +86,17 @@ impl Site {
         };
         self.engine.serve_connection(TokioIo::new(stream), client)
     }
+
+    /// How a connection ended. Broken requests are logged here, because the engine answers them itself; a connection
+    /// that breaks concerns nobody but its client.
+    pub fn end(&self, remote: SocketAddr, result: hyper::Result<()>) {
+        let Err(error) = result else { return };
+        if error.is_parse() && self.log.is_on() {
+            let status = if error.is_parse_too_large() { 431 } else { 400 };
+            self.log
+                .write(&Record::of_unreadable(remote, status), &NEVER_QUEUED);
+        }
+    }
 }
 
 /// The service behind one connection.
@@ -119,8 +141,8 @@ impl Client {
         let record = Record {
             time: SystemTime::now(),
             remote: self.remote.clone(),
-            method: request.method().clone(),
-            target: request.uri().clone(),
+            method: Some(request.method().clone()),
+            target: Some(request.uri().clone()),
             status: answer.status.as_u16(),
             head_bytes,
             body_bytes,

@@ -219,16 +219,19 @@ impl Acceptor {
         let (stream, flow) = self.uplink.wrap(stream);
         let connection = self.site.serve(stream, flow, remote);
         let (mut is_stopping, alive) = (self.is_stopping.clone(), self.alive.clone());
+        let site = self.site.clone();
         spawn_local(async move {
             let _alive = alive;
             let mut connection = pin!(connection);
-            tokio::select! {
+            let result = tokio::select! {
                 biased;
-                // A connection that breaks concerns nobody but its client.
-                _ = connection.as_mut() => return,
-                _ = is_stopping.changed() => connection.as_mut().graceful_shutdown(),
-            }
-            let _ = connection.await;
+                result = connection.as_mut() => result,
+                _ = is_stopping.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            site.end(remote, result);
         });
     }
 }

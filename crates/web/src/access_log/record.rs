@@ -5,6 +5,7 @@ use hyper::{Method, Uri};
 use serde::{Serialize, Serializer};
 use sooner_uplink::JobReport;
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,10 +16,10 @@ pub struct Record {
     pub time: SystemTime,
     /// Address and port of the client.
     pub remote: Arc<str>,
-    /// The method.
-    pub method: Method,
-    /// The request target as it was sent.
-    pub target: Uri,
+    /// The method, if the request could be read.
+    pub method: Option<Method>,
+    /// The request target as it was sent, if the request could be read.
+    pub target: Option<Uri>,
     /// The status.
     pub status: u16,
     /// Length of the head, estimated.
@@ -36,8 +37,8 @@ struct Line<'a> {
     #[serde(serialize_with = "timestamp")]
     time: SystemTime,
     remote: &'a str,
-    method: &'a str,
-    target: Cow<'a, str>,
+    method: Option<&'a str>,
+    target: Option<Cow<'a, str>>,
     status: u16,
     size_bytes: u64,
     wait_ns: u64,
@@ -51,24 +52,39 @@ struct Line<'a> {
 }
 
 impl Record {
+    /// A request that could not be read and was refused by the HTTP engine, with an empty body.
+    pub fn of_unreadable(remote: SocketAddr, status: u16) -> Self {
+        Self {
+            time: SystemTime::now(),
+            remote: remote.to_string().into(),
+            method: None,
+            target: None,
+            status,
+            head_bytes: 0,
+            body_bytes: 0,
+            user_agent: None,
+            referer: None,
+        }
+    }
+
     /// Appends the line, with what the uplink says about the response, to `out`.
     pub fn write(&self, report: &JobReport, out: &mut Vec<u8>) {
+        let sent_bytes = report.sent_bytes.saturating_sub(self.head_bytes.into());
+        let size_bytes = sent_bytes.min(self.body_bytes);
         let line = Line {
             time: self.time,
             remote: &self.remote,
-            method: self.method.as_str(),
-            target: target_text(&self.target),
+            method: self.method.as_ref().map(Method::as_str),
+            target: self.target.as_ref().map(target_text),
             status: self.status,
-            size_bytes: report
-                .sent_bytes
-                .saturating_sub(self.head_bytes.into())
-                .min(self.body_bytes),
+            size_bytes,
             wait_ns: report.wait_ns,
             service_ns: report.service_ns,
             policy: report.policy,
             rank_at_start: report.rank_at_start,
             bytes_of_others_meanwhile: report.bytes_of_others_meanwhile,
-            completed: report.completed,
+            // A body that failed is done for the uplink too, only shorter than announced.
+            completed: report.completed && size_bytes == self.body_bytes,
             user_agent: self.user_agent.as_ref().map(text),
             referer: self.referer.as_ref().map(text),
         };
@@ -164,11 +180,11 @@ mod tests {
         let record = Record {
             time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_795_293_667_000_123),
             remote: "127.0.0.1:4000".into(),
-            method: Method::GET,
-            target: Uri::from_static("/a?b=c"),
+            method: Some(Method::GET),
+            target: Some(Uri::from_static("/a?b=c")),
             status: 200,
             head_bytes: 100,
-            body_bytes: 1000,
+            body_bytes: 200,
             user_agent: HeaderValue::from_bytes(user_agent).ok(),
             referer: None,
         };

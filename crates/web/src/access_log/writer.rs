@@ -195,21 +195,9 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::{Method, Uri};
-    use std::time::SystemTime;
 
     fn write_lines(log: &AccessLog, count: usize) {
-        let record = Record {
-            time: SystemTime::UNIX_EPOCH,
-            remote: "[::1]:1".into(),
-            method: Method::GET,
-            target: Uri::from_static("/"),
-            status: 200,
-            head_bytes: 0,
-            body_bytes: 0,
-            user_agent: None,
-            referer: None,
-        };
+        let record = Record::of_unreadable(([127, 0, 0, 1], 1).into(), 400);
         let report = JobReport {
             wait_ns: 0,
             service_ns: 0,

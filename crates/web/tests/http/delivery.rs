@@ -1,0 +1,268 @@
+//! Bodies on their way: large, interrupted, changed meanwhile; many connections; the stop; the log.
+
+use crate::support::{Client, Site};
+use serde_json::Value;
+use sooner_web::access_log::Destination;
+use std::net::Shutdown;
+use std::time::Duration;
+
+/// Larger than all socket buffers of a connection together.
+const LARGE_BYTES: usize = 64 << 20;
+
+/// Bytes that tell where in the file they belong.
+fn pattern(offset: usize, len: usize) -> impl Iterator<Item = u8> {
+    (offset..offset + len).map(|position| (position ^ (position >> 8) ^ (position >> 16)) as u8)
+}
+
+fn write_pattern(site: &Site, name: &str, bytes: usize) {
+    let content: Vec<u8> = pattern(0, bytes).collect();
+    site.write(name, content);
+}
+
+/// A file of zeros that takes no room on the disk.
+fn write_large(site: &Site, name: &str, bytes: usize) {
+    std::fs::File::create(site.path(name))
+        .unwrap()
+        .set_len(bytes as u64)
+        .unwrap();
+}
+
+#[test]
+fn a_hundred_megabytes_arrive_as_they_are() {
+    const BYTES: usize = 100 << 20;
+    let site = Site::start();
+    write_pattern(&site, "large", BYTES);
+    let mut client = site.connect();
+    client.send_get("/large");
+    assert_eq!(
+        client.head().header("content-length"),
+        Some(BYTES.to_string().as_str())
+    );
+    let (mut received, mut buffer) = (0, vec![0; 1 << 20]);
+    while received < BYTES {
+        let count = client.read(&mut buffer).unwrap();
+        assert!(count > 0, "the connection ended after {received} bytes");
+        assert!(pattern(received, count).eq(buffer[..count].iter().copied()));
+        received += count;
+    }
+    client.send_get("/missing");
+    assert_eq!(client.response("GET").status, 404);
+}
+
+#[test]
+fn a_client_that_has_shut_its_sending_side_gets_everything() {
+    let site = Site::start();
+    write_pattern(&site, "large", 4 << 20);
+    let mut client = site.connect();
+    client.send_get("/large");
+    client.stream().shutdown(Shutdown::Write).unwrap();
+    assert!(pattern(0, 4 << 20).eq(client.response("GET").body));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_reset_in_the_middle_hurts_nobody_else() {
+    let site = Site::start();
+    write_large(&site, "large", LARGE_BYTES);
+    for _ in 0..50 {
+        let mut client = site.connect();
+        client.send_get("/large");
+        client.head();
+        // Closing with unread bytes in the buffer sends a reset.
+    }
+    assert_eq!(site.get("/missing", "").status, 404);
+}
+
+#[test]
+fn a_file_that_shrinks_ends_the_connection() {
+    let site = Site::start();
+    write_large(&site, "large", LARGE_BYTES);
+    let mut client = site.connect();
+    client.send_get("/large");
+    assert_eq!(client.head().status, 200);
+    std::fs::File::options()
+        .write(true)
+        .open(site.path("large"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    // Cut off, by an end or by a reset, but never filled up.
+    assert!(client.rest().map_or(0, |rest| rest.len()) < LARGE_BYTES);
+}
+
+#[test]
+fn a_file_that_vanishes_is_sent_to_its_end() {
+    let site = Site::start();
+    write_large(&site, "large", LARGE_BYTES);
+    let mut client = site.connect();
+    client.send_get("/large");
+    assert_eq!(client.head().status, 200);
+    std::fs::remove_file(site.path("large")).unwrap();
+    let mut received = 0;
+    let mut buffer = vec![0; 1 << 20];
+    while received < LARGE_BYTES {
+        let count = client.read(&mut buffer).unwrap();
+        assert!(count > 0);
+        received += count;
+    }
+}
+
+#[test]
+fn a_changed_file_has_a_new_tag_and_a_removed_one_is_gone() {
+    let site = Site::start_with(|server| server.cache.valid_for = Duration::ZERO);
+    site.write("a", "old");
+    let old = site.get("/a", "");
+    site.write("new", "new");
+    // As publishing by rename does: even with the date of the old one.
+    let date = std::fs::metadata(site.path("a"))
+        .unwrap()
+        .modified()
+        .unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(site.path("new"))
+        .unwrap()
+        .set_modified(date)
+        .unwrap();
+    std::fs::rename(site.path("new"), site.path("a")).unwrap();
+    let new = site.get("/a", "");
+    assert_eq!(new.text(), "new");
+    assert_ne!(old.header("etag"), new.header("etag"));
+    std::fs::remove_file(site.path("a")).unwrap();
+    assert_eq!(site.get("/a", "").status, 404);
+}
+
+#[test]
+fn idle_connections_cost_little_and_end_by_themselves() {
+    let site = Site::start_with(|server| server.head_timeout = Duration::from_millis(500));
+    site.write("a", "a");
+    let mut idle: Vec<Client> = (0..300).map(|_| site.connect()).collect();
+    for client in idle.iter_mut().step_by(2) {
+        client.send_get("/a");
+        assert_eq!(client.response("GET").text(), "a");
+    }
+    assert_eq!(site.get("/a", "").text(), "a");
+    // Those that never asked get nothing or a 408; all are closed.
+    for client in &mut idle {
+        client.rest().unwrap();
+    }
+}
+
+#[test]
+fn the_stop_lets_responses_finish_and_closes_the_idle() {
+    let mut site = Site::start();
+    write_large(&site, "large", LARGE_BYTES);
+    let (mut silent, mut idle, mut busy) = (site.connect(), site.connect(), site.connect());
+    idle.send_get("/missing");
+    idle.response("GET");
+    busy.send_get("/large");
+    assert_eq!(busy.head().status, 200);
+    site.ask_to_stop();
+    assert!(idle.is_closed());
+    silent.rest().unwrap();
+    assert!(!site.has_stopped());
+    assert_eq!(busy.rest().unwrap().len(), LARGE_BYTES);
+    site.stop();
+    assert!(std::net::TcpStream::connect(site.address).is_err());
+}
+
+#[test]
+fn the_grace_is_limited() {
+    let mut site = Site::start_with(|server| server.grace = Duration::from_millis(100));
+    write_large(&site, "large", LARGE_BYTES);
+    let mut busy = site.connect();
+    busy.send_get("/large");
+    assert_eq!(busy.head().status, 200);
+    site.stop();
+    assert!(busy.rest().map_or(0, |rest| rest.len()) < LARGE_BYTES);
+}
+
+fn log_lines(site: &mut Site) -> Vec<Value> {
+    site.stop();
+    let text = std::fs::read_to_string(site.outside().join("log")).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn start_with_log() -> Site {
+    Site::start_with(|server| {
+        server.access_log = Destination::File(server.root.parent().unwrap().join("log"));
+    })
+}
+
+#[test]
+fn the_log_has_a_line_a_response() {
+    let mut site = start_with_log();
+    site.write("a.txt", "0123456789");
+    site.get(
+        "/a.txt?%22q",
+        "user-agent: \"me\" \\ \u{fc}\r\nreferer: r\r\n",
+    );
+    site.get("/a.txt", "range: bytes=0-3\r\n");
+    site.request("HEAD", "/a.txt", "");
+    site.request("POST", "/a.txt", "");
+    site.get("/missing", "");
+    site.get("/a.txt", "if-none-match: *\r\n");
+    site.get("/?\"", "");
+    let lines = log_lines(&mut site);
+    let got: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (
+                line["method"].as_str().unwrap_or("?"),
+                line["status"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        got,
+        [
+            ("GET", 200),
+            ("GET", 206),
+            ("HEAD", 200),
+            ("POST", 405),
+            ("GET", 404),
+            ("GET", 304),
+            ("?", 400)
+        ]
+    );
+    let sizes: Vec<_> = lines
+        .iter()
+        .map(|line| line["size_bytes"].as_u64().unwrap())
+        .collect();
+    assert_eq!((sizes[0], sizes[1], sizes[2], sizes[5]), (10, 4, 0, 0));
+    assert_eq!(lines[0]["user_agent"], "\"me\" \\ \u{fc}");
+    assert_eq!(lines[0]["target"], "/a.txt?%22q");
+    assert!(
+        lines.iter().all(|line| line["completed"] == true),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn the_log_tells_what_was_not_completed() {
+    let mut site = start_with_log();
+    write_large(&site, "large", LARGE_BYTES);
+    for _ in 0..2 {
+        let mut client = site.connect();
+        client.send_get("/large");
+        client.head();
+    }
+    let mut shrunk = site.connect();
+    shrunk.send_get("/large");
+    shrunk.head();
+    std::fs::File::options()
+        .write(true)
+        .open(site.path("large"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    let _ = shrunk.rest();
+    let lines = log_lines(&mut site);
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        assert_eq!(line["completed"], false);
+        assert!(line["size_bytes"].as_u64().unwrap() < LARGE_BYTES as u64);
+    }
+}

@@ -1,0 +1,7 @@
+//! The server over real sockets, every byte looked at.
+
+mod conditions;
+mod delivery;
+mod paths;
+mod protocol;
+mod support;

@@ -1,0 +1,161 @@
+//! HTTP/1.0 and 1.1 over real sockets: methods, versions, persistence, broken requests.
+
+use crate::support::Site;
+
+#[test]
+fn get_sends_the_file_and_describes_it() {
+    let site = Site::start();
+    site.write("page.html", "<p>hello");
+    let response = site.get("/page.html?query", "");
+    assert_eq!(
+        (response.status, response.text(), response.version.as_str()),
+        (200, "<p>hello", "HTTP/1.1")
+    );
+    assert_eq!(
+        response.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(response.header("content-length"), Some("8"));
+    assert_eq!(response.header("accept-ranges"), Some("bytes"));
+    for name in ["etag", "last-modified", "date"] {
+        assert!(response.header(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn an_empty_file_is_an_empty_body() {
+    let site = Site::start();
+    site.write("empty.txt", "");
+    let response = site.get("/empty.txt", "");
+    assert_eq!(
+        (response.status, response.header("content-length")),
+        (200, Some("0"))
+    );
+}
+
+#[test]
+fn head_is_get_without_the_body() {
+    let site = Site::start();
+    site.write("a.txt", "0123456789");
+    let mut client = site.connect();
+    for (target, status) in [("/a.txt", 200), ("/missing", 404)] {
+        client.send(&format!(
+            "HEAD {target} HTTP/1.1\r\nhost: x\r\nrange: bytes=0-1\r\n\r\n"
+        ));
+        let response = client.response("HEAD");
+        assert_eq!(response.status, status);
+        assert_ne!(response.header("content-length"), Some("0"));
+    }
+    client.send_get("/a.txt");
+    assert_eq!(client.response("GET").text(), "0123456789");
+}
+
+#[test]
+fn other_methods_are_refused_and_told_which_are_not() {
+    let site = Site::start();
+    site.write("a.txt", "a");
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW"] {
+        let response = site.request(method, "/a.txt", "content-length: 0\r\n");
+        assert_eq!(
+            (response.status, response.header("allow")),
+            (405, Some("GET, HEAD")),
+            "{method}"
+        );
+    }
+    assert_eq!(site.request("OPTIONS", "*", "").status, 405);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let site = Site::start();
+    site.write("big", vec![b'x'; 1 << 20]);
+    site.write("small", "s");
+    let mut client = site.connect();
+    let requests: String = ["/big", "/small", "/missing", "/small", "/big"]
+        .iter()
+        .map(|t| format!("GET {t} HTTP/1.1\r\nhost: x\r\n\r\n"))
+        .collect();
+    client.send(&requests);
+    let answers: Vec<_> = (0..5)
+        .map(|_| client.response("GET"))
+        .map(|r| (r.status, r.body.len()))
+        .collect();
+    assert_eq!(answers[0], (200, 1 << 20));
+    assert_eq!(answers[1], (200, 1));
+    assert_eq!(answers[2].0, 404);
+    assert_eq!(answers[3], (200, 1));
+    assert_eq!(answers[4], (200, 1 << 20));
+}
+
+#[test]
+fn http_1_1_keeps_the_connection_until_told_otherwise() {
+    let site = Site::start();
+    site.write("a", "a");
+    let mut client = site.connect();
+    client.send_get("/a");
+    assert_eq!(client.response("GET").status, 200);
+    client.send("GET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert_eq!(client.response("GET").header("connection"), Some("close"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn http_1_0_closes_the_connection_unless_asked_to_keep_it() {
+    let site = Site::start();
+    site.write("a", "a");
+    let mut client = site.connect();
+    client.send("GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\n");
+    let kept = client.response("GET");
+    assert_eq!(
+        (kept.version.as_str(), kept.header("connection")),
+        ("HTTP/1.0", Some("keep-alive"))
+    );
+    client.send("GET /a HTTP/1.0\r\n\r\n");
+    assert_eq!(client.response("GET").text(), "a");
+    assert!(client.is_closed());
+}
+
+#[test]
+fn broken_requests_are_refused() {
+    let site = Site::start();
+    site.write("a", "a");
+    for request in [
+        "nonsense\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET /a HTTP/1.1\r\n\r\n",
+        "GET /a HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n",
+        "GET /a HTTP/1.1\r\nhost: x\r\nno colon\r\n\r\n",
+        "GET /a b HTTP/1.1\r\nhost: x\r\n\r\n",
+        "GET /a HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    ] {
+        let mut client = site.connect();
+        client.send(request);
+        assert_eq!(client.response("GET").status, 400, "{request:?}");
+    }
+    assert_eq!(
+        site.get("/a", &format!("x: {}\r\n", "y".repeat(20_000)))
+            .status,
+        431
+    );
+}
+
+#[test]
+fn an_absolute_target_names_the_path_in_it() {
+    let site = Site::start();
+    site.write("a", "a");
+    assert_eq!(site.get("http://elsewhere/a", "").text(), "a");
+    assert_eq!(site.get("http://elsewhere", "").status, 404);
+}
+
+#[test]
+fn a_request_with_a_body_does_not_confuse_the_next() {
+    let site = Site::start();
+    site.write("a", "a");
+    let mut client = site.connect();
+    client.send(
+        "GET /a HTTP/1.1\r\nhost: x\r\ncontent-length: 26\r\n\r\nGET /evil HTTP/1.1\r\nhost:\r\n",
+    );
+    assert_eq!(client.response("GET").text(), "a");
+    client.send_get("/missing");
+    assert_eq!(client.response("GET").status, 404);
+}
