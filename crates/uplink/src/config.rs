@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use sooner_kernel::bands::BandsError;
 use sooner_policy::PolicyName;
 
 /// Where the bytes are put in order.
@@ -56,16 +57,16 @@ impl UplinkConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum UplinkError {
     /// The named device does not exist.
-    #[error("no network device {name}; `ip link` lists them")]
-    NoSuchDevice {
-        /// The name as given.
-        name: String,
-    },
+    #[error("--uplink-device: {0}")]
+    NoSuchDevice(#[source] std::io::Error),
     /// Bands were asked for, but nothing says where.
     #[error(
         "bands need a device: no listener's address belongs to one that leaves this machine; name it with --uplink-device"
     )]
     NoDevice,
+    /// The bands could not be set up.
+    #[error(transparent)]
+    Bands(#[from] BandsError),
     /// The operating system refused something else.
     #[error("{what}: {source}")]
     System {

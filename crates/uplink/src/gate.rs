@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use sooner_policy::{Arrival, Grant, JobId, Scheduler, Time};
+use sooner_policy::{Arrival, JobId, Scheduler, Time};
 
 use crate::bucket::Bucket;
 use crate::wire;
@@ -142,7 +142,8 @@ impl Gate {
         if !state.waits {
             self.set_waits(flow, true, now);
         }
-        match self.turn(now) {
+        self.pass_over_the_absent(now);
+        match self.scheduler.next(now) {
             Some(grant) if grant.job == JobId(flow) && self.open_at() <= now => Answer::Go(
                 want_bytes
                     .min(grant.max_amount)
@@ -194,10 +195,11 @@ impl Gate {
 
     /// The flow to wake now, if one waits and the link can take more.
     pub fn call(&mut self, now: Time) -> Option<FlowId> {
+        self.pass_over_the_absent(now);
         if self.open_at() > now || self.called.is_some() {
             return None;
         }
-        let flow = self.turn(now)?.job.0;
+        let flow = self.scheduler.next(now)?.job.0;
         self.called = Some((flow, now));
         Some(flow)
     }
@@ -237,15 +239,14 @@ impl Gate {
         Time::from_ns(free_at).max(self.held_until)
     }
 
-    /// The turn that is due, passing over a flow that was called and does not come.
-    fn turn(&mut self, now: Time) -> Option<Grant> {
+    /// A flow that was called and does not come loses its place until it asks again.
+    fn pass_over_the_absent(&mut self, now: Time) {
         if let Some((called, since)) = self.called
             && now.since(since) >= RETURN_NS_MAX
         {
             self.called = None;
             self.set_waits(called, false, now);
         }
-        self.scheduler.next(now)
     }
 
     fn set_waits(&mut self, flow: FlowId, waits: bool, now: Time) {

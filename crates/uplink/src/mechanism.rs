@@ -1,11 +1,26 @@
 //! Which mechanism is used: what was asked for, what this process may do, what the device is.
+//!
+//! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays short and in order. With bands beneath,
+//! what the kernel holds is ordered too, so grants may run ahead and the link never waits for a writer to wake up.
 
+use std::sync::{Mutex, PoisonError};
+
+use sooner_kernel::bands::{Bands, BandsError, Replace};
+use sooner_kernel::device::{self, Device};
+use sooner_kernel::qdisc::BacklogProbe;
 use sooner_policy::{GuardLimits, PolicyName};
 
-use crate::config::{UplinkConfig, UplinkError};
+use crate::bucket::transmission_ns;
+use crate::config::{Mechanism, UplinkConfig, UplinkError};
 use crate::gate::{Gate, GateLimits};
 use crate::marks::Marks;
 use crate::pacer::Backlog;
+use crate::wire::{PACKET_BYTES, payload_cost_bytes};
+
+const _: () = assert!(
+    sooner_policy::BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
+    "one band of the policy is one of the kernel's"
+);
 
 /// The parts of an uplink, ready to run.
 pub(crate) struct Plan {
@@ -16,31 +31,139 @@ pub(crate) struct Plan {
     pub(crate) description: String,
 }
 
-/// What was changed in the kernel.
+/// What was changed in the kernel; goes when this does.
 #[derive(Default)]
-pub(crate) struct Setup;
+pub(crate) struct Setup {
+    bands: Mutex<Option<Bands>>,
+    marked: bool,
+}
 
 impl Setup {
-    pub(crate) fn priority_of(&self, _band: u8) -> Option<u32> {
-        None
+    fn with(bands: Bands) -> Self {
+        Self {
+            bands: Mutex::new(Some(bands)),
+            marked: true,
+        }
     }
-    pub(crate) fn remove(&self) {}
+
+    /// The socket priority that selects a band; `None` without bands.
+    pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
+        self.marked.then(|| Bands::priority_of(band))
+    }
+
+    pub(crate) fn remove(&self) {
+        self.bands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
 }
 
 impl Plan {
+    /// Decides, and sets up in the kernel what was decided; on an error nothing is changed.
     pub(crate) fn make(config: &UplinkConfig) -> Result<Self, UplinkError> {
-        let limits = GateLimits::at_rate(config.rate_bits_per_sec);
-        Ok(Self {
+        let device = outward_device(config)?;
+        match (config.mechanism, device) {
+            (Mechanism::UserSpace, device) => Ok(Self::in_user_space(config, device.as_ref(), "")),
+            (Mechanism::Auto, None) => Ok(Self::in_user_space(config, None, "")),
+            (Mechanism::Auto, Some(device)) => match Self::install(config, &device) {
+                Ok(bands) => Ok(Self::with_bands(config, &device, bands, true)),
+                Err(refusal) => Ok(Self::in_user_space(
+                    config,
+                    Some(&device),
+                    &why_no_bands(&refusal),
+                )),
+            },
+            (Mechanism::Bands | Mechanism::Both, None) => Err(UplinkError::NoDevice),
+            (mechanism, Some(device)) => {
+                let bands = Self::install(config, &device)?;
+                Ok(Self::with_bands(
+                    config,
+                    &device,
+                    bands,
+                    mechanism == Mechanism::Both,
+                ))
+            }
+        }
+    }
+
+    fn install(config: &UplinkConfig, device: &Device) -> Result<Bands, BandsError> {
+        let replace = if config.replace_qdisc {
+            Replace::Yes
+        } else {
+            Replace::No
+        };
+        Bands::install(device, config.rate_bits_per_sec, replace)
+    }
+
+    fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
+        let rate_bits_per_sec = config.rate_bits_per_sec;
+        let limits = GateLimits::at_rate(rate_bits_per_sec);
+        let backlog =
+            device.and_then(|device| backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec));
+        let loop_remark = if backlog.is_some() {
+            ", watching the device's queue"
+        } else {
+            ""
+        };
+        Self {
             gate: Some(gate(config.policy, limits, config.guard)),
             marks: None,
-            backlog: None,
-            setup: Setup,
-            description: String::new(),
-        })
+            backlog,
+            setup: Setup::default(),
+            description: format!("in user space{loop_remark}{remark}"),
+        }
+    }
+
+    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
+        let rate_bits_per_sec = config.rate_bits_per_sec;
+        let mut limits = GateLimits::at_rate(rate_bits_per_sec);
+        let ahead_bytes = payload_cost_bytes(limits.quantum_bytes) + 2 * PACKET_BYTES;
+        limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
+        let how = if and_gate {
+            "in user space and in"
+        } else {
+            "in"
+        };
+        Self {
+            gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
+            marks: Some(Marks::for_policy(config.policy)),
+            backlog: backlog(device, 2 * ahead_bytes, rate_bits_per_sec).filter(|_| and_gate),
+            setup: Setup::with(bands),
+            description: format!("{how} kernel bands on {}", device.name),
+        }
     }
 }
 
 fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
     let guard = guard.then(|| GuardLimits::with_turn(limits.quantum_bytes));
     Gate::new(limits, policy.scheduler(limits.quantum_bytes, guard))
+}
+
+fn backlog(device: &Device, limit_bytes: u64, rate_bits_per_sec: u64) -> Option<Backlog> {
+    let probe = BacklogProbe::open(device).ok()?;
+    Some(Backlog {
+        probe,
+        limit_bytes,
+        rate_bits_per_sec,
+    })
+}
+
+/// The device towards the uplink: the one named, or the first listener's that leads out of this machine.
+fn outward_device(config: &UplinkConfig) -> Result<Option<Device>, UplinkError> {
+    if let Some(name) = &config.device {
+        return device::by_name(name)
+            .map(Some)
+            .map_err(UplinkError::NoSuchDevice);
+    }
+    let mut found = config
+        .listen
+        .iter()
+        .filter_map(|&address| device::carrying(address).ok().flatten());
+    Ok(found.find(|device| !device.is_loopback))
+}
+
+/// What would make bands possible, as a remark on the mechanism used instead.
+fn why_no_bands(refusal: &BandsError) -> String {
+    format!("; no kernel bands: {refusal}")
 }

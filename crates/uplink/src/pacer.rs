@@ -3,6 +3,7 @@
 use std::sync::Weak;
 
 use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
 use sooner_policy::Time;
 
@@ -13,7 +14,7 @@ use crate::uplink::Shared;
 ///
 /// This sees what no account of our own can: other programs' traffic on the same device, and a link slower than it was said to be.
 pub(crate) struct Backlog {
-    pub(crate) probe: Box<dyn Probe>,
+    pub(crate) probe: BacklogProbe,
     pub(crate) limit_bytes: u64,
     pub(crate) rate_bits_per_sec: u64,
 }
@@ -56,7 +57,4 @@ pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: O
         }
         strong.call_next();
     }
-}
-pub(crate) trait Probe: Send {
-    fn backlog_bytes(&mut self) -> std::io::Result<u64>;
 }

@@ -1,0 +1,281 @@
+//! The gate without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
+
+use proptest::prelude::*;
+use sooner_policy::{GuardLimits, PolicyName, Time};
+use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
+use sooner_uplink::wire;
+
+/// 8 Mbit/s: a byte takes a microsecond.
+const RATE: u64 = 8_000_000;
+const SEGMENT: u64 = wire::SEGMENT_BYTES;
+
+/// A gate and its flows in a world without a network.
+struct World {
+    gate: Gate,
+    now: Time,
+    /// Flow, bytes it still has to write.
+    flows: Vec<(FlowId, u64)>,
+    /// Names of flows in the order of their grants.
+    decisions: String,
+    done_at: Vec<Option<Time>>,
+}
+
+impl World {
+    fn new(policy: PolicyName) -> Self {
+        let limits = GateLimits {
+            credit_ns: 0,
+            ..GateLimits::at_rate(RATE)
+        };
+        let gate = Gate::new(limits, policy.scheduler(limits.quantum_bytes, None));
+        Self {
+            gate,
+            now: Time::ZERO,
+            flows: Vec::new(),
+            decisions: String::new(),
+            done_at: Vec::new(),
+        }
+    }
+
+    /// A connection with one response; asks at once, as hyper does.
+    fn add(&mut self, bytes: u64) -> usize {
+        let flow = self.gate.open(self.now);
+        self.gate.start(flow, Some(bytes), 0, self.now);
+        self.flows.push((flow, bytes));
+        self.done_at.push(None);
+        let index = self.flows.len() - 1;
+        self.write(index);
+        index
+    }
+
+    /// Writes until told to wait.
+    fn write(&mut self, index: usize) {
+        loop {
+            let (flow, left) = self.flows[index];
+            if left == 0 {
+                self.gate.finish(flow, self.now);
+                self.done_at[index].get_or_insert(self.now);
+                return;
+            }
+            let Answer::Go(bytes) = self.gate.ask(flow, left, self.now) else {
+                return;
+            };
+            self.gate.settle(flow, bytes, self.now);
+            self.flows[index].1 -= bytes;
+            self.decisions.push((b'A' + index as u8) as char);
+        }
+    }
+
+    /// Jumps to the next wake-up before `until` and lets the flow write that is called.
+    fn step(&mut self, until: Time) -> bool {
+        let Some(at) = self.gate.wake_at().filter(|at| *at <= until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = self.now.max(at);
+        if let Some(flow) = self.gate.call(self.now) {
+            let index = self
+                .flows
+                .iter()
+                .position(|(id, _)| *id == flow)
+                .expect("only known flows are called");
+            self.write(index);
+        }
+        true
+    }
+
+    fn run_until(&mut self, ns: u64) {
+        while self.step(Time::from_ns(ns)) {}
+    }
+
+    fn run_to_the_end(&mut self) {
+        while self.gate.waiting() > 0 {
+            self.step(Time::from_ns(u64::MAX));
+        }
+    }
+}
+
+#[test]
+fn the_shortest_goes_first_and_a_newcomer_overtakes_within_one_grant() {
+    let mut world = World::new(PolicyName::Srpt);
+    world.add(6 * SEGMENT);
+    world.add(3 * SEGMENT);
+    world.run_until(3_000_000);
+    world.add(SEGMENT / 2);
+    world.run_to_the_end();
+    assert_eq!(world.decisions, "BBCBAAAAAA");
+}
+
+#[test]
+fn fair_takes_turns() {
+    let mut world = World::new(PolicyName::Fair);
+    for _ in 0..3 {
+        world.add(2 * SEGMENT);
+    }
+    world.run_to_the_end();
+    assert_eq!(world.decisions, "ABCABC");
+}
+
+#[test]
+fn every_packet_is_charged() {
+    let mut world = World::new(PolicyName::Fcfs);
+    for _ in 0..10 {
+        world.add(3 * SEGMENT - 100);
+    }
+    world.run_to_the_end();
+    // The last segment of all is on its way when it is granted; everything before it has gone out.
+    let wire_bytes = 10 * (wire::CONNECTION_BYTES + wire::payload_cost_bytes(3 * SEGMENT - 100));
+    let last_bytes = SEGMENT - 100 + wire::HEADER_BYTES;
+    assert_eq!(world.now, Time::from_ns((wire_bytes - last_bytes) * 1_000));
+}
+
+#[test]
+fn retransmissions_and_foreign_traffic_delay_the_next_grant() {
+    let mut world = World::new(PolicyName::Srpt);
+    world.add(2 * SEGMENT);
+    let due = world.gate.wake_at().expect("a segment waits");
+    world.gate.charge(5_000, world.now);
+    assert_eq!(world.gate.wake_at(), Some(due.after(5_000_000)));
+    world.gate.hold_until(due.after(9_000_000));
+    assert_eq!(world.gate.wake_at(), Some(due.after(9_000_000)));
+}
+
+#[test]
+fn a_flow_that_does_not_come_when_called_lets_others_go() {
+    let mut world = World::new(PolicyName::Srpt);
+    world.add(SEGMENT * 9);
+    let stalled = world.gate.open(world.now);
+    world.gate.start(stalled, Some(SEGMENT), 0, world.now);
+    assert_eq!(world.gate.ask(stalled, SEGMENT, world.now), Answer::Wait);
+    world.now = world.gate.wake_at().expect("two flows wait");
+    assert_eq!(world.gate.call(world.now), Some(stalled));
+    assert_eq!(world.gate.call(world.now), None, "one at a time is called");
+    world.run_to_the_end_ignoring(stalled);
+    assert_eq!(world.decisions, "AAAAAAAAA");
+}
+
+impl World {
+    fn run_to_the_end_ignoring(&mut self, stalled: FlowId) {
+        while self.flows.iter().any(|(_, left)| *left > 0) {
+            self.now = self.gate.wake_at().expect("bytes are left");
+            match self.gate.call(self.now) {
+                Some(flow) if flow != stalled => {
+                    let index = self
+                        .flows
+                        .iter()
+                        .position(|(id, _)| *id == flow)
+                        .expect("known");
+                    self.write(index);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
+    let mut world = World::new(PolicyName::Srpt);
+    let slow = world.gate.open(world.now);
+    world.gate.start(slow, Some(10), 0, world.now);
+    world.now = world.now.after(1_000_000);
+    assert_eq!(world.gate.ask(slow, 10, world.now), Answer::Go(10));
+    world.gate.settle(slow, 0, world.now);
+    world.add(3 * SEGMENT);
+    world.run_to_the_end();
+    assert_eq!(world.decisions, "AAA");
+}
+
+#[test]
+fn what_belongs_to_no_response_passes_at_once_and_is_charged() {
+    let mut world = World::new(PolicyName::Srpt);
+    world.add(2 * SEGMENT);
+    let due = world.gate.wake_at().expect("a segment waits");
+    let other = world.gate.open(world.now);
+    assert_eq!(world.gate.ask(other, 200, world.now), Answer::Go(200));
+    world.gate.settle(other, 200, world.now);
+    let charged_ns = (200 + wire::HEADER_BYTES + wire::CONNECTION_BYTES) * 1_000;
+    assert_eq!(world.gate.wake_at(), Some(due.after(charged_ns)));
+}
+
+#[test]
+fn closing_forgets_everything() {
+    let mut world = World::new(PolicyName::Srpt);
+    let flows: Vec<FlowId> = (0..5)
+        .map(|_| {
+            world.add(100 * SEGMENT);
+            world.flows.last().expect("just added").0
+        })
+        .collect();
+    flows
+        .into_iter()
+        .for_each(|flow| world.gate.close(flow, world.now));
+    assert_eq!((world.gate.flow_count(), world.gate.waiting()), (0, 0));
+    assert_eq!(
+        (
+            world.gate.wake_at(),
+            world.gate.call(Time::from_ns(u64::MAX))
+        ),
+        (None, None)
+    );
+}
+
+#[test]
+fn responses_pipelined_on_a_connection_are_one_job() {
+    let mut world = World::new(PolicyName::Srpt);
+    let flow = world.gate.open(world.now);
+    assert_eq!(world.gate.start(flow, Some(100), 0, world.now), 100);
+    assert_eq!(world.gate.start(flow, Some(50), 0, world.now), 150);
+    world.gate.finish(flow, world.now);
+    assert_eq!(world.gate.start(flow, Some(70), 0, world.now), 70);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the order, the link is never idle while a flow waits and never faster than its rate.
+    #[test]
+    fn the_link_is_kept_busy_and_never_exceeded(sizes in proptest::collection::vec(1..40_000_u64, 1..20), policy in 0..PolicyName::ALL.len()) {
+        let mut world = World::new(PolicyName::ALL[policy]);
+        let wire_bytes: u64 = sizes.iter().map(|size| wire::CONNECTION_BYTES + wire::payload_cost_bytes(*size)).sum();
+        for size in &sizes {
+            world.add(*size);
+        }
+        world.run_to_the_end();
+        let end_bytes = world.now.as_ns() / 1_000;
+        // Grants may cut a response into one more segment than it needs each time another gets in.
+        let cuts = world.decisions.len() as u64 * wire::HEADER_BYTES;
+        prop_assert!(end_bytes <= wire_bytes + cuts, "{end_bytes} > {wire_bytes} + {cuts}");
+        prop_assert!(end_bytes + wire::PACKET_BYTES >= wire_bytes, "{end_bytes} + a packet < {wire_bytes}");
+        prop_assert!(world.done_at.iter().all(Option::is_some));
+    }
+
+    /// Any calls in any order: nothing panics, counts agree, and what waits is called in the end.
+    #[test]
+    fn any_order_of_calls_is_safe(calls in proptest::collection::vec((0..7_u8, 0..6_u64, 0..5_000_u64), 0..200)) {
+        let limits = GateLimits::at_rate(RATE);
+        let guard = GuardLimits::with_turn(limits.quantum_bytes);
+        let mut gate = Gate::new(limits, PolicyName::Srpt.scheduler(limits.quantum_bytes, Some(guard)));
+        let mut now = Time::ZERO;
+        for (call, flow, amount) in calls {
+            now = now.after(amount * 100);
+            match call {
+                0 => _ = gate.open(now),
+                1 => _ = gate.start(flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
+                2 => _ = gate.ask(flow, amount + 1, now),
+                3 => gate.settle(flow, amount, now),
+                4 => gate.finish(flow, now),
+                5 => gate.close(flow, now),
+                _ => _ = gate.call(now),
+            }
+            prop_assert!(gate.waiting() <= gate.flow_count());
+            prop_assert_eq!(gate.wake_at().is_some(), gate.waiting() > 0);
+        }
+        while let Some(at) = gate.wake_at() {
+            now = now.after(at.since(now) + 1);
+            if let Some(flow) = gate.call(now) {
+                gate.close(flow, now);
+            }
+        }
+        prop_assert_eq!(gate.waiting(), 0);
+    }
+}
