@@ -73,7 +73,9 @@ pub enum StartError {
     #[error(transparent)]
     Listen(#[from] ListenError),
     /// The log cannot be opened.
-    #[error("cannot open the access log {destination:?}: {error}")]
+    #[error(
+        "cannot open the access log {destination}: {error}; name a file in an existing directory, - or off"
+    )]
     AccessLog {
         /// The destination asked for.
         destination: Destination,

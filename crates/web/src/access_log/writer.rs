@@ -2,6 +2,7 @@
 
 use super::record::Record;
 use sooner_uplink::JobReport;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -27,6 +28,16 @@ pub enum Destination {
     Stdout,
     /// To the end of a file.
     File(PathBuf),
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Stdout => f.write_str("standard output"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// The way to the log; clones lead to the same one.
@@ -56,12 +67,11 @@ struct Waiting {
 impl AccessLog {
     /// Opens the destination and starts the thread that writes to it. The second value ends the log when dropped.
     pub fn open(destination: &Destination) -> io::Result<(Self, Option<Closer>)> {
-        let (name, out): (String, Box<dyn Write + Send>) = match destination {
+        let out: Box<dyn Write + Send> = match destination {
             Destination::Off => return Ok((Self(None), None)),
-            Destination::Stdout => ("standard output".into(), Box::new(io::stdout())),
+            Destination::Stdout => Box::new(io::stdout()),
             Destination::File(path) => {
-                let file = OpenOptions::new().create(true).append(true).open(path)?;
-                (path.display().to_string(), Box::new(file))
+                Box::new(OpenOptions::new().create(true).append(true).open(path)?)
             }
         };
         let shared = Arc::new(Shared {
@@ -71,7 +81,7 @@ impl AccessLog {
         let (ended, has_ended) = sync_channel(1);
         let writer = Writer {
             shared: shared.clone(),
-            name,
+            name: destination.to_string(),
             out,
             has_complained: false,
             lost_lines: 0,
