@@ -11,7 +11,7 @@ use crate::target::Target;
 use serde::Serialize;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::descriptors;
-use sooner_kernel::process::cpu_time_ns;
+use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_stats::order::{mean, percentile};
 use sooner_stats::{ErrorKind, Verdict};
 use std::cell::RefCell;
@@ -74,7 +74,7 @@ pub struct ClosedRun {
     pub p99_9_response_ms: Option<f64>,
     /// Longest response time in ms.
     pub max_response_ms: Option<f64>,
-    /// The generator's own CPU time / window.
+    /// The generator thread's CPU time / window.
     pub generator_cpu_share: f64,
 }
 
@@ -118,11 +118,14 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
         }
         tokio::time::sleep(warm_up).await;
         window.take();
-        let (start_ns, cpu_ns, bytes) =
-            (monotonic_ns(), cpu_time_ns(), client.receiver.body_bytes());
+        let (start_ns, cpu_ns, bytes) = (
+            monotonic_ns(),
+            thread_cpu_time_ns(),
+            client.receiver.body_bytes(),
+        );
         tokio::time::sleep(options.duration - warm_up).await;
         let elapsed_ns = monotonic_ns() - start_ns;
-        let cpu_share = (cpu_time_ns() - cpu_ns) as f64 / elapsed_ns as f64;
+        let cpu_share = (thread_cpu_time_ns() - cpu_ns) as f64 / elapsed_ns as f64;
         (elapsed_ns, cpu_share, client.receiver.body_bytes() - bytes)
     };
     let (elapsed_ns, cpu_share, body_bytes) = tasks.run_until(measurement).await;

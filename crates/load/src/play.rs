@@ -7,7 +7,7 @@ use crate::connection::{Client, Connection, Served};
 use crate::failure::Failure;
 use crate::target::Target;
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::process::cpu_time_ns;
+use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
 use sooner_workload::{Arrival, Plan, Trace};
 use std::cell::{Cell, RefCell};
@@ -40,7 +40,7 @@ pub struct Played {
     pub start_ns: u64,
     /// One record an arrival, in the plan's order.
     pub records: Vec<Record>,
-    /// This process's CPU time / elapsed time, from the start to the last arrival.
+    /// The generator thread's CPU time / elapsed time, from the start to the last arrival.
     pub cpu_share: f64,
 }
 
@@ -181,9 +181,9 @@ struct Driver<'run> {
 }
 
 impl Driver<'_> {
-    /// Gives this process's CPU share up to the last arrival.
+    /// Gives the generator thread's CPU share up to the last arrival.
     async fn send_all(mut self, timer: &PacingTimer) -> f64 {
-        let cpu_before_ns = cpu_time_ns();
+        let cpu_before_ns = thread_cpu_time_ns();
         for (index, arrival) in self.plan.arrivals.iter().enumerate() {
             timer
                 .sleep_until_ns(self.stage.start_ns + arrival.at_ns)
@@ -193,7 +193,7 @@ impl Driver<'_> {
             self.send(index, arrival, last);
         }
         let elapsed_ns = monotonic_ns().saturating_sub(self.stage.start_ns).max(1);
-        (cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
+        (thread_cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
     }
 
     fn send(&mut self, index: usize, arrival: &Arrival, last: bool) {

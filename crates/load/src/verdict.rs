@@ -40,7 +40,7 @@ pub struct Evidence {
     pub offered_load: f64,
     /// Load of the requests really sent.
     pub realised_load: f64,
-    /// This process's CPU time / elapsed time.
+    /// The generator thread's CPU time / elapsed time.
     pub cpu_share: f64,
     /// Gaps between sent requests, each relative to the mean gap of its phase; empty unless the
     /// arrivals are to be Poisson.

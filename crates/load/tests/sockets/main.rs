@@ -1,0 +1,5 @@
+//! The generator against a real server on loopback.
+
+mod closed;
+mod replay;
+mod server;

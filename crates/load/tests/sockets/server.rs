@@ -1,0 +1,141 @@
+//! A small HTTP server on real sockets whose every answer the test decides; a thread a connection.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How to answer one request.
+#[derive(Clone, Copy, Debug)]
+pub enum Reply {
+    /// Status 200 and so many bytes, after a while.
+    Body { bytes: usize, after: Duration },
+    /// The same, then the connection is closed though nothing said so.
+    BodyThenClose { bytes: usize },
+    /// A body that ends with the connection.
+    UntilClose { bytes: usize },
+    /// A head that announces more than comes.
+    Cut {
+        announced_bytes: usize,
+        bytes: usize,
+    },
+    /// An error without a body.
+    Status(u16),
+    /// A chunked body.
+    Chunked,
+    /// No answer, ever.
+    Silence,
+    /// A body that never ends.
+    Endless,
+}
+
+/// A running server; it lives as long as the test process.
+pub struct TestServer {
+    pub address: SocketAddr,
+    connections: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
+}
+
+impl TestServer {
+    /// Answers as `reply` says for a path and the number of the request, from 0.
+    pub fn start(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> TestServer {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (connections, requests) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (accepted, asked, reply) = (connections.clone(), requests.clone(), Arc::new(reply));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                accepted.fetch_add(1, Ordering::Relaxed);
+                let (asked, reply) = (asked.clone(), reply.clone());
+                // A client that has gone ends its own thread only.
+                thread::spawn(move || serve(stream, &asked, &*reply).ok());
+            }
+        });
+        TestServer {
+            address,
+            connections,
+            requests,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    asked: &AtomicU64,
+    reply: &dyn Fn(&str, u64) -> Reply,
+) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut request = String::new();
+        while !request.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut request)? == 0 {
+                return Ok(());
+            }
+        }
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        let keep = answer(
+            &mut stream,
+            reply(path, asked.fetch_add(1, Ordering::Relaxed)),
+        )?;
+        if !keep || request.contains("connection: close") {
+            return Ok(());
+        }
+    }
+}
+
+/// Writes an answer; true if the connection stays open.
+fn answer(stream: &mut TcpStream, reply: Reply) -> std::io::Result<bool> {
+    let mut body = |announced_bytes: usize, bytes: usize| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {announced_bytes}\r\n\r\n");
+        stream.write_all(&[head.into_bytes(), vec![b'x'; bytes]].concat())
+    };
+    match reply {
+        Reply::Body { bytes, after } => {
+            thread::sleep(after);
+            body(bytes, bytes)?;
+            return Ok(true);
+        }
+        Reply::BodyThenClose { bytes } => body(bytes, bytes)?,
+        Reply::Cut {
+            announced_bytes,
+            bytes,
+        } => body(announced_bytes, bytes)?,
+        Reply::UntilClose { bytes } => {
+            stream.write_all(&[b"HTTP/1.0 200 OK\r\n\r\n".to_vec(), vec![b'x'; bytes]].concat())?;
+        }
+        Reply::Status(status) => {
+            let head = format!("HTTP/1.1 {status} Other\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(head.as_bytes())?;
+            return Ok(true);
+        }
+        Reply::Chunked => stream.write_all(
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        )?,
+        Reply::Silence => loop {
+            thread::park();
+        },
+        Reply::Endless => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n")?;
+            loop {
+                stream.write_all(&[b'x'; 4096])?;
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    Ok(false)
+}
