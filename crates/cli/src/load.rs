@@ -162,16 +162,29 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
         samples::write(path, &replay.samples, replay.warm_up_samples)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let counters = replay.counters;
+    let (counters, passed_over) = (replay.counters, replay.passed_over);
     let report = Report::new(vec![replay.run]);
     if args.json {
         return print_json(&report);
     }
     print!("{}", table::render(&report));
+    println!("\n{}", said_of_trace(&options.trace, passed_over));
     if let Some(counters) = counters {
         println!("SYNs sent again: {}", counters.syn_retransmissions);
     }
     Ok(())
+}
+
+/// What was done to the trace, which a reader of the figures has to know.
+fn said_of_trace(trace: &Trace, passed_over: u64) -> String {
+    format!(
+        "trace {}: {} requests of {} objects, each as large as its largest response; {} rows \
+         without bytes left out; {passed_over} requests passed over to make the load exact",
+        trace.name,
+        trace.requests.len(),
+        trace.objects.len(),
+        trace.dropped_zero_rows
+    )
 }
 
 fn show(progress: Progress, duration: Duration) {

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn each_rule_alone_makes_a_run_invalid() {
-        let broken: [(fn(&mut Evidence), &str); 11] = [
+        type Break = fn(&mut Evidence);
+        let broken: [(Break, &str); 11] = [
             (|run| run.requests = 0, "no request"),
             (|run| run.without_descriptor = 1, "descriptor"),
             (|run| run.without_port = 1, "local port"),
