@@ -1,0 +1,96 @@
+//! The manual against the program: every flag of every command is in its section, with the default it really has.
+
+use std::fs;
+use std::process::Command;
+
+/// One flag as `--help` shows it.
+struct Flag {
+    name: String,
+    default: Option<String>,
+}
+
+fn help(command: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(command)
+        .arg("--help")
+        .output()
+        .expect("the program starts");
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+/// The commands that have no commands of their own.
+fn leaves(command: Vec<String>) -> Vec<Vec<String>> {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let text = help(&words);
+    let Some((_, list)) = text.split_once("\nCommands:\n") else {
+        return vec![command];
+    };
+    list.lines()
+        .map_while(|line| line.strip_prefix("  "))
+        // A deeper line goes on with the description above it.
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != "help")
+        .flat_map(|name| leaves([command.as_slice(), &[name.to_owned()]].concat()))
+        .collect()
+}
+
+fn flags(command: &[String]) -> Vec<Flag> {
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let text = help(&words);
+    // Each flag begins a line; what follows it up to the next one is its description.
+    text.split("\n      --")
+        .skip(1)
+        .map(|entry| entry.split_whitespace().collect::<Vec<_>>())
+        .map(|words| Flag {
+            name: format!("--{}", words[0]),
+            default: default(&words.join(" ")),
+        })
+        .collect()
+}
+
+/// The default, where it is a value and not a description.
+fn default(entry: &str) -> Option<String> {
+    let (value, _) = entry.split_once("[default: ")?.1.split_once(']')?;
+    (!value.contains(' ')).then(|| value.to_owned())
+}
+
+/// The part of the manual about one command.
+fn section<'a>(manual: &'a str, command: &[String]) -> &'a str {
+    let title = format!("\n## sooner {}", command.join(" "));
+    let (_, rest) = manual
+        .split_once(&title)
+        .unwrap_or_else(|| panic!("docs/manual.md has no section `{}`", title.trim()));
+    rest.split_once("\n## ")
+        .map_or(rest, |(section, _)| section)
+}
+
+#[test]
+fn every_flag_is_in_the_manual_with_its_default() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual.md");
+    let manual = fs::read_to_string(path).expect("docs/manual.md");
+    let commands = leaves(Vec::new());
+    assert!(commands.len() >= 5, "{commands:?}");
+    let mut missing = Vec::new();
+    for command in commands {
+        let section = section(&manual, &command);
+        for Flag { name, default } in flags(&command) {
+            let mut rows = section.lines().filter(|line| {
+                let first_cell = line.split(" | ").next().unwrap_or_default();
+                first_cell.split(['`', ' ', ',']).any(|word| word == name)
+            });
+            let told = rows.next().is_some_and(|row| {
+                default
+                    .as_ref()
+                    .is_none_or(|default| row.contains(default.as_str()))
+            });
+            if !told {
+                missing.push(format!("sooner {} {name} {default:?}", command.join(" ")));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "not in docs/manual.md, or with another default: {missing:#?}"
+    );
+}
