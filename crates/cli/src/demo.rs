@@ -49,8 +49,12 @@ pub struct DemoArgs {
 /// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives exit code 1.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let page = match &args.report {
-        Some(path) => Page::at(path).with_context(|| format!("cannot write the report {}", path.display()))?,
-        None => Page::anywhere().context("cannot write a report here or in the temporary directory; give --report FILE")?,
+        Some(path) => {
+            Page::at(path).with_context(|| format!("cannot write the report {}", path.display()))?
+        }
+        None => Page::anywhere().context(
+            "cannot write a report here or in the temporary directory; give --report FILE",
+        )?,
     };
     let (json, options) = (args.json, options(args)?);
     match measure(&options, json, page) {
@@ -68,7 +72,11 @@ fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<()> {
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        print!("\n{}\n{}\n", table::render(&report), finding::closing(&report));
+        print!(
+            "\n{}\n{}\n",
+            table::render(&report),
+            finding::closing(&report)
+        );
     }
     let path = page.write(&report, options)?;
     eprintln!("report: {}", path.display());
@@ -79,7 +87,10 @@ fn options(args: DemoArgs) -> Result<DemoOptions> {
     let mut policies: Vec<String> = Vec::new();
     for policy in args.policies {
         let name = policy.as_str().to_owned();
-        ensure!(!policies.contains(&name), "--policies names {name} twice; give each policy once");
+        ensure!(
+            !policies.contains(&name),
+            "--policies names {name} twice; give each policy once"
+        );
         policies.push(name);
     }
     Ok(DemoOptions {
@@ -96,5 +107,6 @@ fn options(args: DemoArgs) -> Result<DemoOptions> {
 
 fn policy(text: &str) -> Result<PolicyName, String> {
     let all = PolicyName::ALL.map(PolicyName::as_str).join(", ");
-    text.parse().map_err(|_| format!("unknown policy `{text}`; use one of {all}"))
+    text.parse()
+        .map_err(|_| format!("unknown policy `{text}`; use one of {all}"))
 }

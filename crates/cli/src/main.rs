@@ -1,5 +1,6 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
+mod demo;
 mod load;
 mod serve;
 
@@ -19,6 +20,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show what the order is worth: the same requests, first FAIR, then SRPT.
+    Demo(demo::DemoArgs),
     /// Generate HTTP load and measure response times.
     Load(load::LoadArgs),
     /// Serve the files of a directory, small responses not behind large ones.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&usage_error(&error)),
     };
     let done = match cli.command {
+        Command::Demo(args) => demo::run(args),
         Command::Load(args) => load::run(args),
         Command::Serve(args) => serve::run(args),
     };

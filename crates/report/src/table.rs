@@ -71,8 +71,11 @@ fn runs(out: &mut String, runs: &[Run]) {
         );
         line(out, &text);
     }
+    if runs.iter().any(|run| run.verdict == Verdict::Invalid) {
+        out.push('\n');
+    }
     for run in runs.iter().filter(|run| run.verdict == Verdict::Invalid) {
-        let text = format!("\nINVALID: {}: {}", policy_name(run), run.verdict_reason);
+        let text = format!("INVALID: {}: {}", policy_name(run), run.verdict_reason);
         line(out, &text);
     }
 }
