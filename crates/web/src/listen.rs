@@ -3,6 +3,7 @@
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Connections that wait to be accepted; the kernel cuts it to net.core.somaxconn.
@@ -54,12 +55,15 @@ impl ListenError {
     }
 }
 
-/// Binds and listens, without blocking. An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
-pub fn listen(address: SocketAddr) -> Result<std::net::TcpListener, ListenError> {
-    open(address).map_err(|error| ListenError::new(address, error))
+/// Binds and listens, without blocking. A connection whose client takes nothing for `stall_timeout` is aborted. An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
+pub fn listen(
+    address: SocketAddr,
+    stall_timeout: Duration,
+) -> Result<std::net::TcpListener, ListenError> {
+    open(address, stall_timeout).map_err(|error| ListenError::new(address, error))
 }
 
-fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+fn open(address: SocketAddr, stall_timeout: Duration) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -69,8 +73,9 @@ fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Accepted sockets inherit it.
+    // Accepted sockets inherit both.
     socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(Some(stall_timeout))?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -81,23 +86,28 @@ fn open(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 mod tests {
     use super::*;
 
+    const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+
     #[test]
     fn says_what_is_wrong_with_an_address() {
-        let taken = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let taken = listen("127.0.0.1:0".parse().unwrap(), STALL_TIMEOUT).unwrap();
         let address = taken.local_addr().unwrap();
-        assert!(matches!(listen(address), Err(ListenError::InUse { .. })));
+        assert!(matches!(
+            listen(address, STALL_TIMEOUT),
+            Err(ListenError::InUse { .. })
+        ));
         let elsewhere = "192.0.2.1:0".parse().unwrap();
         assert!(matches!(
-            listen(elsewhere),
+            listen(elsewhere, STALL_TIMEOUT),
             Err(ListenError::NoSuchAddress { .. })
         ));
     }
 
     #[test]
     fn both_families_on_one_port() {
-        let four = listen("0.0.0.0:0".parse().unwrap()).unwrap();
+        let four = listen("0.0.0.0:0".parse().unwrap(), STALL_TIMEOUT).unwrap();
         let six = SocketAddr::new("::".parse().unwrap(), four.local_addr().unwrap().port());
-        match listen(six) {
+        match listen(six, STALL_TIMEOUT) {
             Ok(_) | Err(ListenError::NoSuchAddress { .. } | ListenError::Other { .. }) => {}
             Err(other) => panic!("{other}"),
         }

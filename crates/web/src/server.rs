@@ -34,6 +34,8 @@ pub struct Server {
     pub chunk_bytes: usize,
     /// How long a client may take to send a request, counted from the response before it.
     pub head_timeout: Duration,
+    /// How long a client may take none of the bytes that were sent to it.
+    pub stall_timeout: Duration,
     /// How long responses in flight may take after the stop.
     pub grace: Duration,
 }
@@ -85,7 +87,7 @@ pub enum StartError {
 }
 
 impl Server {
-    /// A server of `root` with the defaults: 64 KiB chunks, 30 s for a request, 10 s of grace, no log.
+    /// A server of `root` with the defaults: 64 KiB chunks, 30 s for a request, a stall of 60 s, 10 s of grace, no log.
     pub fn new(root: PathBuf, listen: Vec<SocketAddr>) -> Self {
         Self {
             root,
@@ -94,6 +96,7 @@ impl Server {
             cache: CacheLimits::default(),
             chunk_bytes: 64 << 10,
             head_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
         }
     }
@@ -105,7 +108,7 @@ impl Server {
         let listeners = self
             .listen
             .iter()
-            .map(|&address| open_listener(address))
+            .map(|&address| open_listener(address, self.stall_timeout))
             .collect::<Result<_, _>>()?;
         let (log, log_closer) =
             AccessLog::open(&self.access_log).map_err(|error| StartError::AccessLog {
@@ -136,8 +139,8 @@ impl Server {
     }
 }
 
-fn open_listener(address: SocketAddr) -> Result<TcpListener, ListenError> {
-    let listener = listen(address)?;
+fn open_listener(address: SocketAddr, stall_timeout: Duration) -> Result<TcpListener, ListenError> {
+    let listener = listen(address, stall_timeout)?;
     TcpListener::from_std(listener).map_err(|error| ListenError::Other { address, error })
 }
 

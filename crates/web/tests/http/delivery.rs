@@ -2,6 +2,7 @@
 
 use crate::support::{Client, Site};
 use serde_json::Value;
+use sooner_web::Server;
 use sooner_web::access_log::Destination;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -71,6 +72,21 @@ fn a_reset_in_the_middle_hurts_nobody_else() {
         // Closing with unread bytes in the buffer sends a reset.
     }
     assert_eq!(site.get("/missing", "").status, 404);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_given_up() {
+    let mut site = Site::start_with(|server| {
+        server.stall_timeout = Duration::from_millis(500);
+        server.access_log = log_beside(server);
+        server.grace = Duration::from_secs(1000);
+    });
+    write_large(&site, "large", LARGE_BYTES);
+    let mut client = site.connect();
+    client.send_get("/large");
+    client.head();
+    let lines = log_lines(&mut site);
+    assert_eq!(lines[0]["completed"], false);
 }
 
 #[test]
@@ -185,10 +201,12 @@ fn log_lines(site: &mut Site) -> Vec<Value> {
         .collect()
 }
 
+fn log_beside(server: &Server) -> Destination {
+    Destination::File(server.root.parent().unwrap().join("log"))
+}
+
 fn start_with_log() -> Site {
-    Site::start_with(|server| {
-        server.access_log = Destination::File(server.root.parent().unwrap().join("log"));
-    })
+    Site::start_with(|server| server.access_log = log_beside(server))
 }
 
 #[test]
