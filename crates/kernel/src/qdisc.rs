@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::device::Device;
+use crate::netlink::connection::ECHO;
 use crate::netlink::traffic::{Place, ROOT, RTM_GETQDISC, body, counters};
 use crate::netlink::{Connection, Request};
 
@@ -71,7 +72,7 @@ impl BacklogProbe {
         };
         Ok(BacklogProbe {
             connection: Connection::open()?,
-            request: Request::new(RTM_GETQDISC, 0, &body(place)),
+            request: Request::new(RTM_GETQDISC, ECHO, &body(place)),
         })
     }
 

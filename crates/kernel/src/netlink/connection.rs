@@ -19,6 +19,9 @@ pub const EXCLUSIVE: u16 = 0x200;
 /// Replace the object if it exists.
 pub const REPLACE: u16 = 0x100;
 
+/// Answer the one who asks; traffic control is silent without it.
+pub const ECHO: u16 = 8;
+
 const ACKNOWLEDGE: u16 = 4;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -75,7 +78,7 @@ impl Connection {
         self.transact(
             build(NewRequest {
                 kind,
-                flags: ACKNOWLEDGE,
+                flags: ACKNOWLEDGE | ECHO,
             }),
             take,
         )

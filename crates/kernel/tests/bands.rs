@@ -1,0 +1,399 @@
+//! Bands on a device of a network namespace of the test's own.
+
+mod namespace;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use namespace::{Pair, RECEIVER, SENDER};
+use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, Replace};
+use sooner_kernel::device::{self, Device};
+use sooner_kernel::{capability, probe, qdisc, socket};
+
+const TEN_MEGABIT: u64 = 10_000_000;
+/// Long enough for the slowest machine; nothing waits this long when it works.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn s0() -> Device {
+    device::by_name("s0").unwrap()
+}
+
+fn state(device: &Device) -> (Option<qdisc::Root>, u32, u32) {
+    (
+        qdisc::root(device).unwrap(),
+        device.gso_max_size().unwrap(),
+        device.gso_max_segs().unwrap(),
+    )
+}
+
+fn until(mut reached: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !reached() {
+        assert!(start.elapsed() < PATIENCE, "did not happen in {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends the other threads of a test, also when an assertion fails.
+struct Finish<'a>(&'a AtomicBool);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn socket_in_band(band: u8) -> UdpSocket {
+    let sending = UdpSocket::bind((SENDER, 0)).unwrap();
+    socket::set_priority(&sending, Bands::priority_of(band)).unwrap();
+    sending
+}
+
+#[test]
+fn a_packets_priority_chooses_its_band() {
+    let Some(pair) = Pair::new("a_packets_priority_chooses_its_band") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let mut installed = Bands::install(&device, 100_000_000, Replace::No).unwrap();
+        for band in 0..BAND_COUNT as u8 {
+            let sending = socket_in_band(band);
+            for _ in 0..=band {
+                sending.send_to(&[0; 1000], (RECEIVER, 9)).unwrap();
+            }
+        }
+        let sent = |stats: &[BandStats]| {
+            stats
+                .iter()
+                .map(|band| band.sent_packets)
+                .collect::<Vec<_>>()
+        };
+        until(|| sent(&installed.stats().unwrap())[1..] == [2, 3, 4, 5, 6, 7, 8]);
+        let before = installed.stats().unwrap();
+        assert_eq!(before[2].sent_bytes, 3 * (1000 + 8 + 20 + 14));
+        UdpSocket::bind((SENDER, 0))
+            .unwrap()
+            .send_to(&[0; 1000], (RECEIVER, 9))
+            .unwrap();
+        until(|| bands::stats(&device).unwrap()[0].sent_bytes >= before[0].sent_bytes + 1042);
+        assert_eq!(
+            sent(&bands::stats(&device).unwrap())[1..],
+            sent(&before)[1..],
+            "an unmarked packet goes to the top band"
+        );
+    });
+}
+
+/// Round trips of one probe in this band against an echo on the other side; None where it was lost.
+fn round_trips(band: u8, count: usize) -> Vec<Duration> {
+    let sending = socket_in_band(band);
+    sending.set_read_timeout(Some(PATIENCE)).unwrap();
+    let one = |_| {
+        let start = Instant::now();
+        sending.send_to(&[1; 100], (RECEIVER, 7)).unwrap();
+        sending.recv(&mut [0; 100]).unwrap();
+        start.elapsed()
+    };
+    (0..count).map(one).collect()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[test]
+fn a_saturated_low_band_leaves_a_high_band_fast() {
+    let Some(pair) = Pair::new("a_saturated_low_band_leaves_a_high_band_fast") else {
+        return;
+    };
+    let echo = pair.in_receiver(|| UdpSocket::bind((RECEIVER, 7)).unwrap());
+    echo.set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let listener = pair.in_receiver(|| TcpListener::bind((RECEIVER, 80)).unwrap());
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _finish = Finish(&done);
+        scope.spawn(|| {
+            let mut buffer = [0; 200];
+            while !done.load(Ordering::Relaxed) {
+                if let Ok((length, from)) = echo.recv_from(&mut buffer) {
+                    echo.send_to(&buffer[..length], from).unwrap();
+                }
+            }
+        });
+        pair.in_sender(|| {
+            let device = s0();
+            let _installed = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap();
+            thread::scope(|scope| {
+                let _finish = Finish(&done);
+                scope.spawn(|| {
+                    let flood = socket_in_band(6);
+                    while !done.load(Ordering::Relaxed) {
+                        flood.send_to(&[0; 1472], (RECEIVER, 9)).unwrap();
+                    }
+                });
+                until(|| bands::stats(&device).unwrap()[6].backlog_packets > 20);
+                let (top, low) = (median(round_trips(0, 21)), median(round_trips(6, 5)));
+                assert!(top * 4 < low, "top band {top:?}, saturated band {low:?}");
+                let start = Instant::now();
+                TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                assert!(
+                    start.elapsed() < low,
+                    "an unmarked handshake takes the top band"
+                );
+                assert!(qdisc::backlog_bytes(&device).unwrap() > 1514);
+            });
+        });
+    });
+}
+
+#[test]
+fn a_low_band_is_never_silent() {
+    let Some(pair) = Pair::new("a_low_band_is_never_silent") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let _installed = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let _finish = Finish(&done);
+            for band in [0, 7] {
+                let done = &done;
+                scope.spawn(move || {
+                    let flood = socket_in_band(band);
+                    flood
+                        .set_write_timeout(Some(Duration::from_millis(100)))
+                        .unwrap();
+                    while !done.load(Ordering::Relaxed) {
+                        let _ = flood.send_to(&[0; 1472], (RECEIVER, 9));
+                    }
+                });
+            }
+            let both_wait = |stats: [BandStats; BAND_COUNT]| {
+                stats[0].backlog_packets > 5 && stats[7].backlog_packets > 5
+            };
+            until(|| both_wait(bands::stats(&device).unwrap()));
+            let before = bands::stats(&device).unwrap();
+            until(|| bands::stats(&device).unwrap()[7].sent_packets >= before[7].sent_packets + 2);
+            let after = bands::stats(&device).unwrap();
+            let (top, low) = (
+                after[0].sent_bytes - before[0].sent_bytes,
+                after[7].sent_bytes - before[7].sent_bytes,
+            );
+            assert!(
+                low * 20 < top,
+                "the low band took {low} bytes while the top one took {top}"
+            );
+        });
+    });
+}
+
+#[test]
+fn super_packets_are_limited_while_ordering() {
+    let Some(pair) = Pair::new("super_packets_are_limited_while_ordering") else {
+        return;
+    };
+    let listener = pair.in_receiver(|| TcpListener::bind((RECEIVER, 80)).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| listener.accept().unwrap().0.read_to_end(&mut Vec::new()));
+        pair.in_sender(|| {
+            let device = s0();
+            let mut installed = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap();
+            assert_eq!(device.gso_max_segs().unwrap(), 1);
+            let mut stream = TcpStream::connect((RECEIVER, 80)).unwrap();
+            socket::set_priority(&stream, Bands::priority_of(3)).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            until(|| {
+                while stream.write(&[0; 65536]).is_ok() {}
+                let band = installed.stats().unwrap()[3];
+                assert!(
+                    band.backlog_bytes <= band.backlog_packets * 1514,
+                    "{band:?}"
+                );
+                band.sent_bytes > 200_000 && band.backlog_packets > 0
+            });
+        });
+    });
+}
+
+#[test]
+fn removing_restores_what_was() {
+    let Some(pair) = Pair::new("removing_restores_what_was") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let before = state(&device);
+        let installed = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap();
+        assert_eq!(
+            qdisc::root(&device).unwrap().unwrap().handle.to_string(),
+            "5005:"
+        );
+        assert_ne!(state(&device), before);
+        installed.remove().unwrap();
+        assert_eq!(state(&device), before);
+        drop(Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap());
+        assert_eq!(state(&device), before);
+    });
+}
+
+#[test]
+fn a_device_that_went_away_is_no_trouble() {
+    let Some(pair) = Pair::new("a_device_that_went_away_is_no_trouble") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
+        let gone = std::process::Command::new("ip")
+            .args(["link", "del", "s0"])
+            .status()
+            .unwrap();
+        assert!(gone.success());
+        installed.remove().unwrap();
+    });
+}
+
+#[test]
+fn a_configured_queue_is_the_operators() {
+    let Some(pair) = Pair::new("a_configured_queue_is_the_operators") else {
+        return;
+    };
+    pair.tc("qdisc add dev s0 root handle 7: tbf rate 20mbit burst 3000 limit 100000");
+    pair.in_sender(|| {
+        let device = s0();
+        let before = state(&device);
+        let error = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap_err();
+        assert!(matches!(error, BandsError::Configured { .. }));
+        let message = error.to_string();
+        for part in ["`s0`", "tbf 7:", "--replace-qdisc"] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(
+            Bands::check(&device, Replace::No).unwrap_err().to_string(),
+            message
+        );
+        assert_eq!(state(&device), before);
+        Bands::check(&device, Replace::Yes).unwrap();
+        let installed = Bands::install(&device, TEN_MEGABIT, Replace::Yes).unwrap();
+        assert_eq!(qdisc::root(&device).unwrap().unwrap().kind, "htb");
+        installed.remove().unwrap();
+        assert!(qdisc::root(&device).unwrap().unwrap().is_kernel_default());
+    });
+}
+
+#[test]
+fn loopback_needs_to_be_asked_for() {
+    let Some(pair) = Pair::new("loopback_needs_to_be_asked_for") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = device::by_name("lo").unwrap();
+        let before = state(&device);
+        assert!(matches!(
+            Bands::install(&device, TEN_MEGABIT, Replace::No),
+            Err(BandsError::Loopback { .. })
+        ));
+        assert_eq!(state(&device), before);
+        let installed = Bands::install_even_on_loopback(&device, TEN_MEGABIT, Replace::No).unwrap();
+        assert_eq!(qdisc::root(&device).unwrap().unwrap().kind, "htb");
+        installed.remove().unwrap();
+        assert_eq!(state(&device), before);
+    });
+}
+
+#[test]
+fn without_privilege_the_missing_capability_is_named() {
+    let Some(pair) = Pair::new("without_privilege_the_missing_capability_is_named") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let mut sets = rustix::thread::capabilities(None).unwrap();
+        sets.effective = rustix::thread::CapabilitySet::empty();
+        rustix::thread::set_capabilities(None, sets).unwrap();
+        assert!(!capability::has_net_admin());
+        let device = s0();
+        let error = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap_err();
+        assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+        let report = probe::probe(&device, Replace::No);
+        assert!(matches!(report.bands, Err(BandsError::NotPermitted { .. })));
+        assert_eq!(
+            report.any_priority.unwrap_err().to_string(),
+            "needs CAP_NET_ADMIN"
+        );
+        assert_eq!(
+            report.realtime.unwrap_err().to_string(),
+            "needs CAP_SYS_NICE"
+        );
+        let unprivileged = UdpSocket::bind((SENDER, 0)).unwrap();
+        let refused = socket::set_priority(&unprivileged, Bands::priority_of(0)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+        socket::set_priority(&unprivileged, 6).unwrap();
+        assert_eq!(bands::remove_leftovers().unwrap(), Vec::<String>::new());
+        assert_eq!(qdisc::backlog_bytes(&device).unwrap(), 0);
+        assert!(qdisc::root(&device).unwrap().unwrap().is_kernel_default());
+        assert_eq!(
+            bands::stats(&device).unwrap(),
+            [BandStats::default(); BAND_COUNT]
+        );
+    });
+}
+
+#[test]
+fn with_privilege_everything_is_there() {
+    let Some(pair) = Pair::new("with_privilege_everything_is_there") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let before = state(&s0());
+        let report = probe::probe(&s0(), Replace::No);
+        assert!(report.bands.is_ok() && report.any_priority.is_ok());
+        assert_eq!(state(&s0()), before);
+    });
+}
+
+#[test]
+fn the_device_of_an_address_is_found() {
+    let Some(pair) = Pair::new("the_device_of_an_address_is_found") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let carrying = |address: &str| {
+            device::carrying(address.parse().unwrap())
+                .unwrap()
+                .map(|device| device.name)
+        };
+        assert_eq!(carrying(SENDER), Some("s0".into()));
+        assert_eq!(carrying(&format!("::ffff:{SENDER}")), Some("s0".into()));
+        assert_eq!(carrying("127.0.0.1"), Some("lo".into()));
+        assert_eq!(carrying(RECEIVER), None);
+        assert_eq!(carrying("0.0.0.0"), None);
+        assert_eq!(
+            device::towards(RECEIVER.parse().unwrap())
+                .unwrap()
+                .unwrap()
+                .name,
+            "s0"
+        );
+        let route = std::process::Command::new("ip")
+            .args(["route", "add", "default", "via", RECEIVER])
+            .status()
+            .unwrap();
+        assert!(route.success());
+        assert_eq!(
+            (carrying("0.0.0.0"), carrying("::")),
+            (Some("s0".into()), Some("s0".into()))
+        );
+        let before = s0().tx_bytes().unwrap();
+        UdpSocket::bind((SENDER, 0))
+            .unwrap()
+            .send_to(&[0; 1000], (RECEIVER, 9))
+            .unwrap();
+        until(|| s0().tx_bytes().unwrap() >= before + 1042);
+    });
+}

@@ -1,0 +1,165 @@
+//! Bands whose owner was killed, on a device of a network namespace of the test's own.
+
+mod namespace;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use namespace::Pair;
+use sooner_kernel::bands::{Bands, BandsError, Replace, remove_leftovers};
+use sooner_kernel::device::{self, Device};
+use sooner_kernel::{netns, qdisc};
+
+const TEN_MEGABIT: u64 = 10_000_000;
+/// Names the namespace in which the helper holds bands; unset in a normal run of the tests.
+const HOLD_IN: &str = "SOONER_KERNEL_TEST_HOLD_IN";
+
+/// Not a test: this binary run again as the owner that gets killed.
+#[test]
+fn helper_that_holds_bands() {
+    let Ok(namespace) = std::env::var(HOLD_IN) else {
+        return;
+    };
+    netns::enter(&namespace).unwrap();
+    let _bands = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
+    println!("\nholding");
+    std::thread::sleep(std::time::Duration::from_secs(120));
+}
+
+/// A process that has bands on `s0`; killed without warning when dropped.
+struct Owner(Child);
+
+impl Owner {
+    fn start(pair: &Pair) -> Owner {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "helper_that_holds_bands", "--nocapture"])
+            .env(HOLD_IN, &pair.sender)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        assert!(
+            output.lines().any(|line| line.unwrap() == "holding"),
+            "the helper did not install its bands"
+        );
+        Owner(child)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn s0() -> Device {
+    device::by_name("s0").unwrap()
+}
+
+fn state(device: &Device) -> (Option<qdisc::Root>, u32, u32) {
+    (
+        qdisc::root(device).unwrap(),
+        device.gso_max_size().unwrap(),
+        device.gso_max_segs().unwrap(),
+    )
+}
+
+fn record() -> PathBuf {
+    PathBuf::from(format!(
+        "/run/sooner/bands-{}-{}",
+        netns::current_id().unwrap(),
+        s0().index
+    ))
+}
+
+#[test]
+fn a_killed_owners_bands_are_removed() {
+    let Some(pair) = Pair::new("a_killed_owners_bands_are_removed") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let before = state(&s0());
+        let owner = Owner::start(&pair);
+        assert_ne!(state(&s0()), before);
+        drop(owner);
+        assert_ne!(state(&s0()), before, "a kill leaves the bands");
+        assert_eq!(remove_leftovers().unwrap(), ["s0"]);
+        assert_eq!(state(&s0()), before);
+        assert!(!record().exists());
+        assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_living_owner_is_left_alone_and_named() {
+    let Some(pair) = Pair::new("a_living_owner_is_left_alone_and_named") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let owner = Owner::start(&pair);
+        let during = state(&s0());
+        assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new());
+        for error in [
+            Bands::install(&s0(), TEN_MEGABIT, Replace::Yes).unwrap_err(),
+            Bands::check(&s0(), Replace::No).unwrap_err(),
+        ] {
+            assert!(matches!(error, BandsError::Busy { .. }), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("process {}", owner.0.id())),
+                "{error}"
+            );
+        }
+        assert_eq!(state(&s0()), during);
+    });
+}
+
+#[test]
+fn without_a_record_the_kernels_defaults_are_restored() {
+    let Some(pair) = Pair::new("without_a_record_the_kernels_defaults_are_restored") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let before = state(&s0());
+        drop(Owner::start(&pair));
+        std::fs::remove_file(record()).unwrap();
+        assert_eq!(remove_leftovers().unwrap(), ["s0"]);
+        assert_eq!(state(&s0()), before);
+    });
+}
+
+#[test]
+fn limits_are_restored_when_only_the_qdisc_was_removed_by_hand() {
+    let Some(pair) = Pair::new("limits_are_restored_when_only_the_qdisc_was_removed_by_hand")
+    else {
+        return;
+    };
+    pair.in_sender(|| {
+        let before = state(&s0());
+        drop(Owner::start(&pair));
+        pair.tc("qdisc del dev s0 root");
+        assert_eq!(remove_leftovers().unwrap(), ["s0"]);
+        assert_eq!(state(&s0()), before);
+        assert!(!record().exists());
+    });
+}
+
+#[test]
+fn installing_cleans_up_after_a_killed_owner() {
+    let Some(pair) = Pair::new("installing_cleans_up_after_a_killed_owner") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let before = state(&s0());
+        drop(Owner::start(&pair));
+        Bands::check(&s0(), Replace::No).unwrap();
+        Bands::install(&s0(), TEN_MEGABIT, Replace::No)
+            .unwrap()
+            .remove()
+            .unwrap();
+        assert_eq!(state(&s0()), before);
+    });
+}
