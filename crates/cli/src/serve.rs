@@ -19,6 +19,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const CHUNK_BYTES_MIN: u64 = 16 << 10;
 const CHUNK_BYTES_MAX: u64 = 64 << 10;
 
+/// Reads that wait for a disk at once; more would only queue at the disk.
+const READING_THREADS_MAX: usize = 32;
+
 /// Arguments of `sooner serve`.
 #[derive(Args)]
 pub struct ServeArgs {
@@ -73,6 +76,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let _ = raise_limit(u64::MAX);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(READING_THREADS_MAX)
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(serve(args))?;

@@ -12,7 +12,7 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use std::borrow::Cow;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The file that stands for a directory.
@@ -93,7 +93,7 @@ fn index_of(directory: &[u8]) -> Cow<'static, [u8]> {
     }
 }
 
-fn answer_file<B>(request: &Request<B>, file: &Rc<File>, chunk_bytes: usize) -> Answer {
+fn answer_file<B>(request: &Request<B>, file: &Arc<File>, chunk_bytes: usize) -> Answer {
     let version = Version {
         etag: &file.etag,
         modified: file.modified,
@@ -132,7 +132,7 @@ fn selection<B>(request: &Request<B>, file: &File, version: Version<'_>) -> Sele
         .map_or(Selection::Whole, |range| range::parse(range, file.len))
 }
 
-fn partial(file: &Rc<File>, first: u64, last: u64, chunk_bytes: usize) -> Answer {
+fn partial(file: &Arc<File>, first: u64, last: u64, chunk_bytes: usize) -> Answer {
     let mut headers = file.headers.clone();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
     headers.insert(

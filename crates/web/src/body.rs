@@ -6,8 +6,9 @@ use hyper::body::{Body, Frame, SizeHint};
 use sooner_uplink::Flow;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Where the bytes of a response come from.
 #[derive(Debug)]
@@ -17,30 +18,33 @@ pub enum Source {
     /// From memory, in one frame that is not copied.
     Memory(Bytes),
     /// From a file, read when they are asked for.
-    File {
-        /// The file, whatever its path leads to by now.
-        file: Rc<File>,
-        /// Position of the next byte.
-        offset: u64,
-        /// Position after the last byte.
-        end: u64,
-        /// Bytes read at once.
-        chunk_bytes: usize,
-    },
+    File(Part),
+}
+
+/// What is left to send of a file, whatever its path leads to by now.
+#[derive(Debug)]
+pub struct Part {
+    file: Arc<File>,
+    offset: u64,
+    end: u64,
+    chunk_bytes: usize,
+    /// A read that has to wait for the disk, and must not make everybody else wait too.
+    from_disk: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
 impl Source {
     /// The bytes `start..end` of `file`, both within its length.
-    pub fn part(file: &Rc<File>, start: u64, end: u64, chunk_bytes: usize) -> Self {
+    pub fn part(file: &Arc<File>, start: u64, end: u64, chunk_bytes: usize) -> Self {
         match file.in_memory() {
             _ if start == end => Self::Empty,
             Some(bytes) => Self::Memory(bytes.slice(start as usize..end as usize)),
-            None => Self::File {
+            None => Self::File(Part {
                 file: file.clone(),
                 offset: start,
                 end,
                 chunk_bytes,
-            },
+                from_disk: None,
+            }),
         }
     }
 
@@ -49,30 +53,52 @@ impl Source {
         match self {
             Self::Empty => 0,
             Self::Memory(bytes) => bytes.len() as u64,
-            Self::File { offset, end, .. } => end - offset,
+            Self::File(part) => part.end - part.offset,
         }
     }
 
-    fn next_chunk(&mut self) -> Option<io::Result<Bytes>> {
-        if let Self::File {
-            file,
-            offset,
-            end,
-            chunk_bytes,
-        } = self
-        {
-            let wanted = (*end - *offset).min(*chunk_bytes as u64);
-            let chunk = file.read_at(*offset, wanted as usize);
-            match &chunk {
-                Ok(bytes) if *offset + (bytes.len() as u64) < *end => *offset += bytes.len() as u64,
-                _ => *self = Self::Empty,
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Self::File(part) = self {
+            let chunk = ready!(part.poll_chunk(cx));
+            if chunk.is_err() || part.offset == part.end {
+                *self = Self::Empty;
             }
-            return Some(chunk);
+            return Poll::Ready(Some(chunk));
         }
         match std::mem::replace(self, Self::Empty) {
-            Self::Memory(bytes) => Some(Ok(bytes)),
-            _ => None,
+            Self::Memory(bytes) => Poll::Ready(Some(Ok(bytes))),
+            _ => Poll::Ready(None),
         }
+    }
+}
+
+impl Part {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        let chunk = match &mut self.from_disk {
+            Some(reading) => {
+                let read = ready!(Pin::new(reading).poll(cx));
+                self.from_disk = None;
+                read.unwrap_or_else(|gone| Err(io::Error::other(gone)))?
+            }
+            None => match self.file.read_cached(self.offset, self.wanted_bytes())? {
+                Some(chunk) => chunk,
+                None => {
+                    self.from_disk = Some(self.read_from_disk());
+                    return self.poll_chunk(cx);
+                }
+            },
+        };
+        self.offset += chunk.len() as u64;
+        Poll::Ready(Ok(chunk))
+    }
+
+    fn wanted_bytes(&self) -> usize {
+        (self.end - self.offset).min(self.chunk_bytes as u64) as usize
+    }
+
+    fn read_from_disk(&self) -> JoinHandle<io::Result<Bytes>> {
+        let (file, offset, len) = (self.file.clone(), self.offset, self.wanted_bytes());
+        spawn_blocking(move || file.read_at(offset, len))
     }
 }
 
@@ -102,9 +128,11 @@ impl Body for ResponseBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        Poll::Ready(self.source.next_chunk().map(|chunk| chunk.map(Frame::data)))
+        self.source
+            .poll_chunk(cx)
+            .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {

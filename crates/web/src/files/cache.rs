@@ -4,6 +4,7 @@ use super::entry::File;
 use super::root::{FileError, Opened, Root};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bounds of the cache.
@@ -36,7 +37,7 @@ impl Default for CacheLimits {
 #[derive(Debug)]
 pub enum Found {
     /// A regular file.
-    File(Rc<File>),
+    File(Arc<File>),
     /// A directory.
     Directory,
 }
@@ -54,7 +55,7 @@ pub struct FileCache {
 
 #[derive(Debug)]
 struct Slot {
-    file: Rc<File>,
+    file: Arc<File>,
     checked_at: Instant,
     was_used: bool,
 }
@@ -91,7 +92,7 @@ impl FileCache {
             (slot.checked_at, slot.was_used) = (now, true);
             return Ok(Found::File(slot.file.clone()));
         }
-        let file = Rc::new(File::new(
+        let file = Arc::new(File::new(
             path,
             descriptor,
             &stat,
@@ -102,7 +103,7 @@ impl FileCache {
         Ok(Found::File(file))
     }
 
-    fn remember(&mut self, key: Rc<[u8]>, file: Rc<File>, now: Instant) {
+    fn remember(&mut self, key: Rc<[u8]>, file: Arc<File>, now: Instant) {
         self.memory_bytes += file.memory_bytes();
         self.slots.insert(
             key.clone(),
@@ -164,7 +165,7 @@ mod tests {
         FileCache::new(Root::open(folder).unwrap(), limits)
     }
 
-    fn file(found: Result<Found, FileError>) -> Rc<File> {
+    fn file(found: Result<Found, FileError>) -> Arc<File> {
         match found {
             Ok(Found::File(file)) => file,
             other => panic!("{other:?}"),
@@ -178,9 +179,15 @@ mod tests {
         let mut cache = cache(folder.path(), 10, 1000);
         let start = Instant::now();
         let old = file(cache.find(b"a", start));
-        assert!(Rc::ptr_eq(&old, &file(cache.find(b"a", start + VALID_FOR))));
+        assert!(Arc::ptr_eq(
+            &old,
+            &file(cache.find(b"a", start + VALID_FOR))
+        ));
         std::fs::write(folder.path().join("a"), "newer").unwrap();
-        assert!(Rc::ptr_eq(&old, &file(cache.find(b"a", start + VALID_FOR))));
+        assert!(Arc::ptr_eq(
+            &old,
+            &file(cache.find(b"a", start + VALID_FOR))
+        ));
         let new = file(cache.find(b"a", start + 2 * VALID_FOR));
         assert_eq!(new.in_memory().unwrap(), "newer");
         assert_ne!(old.etag, new.etag);

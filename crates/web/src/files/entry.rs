@@ -7,9 +7,9 @@ use hyper::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED,
 };
 use rustix::fs::Stat;
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -123,7 +123,36 @@ impl File {
         self.in_memory().map_or(0, |bytes| bytes.len() as u64)
     }
 
-    /// Reads up to `len` bytes from `offset`; fails with `UnexpectedEof` when the file has shrunk to before `offset`.
+    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
+    /// file has shrunk to before `offset`.
+    pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
+        let Content::Disk(descriptor) = &self.content else {
+            return self.read_at(offset, len).map(Some);
+        };
+        let mut buffer = vec![0; len];
+        let nowait = ReadWriteFlags::NOWAIT;
+        let read = retried(|| {
+            rustix::io::preadv2(
+                descriptor,
+                &mut [IoSliceMut::new(&mut buffer)],
+                offset,
+                nowait,
+            )
+        });
+        match read {
+            Ok(0) => Err(has_shrunk()),
+            Ok(count) => {
+                buffer.truncate(count);
+                Ok(Some(buffer.into()))
+            }
+            Err(Errno::AGAIN) => Ok(None),
+            // File systems that cannot tell are mostly those that live in memory.
+            Err(Errno::OPNOTSUPP) => self.read_at(offset, len).map(Some),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads like [`Self::read_cached`], and waits for the disk.
     pub fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
         let descriptor = match &self.content {
             Content::Disk(descriptor) => descriptor,
@@ -142,13 +171,17 @@ impl File {
                 offset,
             )
         })? {
-            0 => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the file has shrunk while it was being sent",
-            )),
+            0 => Err(has_shrunk()),
             _ => Ok(buffer.into()),
         }
     }
+}
+
+fn has_shrunk() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the file has shrunk while it was being sent",
+    )
 }
 
 fn headers_of(
@@ -259,6 +292,11 @@ mod tests {
             let file = open(&path, memory_bytes_max);
             assert_eq!(file.in_memory().is_some(), in_memory);
             assert_eq!(file.read_at(3, 4).unwrap(), "3456");
+            assert!(
+                file.read_cached(3, 4)
+                    .unwrap()
+                    .is_none_or(|bytes| bytes == "3456")
+            );
             assert_eq!(file.read_at(8, 64).unwrap(), "89");
         }
     }

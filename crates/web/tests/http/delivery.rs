@@ -51,6 +51,17 @@ fn a_hundred_megabytes_arrive_as_they_are() {
 }
 
 #[test]
+fn a_file_that_is_not_in_the_page_cache_arrives_as_it_is() {
+    const BYTES: usize = 8 << 20;
+    let site = Site::start();
+    write_pattern(&site, "cold", BYTES);
+    let file = std::fs::File::open(site.path("cold")).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    assert!(pattern(0, BYTES).eq(site.get("/cold", "").body));
+}
+
+#[test]
 fn a_client_that_has_shut_its_sending_side_gets_everything() {
     let site = Site::start();
     write_pattern(&site, "large", 4 << 20);
