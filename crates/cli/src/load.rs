@@ -17,6 +17,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Shortest run: less than this is noise.
+const RUN_MIN: Duration = Duration::from_secs(1);
+
 /// Generates HTTP load and measures response times.
 #[derive(Args)]
 pub struct LoadArgs {
@@ -55,7 +58,7 @@ struct ReplayArgs {
     #[arg(long)]
     uplink: Rate,
     /// Length of the run in seconds, warm-up included.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = run_seconds)]
     duration: Duration,
     /// Exponential gaps between requests instead of the trace's own.
     #[arg(long)]
@@ -95,7 +98,7 @@ struct ClosedArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// Length of the run in seconds; the first fifth is not measured.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = run_seconds)]
     duration: Duration,
     /// TCP congestion control of the client's sockets, like cubic.
     #[arg(long, value_name = "NAME")]
@@ -278,6 +281,13 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
+}
+
+fn run_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text)? {
+        duration if duration < RUN_MIN => Err("a run takes at least 1 second".into()),
+        duration => Ok(duration),
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -36,7 +36,10 @@ pub struct Connection {
 enum Link {
     Closed,
     Connecting(ConnectingSocket),
+    /// Between two requests.
     Open(TcpStream),
+    /// The server said that it will close.
+    Closing(TcpStream),
 }
 
 /// What a request got, and whether it opened the connection it came on.
@@ -98,7 +101,10 @@ impl Connection {
                 Err(Failure::ClosedBeforeResponse) if !new_connection => continue,
                 Err(failure) => return Err(failure),
                 Ok(answer) => {
-                    self.link = Link::Open(stream);
+                    self.link = match answer.keep_alive {
+                        true => Link::Open(stream),
+                        false => Link::Closing(stream),
+                    };
                     return Ok(Served {
                         answer,
                         new_connection,
@@ -110,7 +116,8 @@ impl Connection {
 
     /// Closes the connection, after the server if it does so within a few seconds.
     pub async fn close(&mut self) {
-        if let Link::Open(mut stream) = std::mem::replace(&mut self.link, Link::Closed) {
+        let link = std::mem::replace(&mut self.link, Link::Closed);
+        if let Link::Open(mut stream) | Link::Closing(mut stream) = link {
             let end = self.client.receiver.read_to_end(&mut stream);
             tokio::time::timeout(CLOSE_WAIT, end).await.ok();
         }
@@ -121,7 +128,7 @@ impl Connection {
         match std::mem::replace(&mut self.link, Link::Closed) {
             Link::Open(stream) => Ok((stream, false)),
             Link::Connecting(socket) => Ok((socket.connected().await?, true)),
-            Link::Closed => Ok((
+            Link::Closed | Link::Closing(_) => Ok((
                 self.client.connect(self.address).1?.connected().await?,
                 true,
             )),

@@ -6,11 +6,10 @@
 use crate::exponential;
 use sooner_stats::Verdict;
 
-/// Send lag that never invalidates, in ns: a timer tick of tokio's own clock, well below one
-/// response on a slow link.
+/// Send lag that never invalidates, in ns: less than one full packet takes at 10 Mbit/s.
 const SEND_LAG_MIN_NS: u64 = 1_000_000;
-/// Send lag accepted as a share of the mean ideal response: it moves the results by less than what
-/// five repetitions of a run differ.
+/// Send lag accepted as a share of the mean ideal response: only one arrival in a hundred is
+/// displaced by more, and response times count from the real arrival anyway.
 const SEND_LAG_SHARE: f64 = 0.05;
 /// Largest accepted distance between realised and offered load.
 const LOAD_TOLERANCE: f64 = 0.01;

@@ -1,0 +1,95 @@
+//! `sooner load` as a process: bad input is one line and exit code 2, results are on stdout.
+
+use assert_cmd::Command;
+use std::fs;
+
+fn load(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("sooner").expect("the program is built");
+    command.arg("load").args(args);
+    command
+}
+
+/// The one line that a refused command says.
+fn refusal(args: &[&str]) -> String {
+    let output = load(args).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    let message = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+const HERE: &str = "http://127.0.0.1:9";
+
+#[test]
+fn bad_input_is_one_line_with_a_remedy() {
+    let replay = |changed: &[&str]| {
+        refusal(
+            &[
+                &["replay", "epa", "--uplink", "10mbit", "--for", "10"],
+                changed,
+            ]
+            .concat(),
+        )
+    };
+    let cases: [(&[&str], &str); 6] = [
+        (&["--url", HERE], "--rho"),
+        (
+            &["--url", HERE, "--rho", "0.9", "--schedule", "0.2,1.2,10,10"],
+            "cannot be used with",
+        ),
+        (&["--url", HERE, "--rho", "0"], "above 0"),
+        (
+            &["--url", "https://127.0.0.1", "--rho", "0.9"],
+            "http://127.0.0.1:8080",
+        ),
+        (
+            &["--url", HERE, "--rho", "0.9", "--warm-up", "10"],
+            "--warm-up",
+        ),
+        (&["--url", HERE, "--rho", "0.9"], "connection refused"),
+    ];
+    for (changed, words) in cases {
+        let message = replay(changed);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn units_traces_and_times_are_checked() {
+    let replay = |trace: &str, uplink: &str, seconds: &str| {
+        let flags = [
+            "--url", HERE, "--rho", "0.9", "--uplink", uplink, "--for", seconds,
+        ];
+        refusal(&[&["replay", trace], &flags[..]].concat())
+    };
+    assert!(replay("epa", "10mbps", "10").contains("mbit"));
+    assert!(replay("epb", "10mbit", "10").contains("epa"));
+    assert!(replay("epa", "10mbit", "ten").contains("number of seconds"));
+    assert!(replay("epa", "10mbit", "0").contains("at least 1 second"));
+    assert!(
+        refusal(&["closed", "--url", HERE, "--connections", "0", "--for", "1"]).contains("1..")
+    );
+}
+
+#[test]
+fn mkroot_writes_the_files_of_a_trace() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let trace = folder.path().join("tiny.csv");
+    fs::write(
+        &trace,
+        "t,bytes,client,object,status\n0,1000,0,0,200\n1,20,0,1,200\n",
+    )
+    .unwrap();
+    let objects = "object,requests,max_bytes,ext\n0,1,1000,html\n1,1,20,gif\n";
+    fs::write(folder.path().join("tiny.objects.csv"), objects).unwrap();
+    let root = folder.path().join("root");
+    load(&["mkroot", trace.to_str().unwrap(), root.to_str().unwrap()])
+        .assert()
+        .success();
+    assert_eq!(
+        fs::metadata(root.join("objects/0.html")).unwrap().len(),
+        1000
+    );
+    assert_eq!(fs::metadata(root.join("objects/1.gif")).unwrap().len(), 20);
+}
