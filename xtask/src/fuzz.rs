@@ -30,7 +30,7 @@ pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> 
     }
     let host = host_triple()?;
     if !build(&host)? {
-        tally.step(false);
+        tally.step("the build of the fuzz targets", false);
         return Ok(());
     }
     let targets: Vec<String> = targets()?
@@ -42,7 +42,7 @@ pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> 
         "no such fuzz target: they are the files of fuzz/fuzz_targets"
     );
     for target in targets {
-        tally.step(run_one(&target, &host, each)?);
+        tally.step(&format!("fuzz {target}"), run_one(&target, &host, each)?);
     }
     Ok(())
 }

@@ -49,9 +49,6 @@ fn run_fuzz(words: &[&str]) -> anyhow::Result<bool> {
     };
     let mut tally = tally::Tally::default();
     fuzz::run(Duration::from_secs(seconds), target, &mut tally)?;
-    for (name, reason) in tally.skipped() {
-        println!("skipped: {name}: {reason}");
-    }
-    println!("{}", tally.summary());
+    tally.print();
     Ok(tally.is_good())
 }

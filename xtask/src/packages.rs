@@ -27,11 +27,6 @@ pub const FOR_TESTS: &[Need] = &[
         package: "iproute2",
         what_for: "tests of kernel bands",
     },
-    Need {
-        program: "curl",
-        package: "curl",
-        what_for: "a second opinion on the web server",
-    },
 ];
 
 /// Installs what is missing with apt, when we are root on a Debian system; says what stays missing.

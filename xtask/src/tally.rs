@@ -3,24 +3,30 @@
 //! A test that cannot run here says so on standard error, in one line, and returns:
 //! `skipped: NAME: REASON`. The harness counts it as passed; here it counts as skipped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Passed, failed and skipped tests.
 #[derive(Debug, Default)]
 pub struct Tally {
     passed: u64,
     failed: u64,
+    failures: BTreeSet<String>,
     skipped: BTreeMap<String, String>,
 }
 
 impl Tally {
     /// Counts one step of our own.
-    pub fn step(&mut self, success: bool) {
+    pub fn step(&mut self, name: &str, success: bool) {
         if success {
-            self.passed += 1
+            self.passed += 1;
         } else {
-            self.failed += 1
+            self.fail(name);
         }
+    }
+
+    fn fail(&mut self, name: &str) {
+        self.failed += 1;
+        self.failures.insert(name.to_owned());
     }
 
     /// Counts one step or test that could not run, with the reason; a repetition counts once.
@@ -35,6 +41,8 @@ impl Tally {
             if let Some((passed, failed)) = result_line(line) {
                 self.passed += passed;
                 self.failed += failed;
+            } else if let Some(name) = failed_line(line) {
+                self.failures.insert(name.to_owned());
             } else if let Some((name, reason)) = ignored_line(line) {
                 self.skip(name, reason);
             } else if let Some((name, reason)) = skipped_line(line) {
@@ -45,7 +53,7 @@ impl Tally {
         self.passed = self.passed.saturating_sub(announced);
         // A build error or a crash of the harness leaves no count behind, and is a failure.
         if !success && self.failed == failed_before {
-            self.failed += 1;
+            self.fail("cargo test");
         }
     }
 
@@ -54,11 +62,27 @@ impl Tally {
         self.failed == 0
     }
 
+    /// The names of what failed.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.failures.iter().map(String::as_str)
+    }
+
     /// What was skipped, with its reason, by name.
     pub fn skipped(&self) -> impl Iterator<Item = (&str, &str)> {
         self.skipped
             .iter()
             .map(|(name, reason)| (name.as_str(), reason.as_str()))
+    }
+
+    /// Prints what failed and what was skipped, and the summary alone on the last line.
+    pub fn print(&self) {
+        for name in self.failures() {
+            println!("failed: {name}");
+        }
+        for (name, reason) in self.skipped() {
+            println!("skipped: {name}: {reason}");
+        }
+        println!("{}", self.summary());
     }
 
     /// `N passed, N failed, N skipped`.
@@ -81,6 +105,11 @@ fn result_line(line: &str) -> Option<(u64, u64)> {
         words.get(at.checked_sub(1)?)?.parse().ok()
     };
     Some((count_of("passed")?, count_of("failed")?))
+}
+
+/// `test NAME ... FAILED`.
+fn failed_line(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 /// `test NAME ... ignored` or `test NAME ... ignored, REASON`.
@@ -112,12 +141,12 @@ mod tests {
     fn sums_over_test_binaries() {
         let output = "\
 test a ... ok
+test b ... FAILED
 test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 noise on the same line test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured";
-        assert_eq!(
-            tally_of(false, output).summary(),
-            "5 passed, 1 failed, 0 skipped"
-        );
+        let tally = tally_of(false, output);
+        assert_eq!(tally.summary(), "5 passed, 1 failed, 0 skipped");
+        assert_eq!(tally.failures().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn run(quick: bool) -> bool {
         let started = Instant::now();
         if let Err(error) = step(&mut tally) {
             println!("{name}: {error:#}");
-            tally.step(false);
+            tally.step(name, false);
         }
         times.push((*name, started.elapsed()));
     }
@@ -48,10 +48,7 @@ fn report(tally: &Tally, times: &[(&str, Duration)]) {
     }
     let total: Duration = times.iter().map(|(_, time)| *time).sum();
     println!("{:>9} {:6.1} s", "all", total.as_secs_f64());
-    for (name, reason) in tally.skipped() {
-        println!("skipped: {name}: {reason}");
-    }
-    println!("{}", tally.summary());
+    tally.print();
 }
 
 fn install(_: &mut Tally) -> Result<()> {
@@ -60,7 +57,7 @@ fn install(_: &mut Tally) -> Result<()> {
 }
 
 fn check_tidy(tally: &mut Tally) -> Result<()> {
-    tally.step(tidy::run()?);
+    tally.step("tidy", tidy::run()?);
     Ok(())
 }
 
@@ -72,20 +69,24 @@ fn format(tally: &mut Tally) -> Result<()> {
         "fuzz/Cargo.toml",
         "--check",
     ]))?;
-    tally.step(workspace.success && fuzz.success);
+    tally.step("format", workspace.success && fuzz.success);
     Ok(())
 }
 
 fn clippy(tally: &mut Tally) -> Result<()> {
     let arguments = [
         "clippy",
+        "--keep-going",
         "--workspace",
         "--all-targets",
         "--",
         "-D",
         "warnings",
     ];
-    tally.step(process::run(&mut process::cargo(&arguments))?.success);
+    tally.step(
+        "clippy",
+        process::run(&mut process::cargo(&arguments))?.success,
+    );
     Ok(())
 }
 
@@ -97,7 +98,10 @@ fn doc(tally: &mut Tally) -> Result<()> {
         "--no-deps",
         "--document-private-items",
     ]);
-    tally.step(process::run(command.env("RUSTDOCFLAGS", "-D warnings"))?.success);
+    tally.step(
+        "doc",
+        process::run(command.env("RUSTDOCFLAGS", "-D warnings"))?.success,
+    );
     Ok(())
 }
 
