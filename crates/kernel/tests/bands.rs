@@ -371,7 +371,12 @@ fn the_device_of_an_address_is_found() {
         assert_eq!(carrying(SENDER), Some("s0".into()));
         assert_eq!(carrying(&format!("::ffff:{SENDER}")), Some("s0".into()));
         assert_eq!(carrying("127.0.0.1"), Some("lo".into()));
-        assert_eq!(carrying(RECEIVER), None);
+        let added = std::process::Command::new("ip")
+            .args(["addr", "add", "fd77::1/64", "dev", "s0", "nodad"])
+            .status();
+        assert!(added.unwrap().success());
+        assert_eq!(carrying("fd77::1"), Some("s0".into()));
+        assert_eq!((carrying(RECEIVER), carrying("fd77::2")), (None, None));
         assert_eq!(carrying("0.0.0.0"), None);
         assert_eq!(
             device::towards(RECEIVER.parse().unwrap())

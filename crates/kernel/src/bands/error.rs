@@ -54,6 +54,9 @@ pub enum BandsError {
         /// The rate asked for.
         rate_bits_per_sec: u64,
     },
+    /// There is no place to write down what to restore.
+    #[error("bands need a folder that keeps what to restore after a kill; set XDG_RUNTIME_DIR")]
+    NoFolder,
     /// What to restore could not be written down.
     #[error("cannot keep {}, which says what to restore after a kill: {source}", path.display())]
     Record {

@@ -1,5 +1,6 @@
 //! What to restore on a device, kept in a file so that a kill does not lose it.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -27,10 +28,7 @@ impl Record {
         previous: GsoLimits,
         limited: GsoLimits,
     ) -> Result<Record, BandsError> {
-        let path = path_of(device).map_err(|source| BandsError::Record {
-            path: PathBuf::from("/run/sooner"),
-            source,
-        })?;
+        let path = path_of(device).ok_or(BandsError::NoFolder)?;
         let record = Record {
             pid: std::process::id(),
             device: device.name.clone(),
@@ -47,7 +45,7 @@ impl Record {
 
     /// What was written down for this device; None when nothing was, or not legibly.
     pub fn read(device: &Device) -> Option<Record> {
-        let path = path_of(device).ok()?;
+        let path = path_of(device)?;
         let record = parse(&fs::read_to_string(&path).ok()?, path)?;
         (record.device == device.name).then_some(record)
     }
@@ -120,19 +118,26 @@ fn parse(text: &str, path: PathBuf) -> Option<Record> {
     })
 }
 
-/// One file a network namespace and device.
-fn path_of(device: &Device) -> io::Result<PathBuf> {
-    Ok(folder()?.join(format!("bands-{}-{}", netns::current_id()?, device.index)))
+/// One file a network namespace and device; None where there is no folder for it.
+fn path_of(device: &Device) -> Option<PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    let folder = folder(is_root, |name| {
+        std::env::var_os(name).filter(|value| !value.is_empty())
+    })?;
+    Some(folder.join(format!(
+        "bands-{}-{}",
+        netns::current_id().ok()?,
+        device.index
+    )))
 }
 
-fn folder() -> io::Result<PathBuf> {
-    if rustix::process::geteuid().is_root() {
-        return Ok("/run/sooner".into());
+/// A folder only this user may write, gone after a reboot as the bands are: root's own, systemd's for a service, or the login's.
+fn folder(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if is_root {
+        return Some("/run/sooner".into());
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
-    let runtime = runtime
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "XDG_RUNTIME_DIR is not set"))?;
-    Ok(PathBuf::from(runtime).join("sooner"))
+    let of_service = variable("RUNTIME_DIRECTORY").map(PathBuf::from);
+    of_service.or_else(|| Some(PathBuf::from(variable("XDG_RUNTIME_DIR")?).join("sooner")))
 }
 
 #[cfg(test)]
@@ -154,6 +159,17 @@ mod tests {
         fn any_text_is_read(text: String) {
             let _ = parse(&text, "/x".into());
         }
+    }
+
+    #[test]
+    fn the_folder_is_the_users_own() {
+        let none = |_: &str| None;
+        let login = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| "/run/user/7".into());
+        let service = |_: &str| Some("/run/web".into());
+        assert_eq!(folder(true, service), Some("/run/sooner".into()));
+        assert_eq!(folder(false, service), Some("/run/web".into()));
+        assert_eq!(folder(false, login), Some("/run/user/7/sooner".into()));
+        assert_eq!(folder(false, none), None);
     }
 
     #[test]

@@ -21,6 +21,8 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
+/// All 64 bits of the packets; the kernel sends it when 32 do not hold them, always behind STATS_BASIC.
+const STATS_PACKETS64: u16 = 8;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
@@ -67,7 +69,7 @@ pub struct QdiscReply {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     pub sent_bytes: u64,
-    pub sent_packets: u32,
+    pub sent_packets: u64,
     pub drops: u32,
     pub backlog_bytes: u32,
     pub backlog_packets: u32,
@@ -177,8 +179,9 @@ pub fn counters(payload: &[u8]) -> Option<Counters> {
         match kind {
             STATS_BASIC => {
                 counters.sent_bytes = u64_at(value, 0)?;
-                counters.sent_packets = u32_at(value, 8)?;
+                counters.sent_packets = u32_at(value, 8)?.into();
             }
+            STATS_PACKETS64 => counters.sent_packets = u64_at(value, 0)?,
             STATS_QUEUE => {
                 counters.backlog_packets = u32_at(value, 0)?;
                 counters.backlog_bytes = u32_at(value, 4)?;
