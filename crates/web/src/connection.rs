@@ -179,10 +179,13 @@ fn connection_bytes<B>(request: &Request<B>) -> usize {
 }
 
 fn mentions(headers: &HeaderMap, option: &str) -> bool {
-    headers
-        .get(CONNECTION)
-        .and_then(|value| value.to_str().ok())
-        .is_some_and(|value| value.eq_ignore_ascii_case(option))
+    let options = headers
+        .get_all(CONNECTION)
+        .into_iter()
+        .filter_map(|value| value.to_str().ok());
+    options
+        .flat_map(|value| value.split(','))
+        .any(|named| named.trim().eq_ignore_ascii_case(option))
 }
 
 #[cfg(test)]
@@ -207,7 +210,7 @@ mod tests {
             written.len()
         );
         let closing = Request::builder()
-            .header("connection", "Close")
+            .header("connection", "te, Close")
             .body(())
             .unwrap();
         assert_eq!(

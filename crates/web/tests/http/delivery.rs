@@ -270,6 +270,28 @@ fn the_log_has_a_line_a_response() {
 }
 
 #[test]
+fn responses_that_end_the_connection_are_completed_too() {
+    let mut site = start_with_log();
+    site.write("a.txt", "0123456789");
+    for request in [
+        "GET /a.txt HTTP/1.0\r\n\r\n",
+        "GET /a.txt HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
+        "GET /a.txt HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        "GET /a.txt HTTP/1.1\r\nhost: x\r\nconnection: keep-alive\r\n\r\n",
+    ] {
+        let mut client = site.connect();
+        client.send(request);
+        assert_eq!(client.response("GET").text(), "0123456789");
+    }
+    for line in log_lines(&mut site) {
+        assert_eq!(
+            (&line["size_bytes"], &line["completed"]),
+            (&10.into(), &true.into())
+        );
+    }
+}
+
+#[test]
 fn the_log_tells_what_was_not_completed() {
     let mut site = start_with_log();
     write_large(&site, "large", LARGE_BYTES);
