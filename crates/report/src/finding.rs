@@ -4,7 +4,7 @@
 use crate::compare::{Both, Direction, Pair, times};
 use crate::groups::{ALL, Named, ideal_mean_ms, policy_name};
 use crate::number::{bytes, count, duration, round_rate};
-use sooner_stats::{Group, Report, Run, Verdict};
+use sooner_stats::{Group, Report, Run, SizeBucket, Verdict};
 
 pub(crate) const MEAN: fn(&Group) -> Option<f64> = |group| group.mean_response_ms;
 const P99: fn(&Group) -> Option<f64> = |group| group.p99_response_ms;
@@ -166,27 +166,30 @@ fn by_size(pair: &Pair<'_>) -> String {
     let both: Vec<_> = buckets
         .filter_map(|(b, o)| Some((b, Both::new(b.mean_response_ms?, o.mean_response_ms?)?)))
         .collect();
-    let all = both.len();
+    let (all, each) = (both.len(), both.first().map_or(0, |(bucket, _)| bucket.n));
+    let groups = format!("Of {all} groups by size, with about {each} requests each");
     let slower = || {
         both.iter()
             .filter(|(_, both)| both.direction() == Direction::Longer)
     };
     let Some((bucket, worst)) = slower().min_by(|a, b| a.1.gain().total_cmp(&b.1.gain())) else {
-        return format!("Of {all} groups by size, none is slower under {other} than under {base}.");
+        return format!("{groups}, none is slower under {other} than under {base}.");
     };
-    let (n, words) = (slower().count(), worst.words());
-    let (low, high) = (
-        bytes(bucket.min_size_bytes as f64),
-        bytes(bucket.max_size_bytes as f64),
-    );
-    let sizes = if low == high {
+    let (n, words, sizes) = (slower().count(), worst.words(), sizes(bucket));
+    format!(
+        "{groups}, {n} are slower under {other} than under {base}, the worst {words} ({sizes})."
+    )
+}
+
+/// The sizes in a bucket: `1.2 KB to 1.4 KB`.
+fn sizes(bucket: &SizeBucket) -> String {
+    let (low, high) = (bucket.min_size_bytes as f64, bucket.max_size_bytes as f64);
+    let (low, high) = (bytes(low), bytes(high));
+    if low == high {
         low
     } else {
         format!("{low} to {high}")
-    };
-    format!(
-        "Of {all} groups by size, {n} are slower under {other} than under {base}, the worst {words} ({sizes})."
-    )
+    }
 }
 
 fn not_answered(pair: &Pair<'_>) -> Option<String> {
