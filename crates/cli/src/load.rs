@@ -234,8 +234,10 @@ fn print_closed(run: &ClosedRun) {
     };
     println!("connections  {}", run.connections);
     println!(
-        "requests/s   {:.0} ({} in {:.1} s)",
-        run.requests_per_sec, run.responses, run.measured_s
+        "requests/s   {} ({} in {:.1} s)",
+        number::significant(run.requests_per_sec),
+        run.responses,
+        run.measured_s
     );
     println!(
         "goodput      {}",
