@@ -1,6 +1,6 @@
 //! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
 //! scheduling policy, a descriptor on tokio's reactor.
-#![allow(
+#![expect(
     unsafe_code,
     reason = "ioctl, getsockopt and a scheduling call that rustix and socket2 do not have; tokio asks for a promise"
 )]

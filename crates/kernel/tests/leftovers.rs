@@ -114,6 +114,8 @@ fn a_living_owner_is_left_alone_and_named() {
             );
         }
         assert_eq!(state(&s0()), during);
+        drop(owner);
+        assert_eq!(remove_leftovers().unwrap(), ["s0"]);
     });
 }
 

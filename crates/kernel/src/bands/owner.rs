@@ -7,10 +7,16 @@
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::thread;
+use std::time::Duration;
 
 use super::error::BandsError;
 use super::record::Record;
 use crate::device::Device;
+
+/// How often the name is tried: it is also taken while another process only looks, and in a child between fork and exec.
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The right to change the bands of a device, until dropped.
 #[derive(Debug)]
@@ -21,17 +27,23 @@ pub struct Ownership {
 impl Ownership {
     /// Takes the right in the calling thread's network namespace; [`BandsError::Busy`] while another has it.
     pub fn take(device: &Device) -> Result<Ownership, BandsError> {
-        let name = SocketAddr::from_abstract_name(format!("sooner-bands-{}", device.index));
-        match name.and_then(|name| UnixDatagram::bind_addr(&name)) {
-            Ok(socket) => Ok(Ownership { _name: socket }),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                let pid = Record::read(device).map(|record| record.pid);
-                Err(BandsError::Busy {
-                    device: device.name.clone(),
-                    pid,
-                })
+        let kernel = |source| BandsError::kernel("own", device, source);
+        let name = SocketAddr::from_abstract_name(format!("sooner-bands-{}", device.index))
+            .map_err(kernel)?;
+        for _ in 0..ATTEMPTS {
+            match UnixDatagram::bind_addr(&name) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(PAUSE),
+                bound => {
+                    return bound
+                        .map(|socket| Ownership { _name: socket })
+                        .map_err(kernel);
+                }
             }
-            Err(source) => Err(BandsError::kernel("own", device, source)),
         }
+        let pid = Record::read(device).map(|record| record.pid);
+        Err(BandsError::Busy {
+            device: device.name.clone(),
+            pid,
+        })
     }
 }
