@@ -98,7 +98,12 @@ impl Plan {
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
         let rate_bits_per_sec = config.rate_bits_per_sec;
-        let limits = GateLimits::at_rate(rate_bits_per_sec);
+        let mut limits = GateLimits::at_rate(rate_bits_per_sec);
+        if device.is_some() {
+            // One grant waits in the device while the next writer wakes up. On loopback nothing waits anywhere: there the gate is the link.
+            let ahead_bytes = payload_cost_bytes(limits.quantum_bytes);
+            limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
+        }
         let backlog =
             device.and_then(|device| backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec));
         let loop_remark = if backlog.is_some() {
