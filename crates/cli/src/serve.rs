@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use sooner_kernel::descriptors::raise_limit;
+use sooner_kernel::descriptors::{limit, raise_limit};
 use sooner_policy::PolicyName;
 use sooner_uplink::gate::GateLimits;
 use sooner_uplink::{Mechanism, Uplink, UplinkConfig};
@@ -72,21 +72,20 @@ enum MechanismArg {
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    // As far as the hard limit lets; a server with fewer descriptors still serves.
-    let _ = raise_limit(u64::MAX);
+    let descriptors = raise_limit(u64::MAX).unwrap_or_else(|_| limit());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(READING_THREADS_MAX)
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(args))?;
-    // A writer that is stuck must not keep the process.
+    runtime.block_on(serve(args, descriptors))?;
+    // A read that hangs on its disk must not keep the process.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    let listening = args.server().start()?;
+async fn serve(args: ServeArgs, descriptors: u64) -> anyhow::Result<()> {
+    let listening = args.server(descriptors).start()?;
     let mut signals = Signals::new().context("cannot watch for signals")?;
     let uplink = args.start_uplink(&listening)?;
     if !args.quiet {
@@ -111,9 +110,12 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 }
 
 impl ServeArgs {
-    fn server(&self) -> Server {
+    fn server(&self, descriptors: u64) -> Server {
         let mut server = Server::new(self.dir.clone(), self.listen.clone());
         server.access_log = self.access_log.clone();
+        // Connections need descriptors more than files do.
+        let files_max = usize::try_from(descriptors / 4).unwrap_or(usize::MAX);
+        server.cache.files_max = server.cache.files_max.min(files_max);
         server.grace = Duration::from_secs(self.grace.into());
         if let Some(rate) = self.ordered_rate() {
             let quantum_bytes = GateLimits::at_rate(rate.bits_per_sec()).quantum_bytes;

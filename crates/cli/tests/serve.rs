@@ -1,7 +1,7 @@
 //! `sooner serve` as a process: how it starts, refuses to start, and stops.
 
 use assert_cmd::Command as Checked;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -203,6 +203,27 @@ fn the_access_log_goes_to_standard_output() {
         (&line["status"], &line["size_bytes"], &line["policy"]),
         (&200.into(), &5.into(), &"srpt".into())
     );
+}
+
+#[test]
+fn without_descriptors_it_waits_and_does_not_die() {
+    let mut server = Server::start(&["--listen", "127.0.0.1:0"]);
+    let few = Rlimit {
+        current: Some(32),
+        maximum: Some(32),
+    };
+    prlimit(Some(Pid::from_child(&server.child)), Resource::Nofile, few).unwrap();
+    let idle: Vec<_> = (0..64)
+        .map(|_| TcpStream::connect(&server.addresses[0]).unwrap())
+        .collect();
+    let mut complaint = String::new();
+    BufReader::new(server.child.stderr.as_mut().unwrap())
+        .read_line(&mut complaint)
+        .unwrap();
+    assert!(complaint.contains("ulimit -n"), "{complaint}");
+    drop(idle);
+    assert!(server.get(&server.addresses[0]).ends_with("\r\n\r\nhello"));
+    assert_eq!(server.stop(Signal::TERM).0, Some(0));
 }
 
 #[test]
