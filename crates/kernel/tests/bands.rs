@@ -244,17 +244,36 @@ fn removing_restores_what_was() {
 }
 
 #[test]
+fn the_kernels_default_comes_back_whatever_it_is() {
+    let Some(pair) = Pair::new("the_kernels_default_comes_back_whatever_it_is") else {
+        return;
+    };
+    pair.ip("tuntap add single0 mode tun");
+    pair.ip("tuntap add multi0 mode tun multi_queue");
+    pair.ip("link add down0 type veth peer name down1");
+    pair.ip("link set single0 up");
+    pair.ip("link set multi0 up");
+    pair.in_sender(|| {
+        for name in ["single0", "multi0", "down0"] {
+            let device = device::by_name(name).unwrap();
+            let before = state(&device);
+            assert!(before.0.as_ref().is_none_or(qdisc::Root::is_kernel_default));
+            let installed = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap();
+            assert_eq!(qdisc::root(&device).unwrap().unwrap().kind, "htb");
+            installed.remove().unwrap();
+            assert_eq!(state(&device), before, "{name}");
+        }
+    });
+}
+
+#[test]
 fn a_device_that_went_away_is_no_trouble() {
     let Some(pair) = Pair::new("a_device_that_went_away_is_no_trouble") else {
         return;
     };
     pair.in_sender(|| {
         let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
-        let gone = std::process::Command::new("ip")
-            .args(["link", "del", "s0"])
-            .status()
-            .unwrap();
-        assert!(gone.success());
+        pair.ip("link del s0");
         installed.remove().unwrap();
     });
 }
@@ -371,10 +390,7 @@ fn the_device_of_an_address_is_found() {
         assert_eq!(carrying(SENDER), Some("s0".into()));
         assert_eq!(carrying(&format!("::ffff:{SENDER}")), Some("s0".into()));
         assert_eq!(carrying("127.0.0.1"), Some("lo".into()));
-        let added = std::process::Command::new("ip")
-            .args(["addr", "add", "fd77::1/64", "dev", "s0", "nodad"])
-            .status();
-        assert!(added.unwrap().success());
+        pair.ip("addr add fd77::1/64 dev s0 nodad");
         assert_eq!(carrying("fd77::1"), Some("s0".into()));
         assert_eq!((carrying(RECEIVER), carrying("fd77::2")), (None, None));
         assert_eq!(carrying("0.0.0.0"), None);
@@ -385,11 +401,7 @@ fn the_device_of_an_address_is_found() {
                 .name,
             "s0"
         );
-        let route = std::process::Command::new("ip")
-            .args(["route", "add", "default", "via", RECEIVER])
-            .status()
-            .unwrap();
-        assert!(route.success());
+        pair.ip(&format!("route add default via {RECEIVER}"));
         assert_eq!(
             (carrying("0.0.0.0"), carrying("::")),
             (Some("s0".into()), Some("s0".into()))

@@ -83,6 +83,14 @@ impl Pair {
             .args(arguments.split(' ')));
     }
 
+    /// Runs `ip` on the sending side.
+    #[allow(dead_code, reason = "not every test binary changes devices")]
+    pub fn ip(&self, arguments: &str) {
+        run(Command::new("ip")
+            .args(["-n", &self.sender])
+            .args(arguments.split(' ')));
+    }
+
     /// Runs `body` in a thread on the sending side.
     pub fn in_sender<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         inside(&self.sender, body)
