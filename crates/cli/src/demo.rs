@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Shows what the order of responses is worth: the same requests over the same limited link, first FAIR, then SRPT.
+/// Shows what the order of responses is worth: the same requests over the same limited link, first
+/// FAIR, then SRPT.
 ///
 /// Needs no privilege and no network. Prints a table and writes an HTML report.
 #[derive(Args)]
@@ -41,12 +42,14 @@ pub struct DemoArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// Where to write the HTML report [default: sooner-demo.html here, or in the temporary directory].
+    /// Where to write the HTML report [default: sooner-demo.html here, or in the temporary
+    /// directory].
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
-/// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives exit code 1.
+/// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives
+/// exit code 1.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let page = match &args.report {
         Some(path) => {

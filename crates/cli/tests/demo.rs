@@ -1,4 +1,5 @@
-//! `sooner demo` as a process: what it prints and writes, how it refuses bad input, and that nothing outlives it.
+//! `sooner demo` as a process: what it prints and writes, how it refuses bad input, and that
+//! nothing outlives it.
 
 use assert_cmd::Command as Checked;
 use rustix::process::{Pid, Signal, kill_process};

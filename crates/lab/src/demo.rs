@@ -1,9 +1,9 @@
 //! The demo: the same requests over the same limited link, once for each policy.
 //!
-//! Server and generator are processes of their own, started from this very program, on loopback and without privilege.
-//! The link is limited by the server itself, in user space. Every policy gets the same arrivals: same trace, seed,
-//! schedule. Whatever ends the demo (the last run, an error, a panic, Ctrl-C), its processes are killed and its files
-//! removed.
+//! Server and generator are processes of their own, started from this very program, on loopback and
+//! without privilege. The link is limited by the server itself, in user space. Every policy gets
+//! the same arrivals: same trace, seed, schedule. Whatever ends the demo (the last run, an error, a
+//! panic, Ctrl-C), its processes are killed and its files removed.
 
 mod page;
 mod process;
@@ -41,7 +41,8 @@ pub struct DemoOptions {
     pub seed: u64,
 }
 
-/// Runs every policy and returns all runs in one report. Blocks; SIGINT, SIGTERM and SIGHUP end it with an error.
+/// Runs every policy and returns all runs in one report. Blocks; SIGINT, SIGTERM and SIGHUP end it
+/// with an error.
 pub fn run(options: &DemoOptions, progress: &mut dyn FnMut(Step<'_>)) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,5 @@
-//! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate processes.
+//! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate
+//! processes.
 
 pub mod demo;
 mod machine;

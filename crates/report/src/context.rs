@@ -1,6 +1,7 @@
 //! What a report says about how it came to be: enough to repeat it.
 
-/// The set-up of a measurement. Every field is shown as it stands; an empty or absent one is left out.
+/// The set-up of a measurement. Every field is shown as it stands; an empty or absent one is left
+/// out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// What was measured, in one line under the title.

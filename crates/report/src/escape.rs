@@ -1,7 +1,7 @@
 //! Text that goes into HTML or SVG, made harmless.
 
-/// `text` with the five characters that mean something to HTML replaced by entities; fit for elements and for quoted
-/// attributes.
+/// `text` with the five characters that mean something to HTML replaced by entities; fit for
+/// elements and for quoted attributes.
 pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

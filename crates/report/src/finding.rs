@@ -1,10 +1,10 @@
-//! What is seen, in plain English, computed from the numbers: what became better, what became worse, how far from the
-//! ideal, and how much the measurement can carry.
+//! What is seen, in plain English, computed from the numbers: what became better, what became
+//! worse, how far from the ideal, and how much the measurement can carry.
 
 use crate::compare::{Both, Direction, Pair, times};
 use crate::groups::{ALL, Named, ideal_mean_ms, policy_name};
-use crate::number::{bytes, count, duration, round_rate};
-use sooner_stats::{Group, Report, Run, SizeBucket, Verdict};
+use crate::number::{count, duration, round_rate, size_range};
+use sooner_stats::{Group, Report, Run, Verdict};
 
 pub(crate) const MEAN: fn(&Group) -> Option<f64> = |group| group.mean_response_ms;
 const P99: fn(&Group) -> Option<f64> = |group| group.p99_response_ms;
@@ -101,7 +101,8 @@ fn same_requests(pair: &Pair<'_>) -> String {
     )
 }
 
-/// The mean of all, of the smallest half and of the largest 1 %, whichever way they went, and the factor to expect.
+/// The mean of all, of the smallest half and of the largest 1 %, whichever way they went, and the
+/// factor to expect.
 fn means(pair: &Pair<'_>) -> Option<String> {
     let (_, other) = pair.names();
     let mut all = clause(ALL[0].phrase, &pair.both(ALL[0].of, MEAN)?);
@@ -175,21 +176,11 @@ fn by_size(pair: &Pair<'_>) -> String {
     let Some((bucket, worst)) = slower().min_by(|a, b| a.1.gain().total_cmp(&b.1.gain())) else {
         return format!("{groups}, none is slower under {other} than under {base}.");
     };
-    let (n, words, sizes) = (slower().count(), worst.words(), sizes(bucket));
+    let (n, words) = (slower().count(), worst.words());
+    let sizes = size_range(bucket.min_size_bytes, bucket.max_size_bytes);
     format!(
         "{groups}, {n} are slower under {other} than under {base}, the worst {words} ({sizes})."
     )
-}
-
-/// The sizes in a bucket: `1.2 KB to 1.4 KB`.
-fn sizes(bucket: &SizeBucket) -> String {
-    let (low, high) = (bucket.min_size_bytes as f64, bucket.max_size_bytes as f64);
-    let (low, high) = (bytes(low), bytes(high));
-    if low == high {
-        low
-    } else {
-        format!("{low} to {high}")
-    }
 }
 
 fn not_answered(pair: &Pair<'_>) -> Option<String> {

@@ -36,7 +36,8 @@ pub const ALL: [Named; 4] = [
     },
 ];
 
-/// The mean a perfect scheduler of this policy would reach with the same arrivals; known for `fair` and `srpt`.
+/// The mean a perfect scheduler of this policy would reach with the same arrivals; known for `fair`
+/// and `srpt`.
 pub fn ideal_mean_ms(policy: &str, group: &Group) -> Option<f64> {
     match policy {
         "fair" => group.ideal_ps_mean_response_ms,
@@ -50,7 +51,8 @@ pub fn policy_name(run: &Run) -> String {
     run.policy.to_uppercase()
 }
 
-/// The CSS class that carries a run's colour: its own for `fair` and `srpt`, by position for the others.
+/// The CSS class that carries a run's colour: its own for `fair` and `srpt`, by position for the
+/// others.
 pub fn policy_class(runs: &[Run], index: usize) -> String {
     let own = |run: &Run| matches!(run.policy.as_str(), "fair" | "srpt");
     if own(&runs[index]) {

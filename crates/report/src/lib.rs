@@ -1,8 +1,8 @@
 //! Tables, plots and HTML from measured runs.
 //!
-//! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed again from the JSON.
-//! [`table::render`] is for terminals and pipes, [`html::render`] gives one file that needs no network, [`finding`] says
-//! in plain English what is seen, in both directions.
+//! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed
+//! again from the JSON. [`table::render`] is for terminals and pipes, [`html::render`] gives one
+//! file that needs no network, [`finding`] says in plain English what is seen, in both directions.
 
 mod compare;
 pub mod context;

@@ -1,7 +1,7 @@
 //! Numbers for people: three significant digits, plain units, never an exponent.
 //!
-//! Tables and labels must stay readable over six decades of response times, so the digits follow the
-//! magnitude. What cannot be said (no samples, not finite) is a dash, never a zero.
+//! Tables and labels must stay readable over six decades of response times, so the digits follow
+//! the magnitude. What cannot be said (no samples, not finite) is a dash, never a zero.
 
 /// What stands in a cell that has no value.
 pub const NO_VALUE: &str = "-";
@@ -39,6 +39,16 @@ pub fn bytes(size_bytes: f64) -> String {
         size_bytes,
         &[("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)],
     )
+}
+
+/// The sizes from `low` to `high` bytes: `1.2 KB to 1.4 KB`.
+pub fn size_range(low: u64, high: u64) -> String {
+    let (low, high) = (bytes(low as f64), bytes(high as f64));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
 }
 
 /// A rate in bits per second with decimal prefixes: `9.87 Mbit/s`.

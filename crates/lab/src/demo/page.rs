@@ -1,5 +1,6 @@
-//! Where the demo's HTML report goes. The place is claimed before the measurement, so that a minute's work is not lost
-//! to a path that cannot be written; the file appears whole, at the end, or not at all.
+//! Where the demo's HTML report goes. The place is claimed before the measurement, so that a
+//! minute's work is not lost to a path that cannot be written; the file appears whole, at the end,
+//! or not at all.
 
 use super::{DemoOptions, setup};
 use anyhow::{Context, Result};
@@ -34,7 +35,8 @@ impl Page {
         })
     }
 
-    /// Claims `sooner-demo.html` in the current directory, or a new file in the directory for temporary files.
+    /// Claims `sooner-demo.html` in the current directory, or a new file in the directory for
+    /// temporary files.
     pub fn anywhere() -> io::Result<Page> {
         Page::at(Path::new(DEFAULT_NAME)).or_else(|_| {
             let file = hidden().prefix("sooner-demo-").suffix(".html").tempfile()?;

@@ -1,7 +1,7 @@
 //! The demo's two processes: `sooner serve` and `sooner load replay`.
 //!
-//! Both are killed, by their own process id, when their handle is dropped. They are process groups of their own, so that
-//! Ctrl-C reaches only the demo and it decides what is said.
+//! Both are killed, by their own process id, when their handle is dropped. They are process groups
+//! of their own, so that Ctrl-C reaches only the demo and it decides what is said.
 
 use super::DemoOptions;
 use super::setup::{drain, warm_up};
@@ -32,7 +32,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of `root` on a free port of 127.0.0.1 and waits until it accepts connections.
+    /// Starts a server of `root` on a free port of 127.0.0.1 and waits until it accepts
+    /// connections.
     pub async fn start(options: &DemoOptions, policy: &str, root: &Path) -> Result<Server> {
         let address = free_address().context("no free port on 127.0.0.1")?;
         let mut command = command(options);

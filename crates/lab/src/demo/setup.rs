@@ -11,8 +11,8 @@ pub fn warm_up(duration: Duration) -> Duration {
     Duration::from_secs((duration.as_secs_f64() / 10.0).floor() as u64)
 }
 
-/// How long the generator waits for the last responses: a third of the run, at least 12 s. It ends earlier when all are
-/// there.
+/// How long the generator waits for the last responses: a third of the run, at least 12 s. It ends
+/// earlier when all are there.
 pub fn drain(duration: Duration) -> Duration {
     (duration / 3).max(Duration::from_secs(12))
 }

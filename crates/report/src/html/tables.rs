@@ -1,6 +1,6 @@
 //! The page's key figures, tables and set-up.
 
-use crate::compare::{Both, Pair};
+use crate::compare::Pair;
 use crate::escape::html as text;
 use crate::groups::{self, Named, policy_class, policy_name};
 use crate::number::{NO_VALUE, bits_per_sec, count, duration, significant};
@@ -13,46 +13,47 @@ pub fn tiles(pair: Option<Pair<'_>>) -> String {
         return String::new();
     };
     let (base, other) = pair.names();
-    let tile = |Named { name, of, .. }: &Named| {
-        let both = pair.both(*of, finding::MEAN)?;
-        let (from, to) = (duration(both.base), duration(both.other));
-        let ideal = pair
-            .both_ideal(*of)
-            .map_or(String::new(), |ideal| ideal_words(&ideal));
-        let (name, words) = (capital(name), both.short_words());
-        Some(format!(
-            "<li><span>{name}</span><strong>{words}</strong><span>{from} &rarr; {to}</span><span>{ideal}</span></li>\n"
-        ))
-    };
-    let tiles: String = groups::ALL.iter().filter_map(tile).collect();
+    let tiles: String = groups::ALL
+        .iter()
+        .filter_map(|group| tile(&pair, group))
+        .collect();
     let label = text(&format!("Mean response time, {base} to {other}"));
     format!(
-        "<ul class=\"tiles\" aria-label=\"{label}\">\n{tiles}</ul>\n<p class=\"note under\">{label}, by rank of size.</p>\n"
+        "<ul class=\"tiles\" aria-label=\"{label}\">\n{tiles}</ul>\n\
+         <p class=\"note under\">{label}, by rank of size.</p>\n"
     )
 }
 
-fn ideal_words(ideal: &Both) -> String {
-    format!("ideal: {}", ideal.short_words())
+fn tile(pair: &Pair<'_>, Named { name, of, .. }: &Named) -> Option<String> {
+    let both = pair.both(*of, finding::MEAN)?;
+    let (from, to) = (duration(both.base), duration(both.other));
+    let ideal = pair
+        .both_ideal(*of)
+        .map(|ideal| format!("ideal: {}", ideal.short_words()));
+    let lines = [format!("{from} &rarr; {to}"), ideal.unwrap_or_default()];
+    let lines: String = lines
+        .iter()
+        .map(|line| format!("<span>{line}</span>"))
+        .collect();
+    let (name, words) = (capital(name), both.short_words());
+    Some(format!(
+        "<li><span>{name}</span><strong>{words}</strong>{lines}</li>\n"
+    ))
 }
 
 /// The groups, one row a policy.
 pub fn groups(report: &Report) -> String {
-    let mut rows = String::new();
+    let mut bodies = String::new();
     for group in &groups::ALL {
         let n = report.runs.first().map_or(0, |run| (group.of)(run).n);
         let (name, n) = (capital(group.name), count(n));
-        rows.push_str(&format!("<tbody>\n<tr><th scope=\"rowgroup\" colspan=\"6\">{name} <span class=\"note\">({n})</span></th></tr>\n"));
-        for (i, run) in report.runs.iter().enumerate() {
-            let cells: String = figures((group.of)(run))
-                .iter()
-                .map(|cell| format!("<td>{cell}</td>"))
-                .collect();
-            let (class, policy) = (policy_class(&report.runs, i), text(&policy_name(run)));
-            rows.push_str(&format!(
-                "<tr><th scope=\"row\"><i class=\"dot {class}\"></i>{policy}</th>{cells}</tr>\n"
-            ));
-        }
-        rows.push_str("</tbody>\n");
+        let rows = (0..report.runs.len())
+            .map(|i| row(&report.runs, i, &figures((group.of)(&report.runs[i]))));
+        let rows: String = rows.collect();
+        bodies.push_str(&format!(
+            "<tbody>\n<tr><th scope=\"rowgroup\" colspan=\"6\">{name} \
+             <span class=\"note\">({n})</span></th></tr>\n{rows}</tbody>\n"
+        ));
     }
     let heads = [
         "Mean",
@@ -61,13 +62,7 @@ pub fn groups(report: &Report) -> String {
         "Ideal SRPT, mean",
         "Ideal PS, mean",
     ];
-    let heads: String = heads
-        .iter()
-        .map(|head| format!("<th scope=\"col\">{head}</th>"))
-        .collect();
-    format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Response time</th>{heads}</tr></thead>\n{rows}</table></div>\n"
-    )
+    table("Response time", &heads, &bodies)
 }
 
 fn figures(group: &Group) -> [String; 5] {
@@ -83,27 +78,9 @@ fn figures(group: &Group) -> [String; 5] {
 
 /// How each run was measured.
 pub fn runs(runs: &[Run]) -> String {
-    let mut rows = String::new();
-    for (i, run) in runs.iter().enumerate() {
-        let verdict = match run.verdict {
-            Verdict::Valid => "<td>VALID</td>",
-            Verdict::Invalid => "<td class=\"bad\">INVALID</td>",
-        };
-        let cells = [
-            format!("{:.3}", run.offered_load),
-            format!("{:.3}", run.realised_load),
-            bits_per_sec(run.goodput_bits_per_sec),
-            count(run.all.errors),
-            count(run.incompletes),
-            duration(run.send_lag_p99_us / 1e3),
-        ];
-        let cells: String = cells
-            .iter()
-            .map(|cell| format!("<td>{cell}</td>"))
-            .collect();
-        let (class, policy) = (policy_class(runs, i), text(&policy_name(run)));
-        rows.push_str(&format!("<tr><th scope=\"row\"><i class=\"dot {class}\"></i>{policy}</th>{verdict}{cells}</tr>\n"));
-    }
+    let rows: String = (0..runs.len())
+        .map(|i| row(runs, i, &conditions(&runs[i])))
+        .collect();
     let heads = [
         "Verdict",
         "Load asked",
@@ -113,13 +90,42 @@ pub fn runs(runs: &[Run]) -> String {
         "Incomplete",
         "Send lag p99",
     ];
-    let heads: String = heads
-        .iter()
-        .map(|head| format!("<th scope=\"col\">{head}</th>"))
-        .collect();
+    table("Run", &heads, &format!("<tbody>\n{rows}</tbody>\n"))
+}
+
+fn conditions(run: &Run) -> [String; 7] {
+    let verdict = match run.verdict {
+        Verdict::Valid => "VALID",
+        Verdict::Invalid => "<strong class=\"bad\">INVALID</strong>",
+    };
+    [
+        verdict.to_owned(),
+        format!("{:.3}", run.offered_load),
+        format!("{:.3}", run.realised_load),
+        bits_per_sec(run.goodput_bits_per_sec),
+        count(run.all.errors),
+        count(run.incompletes),
+        duration(run.send_lag_p99_us / 1e3),
+    ]
+}
+
+/// A table that scrolls by itself where it does not fit.
+fn table(first: &str, heads: &[&str], bodies: &str) -> String {
+    let head = |head: &&str| format!("<th scope=\"col\">{head}</th>");
+    let heads: String = std::iter::once(&first).chain(heads).map(head).collect();
     format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Run</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+        "<div class=\"scroll\"><table>\n<thead><tr>{heads}</tr></thead>\n{bodies}</table></div>\n"
     )
+}
+
+/// A run's row: its colour and policy, then `cells`, which are markup.
+fn row(runs: &[Run], index: usize, cells: &[String]) -> String {
+    let (class, policy) = (policy_class(runs, index), text(&policy_name(&runs[index])));
+    let cells: String = cells
+        .iter()
+        .map(|cell| format!("<td>{cell}</td>"))
+        .collect();
+    format!("<tr><th scope=\"row\"><i class=\"dot {class}\"></i>{policy}</th>{cells}</tr>\n")
 }
 
 /// Everything needed to repeat the measurement.

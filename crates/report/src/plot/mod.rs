@@ -1,8 +1,8 @@
 //! Line charts as SVG text, made here so that a report needs no network and no script.
 //!
-//! [`Chart`] says what is shown; [`Frame`] how large. Colours are CSS classes, so that one picture serves light and
-//! dark pages. Every chart is drawn once wide and once narrow and the page shows the one that fits, because a scaled
-//! picture has unreadable text on a phone.
+//! [`Chart`] says what is shown; [`Frame`] how large. Colours are CSS classes, so that one picture
+//! serves light and dark pages. Every chart is drawn once wide and once narrow and the page shows
+//! the one that fits, because a scaled picture has unreadable text on a phone.
 
 mod axis;
 mod chart;

@@ -1,7 +1,7 @@
 //! What a chart shows under the pointer: the values of all lines at one place, by CSS alone.
 //!
-//! The plot is covered with invisible strips. The one under the pointer (or the finger) shows a crosshair, a dot on
-//! every line and a small box with the values.
+//! The plot is covered with invisible strips. The one under the pointer (or the finger) shows a
+//! crosshair, a dot on every line and a small box with the values.
 
 use super::axis::push;
 use super::{Frame, Line, Scale};

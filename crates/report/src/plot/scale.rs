@@ -1,7 +1,8 @@
 //! Scales: from a value to a position in the picture, and the ticks that make it readable.
 //!
-//! Linear ticks fall on 1, 2 or 5 times a power of ten. Logarithmic ones are labelled at the powers of ten, or at
-//! 1-2-5 where the domain spans less than two decades; the other digits give unlabelled grid lines.
+//! Linear ticks fall on 1, 2 or 5 times a power of ten. Logarithmic ones are labelled at the powers
+//! of ten, or at 1-2-5 where the domain spans less than two decades; the other digits give
+//! unlabelled grid lines.
 
 /// Maps a domain of values to a range of positions, linearly or by logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +31,9 @@ pub struct Tick {
 }
 
 impl Scale {
-    /// A scale whose domain covers `values`, rounded outward to round numbers; a domain of one point is widened.
-    /// Values that the kind cannot show (not finite; for `Log` also <= 0) are left out.
+    /// A scale whose domain covers `values`, rounded outward to round numbers; a domain of one
+    /// point is widened. Values that the kind cannot show (not finite; for `Log` also <= 0) are
+    /// left out.
     pub fn covering(kind: Kind, values: impl Iterator<Item = f64>, range: (f64, f64)) -> Scale {
         let shown = values.filter(|v| v.is_finite() && (kind == Kind::Linear || *v > 0.0));
         let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {

@@ -1,5 +1,6 @@
-//! Runs that look like measured ones: heavy-tailed sizes, Poisson arrivals, both policies simulated exactly on one link,
-//! with a fixed delay and a per cent of work on top in place of what a real link adds.
+//! Runs that look like measured ones: heavy-tailed sizes, Poisson arrivals, both policies simulated
+//! exactly on one link, with a fixed delay and a per cent of work on top in place of what a real
+//! link adds.
 
 use sooner_stats::{Outcome, Report, Run, RunFacts, Sample, Verdict};
 
@@ -53,7 +54,8 @@ fn facts(policy: &str, load: f64, seconds: u64) -> RunFacts {
     }
 }
 
-/// Bounded Pareto sizes, exponential gaps scaled so that the load is exact; a fixed linear congruential stream.
+/// Bounded Pareto sizes, exponential gaps scaled so that the load is exact; a fixed linear
+/// congruential stream.
 fn arrivals(load: f64, seconds: u64) -> Vec<Job> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut uniform = move || {
@@ -79,7 +81,8 @@ fn arrivals(load: f64, seconds: u64) -> Vec<Job> {
     jobs
 }
 
-/// Response times in ns when at every moment `serve` says which share of the link each waiting job has.
+/// Response times in ns when at every moment `serve` says which share of the link each waiting job
+/// has.
 fn simulate(jobs: &[Job], serve: fn(&[(usize, f64)]) -> Vec<f64>) -> Vec<f64> {
     let mut response = vec![0.0; jobs.len()];
     let mut waiting: Vec<(usize, f64)> = Vec::new();
