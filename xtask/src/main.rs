@@ -1,5 +1,6 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench`. CONTRIBUTING.md says when to use which.
 
+mod bench;
 mod fuzz;
 mod packages;
 mod process;
@@ -13,7 +14,9 @@ use std::time::Duration;
 const USAGE: &str = "usage: cargo xtask TASK
   test [--quick]            everything that must hold; --quick leaves fuzzing out
   tidy                      architecture and style, without a build
-  fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one";
+  fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one
+  bench [PART]... [--quick] [--repetitions N]
+                            figures beside other servers, kept under experiments/; as root";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +25,8 @@ fn main() -> ExitCode {
         ["test"] => Ok(test::run(false)),
         ["test", "--quick"] => Ok(test::run(true)),
         ["tidy"] => tidy::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
         ["fuzz", rest @ ..] if rest.len() <= 2 => run_fuzz(rest),
         _ => {
             eprintln!("{USAGE}");

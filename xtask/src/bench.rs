@@ -1,0 +1,91 @@
+//! `cargo xtask bench`: what the uplink is worth beside other servers, measured on this machine.
+//!
+//! Every part answers one question and has a folder under experiments/: its README says what is claimed, `runs/DATE-MACHINE/` keeps what
+//! came out, each result written as it comes. Parts that need a link make network namespaces of their own, which needs root; load never
+//! leaves them. Compared are always servers that ran side by side, and ratios, because machines are shared and noisy.
+
+mod beside_nginx;
+mod check;
+mod cpu;
+mod demo;
+mod generator;
+mod hostile;
+mod link;
+mod parse;
+mod ranks;
+mod record;
+mod saturated;
+mod server;
+
+use anyhow::{Context, bail};
+
+use crate::process;
+use check::Checks;
+
+/// How much is run.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Repetitions, each with a seed of its own.
+    pub repetitions: u32,
+    /// Whether runs are as short as can be: to see that the benchmark works, not for figures.
+    pub quick: bool,
+}
+
+type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
+
+const PARTS: [(&str, Part); 9] = [
+    ("ranks", ranks::run),
+    ("demo", demo::run),
+    ("generator", generator::run),
+    ("beside-nginx", beside_nginx::loads),
+    ("kernel-defaults", beside_nginx::kernel_defaults),
+    ("broken-policy", beside_nginx::broken_policy),
+    ("saturated", saturated::run),
+    ("cpu", cpu::run),
+    ("hostile-clients", hostile::run),
+];
+
+/// Runs the named parts, or all; whether every check passed.
+pub fn run(arguments: &[&str]) -> anyhow::Result<bool> {
+    let mut effort = Effort {
+        repetitions: 3,
+        quick: false,
+    };
+    let mut chosen = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--quick" => effort.quick = true,
+            "--repetitions" => {
+                let count = words.next().context("--repetitions needs a number")?;
+                effort.repetitions = count.parse().context("--repetitions needs a number")?;
+            }
+            name => match PARTS.iter().find(|(part, _)| *part == name) {
+                Some(part) => chosen.push(part),
+                None => bail!("no part {name}; there are: {}", names()),
+            },
+        }
+    }
+    if chosen.is_empty() {
+        chosen.extend(&PARTS);
+    }
+    let built = process::run(&mut process::cargo(&["build", "--release"]))?;
+    anyhow::ensure!(built.success, "the release build failed");
+    let mut checks = Checks::default();
+    for (name, part) in chosen {
+        eprintln!("== {name}");
+        part(effort, &mut checks).with_context(|| format!("part {name}"))?;
+    }
+    checks.print();
+    Ok(checks.all_passed())
+}
+
+/// The parts by name, for the usage text.
+pub fn names() -> String {
+    PARTS.map(|(name, _)| name).join(" ")
+}
+
+/// The process that part hostile-clients starts in a namespace of its own.
+pub fn hostile_clients(arguments: &[&str]) -> anyhow::Result<bool> {
+    hostile::clients(arguments)
+}

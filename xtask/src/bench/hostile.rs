@@ -1,0 +1,227 @@
+//! Clients that stop reading, clients that read 1 KB/s, clients that hang up in the middle: what do the others notice?
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::Effort;
+use super::check::{Checks, median, spread};
+use super::link::{Link, Running, Stack};
+use super::parse::{figure, run_of};
+use super::record::{Record, slim};
+use super::server::{Root, Server, sooner};
+
+const RATE_MBIT: u64 = 10;
+const STALLED: usize = 50;
+const SLOW: usize = 50;
+const RESETS_PER_SEC: u64 = 5;
+/// Smaller than half of all downloads in flight, so that under SRPT these clients come first whenever they can.
+const HOSTILE_BYTES: usize = 100_000;
+/// The others' mean with hostile clients, in means without.
+const MEAN_MAX: f64 = 1.2;
+
+/// The same arrivals on two links, one of them with hostile clients as well.
+pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    let mut record = Record::open("hostile-clients", "others")?;
+    let mut part = Checks::default();
+    let mut table = String::from(
+        "| server | others' mean, ms, alone | with hostile clients | ratio | descriptors kept | memory kept, KiB |\n|---|---|---|---|---|---|\n",
+    );
+    let root = Root::of("epa")?;
+    fs::write(root.path().join("hostile.bin"), vec![b'x'; HOSTILE_BYTES])?;
+    for server in [Server::UserSpace, Server::Bands] {
+        let mut figures = [const { Vec::new() }; 5];
+        for repetition in 0..effort.repetitions {
+            let outcome = beside(server, &root, 1 + u64::from(repetition), effort.quick)?;
+            record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
+                "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
+            let means =
+                [&outcome.alone, &outcome.with].map(|run| figure(run, "/all/mean_response_ms"));
+            let row = [
+                means[0],
+                means[1],
+                means[1] / means[0],
+                outcome.descriptors_kept,
+                outcome.memory_kept_kib,
+            ];
+            figures
+                .iter_mut()
+                .zip(row)
+                .for_each(|(all, one)| all.push(one));
+        }
+        table += &format!(
+            "| {} | {} |\n",
+            server.name(),
+            figures
+                .iter()
+                .map(|all| spread(all, 2))
+                .collect::<Vec<_>>()
+                .join(" | ")
+        );
+        part.at_most(
+            &format!(
+                "{}: others' mean with hostile clients / alone",
+                server.name()
+            ),
+            median(&figures[2]),
+            MEAN_MAX,
+        );
+        part.at_most(
+            &format!("{}: descriptors kept", server.name()),
+            median(&figures[3]),
+            0.0,
+        );
+        part.at_most(
+            &format!("{}: memory kept, KiB", server.name()),
+            median(&figures[4]),
+            16_384.0,
+        );
+    }
+    record.table("others", &format!("{table}\n{}", part.table()))?;
+    checks.extend(part);
+    Ok(())
+}
+
+struct Outcome {
+    alone: serde_json::Value,
+    with: serde_json::Value,
+    descriptors_kept: f64,
+    memory_kept_kib: f64,
+}
+
+fn beside(server: Server, root: &Root, seed: u64, quick: bool) -> anyhow::Result<Outcome> {
+    let seconds: u64 = if quick { 15 } else { 60 };
+    let quiet_link = Link::up("q", RATE_MBIT, server.shaper(), Stack::Plain)?;
+    let link = Link::up("h", RATE_MBIT, server.shaper(), Stack::Plain)?;
+    let quiet_server = server.start(&quiet_link, root.path(), RATE_MBIT)?;
+    let running = server.start(&link, root.path(), RATE_MBIT)?;
+    let pid = pid_of(&running)?;
+    let before = (descriptors(pid), memory_kib(pid));
+    let hostile = Running(
+        link.on_client(&std::env::current_exe()?.display().to_string())
+            .args([
+                "hostile-clients",
+                "10.77.0.1:8080",
+                &(seconds + 4).to_string(),
+            ])
+            .stdin(Stdio::null())
+            .spawn()?,
+    );
+    // They all have what they will get before the others are counted.
+    std::thread::sleep(Duration::from_secs(3));
+    let clients = [
+        client(&quiet_link, seed, seconds)?,
+        client(&link, seed, seconds)?,
+    ];
+    let [alone, with] = clients.map(run_of);
+    drop(hostile);
+    std::thread::sleep(Duration::from_secs(2));
+    let kept = (descriptors(pid) - before.0, memory_kib(pid) - before.1);
+    drop((quiet_server, running));
+    Ok(Outcome {
+        alone: alone?,
+        with: with?,
+        descriptors_kept: kept.0.max(0.0),
+        memory_kept_kib: kept.1.max(0.0),
+    })
+}
+
+fn client(link: &Link, seed: u64, seconds: u64) -> anyhow::Result<Child> {
+    let mut command = link.on_client(&sooner());
+    command.args([
+        "load",
+        "replay",
+        "epa",
+        "--url",
+        "http://10.77.0.1:8080",
+        "--rho",
+        "0.7",
+        "--uplink",
+        "10mbit",
+        "--poisson",
+        "--json",
+    ]);
+    command.args([
+        "--for",
+        &seconds.to_string(),
+        "--seed",
+        &seed.to_string(),
+        "--congestion-control",
+        "cubic",
+    ]);
+    Ok(command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?)
+}
+
+/// `ip netns exec` and `setpriv` replace themselves, so the server has the id we started.
+fn pid_of(running: &Running) -> anyhow::Result<u32> {
+    let name = fs::read_to_string(format!("/proc/{}/comm", running.id()))?;
+    anyhow::ensure!(
+        name.trim() == "sooner",
+        "process {} is {}",
+        running.id(),
+        name.trim()
+    );
+    Ok(running.id())
+}
+
+fn descriptors(pid: u32) -> f64 {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(f64::NAN, |entries| entries.count() as f64)
+}
+
+fn memory_kib(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(f64::NAN)
+}
+
+/// The hostile clients themselves, a process in the client's namespace: `hostile-clients ADDRESS SECONDS`.
+pub fn clients(arguments: &[&str]) -> anyhow::Result<bool> {
+    let [address, seconds] = arguments else {
+        anyhow::bail!("hostile-clients ADDRESS SECONDS")
+    };
+    let address: SocketAddr = address.parse()?;
+    let end = Instant::now() + Duration::from_secs(seconds.parse()?);
+    let stalled: Vec<TcpStream> = (0..STALLED)
+        .map(|_| request(address))
+        .collect::<anyhow::Result<_>>()?;
+    let mut slow: Vec<TcpStream> = (0..SLOW)
+        .map(|_| request(address))
+        .collect::<anyhow::Result<_>>()?;
+    let mut buffer = [0; 1_024];
+    while Instant::now() < end {
+        for _ in 0..RESETS_PER_SEC {
+            // Closed with bytes unread, which resets the connection.
+            let mut hung_up = request(address)?;
+            let _ = hung_up.read(&mut buffer[..100]);
+            std::thread::sleep(Duration::from_millis(1_000 / RESETS_PER_SEC));
+        }
+        for stream in &mut slow {
+            if !matches!(stream.read(&mut buffer), Ok(1..)) {
+                *stream = request(address)?;
+            }
+        }
+    }
+    drop(stalled);
+    Ok(true)
+}
+
+/// A client with a window of a few packets that has asked for a file.
+fn request(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+    socket.set_recv_buffer_size(4_096)?;
+    socket.connect(&address.into()).context("cannot connect")?;
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+    stream.write_all(b"GET /hostile.bin HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")?;
+    Ok(stream)
+}

@@ -1,0 +1,254 @@
+//! The servers that are compared, as a user would run them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::link::{Link, Running, SERVER_ADDRESS, Shaper};
+use crate::process;
+
+/// A server under test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// nginx with sendfile, tcp_nopush and open_file_cache.
+    Nginx,
+    /// `sooner serve` as nobody, without any capability.
+    UserSpace,
+    /// `sooner serve` as root: grants above, bands below.
+    Bands,
+    /// `sooner serve` with the longest first: wrong on purpose.
+    LongestFirst,
+}
+
+impl Server {
+    /// As it is reported.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::UserSpace => "sooner, user space",
+            Self::Bands => "sooner, with bands",
+            Self::LongestFirst => "sooner, longest first",
+        }
+    }
+
+    /// A short name for namespaces.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Self::Nginx => "n",
+            Self::UserSpace => "u",
+            Self::Bands => "b",
+            Self::LongestFirst => "l",
+        }
+    }
+
+    /// Who limits the link this server stands on.
+    pub fn shaper(self) -> Shaper {
+        if self == Self::Bands {
+            Shaper::Server
+        } else {
+            Shaper::Host
+        }
+    }
+
+    /// Starts it on the server's host of `link`, serving `root` on port 8080.
+    pub fn start(self, link: &Link, root: &Path, rate_mbit: u64) -> anyhow::Result<Running> {
+        let rate = format!("{rate_mbit}mbit");
+        let mut command = match self {
+            Self::Nginx => {
+                let mut command = link.on_server("nginx");
+                command
+                    .arg("-c")
+                    .arg(nginx_config(root, &NginxOptions::default())?);
+                command
+            }
+            Self::UserSpace => serve(
+                link.on_server("setpriv"),
+                Some(&readable_copy(root)?),
+                root,
+                &rate,
+                &["--mechanism", "user-space"],
+            ),
+            Self::Bands => serve(
+                link.on_server(&sooner()),
+                None,
+                root,
+                &rate,
+                &["--mechanism", "both"],
+            ),
+            Self::LongestFirst => serve(
+                link.on_server(&sooner()),
+                None,
+                root,
+                &rate,
+                &["--mechanism", "user-space", "--policy", "ljf"],
+            ),
+        };
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .context("cannot start the server")?;
+        let mut running = Running(child);
+        await_listening(link, &mut running)?;
+        Ok(running)
+    }
+}
+
+fn serve(
+    mut command: Command,
+    unprivileged: Option<&str>,
+    root: &Path,
+    rate: &str,
+    more: &[&str],
+) -> Command {
+    if let Some(program) = unprivileged {
+        command.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            program,
+        ]);
+    }
+    command
+        .arg("serve")
+        .arg(root)
+        .args([
+            "--listen",
+            &format!("{SERVER_ADDRESS}:8080"),
+            "--uplink",
+            rate,
+            "--quiet",
+        ])
+        .args(more);
+    command
+}
+
+/// The release binary.
+pub fn sooner() -> String {
+    process::root()
+        .join("target/release/sooner")
+        .display()
+        .to_string()
+}
+
+/// A copy of the binary that nobody may run too, wherever the workspace lies.
+fn readable_copy(root: &Path) -> anyhow::Result<String> {
+    let copy = root.with_file_name("sooner");
+    if !copy.exists() {
+        fs::copy(sooner(), &copy)?;
+    }
+    Ok(copy.display().to_string())
+}
+
+/// What of nginx's configuration varies.
+pub struct NginxOptions {
+    /// Address and port.
+    pub listen: String,
+    /// Whether a response waits to fill its packets.
+    pub tcp_nopush: bool,
+    /// Whether descriptors are kept open.
+    pub open_file_cache: bool,
+    /// Where requests are logged; `None`: nowhere.
+    pub access_log: Option<PathBuf>,
+}
+
+impl Default for NginxOptions {
+    fn default() -> Self {
+        Self {
+            listen: format!("{SERVER_ADDRESS}:8080"),
+            tcp_nopush: true,
+            open_file_cache: true,
+            access_log: None,
+        }
+    }
+}
+
+/// Writes a configuration of one worker into a scratch folder beside `root`; returns its path.
+pub fn nginx_config(root: &Path, options: &NginxOptions) -> anyhow::Result<PathBuf> {
+    let scratch = root.with_extension(format!("nginx-{}", options.listen.replace([':', '.'], "-")));
+    fs::create_dir_all(&scratch)?;
+    let at = scratch.display();
+    let log = options.access_log.as_ref().map_or("off".into(), |file| {
+        format!("{} combined buffer=64k flush=1s", file.display())
+    });
+    let nopush = if options.tcp_nopush { "on" } else { "off" };
+    let cache = if options.open_file_cache {
+        "max=10000 inactive=60s"
+    } else {
+        "off"
+    };
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
+        .concat();
+    let text = format!(
+        "daemon off;\nworker_processes 1;\nworker_rlimit_nofile 65536;\npid {at}/pid;\nerror_log {at}/error.log;\n\
+         events {{ worker_connections 16384; }}\nhttp {{\n{temporary}  access_log {log};\n  sendfile on;\n  tcp_nopush {nopush};\n  \
+         keepalive_requests 100000000;\n  open_file_cache {cache};\n  open_file_cache_valid 60s;\n  \
+         server {{ listen {} backlog=4096; root {}; }}\n}}\n",
+        options.listen,
+        root.display()
+    );
+    let path = scratch.join("nginx.conf");
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+fn await_listening(link: &Link, running: &mut Running) -> anyhow::Result<()> {
+    for _ in 0..200 {
+        if let Some(status) = running.0.try_wait()? {
+            bail!("the server ended at once: {status}");
+        }
+        let listening = link
+            .on_server("ss")
+            .args(["-Hltn", "sport = :8080"])
+            .output()?;
+        if !listening.stdout.is_empty() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    bail!("the server does not listen after 10 s")
+}
+
+/// A document root for the runs of one part; removed with it.
+pub struct Root {
+    folder: PathBuf,
+    _scratch: tempfile::TempDir,
+}
+
+impl Root {
+    /// Writes the files of `trace`.
+    pub fn of(trace: &str) -> anyhow::Result<Self> {
+        let root = Self::empty()?;
+        let mut mkroot = Command::new(sooner());
+        mkroot.args(["load", "mkroot", trace]).arg(root.path());
+        anyhow::ensure!(
+            process::run(&mut mkroot)?.success,
+            "cannot write the files of {trace}"
+        );
+        Ok(root)
+    }
+
+    /// An empty folder that everybody may read.
+    pub fn empty() -> anyhow::Result<Self> {
+        let everybody = fs::Permissions::from_mode(0o755);
+        let scratch = tempfile::Builder::new().permissions(everybody).tempdir()?;
+        let folder = scratch.path().join("root");
+        fs::create_dir(&folder)?;
+        Ok(Self {
+            folder,
+            _scratch: scratch,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.folder
+    }
+}
