@@ -177,9 +177,10 @@ fn by_size(pair: &Pair<'_>) -> String {
         return format!("{groups}, none is slower under {other} than under {base}.");
     };
     let (n, words) = (slower().count(), worst.words());
+    let are = if n == 1 { "is" } else { "are" };
     let sizes = size_range(bucket.min_size_bytes, bucket.max_size_bytes);
     format!(
-        "{groups}, {n} are slower under {other} than under {base}, the worst {words} ({sizes})."
+        "{groups}, {n} {are} slower under {other} than under {base}, the worst {words} ({sizes})."
     )
 }
 

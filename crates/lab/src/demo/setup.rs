@@ -3,8 +3,11 @@
 use super::DemoOptions;
 use crate::machine;
 use sooner_report::Context;
-use sooner_report::number::{count, round_rate};
+use sooner_report::number::{count, duration, round_rate};
 use std::time::{Duration, SystemTime};
+
+/// A full packet on Ethernet.
+const PACKET_BYTES: u64 = 1514;
 
 /// The first tenth of a run, in whole seconds, is not counted: the link starts empty.
 pub fn warm_up(duration: Duration) -> Duration {
@@ -33,7 +36,7 @@ pub fn context(options: &DemoOptions) -> Context {
         commit: machine::commit(),
         measured_at: httpdate::fmt_http_date(SystemTime::now()),
         machine: machine::description(),
-        uplink: format!("{rate}, limited and ordered in user space, on loopback"),
+        uplink: uplink_words(options),
         trace: format!(
             "{name}: {} requests to {} objects; sizes are the objects' full sizes, {} rows without bytes are left out",
             count(trace.requests.len() as u64),
@@ -44,6 +47,18 @@ pub fn context(options: &DemoOptions) -> Context {
             "{load}, Poisson arrivals for {seconds} s, the first {left_out} s not counted"
         ),
     }
+}
+
+/// The link, and in what it differs from a wire: loopback hands over a packet at once, a wire when
+/// its last bit has arrived.
+fn uplink_words(options: &DemoOptions) -> String {
+    let rate = round_rate(options.uplink.bits_per_sec() as f64);
+    let packet_ms = options.uplink.transmission_ns(PACKET_BYTES) as f64 / 1e6;
+    let packet = duration(packet_ms);
+    format!(
+        "{rate}, limited and ordered in user space, on loopback, where the last packet of a \
+         response arrives up to its own transmission time ({packet}) earlier than over a wire"
+    )
 }
 
 /// The command that repeats the measurement.
@@ -107,6 +122,12 @@ mod tests {
             alternating.contains("--schedule 0.2,1.2,10,10"),
             "{alternating}"
         );
+    }
+
+    #[test]
+    fn what_loopback_leaves_out_is_said() {
+        let uplink = context(&options("0.9")).uplink;
+        assert!(uplink.contains("transmission time (1.21 ms)"), "{uplink}");
     }
 
     #[test]
