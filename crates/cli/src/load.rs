@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use sooner_load::closed::{self, ClosedOptions, ClosedRun};
+use sooner_load::closed::report::{ClosedReport, ClosedRun};
+use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::play::Progress;
 use sooner_load::replay::{self, ReplayOptions};
 use sooner_load::samples;
@@ -219,7 +220,7 @@ fn run_closed(args: ClosedArgs) -> Result<()> {
     };
     let run = runtime()?.block_on(closed::run(&options))?;
     if args.json {
-        return print_json(&run);
+        return print_json(&ClosedReport::new(vec![run]));
     }
     print_closed(&run);
     Ok(())
@@ -236,7 +237,7 @@ fn print_closed(run: &ClosedRun) {
     println!(
         "requests/s   {} ({} in {:.1} s)",
         number::significant(run.requests_per_sec),
-        run.responses,
+        run.all.completed,
         run.measured_s
     );
     println!(
@@ -245,14 +246,14 @@ fn print_closed(run: &ClosedRun) {
     );
     println!(
         "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
-        ms(run.mean_response_ms),
-        ms(run.p50_response_ms),
-        ms(run.p95_response_ms),
-        ms(run.p99_response_ms),
-        ms(run.p99_9_response_ms),
-        ms(run.max_response_ms)
+        ms(run.all.mean_response_ms),
+        ms(run.all.p50_response_ms),
+        ms(run.all.p95_response_ms),
+        ms(run.all.p99_response_ms),
+        ms(run.all.p99_9_response_ms),
+        ms(run.all.max_response_ms)
     );
-    println!("errors       {}", run.errors);
+    println!("errors       {}", run.all.errors);
     println!(
         "generator    {:.0} % of a core",
         run.generator_cpu_share * 100.0

@@ -4,18 +4,16 @@
 //! not how long users of an open system would. Goodput is counted from the bytes received in the
 //! measured window, whichever response they belong to, so that downloads longer than the run count.
 
+pub mod report;
+
 use crate::connection::{Client, Connection};
-use crate::failure::Failure;
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
-use serde::Serialize;
+use report::{ClosedRun, Window};
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::descriptors;
 use sooner_kernel::process::thread_cpu_time_ns;
-use sooner_stats::order::{mean, percentile};
-use sooner_stats::{ErrorKind, Verdict};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,8 +21,6 @@ use tokio::task::{LocalSet, spawn_local};
 
 /// Share of the run at its start that is not measured: connections and their windows open.
 const WARM_UP_SHARE: f64 = 0.2;
-/// CPU share of one core above which a lone generator may be what limits the throughput.
-const CPU_SHARE_MAX: f64 = 0.9;
 /// Pause after a failed request, so that a dead server is not hammered by a spinning loop.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -41,43 +37,6 @@ pub struct ClosedOptions {
     pub socket: SocketOptions,
 }
 
-/// What a saturated server delivered in the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ClosedRun {
-    /// Number of connections.
-    pub connections: u32,
-    /// Length of the measured window in seconds.
-    pub measured_s: f64,
-    /// VALID or INVALID.
-    pub verdict: Verdict,
-    /// Why, in one line.
-    pub verdict_reason: String,
-    /// Responses finished in the window.
-    pub responses: u64,
-    /// Responses finished in the window per second.
-    pub requests_per_sec: f64,
-    /// Body bits received in the window per second.
-    pub goodput_bits_per_sec: f64,
-    /// Requests that failed in the window.
-    pub errors: u64,
-    /// Errors by kind; kinds that did not occur are absent.
-    pub errors_by_kind: BTreeMap<ErrorKind, u64>,
-    /// Mean response time in ms of the responses finished in the window.
-    pub mean_response_ms: Option<f64>,
-    /// Median response time in ms.
-    pub p50_response_ms: Option<f64>,
-    /// 95th percentile of the response time in ms.
-    pub p95_response_ms: Option<f64>,
-    /// 99th percentile of the response time in ms.
-    pub p99_response_ms: Option<f64>,
-    /// 99.9th percentile of the response time in ms.
-    pub p99_9_response_ms: Option<f64>,
-    /// Longest response time in ms.
-    pub max_response_ms: Option<f64>,
-    /// The generator thread's CPU time / window.
-    pub generator_cpu_share: f64,
-}
-
 /// A saturation run that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosedError {
@@ -86,13 +45,6 @@ pub enum ClosedError {
         "cannot make a socket: {0}; is the congestion control in net.ipv4.tcp_available_congestion_control?"
     )]
     Socket(io::Error),
-}
-
-/// What the connections have noted in the current window.
-#[derive(Default)]
-struct Window {
-    responses_ns: Vec<u64>,
-    failures: Vec<Failure>,
 }
 
 /// Runs the loop; call it inside a tokio current-thread runtime that does nothing else.
@@ -129,13 +81,9 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
         (elapsed_ns, cpu_share, client.receiver.body_bytes() - bytes)
     };
     let (elapsed_ns, cpu_share, body_bytes) = tasks.run_until(measurement).await;
-    Ok(summary(
-        options.connections,
-        window.take(),
-        elapsed_ns,
-        cpu_share,
-        body_bytes,
-    ))
+    Ok(window
+        .take()
+        .into_run(options.connections, elapsed_ns, cpu_share, body_bytes))
 }
 
 /// One connection: asks, reads, asks again, until the run ends.
@@ -146,82 +94,15 @@ async fn ask_forever(target: Target, client: Rc<Client>, window: Rc<RefCell<Wind
         let start_ns = monotonic_ns();
         match connection.request(&request, None).await {
             Ok(served) => {
-                window
-                    .borrow_mut()
-                    .responses_ns
-                    .push(served.answer.last_byte_ns - start_ns);
+                window.borrow_mut().note(&served.answer, start_ns);
                 if !served.answer.keep_alive {
                     connection.close().await;
                 }
             }
             Err(failure) => {
-                window.borrow_mut().failures.push(failure);
+                window.borrow_mut().note_failure(failure);
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
     }
-}
-
-fn summary(
-    connections: u32,
-    mut window: Window,
-    elapsed_ns: u64,
-    cpu_share: f64,
-    body_bytes: u64,
-) -> ClosedRun {
-    let seconds = elapsed_ns as f64 / 1e9;
-    let responses_ns = &mut window.responses_ns;
-    responses_ns.sort_unstable();
-    let at = |per_mille| percentile(responses_ns, per_mille).map(|ns| ns as f64 / 1e6);
-    let mut errors_by_kind = BTreeMap::new();
-    for failure in &window.failures {
-        *errors_by_kind.entry(failure.kind()).or_insert(0) += 1;
-    }
-    let (verdict, verdict_reason) =
-        judge(&window.failures, responses_ns.len(), cpu_share, body_bytes);
-    ClosedRun {
-        connections,
-        measured_s: seconds,
-        verdict,
-        verdict_reason,
-        responses: responses_ns.len() as u64,
-        requests_per_sec: responses_ns.len() as f64 / seconds,
-        goodput_bits_per_sec: body_bytes as f64 * 8.0 / seconds,
-        errors: window.failures.len() as u64,
-        errors_by_kind,
-        mean_response_ms: mean(responses_ns.iter().map(|&ns| ns as f64 / 1e6)),
-        p50_response_ms: at(500),
-        p95_response_ms: at(950),
-        p99_response_ms: at(990),
-        p99_9_response_ms: at(999),
-        max_response_ms: at(1000),
-        generator_cpu_share: cpu_share,
-    }
-}
-
-fn judge(
-    failures: &[Failure],
-    responses: usize,
-    cpu_share: f64,
-    body_bytes: u64,
-) -> (Verdict, String) {
-    let invalid = |reason: String| (Verdict::Invalid, reason);
-    if let Some(failure) = failures.first()
-        && failures.len() * 100 > responses
-    {
-        return invalid(format!(
-            "{} requests failed, the first: {failure}",
-            failures.len()
-        ));
-    }
-    if body_bytes == 0 {
-        return invalid("not one body byte was received".into());
-    }
-    if cpu_share > CPU_SHARE_MAX {
-        return invalid(format!(
-            "the generator used {:.0} % of a core: it may be what limits the throughput",
-            cpu_share * 100.0
-        ));
-    }
-    (Verdict::Valid, "the generator had time to spare".into())
 }

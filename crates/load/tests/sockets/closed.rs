@@ -1,7 +1,8 @@
 //! The closed loop against a real server on loopback: its counts are the server's counts.
 
 use crate::server::{Reply, TestServer};
-use sooner_load::closed::{self, ClosedOptions, ClosedRun};
+use sooner_load::closed::report::ClosedRun;
+use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_stats::{ErrorKind, Verdict};
@@ -30,13 +31,13 @@ fn every_connection_asks_again_as_soon_as_it_is_answered() {
     });
     let run = run(&server, 4);
     assert_eq!(server.connections(), 4);
-    assert_eq!(run.errors, 0);
-    assert!(run.responses > 0 && run.responses < server.requests());
+    assert_eq!(run.all.errors, 0);
+    assert!(run.all.completed > 0 && run.all.completed < server.requests());
     assert!(
         run.requests_per_sec <= 400.0,
         "four connections, 10 ms each"
     );
-    assert!(run.p50_response_ms >= Some(10.0));
+    assert!(run.all.p50_response_ms >= Some(10.0));
     let goodput = run.requests_per_sec * 8000.0;
     assert!((run.goodput_bits_per_sec / goodput - 1.0).abs() < 0.1);
 }
@@ -45,7 +46,7 @@ fn every_connection_asks_again_as_soon_as_it_is_answered() {
 fn downloads_longer_than_the_run_count_by_their_bytes() {
     let server = TestServer::start(|_, _| Reply::Endless);
     let run = run(&server, 3);
-    assert_eq!((run.responses, run.errors), (0, 0));
+    assert_eq!((run.all.completed, run.all.errors), (0, 0));
     assert!(run.goodput_bits_per_sec > 0.0);
     assert_eq!(run.verdict, Verdict::Valid, "{}", run.verdict_reason);
 }
@@ -54,8 +55,8 @@ fn downloads_longer_than_the_run_count_by_their_bytes() {
 fn connections_closed_by_the_server_are_made_again() {
     let server = TestServer::start(|_, _| Reply::UntilClose { bytes: 1000 });
     let run = run(&server, 2);
-    assert_eq!(run.errors, 0);
-    assert!(server.connections() > 2 && run.responses > 0);
+    assert_eq!(run.all.errors, 0);
+    assert!(server.connections() > 2 && run.all.completed > 0);
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn errors_are_counted_by_kind() {
     let run = run(&server, 2);
     assert_eq!(
         run.errors_by_kind.get(&ErrorKind::Status),
-        Some(&run.errors)
+        Some(&run.all.errors)
     );
     assert_eq!(run.verdict, Verdict::Invalid);
     assert!(run.verdict_reason.contains("status 503"));

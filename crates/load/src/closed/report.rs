@@ -1,0 +1,219 @@
+//! What a saturated server delivered: the figures of a closed loop and their verdict.
+
+use crate::exchange::Answer;
+use crate::failure::Failure;
+use serde::Serialize;
+use sooner_stats::order::{mean, percentile, squared_variation};
+use sooner_stats::report::SCHEMA;
+use sooner_stats::{ErrorKind, Group, TimeUnit, Verdict};
+use std::collections::BTreeMap;
+
+/// CPU share of one core above which a lone generator may be what limits the throughput.
+const CPU_SHARE_MAX: f64 = 0.9;
+
+/// The JSON document of closed loops, in the form of [`sooner_stats::Report`].
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClosedReport {
+    /// Version of the form.
+    pub schema: u32,
+    /// Unit of every time.
+    pub time_unit: TimeUnit,
+    /// The runs, in the order in which they were made.
+    pub runs: Vec<ClosedRun>,
+}
+
+/// What one closed loop measured in its window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClosedRun {
+    /// Number of connections.
+    pub connections: u32,
+    /// VALID or INVALID.
+    pub verdict: Verdict,
+    /// Why, in one line.
+    pub verdict_reason: String,
+    /// Length of the measured window in seconds.
+    pub measured_s: f64,
+    /// Responses finished in the window per second.
+    pub requests_per_sec: f64,
+    /// Body bits received in the window per second.
+    pub goodput_bits_per_sec: f64,
+    /// CPU time of the generator's thread / window.
+    pub generator_cpu_share: f64,
+    /// Errors by kind; kinds that did not occur are absent.
+    pub errors_by_kind: BTreeMap<ErrorKind, u64>,
+    /// The requests that ended in the window; a closed loop has no slowdown and no ideals.
+    pub all: Group,
+}
+
+impl ClosedReport {
+    /// A report of closed loops.
+    pub fn new(runs: Vec<ClosedRun>) -> ClosedReport {
+        ClosedReport {
+            schema: SCHEMA,
+            time_unit: TimeUnit::Ms,
+            runs,
+        }
+    }
+}
+
+/// What the connections have noted since the window began.
+#[derive(Debug, Default)]
+pub struct Window {
+    responses_ns: Vec<u64>,
+    first_bytes_ns: u64,
+    failures: Vec<Failure>,
+}
+
+impl Window {
+    /// Notes a response to a request sent at `start_ns`.
+    pub fn note(&mut self, answer: &Answer, start_ns: u64) {
+        self.responses_ns.push(answer.last_byte_ns - start_ns);
+        self.first_bytes_ns += answer.first_byte_ns - start_ns;
+    }
+
+    /// Notes a failed request.
+    pub fn note_failure(&mut self, failure: Failure) {
+        self.failures.push(failure);
+    }
+
+    /// The window's figures; it lasted `elapsed_ns`, in which `body_bytes` came.
+    pub fn into_run(
+        mut self,
+        connections: u32,
+        elapsed_ns: u64,
+        cpu_share: f64,
+        body_bytes: u64,
+    ) -> ClosedRun {
+        let seconds = elapsed_ns as f64 / 1e9;
+        let (verdict, verdict_reason) = self.judge(cpu_share, body_bytes);
+        let mut errors_by_kind = BTreeMap::new();
+        for failure in &self.failures {
+            *errors_by_kind.entry(failure.kind()).or_insert(0) += 1;
+        }
+        ClosedRun {
+            connections,
+            verdict,
+            verdict_reason,
+            measured_s: seconds,
+            requests_per_sec: self.responses_ns.len() as f64 / seconds,
+            goodput_bits_per_sec: body_bytes as f64 * 8.0 / seconds,
+            generator_cpu_share: cpu_share,
+            errors_by_kind,
+            all: self.group(),
+        }
+    }
+
+    fn group(&mut self) -> Group {
+        self.responses_ns.sort_unstable();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let at = |per_mille| percentile(&self.responses_ns, per_mille).map(ms);
+        let (completed, errors) = (self.responses_ns.len() as u64, self.failures.len() as u64);
+        Group {
+            n: completed + errors,
+            completed,
+            errors,
+            mean_response_ms: mean(self.responses_ns.iter().map(|&ns| ms(ns))),
+            p50_response_ms: at(500),
+            p95_response_ms: at(950),
+            p99_response_ms: at(990),
+            p99_9_response_ms: at(999),
+            max_response_ms: at(1000),
+            response_c2: squared_variation(&self.responses_ns),
+            mean_first_byte_ms: (completed > 0).then(|| ms(self.first_bytes_ns) / completed as f64),
+            ..Group::default()
+        }
+    }
+
+    fn judge(&self, cpu_share: f64, body_bytes: u64) -> (Verdict, String) {
+        let invalid = |reason: String| (Verdict::Invalid, reason);
+        let failed = self.failures.len();
+        if let Some(first) = self.failures.first()
+            && failed * 100 > failed + self.responses_ns.len()
+        {
+            return invalid(format!("{failed} requests failed, the first: {first}"));
+        }
+        if body_bytes == 0 {
+            return invalid("not one body byte was received".into());
+        }
+        if cpu_share > CPU_SHARE_MAX {
+            return invalid(format!(
+                "the generator used {:.0} % of a core: it may be what limits the throughput",
+                cpu_share * 100.0
+            ));
+        }
+        (Verdict::Valid, "the generator had time to spare".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn window(responses: u64, failures: usize) -> Window {
+        let mut window = Window::default();
+        for n in 1..=responses {
+            let (first_byte_ns, last_byte_ns) = (n * 500_000, n * 1_000_000);
+            let (head_bytes, body_bytes) = (100, 1000);
+            let keep_alive = true;
+            let answer = Answer {
+                first_byte_ns,
+                last_byte_ns,
+                head_bytes,
+                body_bytes,
+                keep_alive,
+            };
+            window.note(&answer, 0);
+        }
+        (0..failures).for_each(|_| window.note_failure(Failure::Status(503)));
+        window
+    }
+
+    #[test]
+    fn figures_are_of_the_window() {
+        let run = window(100, 1).into_run(4, 2 * SECOND_NS, 0.5, 250_000);
+        assert_eq!(
+            (run.requests_per_sec, run.goodput_bits_per_sec),
+            (50.0, 1e6)
+        );
+        assert_eq!(
+            (run.all.n, run.all.completed, run.all.errors),
+            (101, 100, 1)
+        );
+        assert_eq!(
+            (run.all.p50_response_ms, run.all.max_response_ms),
+            (Some(50.0), Some(100.0))
+        );
+        assert_eq!(
+            (run.all.mean_response_ms, run.all.mean_first_byte_ms),
+            (Some(50.5), Some(25.25))
+        );
+        assert_eq!(run.verdict, Verdict::Valid);
+    }
+
+    #[test]
+    fn what_may_not_be_believed_says_why() {
+        let reason = |window: Window, cpu_share, body_bytes| {
+            let run = window.into_run(1, SECOND_NS, cpu_share, body_bytes);
+            assert_eq!(run.verdict, Verdict::Invalid);
+            run.verdict_reason
+        };
+        assert!(
+            reason(window(100, 2), 0.5, 1).contains("2 requests failed, the first: status 503")
+        );
+        assert!(reason(window(100, 0), 0.95, 1).contains("95 % of a core"));
+        assert!(reason(window(0, 0), 0.5, 0).contains("not one body byte"));
+    }
+
+    #[test]
+    fn the_json_has_the_form_of_every_report() {
+        let run = window(1, 0).into_run(1, SECOND_NS, 0.5, 1);
+        let json = serde_json::to_value(ClosedReport::new(vec![run])).unwrap();
+        assert_eq!(
+            (&json["schema"], &json["time_unit"]),
+            (&1.into(), &"ms".into())
+        );
+        assert_eq!(json["runs"][0]["all"]["completed"], 1);
+    }
+}
