@@ -58,7 +58,7 @@ pub fn closing(report: &Report) -> String {
 
 /// The paragraph, sentence by sentence.
 pub fn sentences(report: &Report) -> Vec<String> {
-    let mut said: Vec<String> = report.runs.iter().filter_map(invalid).collect();
+    let mut said: Vec<String> = invalid(&report.runs).into_iter().collect();
     if let Some(pair) = Pair::of(report) {
         said.push(same_requests(&pair));
         said.extend(means(&pair));
@@ -78,12 +78,12 @@ fn first_invalid(report: &Report) -> Option<&Run> {
         .find(|run| run.verdict == Verdict::Invalid)
 }
 
-fn invalid(run: &Run) -> Option<String> {
-    let reason = &run.verdict_reason;
-    let policy = policy_name(run);
-    let is_invalid = run.verdict == Verdict::Invalid;
-    is_invalid
-        .then(|| format!("The {policy} run is INVALID ({reason}): draw no conclusion from it."))
+fn invalid(runs: &[Run]) -> Option<String> {
+    let invalid = runs.iter().filter(|run| run.verdict == Verdict::Invalid);
+    let names: Vec<String> = invalid.map(policy_name).collect();
+    let names = names.join(" and ");
+    (!names.is_empty())
+        .then(|| format!("INVALID for {names}: draw no conclusion from what follows."))
 }
 
 fn same_requests(pair: &Pair<'_>) -> String {

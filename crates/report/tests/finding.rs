@@ -77,7 +77,7 @@ fn an_invalid_run_warns_before_anything_else() {
     let mut report = support::fair_and_srpt(0.5, 3);
     report.runs[0].verdict = Verdict::Invalid;
     report.runs[0].verdict_reason = "no ports left".into();
-    assert!(paragraph(&report).starts_with("The FAIR run is INVALID (no ports left)"));
+    assert!(paragraph(&report).starts_with("INVALID for FAIR: draw no conclusion"));
     assert!(finding::closing(&report).contains("INVALID: draw no conclusion"));
 }
 

@@ -7,8 +7,9 @@ mod tables;
 
 use crate::escape::html as text;
 use crate::finding;
+use crate::groups::policy_name;
 use crate::{Context, compare};
-use sooner_stats::{Report, Verdict};
+use sooner_stats::{Report, Run, Verdict};
 
 const STYLE: &str = include_str!("style.css");
 const WORDS: &str = include_str!("words.html");
@@ -47,16 +48,22 @@ fn unbroken(text: &str) -> String {
     })
 }
 
+/// Which runs may not be believed, and why.
 fn banner(report: &Report) -> String {
     let invalid = report
         .runs
         .iter()
         .filter(|run| run.verdict == Verdict::Invalid);
-    let line = |run: &sooner_stats::Run| {
-        let (policy, reason) = (text(&run.policy), text(&run.verdict_reason));
-        format!(
-            "<p class=\"invalid\" role=\"alert\"><strong>INVALID</strong> ({policy}): {reason}</p>\n"
-        )
+    let line = |run: &Run| {
+        let (policy, reason) = (text(&policy_name(run)), text(&run.verdict_reason));
+        format!("<strong>INVALID</strong> ({policy}): {reason}")
     };
-    invalid.map(line).collect()
+    let lines: Vec<String> = invalid.map(line).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p class=\"invalid\" role=\"alert\">{}</p>\n",
+        lines.join("<br>\n")
+    )
 }
