@@ -5,7 +5,7 @@ use crate::answer::{Answer, answer};
 use crate::body::ResponseBody;
 use crate::files::FileCache;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderMap, REFERER, USER_AGENT};
+use hyper::header::{CONNECTION, HeaderMap};
 use hyper::server::conn::http1::{Builder, Connection};
 use hyper::service::Service;
 use hyper::{Request, Response, Version};
@@ -16,8 +16,7 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Longest request head; others get status 431.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -93,8 +92,10 @@ impl Site {
         let Err(error) = result else { return };
         if error.is_parse() && self.log.is_on() {
             let status = if error.is_parse_too_large() { 431 } else { 400 };
-            self.log
-                .write(&Record::of_unreadable(remote, status), &NEVER_QUEUED);
+            self.log.write(
+                &Record::of_unreadable(&remote.to_string(), status),
+                &NEVER_QUEUED,
+            );
         }
     }
 }
@@ -103,7 +104,7 @@ impl Site {
 pub struct Client {
     site: Rc<Site>,
     flow: Flow,
-    remote: Arc<str>,
+    remote: Box<str>,
 }
 
 impl Service<Request<Incoming>> for Client {
@@ -138,17 +139,8 @@ impl Client {
         if !self.site.log.is_on() {
             return self.flow.start(start, |_| {});
         }
-        let record = Record {
-            time: SystemTime::now(),
-            remote: self.remote.clone(),
-            method: Some(request.method().clone()),
-            target: Some(request.uri().clone()),
-            status: answer.status.as_u16(),
-            head_bytes,
-            body_bytes,
-            user_agent: request.headers().get(USER_AGENT).cloned(),
-            referer: request.headers().get(REFERER).cloned(),
-        };
+        let status = answer.status.as_u16();
+        let record = Record::new(&self.remote, request, status, head_bytes, body_bytes);
         let log = self.site.log.clone();
         self.flow
             .start(start, move |report| log.write(&record, &report));

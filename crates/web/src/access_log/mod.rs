@@ -2,7 +2,9 @@
 //!
 //! Lines are collected in memory and written by a thread of their own, so a slow or full disk costs lines, never time.
 
+mod json;
 mod record;
+mod timestamp;
 mod writer;
 
 pub use record::Record;

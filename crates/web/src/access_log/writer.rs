@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn write_lines(log: &AccessLog, count: usize) {
-        let record = Record::of_unreadable(([127, 0, 0, 1], 1).into(), 400);
+        let record = Record::of_unreadable("[::1]:1", 400);
         let report = JobReport {
             wait_ns: 0,
             service_ns: 0,
