@@ -1,0 +1,79 @@
+//! Dates for machines.
+
+use std::time::Duration;
+
+/// RFC 3339 in UTC with microseconds: `2026-11-21T20:41:07.000123Z`. Right up to the year 9999.
+pub fn rfc3339(since_1970: Duration) -> [u8; 27] {
+    let (days, second_of_day) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
+    let (year, month, day) = civil_date(days);
+    let mut text = *b"0000-00-00T00:00:00.000000Z";
+    for (range, value) in [
+        (0..4, year),
+        (5..7, month),
+        (8..10, day),
+        (11..13, second_of_day / 3600),
+        (14..16, second_of_day / 60 % 60),
+        (17..19, second_of_day % 60),
+        (20..26, since_1970.subsec_micros().into()),
+    ] {
+        write_decimal(&mut text[range], value);
+    }
+    text
+}
+
+fn write_decimal(digits: &mut [u8], mut value: u64) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+/// Year, month and day, from days since 1970 (Hinnant, chrono-compatible low-level date algorithms: `civil_from_days`).
+fn civil_date(days_since_1970: u64) -> (u64, u64, u64) {
+    let days = days_since_1970 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+
+    #[test]
+    fn dates_agree_with_the_http_ones() {
+        for days in (0..2_932_896)
+            .step_by(97)
+            .chain([0, 59, 60, 11_016, 11_017, 2_932_896])
+        {
+            let http = httpdate::fmt_http_date(
+                SystemTime::UNIX_EPOCH + Duration::from_secs(days * 86_400),
+            );
+            let (year, month, day) = civil_date(days);
+            assert_eq!(
+                http[5..16],
+                format!("{day:02} {} {year:04}", MONTHS[month as usize - 1])
+            );
+        }
+    }
+
+    #[test]
+    fn to_the_microsecond() {
+        let text = rfc3339(Duration::from_micros(1_795_293_667_000_123));
+        assert_eq!(&text, b"2026-11-21T20:41:07.000123Z");
+    }
+}
