@@ -41,13 +41,24 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(error) => fail(&format!("{error:#}")),
+        Err(error) => fail(&with_causes(&error)),
     }
 }
 
 fn fail(message: &str) -> ExitCode {
     eprintln!("sooner: {message}");
     ExitCode::from(BAD_INPUT)
+}
+
+/// The error and its causes, those left out that the text names already.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// What clap has to say, in one line.

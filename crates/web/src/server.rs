@@ -155,10 +155,13 @@ impl Listening {
 
     /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for responses in flight
     /// as long as the grace allows.
-    pub async fn run(self, uplink: Uplink, stop: impl Future<Output = ()>) {
-        LocalSet::new()
-            .run_until(self.run_local(uplink, stop))
-            .await;
+    pub async fn run(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
+        let log_closer = self.log_closer.take();
+        let connections = LocalSet::new();
+        connections.run_until(self.run_local(uplink, stop)).await;
+        // What the grace cut off is logged as well.
+        drop(connections);
+        drop(log_closer);
     }
 
     async fn run_local(self, uplink: Uplink, stop: impl Future<Output = ()>) {
@@ -188,7 +191,6 @@ impl Listening {
         stopping.send_replace(());
         // All have ended when nobody holds the sending side any more.
         let _ = tokio::time::timeout(self.grace, all_gone.recv()).await;
-        drop(self.log_closer);
     }
 }
 

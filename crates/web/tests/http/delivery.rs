@@ -195,12 +195,16 @@ fn the_stop_lets_responses_finish_and_closes_the_idle() {
 
 #[test]
 fn the_grace_is_limited() {
-    let mut site = Site::start_with(|server| server.grace = Duration::from_millis(100));
+    let mut site = Site::start_with(|server| {
+        server.grace = Duration::from_millis(100);
+        server.access_log = log_beside(server);
+    });
     write_large(&site, "large", LARGE_BYTES);
     let mut busy = site.connect();
     busy.send_get("/large");
     assert_eq!(busy.head().status, 200);
-    site.stop();
+    let lines = log_lines(&mut site);
+    assert_eq!(lines[0]["completed"], false);
     assert!(busy.rest().map_or(0, |rest| rest.len()) < LARGE_BYTES);
 }
 
