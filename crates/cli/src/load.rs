@@ -166,15 +166,15 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
         samples::write(path, &replay.samples, replay.warm_up_samples)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let (counters, passed_over) = (replay.counters, replay.passed_over);
+    let (syn_retransmissions, passed_over) = (replay.run.syn_retransmissions, replay.passed_over);
     let report = Report::new(vec![replay.run]);
     if args.json {
         return print_json(&report);
     }
     print!("{}", table::render(&report));
     println!("\n{}", said_of_trace(&options.trace, passed_over));
-    if let Some(counters) = counters {
-        println!("SYNs sent again: {}", counters.syn_retransmissions);
+    if let Some(count) = syn_retransmissions {
+        println!("SYNs sent again: {count}");
     }
     Ok(())
 }

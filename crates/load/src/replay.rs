@@ -65,8 +65,6 @@ pub struct Replay {
     pub samples: Vec<Sample>,
     /// How many of them, at the start, are warm-up.
     pub warm_up_samples: usize,
-    /// Growth of this network namespace's TCP counters, where the kernel shows them.
-    pub counters: Option<TcpCounters>,
     /// Requests of the trace passed over to make the load exact.
     pub passed_over: u64,
 }
@@ -233,13 +231,13 @@ fn report(
         syn_drops: counters
             .filter(|_| options.target.address.ip().is_loopback())
             .map(|counters| counters.listen_drops),
+        syn_retransmissions: counters.map(|counters| counters.syn_retransmissions),
     };
     let run = Run::new(facts, measured.samples().to_vec());
     let warm_up_samples = samples.len() - measured.samples().len();
     Replay {
         run,
         warm_up_samples,
-        counters,
         passed_over: plan.passed_over,
         samples,
     }

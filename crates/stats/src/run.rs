@@ -38,6 +38,8 @@ pub struct RunFacts {
     pub measured_ns: u64,
     /// SYNs the server's host dropped during the run, where that could be read.
     pub syn_drops: Option<u64>,
+    /// SYNs the client's host sent again during the run, where that could be read.
+    pub syn_retransmissions: Option<u64>,
 }
 
 /// One run (`RUN` in the JSON).
@@ -70,6 +72,9 @@ pub struct Run {
     /// SYNs the server's host dropped; absent where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_drops: Option<u64>,
+    /// SYNs the client's host sent again because no answer came; absent where that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syn_retransmissions: Option<u64>,
     /// All requests.
     pub all: Group,
     /// The smaller half by rank of size, the middle one included.
@@ -116,6 +121,7 @@ impl Run {
                 .count() as u64,
             errors_by_kind: errors_by_kind(&samples),
             syn_drops: facts.syn_drops,
+            syn_retransmissions: facts.syn_retransmissions,
             all: group(0..n),
             smallest_half: group(0..n.div_ceil(2)),
             largest_1_percent: group(n - n.div_ceil(100)..n),

@@ -17,6 +17,7 @@ fn facts() -> RunFacts {
         rate_bits_per_sec: 8_000_000,
         measured_ns: 2_000 * MS,
         syn_drops: None,
+        syn_retransmissions: None,
     }
 }
 

@@ -51,6 +51,7 @@ fn facts(policy: &str, load: f64, seconds: u64) -> RunFacts {
         rate_bits_per_sec: RATE_BITS_PER_SEC,
         measured_ns: seconds * 1_000_000_000,
         syn_drops: None,
+        syn_retransmissions: None,
     }
 }
 
