@@ -4,7 +4,9 @@
 //! changed file is a new [`File`] with a new entity tag, while responses under way finish with the old one.
 
 mod cache;
+mod content;
 mod entry;
+mod identity;
 mod root;
 
 pub use cache::{CacheLimits, FileCache, Found};

@@ -1,0 +1,169 @@
+//! The bytes of a file: in memory, or behind a descriptor.
+
+use super::identity::Identity;
+use super::root::FileError;
+use bytes::Bytes;
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+
+/// Where the bytes of a file are.
+#[derive(Debug)]
+pub enum Content {
+    /// All of them are here; the descriptor is not needed any more.
+    Memory(Bytes),
+    /// In the page cache, or on the disk.
+    Disk(OwnedFd),
+}
+
+impl Content {
+    /// Reads the file into memory if it is no longer than `memory_bytes_max`, and is still the version `identity`
+    /// when it has been read.
+    pub fn new(
+        descriptor: OwnedFd,
+        identity: &Identity,
+        memory_bytes_max: u64,
+    ) -> Result<Self, FileError> {
+        if identity.len() > memory_bytes_max {
+            return Ok(Self::Disk(descriptor));
+        }
+        Ok(match read_whole(&descriptor, identity)? {
+            Some(bytes) => Self::Memory(bytes),
+            None => Self::Disk(descriptor),
+        })
+    }
+
+    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
+    /// file has shrunk to before `offset`.
+    pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
+        let Self::Disk(descriptor) = self else {
+            return self.read_at(offset, len).map(Some);
+        };
+        let mut buffer = vec![0; len];
+        match retried(|| {
+            let buffers = &mut [IoSliceMut::new(&mut buffer)];
+            rustix::io::preadv2(descriptor, buffers, offset, ReadWriteFlags::NOWAIT)
+        }) {
+            Ok(0) => Err(has_shrunk()),
+            Ok(count) => {
+                buffer.truncate(count);
+                Ok(Some(buffer.into()))
+            }
+            Err(Errno::AGAIN) => Ok(None),
+            // File systems that cannot tell are mostly those that live in memory.
+            Err(Errno::OPNOTSUPP) => self.read_at(offset, len).map(Some),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads like [`Self::read_cached`], and waits for the disk.
+    pub fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        let descriptor = match self {
+            Self::Disk(descriptor) => descriptor,
+            Self::Memory(bytes) => {
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                return Ok(bytes.slice(start..start.saturating_add(len).min(bytes.len())));
+            }
+        };
+        let mut buffer = Vec::with_capacity(len);
+        if read_into(&mut buffer, descriptor, offset)? == 0 {
+            return Err(has_shrunk());
+        }
+        // A vector may have more room than was asked for.
+        buffer.truncate(len);
+        Ok(buffer.into())
+    }
+}
+
+fn has_shrunk() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the file has shrunk while it was being sent",
+    )
+}
+
+/// The content, or nothing when it has changed while it was read.
+fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Bytes>, FileError> {
+    let len = identity.len() as usize;
+    let mut content = Vec::with_capacity(len);
+    while content.len() < len {
+        let offset = content.len() as u64;
+        if read_into(&mut content, descriptor, offset)? == 0 {
+            return Ok(None);
+        }
+    }
+    let is_unchanged =
+        content.len() == len && Identity::of(&rustix::fs::fstat(descriptor)?) == *identity;
+    Ok(is_unchanged.then(|| content.into()))
+}
+
+/// Reads as much as `buffer` has room for.
+fn read_into(buffer: &mut Vec<u8>, descriptor: &OwnedFd, offset: u64) -> rustix::io::Result<usize> {
+    retried(|| rustix::io::pread(descriptor, rustix::buffer::spare_capacity(buffer), offset))
+}
+
+fn retried<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(memory_bytes_max: u64) -> (tempfile::NamedTempFile, Content) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0123456789").unwrap();
+        let descriptor = OwnedFd::from(file.reopen().unwrap());
+        let identity = Identity::of(&rustix::fs::fstat(&descriptor).unwrap());
+        (
+            file,
+            Content::new(descriptor, &identity, memory_bytes_max).unwrap(),
+        )
+    }
+
+    #[test]
+    fn reads_from_memory_and_from_disk_alike() {
+        for (memory_bytes_max, is_in_memory) in [(10, true), (9, false)] {
+            let (_file, content) = open(memory_bytes_max);
+            assert_eq!(matches!(content, Content::Memory(_)), is_in_memory);
+            assert_eq!(content.read_at(3, 4).unwrap(), "3456");
+            assert_eq!(content.read_at(8, 64).unwrap(), "89");
+            assert!(
+                content
+                    .read_cached(3, 4)
+                    .unwrap()
+                    .is_none_or(|bytes| bytes == "3456")
+            );
+        }
+    }
+
+    #[test]
+    fn a_shrunken_file_is_an_error() {
+        let (file, content) = open(0);
+        file.as_file().set_len(4).unwrap();
+        assert_eq!(content.read_at(0, 10).unwrap(), "0123");
+        assert_eq!(
+            content.read_at(4, 6).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_not_kept() {
+        let (file, _) = open(10);
+        let descriptor = OwnedFd::from(file.reopen().unwrap());
+        let old = Identity::of(&rustix::fs::fstat(&descriptor).unwrap());
+        file.as_file().set_len(20).unwrap();
+        assert!(matches!(
+            Content::new(descriptor, &old, 10),
+            Ok(Content::Disk(_))
+        ));
+    }
+}
