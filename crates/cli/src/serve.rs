@@ -109,6 +109,16 @@ async fn serve(args: ServeArgs, descriptors: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Bands that a killed process left would order somebody else's traffic for ever; any start takes them down.
+fn remove_leftovers() {
+    match sooner_kernel::bands::remove_leftovers() {
+        Ok(devices) => devices.iter().for_each(|device| {
+            eprintln!("sooner: took down the bands that a killed process left on {device}");
+        }),
+        Err(error) => eprintln!("sooner: {error}"),
+    }
+}
+
 impl ServeArgs {
     fn server(&self, descriptors: u64) -> Server {
         let mut server = Server::new(self.dir.clone(), self.listen.clone());

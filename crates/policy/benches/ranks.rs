@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::disallowed_types,
-    clippy::disallowed_methods,
     reason = "a benchmark is what reads the clock"
 )]
 

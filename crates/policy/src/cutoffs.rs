@@ -40,7 +40,7 @@ impl Cutoffs {
     pub fn record(&mut self, size: u64) {
         self.counts[bucket(size)] += 1;
         self.seen += 1;
-        if self.seen % RELEARN_JOBS == 0 {
+        if self.seen.is_multiple_of(RELEARN_JOBS) {
             self.relearn();
         }
         if self.seen >= HALVE_JOBS {
