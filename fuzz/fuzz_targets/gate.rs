@@ -70,8 +70,8 @@ fuzz_target!(|play: Play| {
     let limits = GateLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000));
     let guard = play
         .is_guarded
-        .then(|| GuardLimits::with_turn(limits.quantum_bytes));
-    let gate = Gate::new(limits, policy.scheduler(limits.quantum_bytes, guard));
+        .then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
+    let gate = Gate::new(limits, policy.scheduler(limits.quantum_wire_bytes(), guard));
     let mut world = World {
         gate,
         limits,

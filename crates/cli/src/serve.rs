@@ -17,7 +17,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Smaller reads would cost more system calls than they save memory.
 const CHUNK_BYTES_MIN: u64 = 16 << 10;
-const CHUNK_BYTES_MAX: u64 = 64 << 10;
 
 /// Reads that wait for a disk at once; more would only queue at the disk.
 const READING_THREADS_MAX: usize = 32;
@@ -129,7 +128,9 @@ impl ServeArgs {
         server.grace = Duration::from_secs(self.grace.into());
         if let Some(rate) = self.ordered_rate() {
             let quantum_bytes = GateLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
-            server.chunk_bytes = quantum_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) as usize;
+            // Whole quanta, so that a chunk does not end in a small packet.
+            let quanta = CHUNK_BYTES_MIN.div_ceil(quantum_bytes);
+            server.chunk_bytes = (quanta * quantum_bytes) as usize;
         }
         server
     }

@@ -27,9 +27,10 @@ impl Bucket {
         }
     }
 
-    /// Puts `bytes` on the link.
-    pub fn charge(&mut self, bytes: u64, now: Time) {
-        let earliest = u128::from(now.as_ns().saturating_sub(self.credit_ns)) * PS_PER_NS;
+    /// Puts `bytes` on the link. `late`: they could have been sent before, so unused time is made up for; an idle link has nothing to make up.
+    pub fn charge(&mut self, bytes: u64, late: bool, now: Time) {
+        let credit_ns = if late { self.credit_ns } else { 0 };
+        let earliest = u128::from(now.as_ns().saturating_sub(credit_ns)) * PS_PER_NS;
         let duration =
             u128::from(bytes) * PS_PER_BYTE_AT_1_BIT_PER_SEC / u128::from(self.rate_bits_per_sec);
         self.free_at_ps = self.free_at_ps.max(earliest) + duration;
@@ -61,7 +62,7 @@ mod tests {
     #[test]
     fn a_byte_at_a_time_takes_as_long_as_all_at_once() {
         let mut bucket = Bucket::new(7 * MEGABIT, 0);
-        (0..7_000).for_each(|_| bucket.charge(1, Time::ZERO));
+        (0..7_000).for_each(|_| bucket.charge(1, false, Time::ZERO));
         assert!(
             bucket.free_at().as_ns().abs_diff(8_000_000) <= 7,
             "{:?}",
@@ -72,15 +73,17 @@ mod tests {
     #[test]
     fn unused_time_is_made_up_for_within_the_credit_only() {
         let mut bucket = Bucket::new(8 * MEGABIT, 2_000);
-        bucket.charge(1, Time::from_ns(1_000_000));
+        bucket.charge(1, true, Time::from_ns(1_000_000));
         assert_eq!(bucket.free_at(), Time::from_ns(1_000_000 - 2_000 + 1_000));
+        bucket.charge(1, false, Time::from_ns(2_000_000));
+        assert_eq!(bucket.free_at(), Time::from_ns(2_000_000 + 1_000));
     }
 
     #[test]
     fn debt_is_kept() {
         let mut bucket = Bucket::new(8 * MEGABIT, 2_000);
-        bucket.charge(1_000, Time::ZERO);
-        bucket.charge(1_000, Time::from_ns(10));
+        bucket.charge(1_000, true, Time::ZERO);
+        bucket.charge(1_000, false, Time::from_ns(10));
         assert_eq!(bucket.free_at(), Time::from_ns(2_000_000));
     }
 }

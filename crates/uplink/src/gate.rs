@@ -59,6 +59,11 @@ impl GateLimits {
             credit_ns: (2 * quantum_ns).max(1_000_000),
         }
     }
+
+    /// A full grant with its packets' headers: the quantum in the unit in which jobs are counted.
+    pub fn quantum_wire_bytes(&self) -> u64 {
+        wire::payload_cost_bytes(self.quantum_bytes)
+    }
 }
 
 /// Orders the writes of all flows onto one link.
@@ -77,7 +82,10 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowState {
     has_job: bool,
+    has_had_job: bool,
     waits: bool,
+    /// Whether it was told to wait before the turn it has now.
+    waited: bool,
 }
 
 impl Gate {
@@ -97,7 +105,8 @@ impl Gate {
 
     /// A connection comes in; its packets without payload are charged.
     pub fn open(&mut self, now: Time) -> FlowId {
-        self.bucket.charge(wire::CONNECTION_BYTES, now);
+        self.bucket
+            .charge(wire::CONNECTION_BYTES, self.waiting > 0, now);
         let flow = self.opened;
         self.opened += 1;
         self.flows.insert(flow, FlowState::default());
@@ -105,11 +114,16 @@ impl Gate {
     }
 
     /// A response of `size_bytes` (head and body; `None` if unknown) is about to be written; returns its rank.
+    ///
+    /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its packets without payload behind it.
     pub fn start(&mut self, flow: FlowId, size_bytes: Option<u64>, class: u8, now: Time) -> u64 {
         let Some(state) = self.flows.get_mut(&flow) else {
             return 0;
         };
         let job = JobId(flow);
+        let first = !std::mem::replace(&mut state.has_had_job, true);
+        let opening_bytes = if first { wire::CONNECTION_BYTES } else { 0 };
+        let size_bytes = size_bytes.map(|size| opening_bytes + wire::payload_cost_bytes(size));
         if state.has_job {
             self.scheduler.enlarge(job, size_bytes.unwrap_or(0), now);
         } else {
@@ -122,6 +136,9 @@ impl Gate {
                 },
                 now,
             );
+            if first {
+                self.scheduler.progress(job, opening_bytes, now);
+            }
             self.scheduler.block(job, now);
         }
         self.scheduler.rank(job).unwrap_or(0)
@@ -146,19 +163,25 @@ impl Gate {
         match self.scheduler.next(now) {
             Some(grant) if grant.job == JobId(flow) && self.open_at() <= now => Answer::Go(
                 want_bytes
-                    .min(grant.max_amount)
+                    .min(wire::payload_within_bytes(grant.max_amount))
                     .min(self.limits.quantum_bytes),
             ),
-            _ => Answer::Wait,
+            _ => {
+                if let Some(state) = self.flows.get_mut(&flow) {
+                    state.waited = true;
+                }
+                Answer::Wait
+            }
         }
     }
 
     /// The flow was granted a turn and wrote `written_bytes` (0 if its socket took nothing); it must ask again for more.
     pub fn settle(&mut self, flow: FlowId, written_bytes: u64, now: Time) {
         if written_bytes > 0 {
-            self.bucket
-                .charge(wire::payload_cost_bytes(written_bytes), now);
-            self.scheduler.progress(JobId(flow), written_bytes, now);
+            let late = self.flows.get(&flow).is_some_and(|state| state.waited) || self.waiting > 1;
+            let cost_bytes = wire::payload_cost_bytes(written_bytes);
+            self.bucket.charge(cost_bytes, late, now);
+            self.scheduler.progress(JobId(flow), cost_bytes, now);
         }
         self.set_waits(flow, false, now);
     }
@@ -185,7 +208,7 @@ impl Gate {
 
     /// `wire_bytes` went out that no grant accounts for: retransmissions, acknowledgements, other traffic.
     pub fn charge(&mut self, wire_bytes: u64, now: Time) {
-        self.bucket.charge(wire_bytes, now);
+        self.bucket.charge(wire_bytes, self.waiting > 0, now);
     }
 
     /// No grants before `until`: the kernel still holds enough.
@@ -257,6 +280,7 @@ impl Gate {
             return;
         }
         state.waits = waits;
+        state.waited &= waits;
         if waits {
             self.waiting += 1;
             self.scheduler.unblock(JobId(flow), now);

@@ -15,7 +15,7 @@ use crate::config::{Mechanism, UplinkConfig, UplinkError};
 use crate::gate::{Gate, GateLimits};
 use crate::marks::Marks;
 use crate::pacer::Backlog;
-use crate::wire::{PACKET_BYTES, payload_cost_bytes};
+use crate::wire::PACKET_BYTES;
 
 const _: () = assert!(
     sooner_policy::BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -101,7 +101,7 @@ impl Plan {
         let mut limits = GateLimits::at_rate(rate_bits_per_sec);
         if device.is_some() {
             // One grant waits in the device while the next writer wakes up. On loopback nothing waits anywhere: there the gate is the link.
-            let ahead_bytes = payload_cost_bytes(limits.quantum_bytes);
+            let ahead_bytes = limits.quantum_wire_bytes();
             limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
         }
         let backlog =
@@ -123,7 +123,7 @@ impl Plan {
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
         let rate_bits_per_sec = config.rate_bits_per_sec;
         let mut limits = GateLimits::at_rate(rate_bits_per_sec);
-        let ahead_bytes = payload_cost_bytes(limits.quantum_bytes) + 2 * PACKET_BYTES;
+        let ahead_bytes = limits.quantum_wire_bytes() + 2 * PACKET_BYTES;
         limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
         let how = if and_gate {
             "in user space and in"
@@ -141,8 +141,9 @@ impl Plan {
 }
 
 fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
-    let guard = guard.then(|| GuardLimits::with_turn(limits.quantum_bytes));
-    Gate::new(limits, policy.scheduler(limits.quantum_bytes, guard))
+    let quantum = limits.quantum_wire_bytes();
+    let guard = guard.then(|| GuardLimits::with_turn(quantum));
+    Gate::new(limits, policy.scheduler(quantum, guard))
 }
 
 fn backlog(device: &Device, limit_bytes: u64, rate_bits_per_sec: u64) -> Option<Backlog> {

@@ -12,7 +12,30 @@ pub const PACKET_BYTES: u64 = SEGMENT_BYTES + HEADER_BYTES;
 /// The packets without payload of one connection, bytes.
 pub const CONNECTION_BYTES: u64 = 4 * HEADER_BYTES;
 
+/// The most payload that `wire_bytes` carry, at least a byte.
+pub const fn payload_within_bytes(wire_bytes: u64) -> u64 {
+    let rest = (wire_bytes % PACKET_BYTES).saturating_sub(HEADER_BYTES);
+    let payload = wire_bytes / PACKET_BYTES * SEGMENT_BYTES + rest;
+    if payload == 0 { 1 } else { payload }
+}
+
 /// The bytes on the wire of `payload_bytes` sent as full segments and a rest.
 pub const fn payload_cost_bytes(payload_bytes: u64) -> u64 {
     payload_bytes + HEADER_BYTES * payload_bytes.div_ceil(SEGMENT_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payload_and_its_cost_are_inverse_at_whole_packets_and_never_exceed() {
+        for segments in 0..50 {
+            let payload = segments * SEGMENT_BYTES;
+            assert_eq!(payload_cost_bytes(payload), segments * PACKET_BYTES);
+        }
+        for wire in HEADER_BYTES + 1..10 * PACKET_BYTES {
+            assert!(payload_cost_bytes(payload_within_bytes(wire)) <= wire.max(HEADER_BYTES + 1));
+        }
+    }
 }

@@ -26,7 +26,7 @@ impl World {
             credit_ns: 0,
             ..GateLimits::at_rate(RATE)
         };
-        let gate = Gate::new(limits, policy.scheduler(limits.quantum_bytes, None));
+        let gate = Gate::new(limits, policy.scheduler(limits.quantum_wire_bytes(), None));
         Self {
             gate,
             now: Time::ZERO,
@@ -223,10 +223,12 @@ fn closing_forgets_everything() {
 fn responses_pipelined_on_a_connection_are_one_job() {
     let mut world = World::new(PolicyName::Srpt);
     let flow = world.gate.open(world.now);
-    assert_eq!(world.gate.start(flow, Some(100), 0, world.now), 100);
-    assert_eq!(world.gate.start(flow, Some(50), 0, world.now), 150);
+    let cost = wire::payload_cost_bytes;
+    let mut start = |bytes| world.gate.start(flow, Some(bytes), 0, world.now);
+    assert_eq!(start(100), cost(100));
+    assert_eq!(start(50), cost(100) + cost(50));
     world.gate.finish(flow, world.now);
-    assert_eq!(world.gate.start(flow, Some(70), 0, world.now), 70);
+    assert_eq!(world.gate.start(flow, Some(70), 0, world.now), cost(70));
 }
 
 proptest! {
@@ -253,8 +255,8 @@ proptest! {
     #[test]
     fn any_order_of_calls_is_safe(calls in proptest::collection::vec((0..7_u8, 0..6_u64, 0..5_000_u64), 0..200)) {
         let limits = GateLimits::at_rate(RATE);
-        let guard = GuardLimits::with_turn(limits.quantum_bytes);
-        let mut gate = Gate::new(limits, PolicyName::Srpt.scheduler(limits.quantum_bytes, Some(guard)));
+        let guard = GuardLimits::with_turn(limits.quantum_wire_bytes());
+        let mut gate = Gate::new(limits, PolicyName::Srpt.scheduler(limits.quantum_wire_bytes(), Some(guard)));
         let mut now = Time::ZERO;
         for (call, flow, amount) in calls {
             now = now.after(amount * 100);

@@ -122,7 +122,8 @@ async fn the_account_of_a_response_adds_up() {
             (report.sent_bytes, report.policy),
             (sizes[*index] as u64, "srpt")
         );
-        assert_eq!(report.rank_at_start, sizes[*index] as u64);
+        let wire_bytes = sooner_uplink::wire::payload_cost_bytes(sizes[*index] as u64);
+        assert_eq!(report.rank_at_start, wire_bytes);
     }
     let large = ends[1].1;
     assert!(
