@@ -1,6 +1,7 @@
 //! A connection as the server sees it: it tells what is coming and hears how it went.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate::FlowId;
 use crate::uplink::Shared;
@@ -40,18 +41,36 @@ pub struct JobReport {
 pub struct Flow {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: FlowId,
+    pub(crate) body_done: BodyDone,
+}
+
+/// Whether the body of the response started last is done; said by the body, heard by the stream, without the uplink's lock.
+#[derive(Clone, Default)]
+pub(crate) struct BodyDone(Arc<AtomicBool>);
+
+impl BodyDone {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
 }
 
 impl Flow {
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
-        self.shared
-            .lock()
-            .start(self.id, response, Box::new(on_end), self.shared.now());
+        let body_done = self.body_done.take();
+        let mut core = self.shared.lock();
+        if body_done {
+            core.body_done(self.id);
+        }
+        core.start(self.id, response, Box::new(on_end), self.shared.now());
     }
 
     /// The body of the response started last has given its last frame, or was dropped.
     pub fn body_done(&self) {
-        self.shared.lock().body_done(self.id);
+        self.body_done.0.store(true, Ordering::Relaxed);
     }
 }

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::core::Ended;
+use crate::flow::{BodyDone, Flow};
 use crate::gate::{Answer, FlowId};
 use crate::uplink::Shared;
 use crate::wire::HEADER_BYTES;
@@ -26,16 +27,22 @@ pub struct GatedStream {
     io: TcpStream,
     shared: Arc<Shared>,
     flow: FlowId,
+    body_done: BodyDone,
+    /// Written since the kernel was last asked what it sent.
     unaccounted_bytes: u64,
+    /// Written and not yet settled; only without pacing, where nothing depends on it before the flush.
+    unsettled_bytes: u64,
 }
 
 impl GatedStream {
-    pub(crate) fn new(io: TcpStream, shared: Arc<Shared>, flow: FlowId) -> Self {
+    pub(crate) fn new(io: TcpStream, flow: &Flow) -> Self {
         Self {
             io,
-            shared,
-            flow,
+            shared: flow.shared.clone(),
+            flow: flow.id,
+            body_done: flow.body_done.clone(),
             unaccounted_bytes: 0,
+            unsettled_bytes: 0,
         }
     }
 
@@ -74,6 +81,38 @@ impl GatedStream {
                 .lock()
                 .account(self.flow, wire_bytes, self.shared.now());
         }
+    }
+
+    fn settle(&mut self, written_bytes: u64) {
+        if !self.shared.paced {
+            self.unsettled_bytes += written_bytes;
+            return;
+        }
+        self.shared
+            .lock()
+            .settle(self.flow, written_bytes, self.shared.now());
+        self.unaccounted_bytes += written_bytes;
+        if self.unaccounted_bytes >= ACCOUNT_BYTES {
+            self.account();
+        }
+    }
+
+    /// Everything that was buffered is written; returns the responses that are over.
+    fn flushed(&mut self) -> Ended {
+        let nothing_new = !self.body_done.is_set() && self.unsettled_bytes == 0;
+        if !self.shared.paced && nothing_new {
+            return Ended::new();
+        }
+        let now = self.shared.now();
+        let mut core = self.shared.lock();
+        if self.unsettled_bytes > 0 {
+            core.settle(self.flow, self.unsettled_bytes, now);
+            self.unsettled_bytes = 0;
+        }
+        if self.body_done.take() {
+            core.body_done(self.flow);
+        }
+        core.flushed(self.flow, now)
     }
 
     fn remark(&self) {
@@ -132,11 +171,7 @@ impl AsyncWrite for GatedStream {
         } else {
             0
         };
-        self.shared.settle(self.flow, written);
-        self.unaccounted_bytes += written;
-        if self.shared.paced && self.unaccounted_bytes >= ACCOUNT_BYTES {
-            self.account();
-        }
+        self.settle(written);
         result
     }
 
@@ -146,7 +181,7 @@ impl AsyncWrite for GatedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        let ended = self.shared.lock().flushed(self.flow, self.shared.now());
+        let ended = self.flushed();
         if !ended.is_empty() && self.shared.paced {
             self.account();
         }
@@ -162,7 +197,12 @@ impl AsyncWrite for GatedStream {
 
 impl Drop for GatedStream {
     fn drop(&mut self) {
-        let ended = self.shared.lock().close(self.flow, self.shared.now());
+        let now = self.shared.now();
+        let ended = {
+            let mut core = self.shared.lock();
+            core.settle(self.flow, self.unsettled_bytes, now);
+            core.close(self.flow, now)
+        };
         Self::report(ended);
         self.shared.call_next();
     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::config::{UplinkConfig, UplinkError};
 use crate::core::Core;
-use crate::flow::Flow;
+use crate::flow::{BodyDone, Flow};
 use crate::gate::{Answer, FlowId};
 use crate::mechanism::{Plan, Setup};
 use crate::pacer;
@@ -97,13 +97,12 @@ impl Uplink {
             let _ = sooner_kernel::socket::set_notsent_lowat(&io, UNSENT_BYTES_MAX);
         }
         let id = self.shared.lock().open(self.shared.now());
-        (
-            GatedStream::new(io, self.shared.clone(), id),
-            Flow {
-                shared: self.shared.clone(),
-                id,
-            },
-        )
+        let flow = Flow {
+            shared: self.shared.clone(),
+            id,
+            body_done: BodyDone::default(),
+        };
+        (GatedStream::new(io, &flow), flow)
     }
 
     /// Marks a listener so that its SYN-ACKs go before everything else; no effect without bands.
@@ -145,10 +144,6 @@ impl Shared {
             self.want_pacer(&mut core);
         }
         answer
-    }
-
-    pub(crate) fn settle(&self, flow: FlowId, written_bytes: u64) {
-        self.lock().settle(flow, written_bytes, self.now());
     }
 
     pub(crate) fn hold_until(&self, until: Time) {

@@ -30,22 +30,23 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("hostile-clients", "others")?;
     let mut part = Checks::default();
     let mut table = String::from(
-        "| server | others' mean, ms, alone | with hostile clients | ratio | descriptors kept | memory kept, KiB |\n|---|---|---|---|---|---|\n",
+        "| server | others' mean, ms, alone | with hostile clients | ratio | hostile share of the link | descriptors kept | memory kept, KiB |\n|---|---|---|---|---|---|---|\n",
     );
     let root = Root::of("epa")?;
     fs::write(root.path().join("hostile.bin"), vec![b'x'; HOSTILE_BYTES])?;
     for server in [Server::UserSpace, Server::Bands] {
-        let mut figures = [const { Vec::new() }; 5];
+        let mut figures = [const { Vec::new() }; 6];
         for repetition in 0..effort.repetitions {
             let outcome = beside(server, &root, 1 + u64::from(repetition), effort.quick)?;
             record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
-                "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
+                "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
             let means =
                 [&outcome.alone, &outcome.with].map(|run| figure(run, "/all/mean_response_ms"));
             let row = [
                 means[0],
                 means[1],
                 means[1] / means[0],
+                outcome.hostile_share,
                 outcome.descriptors_kept,
                 outcome.memory_kept_kib,
             ];
@@ -73,12 +74,12 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
         );
         part.at_most(
             &format!("{}: descriptors kept", server.name()),
-            median(&figures[3]),
+            median(&figures[4]),
             0.0,
         );
         part.at_most(
             &format!("{}: memory kept, KiB", server.name()),
-            median(&figures[4]),
+            median(&figures[5]),
             16_384.0,
         );
     }
@@ -90,6 +91,8 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 struct Outcome {
     alone: serde_json::Value,
     with: serde_json::Value,
+    /// What they took of the link, as a share of its rate.
+    hostile_share: f64,
     descriptors_kept: f64,
     memory_kept_kib: f64,
 }
@@ -101,7 +104,7 @@ fn beside(server: Server, root: &Root, seed: u64, quick: bool) -> anyhow::Result
     let quiet_server = server.start(&quiet_link, root.path(), RATE_MBIT)?;
     let running = server.start(&link, root.path(), RATE_MBIT)?;
     let pid = pid_of(&running)?;
-    let before = (descriptors(pid), memory_kib(pid));
+    let quiet_pid = pid_of(&quiet_server)?;
     let hostile = Running(
         link.on_client(&std::env::current_exe()?.display().to_string())
             .args([
@@ -119,13 +122,19 @@ fn beside(server: Server, root: &Root, seed: u64, quick: bool) -> anyhow::Result
         client(&link, seed, seconds)?,
     ];
     let [alone, with] = clients.map(run_of);
+    let sent_bits = 8.0 * (link.sent_bytes()? - quiet_link.sent_bytes()?);
     drop(hostile);
     std::thread::sleep(Duration::from_secs(2));
-    let kept = (descriptors(pid) - before.0, memory_kib(pid) - before.1);
+    // Both have had the same requests, so what differs is left over; the file that only hostile clients asked for stays open in the cache.
+    let kept = (
+        descriptors(pid) - descriptors(quiet_pid) - 1.0,
+        memory_kib(pid) - memory_kib(quiet_pid),
+    );
     drop((quiet_server, running));
     Ok(Outcome {
         alone: alone?,
         with: with?,
+        hostile_share: sent_bits / (RATE_MBIT as f64 * 1e6 * (seconds + 3) as f64),
         descriptors_kept: kept.0.max(0.0),
         memory_kept_kib: kept.1.max(0.0),
     })

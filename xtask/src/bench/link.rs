@@ -108,6 +108,13 @@ impl Link {
         ])
     }
 
+    /// Bytes the server's host has sent.
+    pub fn sent_bytes(&self) -> anyhow::Result<f64> {
+        let counter = format!("/sys/class/net/{DEVICE}/statistics/tx_bytes");
+        let output = self.on_server("cat").arg(counter).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
+    }
+
     /// A command that runs on the server's host.
     pub fn on_server(&self, program: &str) -> Command {
         inside(&self.server, program)

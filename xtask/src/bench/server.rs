@@ -175,7 +175,7 @@ pub fn nginx_config(root: &Path, options: &NginxOptions) -> anyhow::Result<PathB
     fs::create_dir_all(&scratch)?;
     let at = scratch.display();
     let log = options.access_log.as_ref().map_or("off".into(), |file| {
-        format!("{} combined buffer=64k flush=1s", file.display())
+        format!("{} as_ours buffer=64k flush=1s", file.display())
     });
     let nopush = if options.tcp_nopush { "on" } else { "off" };
     let cache = if options.open_file_cache {
@@ -186,9 +186,11 @@ pub fn nginx_config(root: &Path, options: &NginxOptions) -> anyhow::Result<PathB
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
         .concat();
+    // The fields both servers can know, in the form ours has; waiting and rank exist in ours alone.
+    let log_format = r#"log_format as_ours escape=json '{"time":"$time_iso8601","remote":"$remote_addr:$remote_port","method":"$request_method","target":"$request_uri","user_agent":"$http_user_agent","referer":"$http_referer","status":$status,"size_bytes":$body_bytes_sent,"service_s":$request_time}'"#;
     let text = format!(
         "daemon off;\nworker_processes 1;\nworker_rlimit_nofile 65536;\npid {at}/pid;\nerror_log {at}/error.log;\n\
-         events {{ worker_connections 16384; }}\nhttp {{\n{temporary}  access_log {log};\n  sendfile on;\n  tcp_nopush {nopush};\n  \
+         events {{ worker_connections 16384; }}\nhttp {{\n{temporary}  {log_format};\n  access_log {log};\n  sendfile on;\n  tcp_nopush {nopush};\n  \
          keepalive_requests 100000000;\n  open_file_cache {cache};\n  open_file_cache_valid 60s;\n  \
          server {{ listen {} backlog=4096; root {}; }}\n}}\n",
         options.listen,
