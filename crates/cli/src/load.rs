@@ -64,7 +64,7 @@ struct ReplayArgs {
     /// Exponential gaps between requests instead of the trace's own.
     #[arg(long)]
     poisson: bool,
-    /// Consecutive requests on one connection; 1 opens one for every request.
+    /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one.
     #[arg(long, value_name = "K", default_value = "1")]
     requests_per_connection: NonZeroU32,
     /// First seconds of the run, left out of the statistics [default: 10 % of the run].

@@ -9,6 +9,7 @@ use crate::exchange::{Answer, Receiver};
 use crate::failure::Failure;
 use crate::socket::{ConnectingSocket, SocketOptions, UnconnectedSocket};
 use sooner_kernel::clock::monotonic_ns;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub struct Connection {
     client: Rc<Client>,
     address: SocketAddr,
     link: Link,
+    requests: u32,
 }
 
 enum Link {
@@ -68,6 +70,7 @@ impl Connection {
             client,
             address,
             link: Link::Closed,
+            requests: 0,
         }
     }
 
@@ -81,6 +84,23 @@ impl Connection {
             client,
             address,
             link: Link::Connecting(socket),
+            requests: 0,
+        }
+    }
+
+    /// Requests sent so far; a connection that was made again counts from its first.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Whether it is idle and the server has neither closed it nor said that it will.
+    pub fn is_open(&self) -> bool {
+        match &self.link {
+            // Bytes that nobody asked for make it as useless as its end does.
+            Link::Open(stream) => stream
+                .try_read(&mut [0])
+                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+            _ => false,
         }
     }
 
@@ -92,6 +112,7 @@ impl Connection {
     ) -> Result<Served, Failure> {
         loop {
             let (mut stream, new_connection) = self.take_stream().await?;
+            self.requests = if new_connection { 1 } else { self.requests + 1 };
             match self
                 .client
                 .receiver

@@ -14,6 +14,7 @@ pub mod failure;
 pub mod ideal;
 pub mod outcome;
 pub mod play;
+pub mod pool;
 pub mod replay;
 pub mod response;
 pub mod samples;

@@ -34,7 +34,8 @@ pub fn samples(plan: &Plan, played: &Played, head_bytes: u64, rate: Rate) -> Vec
     samples
 }
 
-/// The work is what the response really was; what was planned where none came.
+/// The work is what the response really was; where none came, what it would have been on the connection
+/// that was taken or opened for it.
 fn sample(arrival: &Arrival, record: &Record, head_bytes: u64, start_ns: u64) -> Sample {
     let served = record.end.and_then(Result::ok);
     let work_bytes = match served {
@@ -43,7 +44,7 @@ fn sample(arrival: &Arrival, record: &Record, head_bytes: u64, start_ns: u64) ->
             served.answer.head_bytes.into(),
             served.new_connection,
         ),
-        None => work_bytes(arrival.size_bytes, head_bytes, arrival.new_connection),
+        None => work_bytes(arrival.size_bytes, head_bytes, record.new_connection),
     };
     let since_sent = |time_ns: u64| time_ns - record.sent_ns;
     Sample {

@@ -1,10 +1,10 @@
 //! Plays a plan against a server: every request at its absolute time, whatever became of the others.
 //!
-//! One driver sends the SYNs (and hands later requests to their connections); one task a connection
-//! does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
+//! One driver sends the SYNs (or takes idle connections); one task a request does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
 
-use crate::connection::{Client, Connection, Served};
+use crate::connection::{Connection, Served};
 use crate::failure::Failure;
+use crate::pool::Pool;
 use crate::target::Target;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::process::thread_cpu_time_ns;
@@ -16,7 +16,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 
 /// From the decision to start to the first possible arrival, in ns: time to set up what the driver
@@ -28,8 +27,10 @@ const LEAD_NS: u64 = 10_000_000;
 pub struct Record {
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// When it was: just before connect(), or when it was handed to its kept-alive connection.
+    /// When it was: just before connect(), or when an idle connection was taken for it.
     pub sent_ns: u64,
+    /// Whether a connection was opened for it when it was sent.
+    pub new_connection: bool,
     /// How it ended; `None` while it has not.
     pub end: Option<Result<Served, Failure>>,
 }
@@ -64,18 +65,17 @@ pub async fn play(
     plan: &Plan,
     trace: &Trace,
     target: &Target,
-    client: Client,
+    pool: Pool,
     drain: Duration,
     progress: &mut dyn FnMut(Progress),
 ) -> io::Result<Played> {
     set_timer_slack_ns(1)?;
     let timer = PacingTimer::new()?;
-    let stage = Rc::new(Stage::new(plan, client, target.clone()));
+    let stage = Rc::new(Stage::new(plan, pool, target.clone()));
     let driver = Driver {
         plan,
         trace,
         stage: stage.clone(),
-        open: None,
     };
     let performance = async {
         let cpu_share = driver.send_all(&timer).await;
@@ -100,9 +100,9 @@ pub async fn play(
     })
 }
 
-/// What driver and connections share.
+/// What the driver and the requests under way share.
 struct Stage {
-    client: Rc<Client>,
+    pool: Pool,
     target: Target,
     start_ns: u64,
     records: RefCell<Vec<Record>>,
@@ -120,18 +120,19 @@ struct Job {
 }
 
 impl Stage {
-    fn new(plan: &Plan, client: Client, target: Target) -> Stage {
+    fn new(plan: &Plan, pool: Pool, target: Target) -> Stage {
         let start_ns = monotonic_ns() + LEAD_NS;
         let unsent = |arrival: &Arrival| {
             let intended_ns = start_ns + arrival.at_ns;
             Record {
                 intended_ns,
                 sent_ns: intended_ns,
+                new_connection: arrival.new_connection,
                 end: None,
             }
         };
         Stage {
-            client: Rc::new(client),
+            pool,
             target,
             start_ns,
             records: RefCell::new(plan.arrivals.iter().map(unsent).collect()),
@@ -142,8 +143,10 @@ impl Stage {
         }
     }
 
-    fn note_sent(&self, index: usize, sent_ns: u64) {
-        self.records.borrow_mut()[index].sent_ns = sent_ns;
+    fn note_sent(&self, index: usize, sent_ns: u64, new_connection: bool) {
+        let record = &mut self.records.borrow_mut()[index];
+        record.sent_ns = sent_ns;
+        record.new_connection = new_connection;
         self.sent.set(self.sent.get() + 1);
     }
 
@@ -176,75 +179,54 @@ struct Driver<'run> {
     plan: &'run Plan,
     trace: &'run Trace,
     stage: Rc<Stage>,
-    /// The connection that has requests to come; the plan fills one after the other.
-    open: Option<UnboundedSender<Job>>,
 }
 
 impl Driver<'_> {
     /// Gives the generator thread's CPU share up to the last arrival.
-    async fn send_all(mut self, timer: &PacingTimer) -> f64 {
+    async fn send_all(self, timer: &PacingTimer) -> f64 {
         let cpu_before_ns = thread_cpu_time_ns();
         for (index, arrival) in self.plan.arrivals.iter().enumerate() {
             timer
                 .sleep_until_ns(self.stage.start_ns + arrival.at_ns)
                 .await;
-            let next = self.plan.arrivals.get(index + 1);
-            let last = next.is_none_or(|next| next.connection != arrival.connection);
-            self.send(index, arrival, last);
+            self.send(index, arrival);
         }
         let elapsed_ns = monotonic_ns().saturating_sub(self.stage.start_ns).max(1);
         (thread_cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
     }
 
-    fn send(&mut self, index: usize, arrival: &Arrival, last: bool) {
+    fn send(&self, index: usize, arrival: &Arrival) {
+        let pool = &self.stage.pool;
+        let kept = pool.take();
+        let new_connection = kept.is_none();
         let path = self.trace.objects[arrival.object as usize].path();
-        let request = self.stage.target.request(&path, last);
         let job = Job {
             index,
-            request,
+            request: self
+                .stage
+                .target
+                .request(&path, pool.is_last(kept.as_ref())),
             body_bytes: arrival.size_bytes,
         };
-        let sender = match self.open.take() {
-            Some(sender) => {
-                self.stage.note_sent(index, monotonic_ns());
-                Some(sender)
-            }
-            None => self.connect(index),
+        let (sent_ns, connection) = match kept {
+            Some(connection) => (monotonic_ns(), Ok(connection)),
+            None => pool.connect(),
         };
-        if let Some(sender) = sender {
-            sender.send(job).expect("a connection outlives its sender");
-            self.open = Some(sender).filter(|_| !last);
-        }
-    }
-
-    /// Opens a connection for request `index`; `None` when that failed, which is then its end.
-    fn connect(&self, index: usize) -> Option<UnboundedSender<Job>> {
-        let address = self.stage.target.address;
-        let (sent_ns, socket) = self.stage.client.connect(address);
-        self.stage.note_sent(index, sent_ns);
-        match socket {
-            Ok(socket) => {
-                let (sender, jobs) = unbounded_channel();
-                let client = self.stage.client.clone();
-                let connection = Connection::connecting(client, address, socket);
-                spawn_local(serve(self.stage.clone(), connection, jobs));
-                Some(sender)
+        self.stage.note_sent(index, sent_ns, new_connection);
+        match connection {
+            Ok(connection) => {
+                spawn_local(serve(self.stage.clone(), connection, job));
             }
-            Err(failure) => {
-                self.stage.note_end(index, Err(failure));
-                None
-            }
+            Err(failure) => self.stage.note_end(index, Err(failure)),
         }
     }
 }
 
-/// Plays one connection's requests, in order, until the driver has no more for it.
-async fn serve(stage: Rc<Stage>, mut connection: Connection, mut jobs: UnboundedReceiver<Job>) {
-    while let Some(job) = jobs.recv().await {
-        let end = connection.request(&job.request, Some(job.body_bytes)).await;
-        stage.note_end(job.index, end);
-    }
-    connection.close().await;
+/// Plays one request, then leaves its connection to the next one.
+async fn serve(stage: Rc<Stage>, mut connection: Connection, job: Job) {
+    let end = connection.request(&job.request, Some(job.body_bytes)).await;
+    stage.note_end(job.index, end);
+    stage.pool.put_back(connection).await;
 }
 
 async fn tell(stage: &Stage, progress: &mut dyn FnMut(Progress)) -> Infallible {

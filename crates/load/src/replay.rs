@@ -1,15 +1,19 @@
 //! Replays a trace at an exact load and measures every response beside its ideal.
 //!
-//! Response time is from the SYN to the last byte. On a kept-alive connection it is from the moment
-//! the request is handed over: if the previous response is still running the request waits, and the
-//! wait counts, because its user waits too. How late the generator itself was is the send lag,
-//! reported apart and limited by the verdict.
+//! Response time is from the SYN to the last byte; on a kept-alive connection, which was idle before,
+//! from the moment the request is handed to it. No request waits behind another one here (see
+//! [`crate::pool`]), so all waiting is the server's. How late the generator itself was is the send
+//! lag, reported apart and limited by the verdict.
+//!
+//! Which requests open a connection depends on how fast the server is. The plan counts one in K;
+//! work, realised load and ideals count what happened.
 
 use crate::connection::{Client, Connection};
 use crate::counters::TcpCounters;
 use crate::failure::Failure;
 use crate::outcome::{self, Measured};
 use crate::play::{self, Played, Progress};
+use crate::pool::Pool;
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use crate::verdict;
@@ -46,7 +50,7 @@ pub struct ReplayOptions {
     pub warm_up: Duration,
     /// How long to wait for the last responses after the last request.
     pub drain: Duration,
-    /// Consecutive requests on one connection.
+    /// Requests after which a connection is closed; 1 opens one for every request.
     pub requests_per_connection: NonZeroU32,
     /// Seed of the arrivals.
     pub seed: u64,
@@ -129,11 +133,16 @@ pub async fn run(
         options: options.socket.clone(),
         ..Client::default()
     };
+    let pool = Pool::new(
+        client,
+        options.target.address,
+        options.requests_per_connection,
+    );
     let played = play::play(
         &plan,
         &options.trace,
         &options.target,
-        client,
+        pool,
         options.drain,
         progress,
     );

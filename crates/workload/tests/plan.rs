@@ -2,6 +2,7 @@
 //! sizes are the trace's.
 
 use proptest::prelude::*;
+use sooner_workload::wire::work_bytes;
 use sooner_workload::{Arrival, Plan, PlanError, PlanOptions, Process, Rate, Trace, plan};
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -98,13 +99,17 @@ proptest! {
     }
 
     #[test]
-    fn connections_are_filled_in_order(options in any_options()) {
+    fn one_request_in_k_counts_a_connection(options in any_options()) {
         let plan = plan(&EPA, &options).expect("a plan");
         let most = options.requests_per_connection.get() as usize;
-        for (number, group) in plan.arrivals.chunk_by(|a, b| a.connection == b.connection).enumerate() {
-            prop_assert_eq!(group[0].connection as usize, number);
-            prop_assert!(group[0].new_connection && group.len() <= most);
-            prop_assert!(group[1..].iter().all(|arrival| !arrival.new_connection));
+        let mut rest = &plan.arrivals[..];
+        for phase in &plan.phases {
+            let (arrivals, later) = rest.split_at(phase.requests as usize);
+            for (nth, arrival) in arrivals.iter().enumerate() {
+                prop_assert_eq!(arrival.new_connection, nth % most == 0);
+                prop_assert_eq!(arrival.work_bytes, work_bytes(arrival.size_bytes, options.head_bytes, arrival.new_connection));
+            }
+            rest = later;
         }
     }
 }

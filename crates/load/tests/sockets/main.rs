@@ -1,5 +1,6 @@
 //! The generator against a real server on loopback.
 
 mod closed;
+mod pool;
 mod replay;
 mod server;

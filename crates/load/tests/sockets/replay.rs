@@ -63,7 +63,7 @@ fn options(server: &TestServer) -> ReplayOptions {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -136,40 +136,56 @@ fn the_servers_delay_is_in_every_response_time() {
     );
 }
 
-#[test]
-fn requests_share_connections_when_asked_to() {
-    let server = TestServer::start(|path, _| whole_body(path));
-    let replay = run(&ReplayOptions {
-        requests_per_connection: NonZeroU32::new(5).unwrap(),
-        ..options(&server)
-    });
-    assert_valid_or_late(&replay);
-    assert_eq!(replay.run.all.errors, 0);
-    let requests = replay.samples.len() as u64;
-    // Each of the two phases (warm-up and the rest) begins with a new connection.
-    let needed = requests.div_ceil(5);
-    assert!(
-        (needed + 1..=needed + 2).contains(&server.connections()),
-        "{}",
-        server.connections()
-    );
+/// At most `k` requests a connection.
+fn kept(server: &TestServer, k: u32) -> ReplayOptions {
+    ReplayOptions {
+        requests_per_connection: NonZeroU32::new(k).unwrap(),
+        ..options(server)
+    }
 }
 
 #[test]
-fn waiting_for_the_previous_response_on_the_connection_counts() {
-    const DELAY: Duration = Duration::from_millis(20);
-    let server = TestServer::start(|path, _| Reply::Body {
-        bytes: size_of(path),
-        after: DELAY,
+fn kept_connections_realise_the_load_asked_for() {
+    let server = TestServer::start(|path, _| whole_body(path));
+    let replay = run(&kept(&server, 5));
+    assert_valid_or_late(&replay);
+    assert_eq!(replay.run.all.errors, 0);
+    let realised = replay.run.realised_load;
+    assert!((realised / 0.8 - 1.0).abs() < 0.01, "realised {realised}");
+    assert!(server.connections() < replay.samples.len() as u64);
+}
+
+#[test]
+fn a_connection_is_closed_with_its_last_request() {
+    let server = TestServer::start(|path, _| whole_body(path));
+    run(&kept(&server, 5));
+    let closes = server.closes();
+    let (probe, run) = closes.split_first().unwrap();
+    assert_eq!(probe[..], [true]);
+    assert!(run.iter().any(|closes| closes.len() == 5));
+    for closes in run {
+        let expected = [false, false, false, false, true];
+        assert_eq!(closes[..], expected[..closes.len()]);
+    }
+}
+
+#[test]
+fn a_long_response_holds_up_no_other_request() {
+    let server = TestServer::start(|path, n| match n {
+        1 => Reply::Silence,
+        _ => whole_body(path),
     });
     let replay = run(&ReplayOptions {
-        requests_per_connection: NonZeroU32::new(1_000_000).unwrap(),
-        ..options(&server)
+        warm_up: NO_TIME,
+        drain: Duration::from_millis(200),
+        ..kept(&server, 1_000_000)
     });
-    // A hundred requests a second need two seconds of the connection's time each second.
-    let last = replay.samples.last().unwrap();
-    assert!(last.response_ns.unwrap() > 10 * DELAY.as_nanos() as u64);
-    assert!(replay.run.verdict == Verdict::Valid || replay.run.verdict_reason.contains("send lag"));
+    let (first, others) = replay.samples.split_first().unwrap();
+    assert_eq!(first.outcome, Outcome::Incomplete);
+    assert!(others.iter().all(|sample| sample.outcome == Outcome::Ok));
+    // The probe's, the one that is never answered, and at least one for all the others.
+    assert!(server.connections() >= 3);
+    assert!(server.connections() < replay.samples.len() as u64);
 }
 
 #[test]
@@ -177,10 +193,7 @@ fn a_connection_closed_between_requests_is_made_again() {
     let server = TestServer::start(|path, _| Reply::BodyThenClose {
         bytes: size_of(path),
     });
-    let replay = run(&ReplayOptions {
-        requests_per_connection: NonZeroU32::new(5).unwrap(),
-        ..options(&server)
-    });
+    let replay = run(&kept(&server, 5));
     assert_eq!(replay.run.all.errors, 0);
     assert!(server.connections() > replay.samples.len() as u64);
 }

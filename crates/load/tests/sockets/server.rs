@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -36,7 +36,11 @@ pub struct TestServer {
     pub address: SocketAddr,
     connections: Arc<AtomicU64>,
     requests: Arc<AtomicU64>,
+    closes: Closes,
 }
+
+/// For every request of every connection, whether it asked the server to close.
+type Closes = Arc<Mutex<Vec<Vec<bool>>>>;
 
 impl TestServer {
     /// Answers as `reply` says for a path and the number of the request, from 0.
@@ -45,18 +49,23 @@ impl TestServer {
         let address = listener.local_addr().unwrap();
         let (connections, requests) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (accepted, asked, reply) = (connections.clone(), requests.clone(), Arc::new(reply));
+        let closes = Closes::default();
+        let seen = closes.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                accepted.fetch_add(1, Ordering::Relaxed);
-                let (asked, reply) = (asked.clone(), reply.clone());
+                let nth = accepted.fetch_add(1, Ordering::Relaxed) as usize;
+                seen.lock().unwrap().push(Vec::new());
+                let (asked, reply, seen) = (asked.clone(), reply.clone(), seen.clone());
+                let note = move |close| seen.lock().unwrap()[nth].push(close);
                 // A client that has gone ends its own thread only.
-                thread::spawn(move || serve(stream, &asked, &*reply).ok());
+                thread::spawn(move || serve(stream, &asked, &*reply, note).ok());
             }
         });
         TestServer {
             address,
             connections,
             requests,
+            closes,
         }
     }
 
@@ -68,6 +77,11 @@ impl TestServer {
         self.connections.load(Ordering::Relaxed)
     }
 
+    /// Connection by connection, in the order they were accepted: which requests asked to close it.
+    pub fn closes(&self) -> Vec<Vec<bool>> {
+        self.closes.lock().unwrap().clone()
+    }
+
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -77,6 +91,7 @@ fn serve(
     mut stream: TcpStream,
     asked: &AtomicU64,
     reply: &dyn Fn(&str, u64) -> Reply,
+    note: impl Fn(bool),
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -87,12 +102,14 @@ fn serve(
                 return Ok(());
             }
         }
+        let close = request.contains("connection: close");
+        note(close);
         let path = request.split(' ').nth(1).unwrap_or_default();
         let keep = answer(
             &mut stream,
             reply(path, asked.fetch_add(1, Ordering::Relaxed)),
         )?;
-        if !keep || request.contains("connection: close") {
+        if !keep || close {
             return Ok(());
         }
     }

@@ -59,7 +59,7 @@ impl Selector {
         None
     }
 
-    /// Bytes on the wire of a run, its connections included; the first request opens one.
+    /// Bytes on the wire of a run, with a connection for every K requests, rounded up.
     fn work(&self, run: Range<u64>) -> u128 {
         let connections = (run.end - run.start).div_ceil(self.requests_per_connection);
         self.before(run.end) - self.before(run.start)
