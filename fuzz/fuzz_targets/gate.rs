@@ -172,7 +172,7 @@ impl World {
             "{sent_ns} ns of the link by {booked_ns}"
         );
         let written = granted.min(socket_takes_bytes);
-        self.gate.settle(flow.id, written, now);
+        self.gate.settle(flow.id, written, written, now);
         flow.left_bytes -= written;
         self.wire_bytes += wire::payload_cost_bytes(written);
         if flow.left_bytes == 0 {

@@ -147,14 +147,23 @@ impl Core {
         answer
     }
 
-    pub(crate) fn settle(&mut self, flow: FlowId, written_bytes: u64, now: Time) {
+    /// The flow wrote `written_bytes`, and `sent_bytes` more than before have left its socket.
+    pub(crate) fn settle(&mut self, flow: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
         self.sent_bytes += written_bytes;
         if let Some(record) = self.flows.get_mut(&flow) {
             record.sent_bytes += written_bytes;
-            record.charged_bytes += crate::wire::payload_cost_bytes(written_bytes);
+            record.charged_bytes += crate::wire::payload_cost_bytes(sent_bytes);
         }
         if let Some(gate) = &mut self.gate {
-            gate.settle(flow, written_bytes, now);
+            gate.settle(flow, written_bytes, sent_bytes, now);
+        }
+    }
+
+    /// `sent_bytes` that the flow had written before have left its socket by themselves.
+    pub(crate) fn sent(&mut self, flow: FlowId, sent_bytes: u64, now: Time) {
+        if let (Some(gate), Some(record)) = (&mut self.gate, self.flows.get_mut(&flow)) {
+            record.charged_bytes += crate::wire::payload_cost_bytes(sent_bytes);
+            gate.sent(sent_bytes, now);
         }
     }
 

@@ -175,15 +175,28 @@ impl Gate {
         }
     }
 
-    /// The flow was granted a turn and wrote `written_bytes` (0 if its socket took nothing); it must ask again for more.
-    pub fn settle(&mut self, flow: FlowId, written_bytes: u64, now: Time) {
+    /// The flow was granted a turn and wrote `written_bytes` (0 if its socket took nothing), after which `sent_bytes` more than before have
+    /// left its socket; it must ask again for more.
+    ///
+    /// The two differ where the client's window or the congestion window is shut: what lies in the socket does not occupy the link yet, and
+    /// is charged when it goes ([`Gate::sent`]).
+    pub fn settle(&mut self, flow: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
+        if sent_bytes > 0 {
+            let waited = self.flows.get(&flow).is_some_and(|state| state.waited);
+            let cost_bytes = wire::payload_cost_bytes(sent_bytes);
+            self.bucket
+                .charge(cost_bytes, waited || self.waiting > 1, now);
+        }
         if written_bytes > 0 {
-            let late = self.flows.get(&flow).is_some_and(|state| state.waited) || self.waiting > 1;
             let cost_bytes = wire::payload_cost_bytes(written_bytes);
-            self.bucket.charge(cost_bytes, late, now);
             self.scheduler.progress(JobId(flow), cost_bytes, now);
         }
         self.set_waits(flow, false, now);
+    }
+
+    /// `sent_bytes` that had been written before have left their socket by themselves.
+    pub fn sent(&mut self, sent_bytes: u64, now: Time) {
+        self.charge(wire::payload_cost_bytes(sent_bytes), now);
     }
 
     /// Everything of the flow's job is written, or given up.

@@ -30,6 +30,8 @@ pub struct GatedStream {
     body_done: BodyDone,
     /// Written since the kernel was last asked what it sent.
     unaccounted_bytes: u64,
+    /// Written, but still in the socket when last asked: a window is shut.
+    unsent_bytes: u64,
     /// Written and not yet settled; only without pacing, where nothing depends on it before the flush.
     unsettled_bytes: u64,
 }
@@ -42,6 +44,7 @@ impl GatedStream {
             flow: flow.id,
             body_done: flow.body_done.clone(),
             unaccounted_bytes: 0,
+            unsent_bytes: 0,
             unsettled_bytes: 0,
         }
     }
@@ -88,12 +91,39 @@ impl GatedStream {
             self.unsettled_bytes += written_bytes;
             return;
         }
+        let before_bytes = self.unsent_bytes + written_bytes;
+        self.unsent_bytes = if before_bytes > 0 {
+            self.unsent_of(before_bytes)
+        } else {
+            0
+        };
+        let sent_bytes = before_bytes - self.unsent_bytes;
+        let now = self.shared.now();
         self.shared
             .lock()
-            .settle(self.flow, written_bytes, self.shared.now());
+            .settle(self.flow, written_bytes, sent_bytes, now);
         self.unaccounted_bytes += written_bytes;
         if self.unaccounted_bytes >= ACCOUNT_BYTES {
             self.account();
+        }
+    }
+
+    /// What of `written_bytes` still lies in the socket; nothing where the kernel does not say.
+    fn unsent_of(&self, written_bytes: u64) -> u64 {
+        let unsent_bytes = sooner_kernel::socket::unsent_bytes(&self.io).unwrap_or(0);
+        u64::from(unsent_bytes).min(written_bytes)
+    }
+
+    /// Charges what a window that has opened let out since the last write.
+    fn settle_sent(&mut self) {
+        if self.unsent_bytes == 0 {
+            return;
+        }
+        let unsent_bytes = self.unsent_of(self.unsent_bytes);
+        let sent_bytes = std::mem::replace(&mut self.unsent_bytes, unsent_bytes) - unsent_bytes;
+        if sent_bytes > 0 {
+            let now = self.shared.now();
+            self.shared.lock().sent(self.flow, sent_bytes, now);
         }
     }
 
@@ -106,7 +136,7 @@ impl GatedStream {
         let now = self.shared.now();
         let mut core = self.shared.lock();
         if self.unsettled_bytes > 0 {
-            core.settle(self.flow, self.unsettled_bytes, now);
+            core.settle(self.flow, self.unsettled_bytes, 0, now);
             self.unsettled_bytes = 0;
         }
         if self.body_done.take() {
@@ -161,6 +191,7 @@ impl AsyncWrite for GatedStream {
         if want == 0 {
             return Poll::Ready(Ok(0));
         }
+        self.settle_sent();
         let Answer::Go(granted) = self.shared.ask(self.flow, want as u64, cx.waker()) else {
             return Poll::Pending;
         };
@@ -200,7 +231,7 @@ impl Drop for GatedStream {
         let now = self.shared.now();
         let ended = {
             let mut core = self.shared.lock();
-            core.settle(self.flow, self.unsettled_bytes, now);
+            core.settle(self.flow, self.unsettled_bytes, 0, now);
             core.close(self.flow, now)
         };
         Self::report(ended);

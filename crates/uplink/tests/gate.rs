@@ -59,7 +59,7 @@ impl World {
             let Answer::Go(bytes) = self.gate.ask(flow, left, self.now) else {
                 return;
             };
-            self.gate.settle(flow, bytes, self.now);
+            self.gate.settle(flow, bytes, bytes, self.now);
             self.flows[index].1 -= bytes;
             self.decisions.push((b'A' + index as u8) as char);
         }
@@ -179,7 +179,7 @@ fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
     world.gate.start(slow, Some(10), 0, world.now);
     world.now = world.now.after(1_000_000);
     assert_eq!(world.gate.ask(slow, 10, world.now), Answer::Go(10));
-    world.gate.settle(slow, 0, world.now);
+    world.gate.settle(slow, 0, 0, world.now);
     world.add(3 * SEGMENT);
     world.run_to_the_end();
     assert_eq!(world.decisions, "AAA");
@@ -192,7 +192,7 @@ fn what_belongs_to_no_response_passes_at_once_and_is_charged() {
     let due = world.gate.wake_at().expect("a segment waits");
     let other = world.gate.open(world.now);
     assert_eq!(world.gate.ask(other, 200, world.now), Answer::Go(200));
-    world.gate.settle(other, 200, world.now);
+    world.gate.settle(other, 200, 200, world.now);
     let charged_ns = (200 + wire::HEADER_BYTES + wire::CONNECTION_BYTES) * 1_000;
     assert_eq!(world.gate.wake_at(), Some(due.after(charged_ns)));
 }
@@ -264,7 +264,7 @@ proptest! {
                 0 => _ = gate.open(now),
                 1 => _ = gate.start(flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
                 2 => _ = gate.ask(flow, amount + 1, now),
-                3 => gate.settle(flow, amount, now),
+                3 => gate.settle(flow, amount, amount, now),
                 4 => gate.finish(flow, now),
                 5 => gate.close(flow, now),
                 _ => _ = gate.call(now),
@@ -280,4 +280,23 @@ proptest! {
         }
         prop_assert_eq!(gate.waiting(), 0);
     }
+}
+
+#[test]
+fn bytes_behind_a_shut_window_are_charged_when_they_go() {
+    let mut world = World::new(PolicyName::Srpt);
+    let flow = world.gate.open(world.now);
+    world.gate.start(flow, Some(2 * SEGMENT), 0, world.now);
+    world.now = world.now.after(1_000_000);
+    assert_eq!(
+        world.gate.ask(flow, SEGMENT, world.now),
+        Answer::Go(SEGMENT)
+    );
+    world.gate.settle(flow, SEGMENT, 0, world.now);
+    world.add(SEGMENT);
+    let opened = world.now.after(wire::CONNECTION_BYTES * 1_000);
+    assert_eq!(world.gate.wake_at(), Some(opened), "the link is free");
+    world.gate.sent(SEGMENT, world.now);
+    let sent = opened.after(wire::PACKET_BYTES * 1_000);
+    assert_eq!(world.gate.wake_at(), Some(sent));
 }
