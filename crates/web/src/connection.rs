@@ -1,6 +1,6 @@
 //! One connection: requests in, answers out through the uplink, lines into the log.
 
-use crate::access_log::{AccessLog, Record};
+use crate::access_log::{AccessLog, Record, Remote, WallClock};
 use crate::answer::{Answer, answer};
 use crate::body::ResponseBody;
 use crate::files::FileCache;
@@ -44,6 +44,7 @@ pub struct Site {
     pub log: AccessLog,
     /// Bytes read from a file at once.
     pub chunk_bytes: usize,
+    wall_clock: RefCell<WallClock>,
     engine: Builder,
 }
 
@@ -67,6 +68,7 @@ impl Site {
             files: RefCell::new(files),
             log,
             chunk_bytes,
+            wall_clock: RefCell::new(WallClock::new(Instant::now())),
             engine,
         }
     }
@@ -81,7 +83,7 @@ impl Site {
         let client = Client {
             site: self.clone(),
             flow,
-            remote: remote.to_string().into(),
+            remote: Remote::new(remote),
         };
         self.engine.serve_connection(TokioIo::new(stream), client)
     }
@@ -92,10 +94,10 @@ impl Site {
         let Err(error) = result else { return };
         if error.is_parse() && self.log.is_on() {
             let status = if error.is_parse_too_large() { 431 } else { 400 };
-            self.log.write(
-                &Record::of_unreadable(&remote.to_string(), status),
-                &NEVER_QUEUED,
-            );
+            let mut clock = self.wall_clock.borrow_mut();
+            let date = clock.date(Instant::now());
+            let record = Record::of_unreadable(date, &Remote::new(remote), status);
+            self.log.write(&record, &NEVER_QUEUED);
         }
     }
 }
@@ -104,7 +106,7 @@ impl Site {
 pub struct Client {
     site: Rc<Site>,
     flow: Flow,
-    remote: Box<str>,
+    remote: Remote,
 }
 
 impl Service<Request<Incoming>> for Client {
@@ -113,13 +115,14 @@ impl Service<Request<Incoming>> for Client {
     type Future = Ready<Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let now = Instant::now();
         let answer = answer(
             &request,
             &mut self.site.files.borrow_mut(),
             self.site.chunk_bytes,
-            Instant::now(),
+            now,
         );
-        self.start(&request, &answer);
+        self.start(&request, &answer, now);
         let mut response = Response::new(ResponseBody::new(answer.source, self.flow.clone()));
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
@@ -129,7 +132,7 @@ impl Service<Request<Incoming>> for Client {
 
 impl Client {
     /// Announces the response to the uplink, and has it logged when its last byte is on the way.
-    fn start(&self, request: &Request<Incoming>, answer: &Answer) {
+    fn start(&self, request: &Request<Incoming>, answer: &Answer, now: Instant) {
         let (body_bytes, head_bytes) = (answer.source.len(), head_bytes(request, answer));
         let start = ResponseStart {
             body_bytes: Some(body_bytes),
@@ -140,7 +143,9 @@ impl Client {
             return self.flow.start(start, |_| {});
         }
         let status = answer.status.as_u16();
-        let record = Record::new(&self.remote, request, status, head_bytes, body_bytes);
+        let mut clock = self.site.wall_clock.borrow_mut();
+        let date = clock.date(now);
+        let record = Record::new(date, &self.remote, request, status, head_bytes, body_bytes);
         let log = self.site.log.clone();
         self.flow
             .start(start, move |report| log.write(&record, &report));

@@ -7,5 +7,6 @@ mod record;
 mod timestamp;
 mod writer;
 
-pub use record::Record;
+pub use record::{Record, Remote};
+pub use timestamp::WallClock;
 pub use writer::{AccessLog, Closer, Destination};

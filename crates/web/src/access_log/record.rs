@@ -1,14 +1,24 @@
 //! One line of the access log, begun when a response starts and completed when it ends.
 
 use super::json::{push_number, push_optional, push_string};
-use super::timestamp::rfc3339;
 use hyper::Request;
 use hyper::header::{HeaderName, REFERER, USER_AGENT};
 use sooner_uplink::JobReport;
-use std::time::{Duration, SystemTime};
+use std::net::SocketAddr;
 
 /// Most lines are no longer, so one allocation will do.
 const LINE_BYTES: usize = 384;
+
+/// The client of a connection, as all lines of the connection say it.
+#[derive(Debug)]
+pub struct Remote(Box<str>);
+
+impl Remote {
+    /// A client at `address`.
+    pub fn new(address: SocketAddr) -> Self {
+        Self(format!("\",\"remote\":\"{address}\",\"method\":").into())
+    }
+}
 
 /// A line that lacks what only the end of the response tells.
 #[derive(Debug)]
@@ -19,17 +29,17 @@ pub struct Record {
 }
 
 impl Record {
-    /// Begins the line of a response to `request` with a head and a body of these lengths.
+    /// Begins the line of a response to `request` of `date` (RFC 3339) with a head and a body of these lengths.
     pub fn new<B>(
-        remote: &str,
+        date: &[u8],
+        remote: &Remote,
         request: &Request<B>,
         status: u16,
         head_bytes: u32,
         body_bytes: u64,
     ) -> Self {
         let header = |name: HeaderName| request.headers().get(name).map(|value| value.as_bytes());
-        let mut begun = begin(remote);
-        begun.extend_from_slice(b",\"method\":");
+        let mut begun = begin(date, remote);
         push_string(request.method().as_str().as_bytes(), &mut begun);
         begun.extend_from_slice(b",\"target\":");
         push_target(request, &mut begun);
@@ -46,11 +56,9 @@ impl Record {
     }
 
     /// Begins the line of a request that could not be read; the HTTP engine refused it with an empty body.
-    pub fn of_unreadable(remote: &str, status: u16) -> Self {
-        let mut begun = begin(remote);
-        begun.extend_from_slice(
-            b",\"method\":null,\"target\":null,\"user_agent\":null,\"referer\":null",
-        );
+    pub fn of_unreadable(date: &[u8], remote: &Remote, status: u16) -> Self {
+        let mut begun = begin(date, remote);
+        begun.extend_from_slice(b"null,\"target\":null,\"user_agent\":null,\"referer\":null");
         push_field(b",\"status\":", status.into(), &mut begun);
         Self {
             begun,
@@ -85,15 +93,11 @@ impl Record {
     }
 }
 
-fn begin(remote: &str) -> Vec<u8> {
-    let since_1970 = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
+fn begin(date: &[u8], remote: &Remote) -> Vec<u8> {
     let mut begun = Vec::with_capacity(LINE_BYTES);
     begun.extend_from_slice(b"{\"time\":\"");
-    begun.extend_from_slice(&rfc3339(since_1970));
-    begun.extend_from_slice(b"\",\"remote\":");
-    push_string(remote.as_bytes(), &mut begun);
+    begun.extend_from_slice(date);
+    begun.extend_from_slice(remote.0.as_bytes());
     begun
 }
 
@@ -115,6 +119,12 @@ fn push_target<B>(request: &Request<B>, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DATE: &[u8] = b"2026-11-21T20:41:07.000123Z";
+
+    fn remote() -> Remote {
+        Remote::new("127.0.0.1:4000".parse().unwrap())
+    }
 
     fn line(record: &Record, sent_bytes: u64) -> serde_json::Value {
         let report = JobReport {
@@ -142,16 +152,10 @@ mod tests {
             .header("user-agent", "\"x\"")
             .body(())
             .unwrap();
-        let record = Record::new("127.0.0.1:4000", &request, 200, 100, 200);
-        let mut got = line(&record, 300);
-        assert!(
-            got["time"]
-                .take()
-                .as_str()
-                .is_some_and(|time| time.ends_with('Z'))
-        );
+        let record = Record::new(DATE, &remote(), &request, 200, 100, 200);
+        let got = line(&record, 300);
         let expected = serde_json::json!({
-            "time": null, "remote": "127.0.0.1:4000", "method": "GET", "target": "/a?b=c", "user_agent": "\"x\"",
+            "time": "2026-11-21T20:41:07.000123Z", "remote": "127.0.0.1:4000", "method": "GET", "target": "/a?b=c", "user_agent": "\"x\"",
             "referer": null, "status": 200, "size_bytes": 200, "wait_ns": 1, "service_ns": 2, "policy": "srpt",
             "rank_at_start": 4, "bytes_of_others_meanwhile": 5, "completed": true,
         });
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_short_body_is_not_complete() {
-        let record = Record::new("[::1]:1", &Request::new(()), 200, 100, 200);
+        let record = Record::new(DATE, &remote(), &Request::new(()), 200, 100, 200);
         let got = line(&record, 250);
         assert_eq!(
             (&got["size_bytes"], &got["completed"]),
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_request_that_could_not_be_read_has_a_line() {
-        let got = line(&Record::of_unreadable("[::1]:1", 431), 0);
+        let got = line(&Record::of_unreadable(DATE, &remote(), 431), 0);
         assert_eq!(
             (&got["status"], &got["method"], &got["completed"]),
             (&431.into(), &serde_json::Value::Null, &true.into())

@@ -1,6 +1,54 @@
 //! Dates for machines.
 
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long a reading of the wall clock serves: a step of it shows in the log this much later.
+const REREAD_AFTER: Duration = Duration::from_secs(1);
+
+/// Dates from instants that are known anyway: no second clock read a line, and only the fraction of a second written
+/// anew. Saves some 40 ns of a line's 200.
+#[derive(Debug)]
+pub struct WallClock {
+    read_at: Instant,
+    read: Duration,
+    text: [u8; 27],
+    text_seconds: u64,
+}
+
+impl WallClock {
+    /// A clock that was read at `now`.
+    pub fn new(now: Instant) -> Self {
+        let read = since_1970();
+        Self {
+            read_at: now,
+            read,
+            text: rfc3339(read),
+            text_seconds: read.as_secs(),
+        }
+    }
+
+    /// The date at `now`, as [`rfc3339`] writes it.
+    pub fn date(&mut self, now: Instant) -> &[u8; 27] {
+        let age = now.saturating_duration_since(self.read_at);
+        if age >= REREAD_AFTER {
+            *self = Self::new(now);
+            return &self.text;
+        }
+        let date = self.read + age;
+        if date.as_secs() == self.text_seconds {
+            write_decimal(&mut self.text[20..26], date.subsec_micros().into());
+        } else {
+            (self.text, self.text_seconds) = (rfc3339(date), date.as_secs());
+        }
+        &self.text
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+}
 
 /// RFC 3339 in UTC with microseconds: `2026-11-21T20:41:07.000123Z`. Right up to the year 9999.
 pub fn rfc3339(since_1970: Duration) -> [u8; 27] {
@@ -48,7 +96,6 @@ fn civil_date(days_since_1970: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::SystemTime;
 
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -75,5 +122,18 @@ mod tests {
     fn to_the_microsecond() {
         let text = rfc3339(Duration::from_micros(1_795_293_667_000_123));
         assert_eq!(&text, b"2026-11-21T20:41:07.000123Z");
+    }
+    #[test]
+    fn a_clock_writes_what_the_date_is() {
+        let start = Instant::now();
+        let mut clock = WallClock::new(start);
+        let read = clock.read;
+        for age_ms in (0..1000).step_by(37) {
+            let age = Duration::from_millis(age_ms);
+            assert_eq!(*clock.date(start + age), rfc3339(read + age));
+        }
+        let before = since_1970();
+        clock.date(start + REREAD_AFTER);
+        assert!((before..=since_1970()).contains(&clock.read));
     }
 }

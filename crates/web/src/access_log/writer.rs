@@ -113,7 +113,10 @@ impl AccessLog {
         }
         let before = waiting.lines.len();
         record.write(report, &mut waiting.lines);
-        if before < FLUSH_BYTES && waiting.lines.len() >= FLUSH_BYTES {
+        let is_enough = before < FLUSH_BYTES && waiting.lines.len() >= FLUSH_BYTES;
+        // First unlocked, or the writer wakes only to wait again.
+        drop(waiting);
+        if is_enough {
             shared.is_worth_writing.notify_one();
         }
     }
@@ -205,9 +208,11 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access_log::Remote;
 
     fn write_lines(log: &AccessLog, count: usize) {
-        let record = Record::of_unreadable("[::1]:1", 400);
+        let remote = Remote::new("[::1]:1".parse().unwrap());
+        let record = Record::of_unreadable(b"", &remote, 400);
         let report = JobReport {
             wait_ns: 0,
             service_ns: 0,
