@@ -1,0 +1,231 @@
+//! `sooner serve` with kernel bands: what it sets up goes away with it, however it ends, and nothing of the operator's is touched.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const DEVICE: &str = "s0";
+const ADDRESS: &str = "10.78.0.1";
+
+/// A host with one device, in a network namespace; gone when dropped.
+struct Host {
+    namespace: String,
+    root: TempDir,
+}
+
+impl Host {
+    /// `None`, after saying why, where the test cannot run.
+    fn new(test: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            let reason = "needs root to make a network namespace";
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+            return None;
+        }
+        let host = Self {
+            namespace: format!("sooner-cli-{}-{test}", std::process::id()),
+            root: tempfile::tempdir().unwrap(),
+        };
+        let name = &host.namespace;
+        ip(&["netns", "add", name]);
+        ip(&["-n", name, "link", "set", "lo", "up"]);
+        let pair = ["type", "veth", "peer", "name", "s1"];
+        ip(&[&["-n", name, "link", "add", DEVICE], &pair[..]].concat());
+        ip(&[
+            "-n",
+            name,
+            "addr",
+            "add",
+            &format!("{ADDRESS}/24"),
+            "dev",
+            DEVICE,
+        ]);
+        ip(&["-n", name, "link", "set", DEVICE, "up"]);
+        ip(&["-n", name, "link", "set", "s1", "up"]);
+        Some(host)
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]);
+        command
+    }
+
+    fn printed(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.inside(program).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn qdiscs(&self) -> String {
+        self.printed("tc", &["qdisc", "show", "dev", DEVICE])
+    }
+
+    /// The limits on super-packets, which bands change and restore.
+    fn link(&self) -> String {
+        let shown = self.printed("ip", &["-d", "link", "show", "dev", DEVICE]);
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        let gso = words
+            .windows(2)
+            .filter(|pair| pair[0].starts_with("gso_max"));
+        gso.map(|pair| pair.join(" ")).collect::<Vec<_>>().join(" ")
+    }
+
+    fn serve(&self, listen: &str, more: &[&str]) -> Command {
+        let mut command = self.inside(env!("CARGO_BIN_EXE_sooner"));
+        command.arg("serve").arg(self.root.path());
+        command.args(["--listen", listen, "--uplink", "10mbit"]);
+        command.args(more);
+        command
+    }
+
+    /// Starts a server and waits until it says that it serves; returns it with what it said.
+    fn start(&self, listen: &str, more: &[&str]) -> (Running, String) {
+        let mut command = self.serve(listen, more);
+        let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let child = &mut running.0;
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = String::new();
+        while !said.contains("serving") {
+            said += &lines.next().expect("it serves").unwrap();
+            said.push('\n');
+        }
+        (running, said)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        ip(&["netns", "del", &self.namespace]);
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    let status = Command::new("ip").args(arguments).status().unwrap();
+    assert!(status.success(), "ip {arguments:?}");
+}
+
+/// A server that does not outlive its test.
+struct Running(Child);
+
+impl Running {
+    fn end(mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn bands_come_with_the_server_and_go_with_any_signal() {
+    let Some(host) = Host::new("signals") else {
+        return;
+    };
+    let before = (host.qdiscs(), host.link());
+    for signal in [Signal::TERM, Signal::INT] {
+        let (child, said) = host.start(&format!("{ADDRESS}:8080"), &[]);
+        assert!(said.contains("kernel bands on s0"), "{said}");
+        assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
+        assert_ne!(host.link(), before.1, "super-packets are limited");
+        child.end(signal);
+        assert_eq!((host.qdiscs(), host.link()), before);
+    }
+}
+
+#[test]
+fn after_kill_9_the_next_start_cleans_up_whatever_it_is_asked_to_do() {
+    let Some(host) = Host::new("kill") else {
+        return;
+    };
+    let before = (host.qdiscs(), host.link());
+    let (child, _) = host.start(&format!("{ADDRESS}:8080"), &[]);
+    child.end(Signal::KILL);
+    assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
+    let (child, said) = host.start("127.0.0.1:8081", &["--mechanism", "user-space"]);
+    assert!(said.contains("left on s0"), "{said}");
+    assert_eq!((host.qdiscs(), host.link()), before);
+    child.end(Signal::TERM);
+}
+
+#[test]
+fn what_the_operator_configured_is_not_touched_unless_asked() {
+    let Some(host) = Host::new("operator") else {
+        return;
+    };
+    let shaped = [
+        "qdisc", "add", "dev", DEVICE, "root", "handle", "7:", "pfifo", "limit", "10",
+    ];
+    host.printed("tc", &shaped);
+    let before = (host.qdiscs(), host.link());
+    let listen = format!("{ADDRESS}:8080");
+    let refused = host
+        .serve(&listen, &["--mechanism", "both"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    for word in ["pfifo", "7:", "--replace-qdisc"] {
+        assert!(message.contains(word), "{word} is not in {message}");
+    }
+    let (child, said) = host.start(&listen, &[]);
+    assert!(said.contains("in user space"), "{said}");
+    assert!(said.contains("--replace-qdisc"), "{said}");
+    child.end(Signal::TERM);
+    assert_eq!((host.qdiscs(), host.link()), before);
+    let (child, said) = host.start(&listen, &["--replace-qdisc"]);
+    assert!(said.contains("kernel bands on s0"), "{said}");
+    child.end(Signal::TERM);
+}
+
+#[test]
+fn without_the_capability_it_serves_and_says_what_it_would_gain() {
+    let Some(host) = Host::new("unprivileged") else {
+        return;
+    };
+    let (before, listen) = (host.qdiscs(), format!("{ADDRESS}:8080"));
+    let drop = ["--bounding-set=-all", "--inh-caps=-all", "--"];
+    let serve = |more: &[&str]| {
+        let mut command = host.inside("setpriv");
+        command.args(drop).arg(env!("CARGO_BIN_EXE_sooner"));
+        command.arg("serve").arg(host.root.path());
+        command.args(["--listen", &listen, "--uplink", "10mbit"]);
+        command.args(more).stderr(Stdio::piped());
+        command
+    };
+    let refused = serve(&["--mechanism", "bands"]).output().unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("CAP_NET_ADMIN"), "{message}");
+    let mut child = Running(serve(&[]).spawn().unwrap());
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.0.stderr.take().unwrap());
+    lines.read_line(&mut said).unwrap();
+    child.end(Signal::TERM);
+    assert!(said.contains("in user space"), "{said}");
+    assert!(said.contains("CAP_NET_ADMIN"), "{said}");
+    assert_eq!(host.qdiscs(), before);
+}
+
+#[test]
+fn a_device_that_does_not_exist_is_named_with_those_that_do() {
+    let Some(host) = Host::new("device") else {
+        return;
+    };
+    let listen = format!("{ADDRESS}:8080");
+    let refused = host
+        .serve(&listen, &["--uplink-device", "eth9"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    for word in ["eth9", "s0", "--uplink-device"] {
+        assert!(message.contains(word), "{word} is not in {message}");
+    }
+}
