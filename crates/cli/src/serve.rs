@@ -84,6 +84,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(args: ServeArgs, descriptors: u64) -> anyhow::Result<()> {
+    remove_leftovers();
     let listening = args.server(descriptors).start()?;
     let mut signals = Signals::new().context("cannot watch for signals")?;
     let uplink = args.start_uplink(&listening)?;
