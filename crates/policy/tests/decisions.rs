@@ -150,6 +150,32 @@ fn blocked_jobs_let_others_go_and_come_back() {
 }
 
 #[test]
+fn amounts_without_measure_overflow_nothing() {
+    for policy in PolicyName::ALL {
+        let mut scheduler = policy.scheduler(u64::MAX, Some(GuardLimits::with_turn(u64::MAX)));
+        for id in 0..3 {
+            let size = (id > 0).then_some(u64::MAX);
+            scheduler.arrive(
+                Arrival {
+                    id: JobId(id),
+                    class: 0,
+                    size,
+                },
+                Time::ZERO,
+            );
+        }
+        for id in [0, 1, 2, 0, 1, 2] {
+            scheduler.progress(JobId(id), u64::MAX, Time::from_ns(u64::MAX));
+            scheduler.enlarge(JobId(id), u64::MAX, Time::from_ns(u64::MAX));
+        }
+        assert!(
+            scheduler.next(Time::from_ns(u64::MAX)).is_some(),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
 fn calls_about_unknown_jobs_change_nothing() {
     for policy in PolicyName::ALL {
         let mut scheduler = policy.scheduler(1, Some(GuardLimits::with_turn(1)));

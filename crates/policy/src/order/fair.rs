@@ -35,16 +35,20 @@ impl Fair {
         let step = scaled(amount) / self.present.max(1);
         // Jobs that are present but blocked would slow the clock; the tag being served bounds how far it can be off.
         let latest = served_tag.saturating_add(scaled(self.quantum));
-        self.virtual_now = (self.virtual_now + step).clamp(served_tag, latest);
+        self.virtual_now = self
+            .virtual_now
+            .saturating_add(step)
+            .clamp(served_tag, latest);
     }
 }
 
 impl Order for Fair {
     fn rank(&self, job: &Job) -> u64 {
         match job.remaining() {
-            Some(last) if last <= self.quantum => {
-                (job.tag + scaled(last)).saturating_sub(scaled(self.quantum) / 2)
-            }
+            Some(last) if last <= self.quantum => job
+                .tag
+                .saturating_add(scaled(last))
+                .saturating_sub(scaled(self.quantum) / 2),
             _ => job.tag,
         }
     }

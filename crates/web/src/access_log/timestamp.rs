@@ -27,7 +27,7 @@ impl WallClock {
         }
     }
 
-    /// The date at `now`, as [`rfc3339`] writes it.
+    /// The date at `now`, in the form of RFC 3339.
     pub fn date(&mut self, now: Instant) -> &[u8; 27] {
         let age = now.saturating_duration_since(self.read_at);
         if age >= REREAD_AFTER {
