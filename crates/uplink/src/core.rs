@@ -189,7 +189,7 @@ impl Core {
 
     /// All that was buffered is written: responses whose bodies are done are over.
     pub(crate) fn flushed(&mut self, flow: FlowId, now: Time) -> Ended {
-        let mut ended = self.end(flow, true, now);
+        let ended = self.end(flow, true, now);
         if let Some(record) = self.flows.get_mut(&flow)
             && record.responses.is_empty()
         {
@@ -198,7 +198,6 @@ impl Core {
                 gate.finish(flow, now);
             }
         }
-        ended.shrink_to_fit();
         ended
     }
 
