@@ -39,10 +39,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DEV", requires = "uplink")]
     uplink_device: Option<String>,
     /// Where responses are put in order
-    #[arg(long, value_enum, default_value_t = MechanismArg::Auto)]
+    #[arg(long, value_enum, default_value_t = MechanismArg::Auto, requires = "uplink")]
     mechanism: MechanismArg,
     /// Let the bands replace a queueing discipline that somebody configured
-    #[arg(long)]
+    #[arg(long, requires = "uplink")]
     replace_qdisc: bool,
     /// JSON lines, one a response: a file, - for standard output, or off
     #[arg(long, value_name = "FILE", default_value = "off", value_parser = parse_destination)]
@@ -181,8 +181,9 @@ impl ServeArgs {
     }
 }
 
-/// The two signals that ask a server to stop.
+/// The signals that ask a server to stop; a terminal that closes is one, or bands would outlive it.
 struct Signals {
+    hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -190,6 +191,7 @@ struct Signals {
 impl Signals {
     fn new() -> std::io::Result<Self> {
         Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
@@ -197,6 +199,7 @@ impl Signals {
 
     async fn next(&mut self) {
         tokio::select! {
+            _ = self.hang_up.recv() => {}
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }

@@ -59,11 +59,6 @@ impl<O: Order> Queue<O> {
         self.jobs.is_empty()
     }
 
-    /// The number of jobs that can take service.
-    pub fn ready_count(&self) -> usize {
-        self.ready.len()
-    }
-
     /// Changes a job by `change` and puts it where its new rank belongs.
     fn update(&mut self, id: JobId, change: impl FnOnce(&mut O, &mut Entry)) {
         let Some(entry) = self.jobs.get_mut(&id) else {

@@ -33,6 +33,8 @@ struct FlowRecord {
     waits_since: Option<Time>,
     waited_ns: u64,
     sent_bytes: u64,
+    /// What had been sent when the present job began.
+    job_from_bytes: u64,
     /// Bytes promised by `start`, sent or not; `None` once a size was unknown.
     promised_bytes: Option<u64>,
     /// Bytes charged to the link for this connection, packet headers included.
@@ -81,13 +83,14 @@ impl Core {
         flow
     }
 
+    /// A response begins; on a connection that is gone already it ends at once, which is for the caller to report.
     pub(crate) fn start(
         &mut self,
         flow: FlowId,
         response: ResponseStart,
         on_end: OnEnd,
         now: Time,
-    ) {
+    ) -> Option<(OnEnd, JobReport)> {
         let size_bytes = response
             .body_bytes
             .map(|body| body + u64::from(response.head_bytes));
@@ -99,7 +102,7 @@ impl Core {
             marks.record(size);
         }
         let Some(record) = self.flows.get_mut(&flow) else {
-            return;
+            return Some((on_end, JobReport::never_sent(self.policy)));
         };
         record.promised_bytes = record
             .promised_bytes
@@ -114,6 +117,7 @@ impl Core {
             sent_before_bytes: record.sent_bytes,
             all_sent_before_bytes: self.sent_bytes,
         });
+        None
     }
 
     pub(crate) fn body_done(&mut self, flow: FlowId) {
@@ -183,7 +187,11 @@ impl Core {
         let remaining = record
             .promised_bytes
             .map(|promised| promised.saturating_sub(record.sent_bytes));
-        let band = marks.band(remaining, record.sent_bytes, record.promised_bytes);
+        let attained = record.sent_bytes - record.job_from_bytes;
+        let size = record
+            .promised_bytes
+            .map(|promised| promised.saturating_sub(record.job_from_bytes));
+        let band = marks.band(remaining, attained, size);
         (record.band.replace(band) != Some(band)).then_some(band)
     }
 
@@ -194,6 +202,7 @@ impl Core {
             && record.responses.is_empty()
         {
             record.promised_bytes = Some(record.sent_bytes);
+            record.job_from_bytes = record.sent_bytes;
             if let Some(gate) = &mut self.gate {
                 gate.finish(flow, now);
             }
@@ -265,5 +274,53 @@ impl FlowRecord {
 
     fn waited_ns_at(&self, now: Time) -> u64 {
         self.waited_ns + self.waits_since.map_or(0, |since| now.since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_policy::PolicyName;
+
+    fn start(core: &mut Core, flow: FlowId, bytes: u64) {
+        let response = ResponseStart {
+            body_bytes: Some(bytes),
+            head_bytes: 0,
+            class: 0,
+        };
+        let gone = core.start(flow, response, Box::new(|_| {}), Time::ZERO);
+        assert!(gone.is_none());
+    }
+
+    #[test]
+    fn bands_count_the_job_and_not_what_the_connection_had_before() {
+        for policy in [PolicyName::Srpt, PolicyName::Psjf, PolicyName::Las] {
+            let mut core = Core::new(policy.as_str(), None, Some(Marks::for_policy(policy)));
+            let flow = core.open(Time::ZERO);
+            start(&mut core, flow, 10_000_000);
+            core.settle(flow, 10_000_000, 0, Time::ZERO);
+            core.new_band(flow);
+            core.body_done(flow);
+            assert_eq!(core.flushed(flow, Time::ZERO).len(), 1);
+            start(&mut core, flow, 100);
+            let band = core.new_band(flow);
+            assert!(matches!(band, Some(0) | None), "{policy}: {band:?}");
+            core.settle(flow, 100, 0, Time::ZERO);
+            assert_eq!(core.new_band(flow), None, "{policy}: it stays on top");
+        }
+    }
+
+    #[test]
+    fn a_response_on_a_connection_that_is_gone_ends_at_once() {
+        let mut core = Core::new("srpt", None, None);
+        let flow = core.open(Time::ZERO);
+        core.close(flow, Time::ZERO);
+        let response = ResponseStart {
+            body_bytes: None,
+            head_bytes: 0,
+            class: 0,
+        };
+        let gone = core.start(flow, response, Box::new(|_| {}), Time::ZERO);
+        assert!(gone.is_some_and(|(_, report)| !report.completed));
     }
 }

@@ -36,6 +36,21 @@ pub struct JobReport {
     pub completed: bool,
 }
 
+impl JobReport {
+    /// Of a response whose connection was gone before its first byte.
+    pub(crate) fn never_sent(policy: &'static str) -> Self {
+        Self {
+            wait_ns: 0,
+            service_ns: 0,
+            sent_bytes: 0,
+            policy,
+            rank_at_start: 0,
+            bytes_of_others_meanwhile: 0,
+            completed: false,
+        }
+    }
+}
+
 /// A connection's handle for the code that makes responses.
 #[derive(Clone)]
 pub struct Flow {
@@ -62,11 +77,17 @@ impl Flow {
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let body_done = self.body_done.take();
-        let mut core = self.shared.lock();
-        if body_done {
-            core.body_done(self.id);
+        let now = self.shared.now();
+        let gone = {
+            let mut core = self.shared.lock();
+            if body_done {
+                core.body_done(self.id);
+            }
+            core.start(self.id, response, Box::new(on_end), now)
+        };
+        if let Some((on_end, report)) = gone {
+            on_end(report);
         }
-        core.start(self.id, response, Box::new(on_end), self.shared.now());
     }
 
     /// The body of the response started last has given its last frame, or was dropped.

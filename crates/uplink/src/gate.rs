@@ -4,7 +4,7 @@
 //! write. The calls of a flow: [`open`](Gate::open); [`start`](Gate::start) for every response; [`ask`](Gate::ask) before a write and
 //! [`settle`](Gate::settle) after it; [`finish`](Gate::finish) when nothing is left to write; [`close`](Gate::close).
 //!
-//! A flow takes part in the order only between an `ask` that was answered [`Answer::Wait`] and its next `ask`: a flow that is not asking
+//! A flow takes part in the order only from an `ask` to the `settle` after it: a flow that is not asking
 //! (its client is slow, its file not read yet) never keeps the link idle. Grants are small, so the order is never wrong for longer than one.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct GateLimits {
 }
 
 impl GateLimits {
-    /// Grants of half a millisecond: whole segments, at least one, at most 64 KiB; up to one grant or 1 ms of lateness is made up for.
+    /// Grants of half a millisecond: whole segments, at least one, at most 64 KiB; up to two grants or 1 ms of lateness are made up for.
     pub fn at_rate(rate_bits_per_sec: u64) -> Self {
         let half_ms_bytes = rate_bits_per_sec / 16_000;
         let segments = (half_ms_bytes / wire::SEGMENT_BYTES).clamp(1, 65_536 / wire::SEGMENT_BYTES);

@@ -3,8 +3,6 @@
 //! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays short and in order. With bands beneath,
 //! what the kernel holds is ordered too, so grants may run ahead and the link never waits for a writer to wake up.
 
-use std::sync::{Mutex, PoisonError};
-
 use sooner_kernel::bands::{Bands, BandsError, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
@@ -34,28 +32,13 @@ pub(crate) struct Plan {
 /// What was changed in the kernel; goes when this does.
 #[derive(Default)]
 pub(crate) struct Setup {
-    bands: Mutex<Option<Bands>>,
-    marked: bool,
+    bands: Option<Bands>,
 }
 
 impl Setup {
-    fn with(bands: Bands) -> Self {
-        Self {
-            bands: Mutex::new(Some(bands)),
-            marked: true,
-        }
-    }
-
     /// The socket priority that selects a band; `None` without bands.
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.marked.then(|| Bands::priority_of(band))
-    }
-
-    pub(crate) fn remove(&self) {
-        self.bands
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.bands.as_ref().map(|_| Bands::priority_of(band))
     }
 }
 
@@ -134,7 +117,7 @@ impl Plan {
             gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
             marks: Some(Marks::for_policy(config.policy)),
             backlog: backlog(device, 2 * ahead_bytes, rate_bits_per_sec).filter(|_| and_gate),
-            setup: Setup::with(bands),
+            setup: Setup { bands: Some(bands) },
             description: format!("{how} kernel bands on {}", device.name),
         }
     }

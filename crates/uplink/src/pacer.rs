@@ -10,7 +10,11 @@ use sooner_policy::Time;
 use crate::bucket::transmission_ns;
 use crate::uplink::Shared;
 
-/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the host, nobody writes.
+/// The longest wait for the device's queue to drain, ns. Others' traffic may keep that queue long for ever; then grants still pass, one after
+/// each such wait, and every promise of the guard holds at that pace.
+const HOLD_NS_MAX: u64 = 10_000_000;
+
+/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the host, the next grant is held back.
 ///
 /// This sees what no account of our own can: other programs' traffic on the same device, and a link slower than it was said to be.
 pub(crate) struct Backlog {
@@ -28,12 +32,14 @@ impl Backlog {
             .ok()?
             .checked_sub(self.limit_bytes + 1)?
             + 1;
-        Some(now.after(transmission_ns(excess_bytes, self.rate_bits_per_sec).max(50_000)))
+        let drain_ns = transmission_ns(excess_bytes, self.rate_bits_per_sec);
+        Some(now.after(drain_ns.clamp(50_000, HOLD_NS_MAX)))
     }
 }
 
 /// Runs until the uplink is dropped.
 pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: Option<Backlog>) {
+    let mut held = false;
     loop {
         let Some(strong) = shared.upgrade() else {
             return;
@@ -52,9 +58,12 @@ pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: O
             return;
         };
         let now = Time::from_ns(monotonic_ns());
-        if let Some(until) = backlog.as_mut().and_then(|backlog| backlog.hold_until(now)) {
-            strong.hold_until(until);
+        let backlog = backlog.as_mut().filter(|_| !held);
+        let hold_until = backlog.and_then(|backlog| backlog.hold_until(now));
+        held = hold_until.is_some();
+        match hold_until {
+            Some(until) => strong.hold_until(until),
+            None => strong.call_next(),
         }
-        strong.call_next();
     }
 }

@@ -17,7 +17,7 @@ use crate::gate::{Answer, FlowId};
 use crate::uplink::Shared;
 use crate::wire::HEADER_BYTES;
 
-/// Slices of a vectored write that are passed on; hyper offers at most this many chunks.
+/// Slices of a vectored write that are passed on; hyper offers a head and up to 16 chunks, and comes back for what was left.
 const SLICES_MAX: usize = 16;
 /// Bytes between two looks at what the kernel really sent.
 const ACCOUNT_BYTES: u64 = 65_536;
@@ -89,6 +89,9 @@ impl GatedStream {
     fn settle(&mut self, written_bytes: u64) {
         if !self.shared.paced {
             self.unsettled_bytes += written_bytes;
+            if self.shared.marks {
+                self.settle_unpaced();
+            }
             return;
         }
         let before_bytes = self.unsent_bytes + written_bytes;
@@ -106,6 +109,13 @@ impl GatedStream {
         if self.unaccounted_bytes >= ACCOUNT_BYTES {
             self.account();
         }
+    }
+
+    /// Without pacing nothing is charged, but the account of the response and its band follow what was written.
+    fn settle_unpaced(&mut self) {
+        let written_bytes = std::mem::take(&mut self.unsettled_bytes);
+        let now = self.shared.now();
+        self.shared.lock().settle(self.flow, written_bytes, 0, now);
     }
 
     /// What of `written_bytes` still lies in the socket; nothing where the kernel does not say.
@@ -203,6 +213,10 @@ impl AsyncWrite for GatedStream {
             0
         };
         self.settle(written);
+        if result.is_pending() {
+            // Its socket is full: the turn is somebody else's.
+            self.shared.call_next();
+        }
         result
     }
 
@@ -232,6 +246,8 @@ impl Drop for GatedStream {
         let ended = {
             let mut core = self.shared.lock();
             core.settle(self.flow, self.unsettled_bytes, 0, now);
+            // What the kernel still holds of it goes out after us.
+            core.sent(self.flow, self.unsent_bytes, now);
             core.close(self.flow, now)
         };
         Self::report(ended);

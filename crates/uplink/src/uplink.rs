@@ -1,7 +1,7 @@
 //! The handle a server holds: wraps its sockets, shares one gate among them.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use sooner_kernel::clock::monotonic_ns;
@@ -112,18 +112,12 @@ impl Uplink {
             None => Ok(()),
         }
     }
-
-    /// Takes down what was set up in the kernel; also done when the last handle is dropped.
-    pub fn remove(&self) {
-        self.shared.setup.remove();
-    }
 }
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core
-            .lock()
-            .expect("no code panics while it holds the uplink")
+        // After a panic the account may be off by one response; the kernel must be put back all the same.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -184,5 +178,12 @@ impl Shared {
             core.pacer_until = Some(at);
             self.pacer_wanted.notify_one();
         }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The pacer finds nobody to pace, and ends.
+        self.pacer_wanted.notify_one();
     }
 }

@@ -60,8 +60,13 @@ async fn respond_promising(
 async fn serve(uplink: &Uplink, sizes: &[usize]) -> Vec<(usize, JobReport)> {
     let ends = Ends::default();
     let mut tasks = tokio::task::JoinSet::new();
-    for (index, &bytes) in sizes.iter().enumerate() {
-        let (mut client, stream, flow) = connect(uplink).await;
+    // All are there before the first begins, however slow this machine is at connecting.
+    let mut connections = Vec::new();
+    for _ in sizes {
+        connections.push(connect(uplink).await);
+    }
+    for (index, (mut client, stream, flow)) in connections.into_iter().enumerate() {
+        let bytes = sizes[index];
         tasks.spawn(respond(stream, flow, bytes, index, ends.clone()));
         tasks.spawn(async move {
             let mut received = Vec::new();
