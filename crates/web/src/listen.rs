@@ -55,7 +55,9 @@ impl ListenError {
     }
 }
 
-/// Binds and listens, without blocking. A connection whose client takes nothing for `stall_timeout` is aborted. An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
+/// Binds and listens, without blocking; a connection whose client takes nothing for `stall_timeout` is aborted.
+///
+/// An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
 pub fn listen(
     address: SocketAddr,
     stall_timeout: Duration,
