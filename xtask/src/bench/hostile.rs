@@ -36,6 +36,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     fs::write(root.path().join("hostile.bin"), vec![b'x'; HOSTILE_BYTES])?;
     for server in [Server::UserSpace, Server::Bands] {
         let mut figures = [const { Vec::new() }; 6];
+        let mut valid = true;
         for repetition in 0..effort.repetitions {
             let outcome = beside(server, &root, 1 + u64::from(repetition), effort.quick)?;
             record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
@@ -64,6 +65,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 .collect::<Vec<_>>()
                 .join(" | ")
         );
+        part.claim(valid, format!("{}: all runs VALID", server.name()));
         part.at_most(
             &format!(
                 "{}: others' mean with hostile clients / alone",
