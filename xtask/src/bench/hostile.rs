@@ -41,6 +41,9 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
             let outcome = beside(server, &root, 1 + u64::from(repetition), effort.quick)?;
             record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
                 "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
+            valid &= [&outcome.alone, &outcome.with]
+                .iter()
+                .all(|run| run["verdict"] == "VALID");
             let means =
                 [&outcome.alone, &outcome.with].map(|run| figure(run, "/all/mean_response_ms"));
             let row = [
