@@ -1,0 +1,1 @@
+//! Holds jobs outside a backend and lets them in, in order.

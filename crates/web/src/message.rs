@@ -1,0 +1,97 @@
+//! What passes between the protocols and those who answer: a request's body, who asks, and an answer that has not been sent.
+
+use crate::body::Source;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::{HeaderMap, StatusCode};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Any error of a body; it ends the response or the request it belongs to.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Who asks, and over what.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The client's address, after the PROXY protocol where that is on.
+    pub remote: SocketAddr,
+    /// The address the client connected to.
+    pub local: SocketAddr,
+    /// What TLS found out; `None` in clear text.
+    pub tls: Option<Arc<TlsPeer>>,
+}
+
+/// What the TLS handshake said.
+#[derive(Debug, Clone, Default)]
+pub struct TlsPeer {
+    /// The name the client asked for (SNI).
+    pub server_name: Option<String>,
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The subject of the client's certificate, if it showed one that was accepted.
+    pub client_subject: Option<String>,
+}
+
+impl Peer {
+    /// The scheme of the URLs this peer sees.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+/// The body of a request, whichever protocol brought it.
+pub enum RequestBody {
+    /// There is none.
+    Empty,
+    /// Over HTTP/1.
+    Http1(Incoming),
+    /// Over HTTP/2.
+    Http2(crate::http2::RequestStream),
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Self::Empty => Poll::Ready(None),
+            Self::Http1(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+            Self::Http2(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
+        }
+    }
+}
+
+/// A response that has not been sent.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// All headers but those that depend on the connection and on the clock.
+    pub headers: HeaderMap,
+    /// The body.
+    pub source: Source,
+}
