@@ -1,17 +1,25 @@
-//! Response bodies: nothing, bytes in memory, or a part of a file read chunk by chunk.
+//! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of those in turn, or what
+//! somebody else sends.
 
 use crate::files::File;
+use crate::message::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_uplink::Flow;
+use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::{JoinHandle, spawn_blocking};
 
+/// A body whose frames somebody else makes: a backend.
+pub type BoxBody = Pin<Box<dyn Body<Data = Bytes, Error = BodyError> + Send>>;
+
+type FrameResult = Result<Frame<Bytes>, BodyError>;
+
 /// Where the bytes of a response come from.
-#[derive(Debug)]
 pub enum Source {
     /// There are none (left).
     Empty,
@@ -19,6 +27,10 @@ pub enum Source {
     Memory(Bytes),
     /// From a file, read when they are asked for.
     File(Part),
+    /// From one source after the other.
+    Chain(VecDeque<Source>),
+    /// From a backend.
+    Stream(BoxBody),
 }
 
 /// What is left to send of a file, whatever its path leads to by now.
@@ -48,26 +60,90 @@ impl Source {
         }
     }
 
-    /// How many bytes are left.
-    pub fn len(&self) -> u64 {
-        match self {
-            Self::Empty => 0,
-            Self::Memory(bytes) => bytes.len() as u64,
-            Self::File(part) => part.end - part.offset,
+    /// What `body` yields, trailers included.
+    pub fn stream(body: BoxBody) -> Self {
+        if body.is_end_stream() {
+            Self::Empty
+        } else {
+            Self::Stream(body)
         }
     }
 
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        if let Self::File(part) = self {
-            let chunk = ready!(part.poll_chunk(cx));
-            if chunk.is_err() || part.offset == part.end {
-                *self = Self::Empty;
-            }
-            return Poll::Ready(Some(chunk));
+    /// How many bytes of data are left; `None` if only the end will tell.
+    pub fn len(&self) -> Option<u64> {
+        match self {
+            Self::Empty => Some(0),
+            Self::Memory(bytes) => Some(bytes.len() as u64),
+            Self::File(part) => Some(part.end - part.offset),
+            Self::Chain(sources) => sources.iter().map(Self::len).sum(),
+            Self::Stream(body) => body.size_hint().exact(),
         }
-        match std::mem::replace(self, Self::Empty) {
-            Self::Memory(bytes) => Poll::Ready(Some(Ok(bytes))),
-            _ => Poll::Ready(None),
+    }
+
+    /// Whether nothing more will come, not even trailers.
+    pub fn is_end(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Memory(bytes) => bytes.is_empty(),
+            Self::File(part) => part.offset == part.end,
+            Self::Chain(sources) => sources.iter().all(Self::is_end),
+            Self::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    /// The next frame: data, or the trailers of a stream.
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+        match self {
+            Self::Empty => Poll::Ready(None),
+            Self::Memory(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Self::File(part) => {
+                let chunk = ready!(part.poll_chunk(cx));
+                if chunk.is_err() || part.offset == part.end {
+                    *self = Self::Empty;
+                }
+                Poll::Ready(Some(chunk.map(Frame::data).map_err(Into::into)))
+            }
+            Self::Chain(sources) => poll_chain(sources, cx),
+            Self::Stream(body) => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                if !matches!(frame, Some(Ok(_))) {
+                    *self = Self::Empty;
+                }
+                Poll::Ready(frame)
+            }
+        }
+    }
+}
+
+fn poll_chain(
+    sources: &mut VecDeque<Source>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<FrameResult>> {
+    while let Some(source) = sources.front_mut() {
+        match ready!(source.poll_frame(cx)) {
+            Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+            Some(Err(error)) => {
+                sources.clear();
+                return Poll::Ready(Some(Err(error)));
+            }
+            None => drop(sources.pop_front()),
+        }
+    }
+    Poll::Ready(None)
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Memory(bytes) => write!(f, "Memory({} bytes)", bytes.len()),
+            Self::File(part) => part.fmt(f),
+            Self::Chain(sources) => sources.fmt(f),
+            Self::Stream(_) => f.write_str("Stream"),
         }
     }
 }
@@ -102,7 +178,7 @@ impl Part {
     }
 }
 
-/// The body of one response; tells its flow when it has given everything or will give no more.
+/// The body of one response over HTTP/1; tells its flow when it has given everything or will give no more.
 pub struct ResponseBody {
     source: Source,
     flow: Flow,
@@ -124,22 +200,47 @@ impl Drop for ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = io::Error;
+    type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.source
-            .poll_chunk(cx)
-            .map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+        self.source.poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.source.len() == 0
+        self.source.is_end()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.source.len())
+        self.source
+            .len()
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    fn drain(mut source: Source) -> Vec<u8> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut all = Vec::new();
+        while let Poll::Ready(Some(frame)) = source.poll_frame(&mut cx) {
+            all.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+        assert!(source.is_end());
+        all
+    }
+
+    #[test]
+    fn a_chain_yields_its_parts_in_turn_and_knows_their_length() {
+        let chain = Source::Chain(VecDeque::from([
+            Source::Memory(Bytes::from_static(b"ab")),
+            Source::Empty,
+            Source::Memory(Bytes::from_static(b"c")),
+        ]));
+        assert_eq!(chain.len(), Some(3));
+        assert!(!chain.is_end());
+        assert_eq!(drain(chain), b"abc");
     }
 }
