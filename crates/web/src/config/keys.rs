@@ -1,0 +1,79 @@
+//! All keys there are, found by asking the very types that read them: whoever adds a key need not write it down twice.
+//!
+//! Each table is given a key that nobody has; the refusal lists those it does have, and each of them is tried as a table of its own.
+
+use serde::Deserialize;
+
+use super::Config;
+
+/// A key that no table has.
+const NOBODYS: &str = "no-such-key";
+
+/// Every key that holds a value, by its path: `listen`, `site.redirect.from`.
+pub fn keys() -> Vec<String> {
+    let mut found = Vec::new();
+    collect("", "", &mut found);
+    found
+}
+
+/// Adds the keys below `path`, which exists in a document that begins with `head`.
+fn collect(path: &str, head: &str, found: &mut Vec<String>) {
+    for key in keys_of_table(head).unwrap_or_default() {
+        let path = if path.is_empty() {
+            key
+        } else {
+            format!("{path}.{key}")
+        };
+        let as_table = format!("{head}[{path}]\n");
+        let as_list = format!("{head}[[{path}]]\n");
+        match [as_table, as_list]
+            .into_iter()
+            .find(|head| keys_of_table(head).is_some())
+        {
+            Some(head) => collect(&path, &head, found),
+            None => found.push(path),
+        }
+    }
+}
+
+/// The keys of the table that `head` opens; `None` when it is not one with keys of its own.
+fn keys_of_table(head: &str) -> Option<Vec<String>> {
+    let text = format!("{head}{NOBODYS} = 1\n");
+    let refusal = Config::deserialize(toml::Deserializer::parse(&text).ok()?).err()?;
+    let (_, choice) = refusal
+        .message()
+        .split_once(&format!("unknown field `{NOBODYS}`, expected "))?;
+    Some(
+        choice
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_all_depths_are_found() {
+        let keys = keys();
+        for key in [
+            "listen",
+            "uplink.rate",
+            "limits.head_bytes",
+            "tls.certificate",
+            "site.root",
+            "site.headers",
+            "site.redirect.from",
+            "upstream.servers",
+            "upstream.health.path",
+            "route.path",
+        ] {
+            assert!(keys.iter().any(|found| found == key), "{key}: {keys:?}");
+        }
+        assert!(!keys.iter().any(|key| key == "site" || key == "uplink"));
+    }
+}

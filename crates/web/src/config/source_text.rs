@@ -1,0 +1,84 @@
+//! The configuration file as it was read, and a mistake in it as one line: `FILE:LINE: KEY: what is wrong; what would be right`.
+
+use super::Misconfigured;
+
+/// The text of a configuration file under the name it was asked for by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceText {
+    /// The file's name; empty when there is no file.
+    pub name: String,
+    /// What it holds.
+    pub text: String,
+}
+
+impl SourceText {
+    /// `mistake` in one line, without a line break at its end.
+    pub fn render(&self, mistake: &Misconfigured) -> String {
+        let Misconfigured { key, message, .. } = mistake;
+        let line = format!("{}: {message}", key.trim());
+        let line = match self.place(mistake) {
+            Some(place) => format!("{place}: {line}"),
+            None => line,
+        };
+        one_line(&line)
+    }
+
+    fn place(&self, mistake: &Misconfigured) -> Option<String> {
+        if mistake.is_from_command_line() {
+            return Some("command line".into());
+        }
+        match &mistake.span {
+            _ if self.name.is_empty() => None,
+            Some(span) => Some(format!("{}:{}", self.name, self.line_of(span.start))),
+            None => Some(self.name.clone()),
+        }
+    }
+
+    /// The line that byte `at` is in, counted from 1.
+    fn line_of(&self, at: usize) -> usize {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// Whatever was written into a value, a message stays one line and does nothing to a terminal.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::from_command_line;
+    use super::*;
+    use toml::Spanned;
+
+    #[test]
+    fn a_mistake_is_one_line_with_its_place() {
+        let file = SourceText {
+            name: "sooner.toml".into(),
+            text: "listen = []\nroot = \"/x\"\n".into(),
+        };
+        let root = |span| Misconfigured::at(&Spanned::new(span, ()), "root", "not there");
+        assert_eq!(
+            file.render(&root(19..23)),
+            "sooner.toml:2: root: not there"
+        );
+        assert_eq!(file.render(&root(0..0)), "sooner.toml: root: not there");
+        let flag = Misconfigured::at(&from_command_line(()), "root", "not\nthere");
+        assert_eq!(file.render(&flag), "command line: root: not there");
+        let no_file = SourceText::default();
+        assert_eq!(no_file.render(&root(0..0)), "root: not there");
+    }
+
+    #[test]
+    fn a_place_past_the_end_is_the_last_line() {
+        let file = SourceText {
+            name: "f".into(),
+            text: "a\nb".into(),
+        };
+        let mistake = Misconfigured::at(&Spanned::new(9..10, ()), "k", "m");
+        assert_eq!(file.render(&mistake), "f:2: k: m");
+    }
+}
