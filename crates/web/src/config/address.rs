@@ -1,13 +1,13 @@
 //! An address and a port, as `listen` and the flags give them.
 
-use serde::Deserialize;
+use super::text::parsed;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// Where to listen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenAddress(pub SocketAddr);
 
 /// Text that is no address with a port.
@@ -29,11 +29,9 @@ impl FromStr for ListenAddress {
     }
 }
 
-impl TryFrom<String> for ListenAddress {
-    type Error = NotAnAddress;
-
-    fn try_from(text: String) -> Result<Self, NotAnAddress> {
-        text.parse()
+impl<'de> Deserialize<'de> for ListenAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer)
     }
 }
 

@@ -13,7 +13,8 @@ fn in_table<'a>(table: &'a DeTable<'_>, span: &Range<usize>) -> Option<Vec<&'a s
     table.iter().find_map(|(key, value)| {
         let below = in_value(value, span)
             .or_else(|| key.span().contains(&span.start).then(Vec::new))?;
-        Some([vec![key.get_ref().as_ref()], below].concat())
+        let name: &str = key.get_ref();
+        Some([vec![name], below].concat())
     })
 }
 

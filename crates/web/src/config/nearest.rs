@@ -5,14 +5,18 @@ pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let name = name.to_ascii_lowercase().replace('-', "_");
+    let name = with_one_kind_of_dash(name);
     let edits_max = 1 + name.chars().count() / 4;
     candidates
         .into_iter()
-        .map(|candidate| (distance(&name, candidate), candidate))
+        .map(|candidate| (distance(&name, &with_one_kind_of_dash(candidate)), candidate))
         .min_by_key(|(edits, _)| *edits)
         .filter(|(edits, _)| *edits <= edits_max)
         .map(|(_, candidate)| candidate)
+}
+
+fn with_one_kind_of_dash(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
 }
 
 /// How many letters to insert, delete, replace or swap with their neighbour; a name begun and not finished is one step away.

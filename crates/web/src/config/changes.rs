@@ -1,0 +1,27 @@
+//! What a reload cannot change, because it was done once, at the start: addresses, user, uplink.
+
+use super::Config;
+
+impl Config {
+    /// The keys in which `new` differs and that take effect at the next start only.
+    pub fn fixed_keys_changed(&self, new: &Self) -> Vec<&'static str> {
+        let uplinks = (&self.uplink, &new.uplink);
+        let different = [
+            ("listen", self.clear_addresses() != new.clear_addresses()),
+            ("listen_tls", self.tls_addresses() != new.tls_addresses()),
+            ("user", self.user != new.user),
+            ("uplink.rate", uplinks.0.rate != uplinks.1.rate),
+            ("uplink.policy", uplinks.0.policy() != uplinks.1.policy()),
+            ("uplink.mechanism", uplinks.0.mechanism() != uplinks.1.mechanism()),
+            ("uplink.device", uplinks.0.device != uplinks.1.device),
+            (
+                "uplink.replace_qdisc",
+                uplinks.0.replace_qdisc != uplinks.1.replace_qdisc,
+            ),
+        ];
+        different
+            .into_iter()
+            .filter_map(|(key, is_different)| is_different.then_some(key))
+            .collect()
+    }
+}

@@ -1,0 +1,66 @@
+//! What can only be wrong together, across tables; pure.
+
+use super::{Config, Misconfigured};
+
+impl Config {
+    /// The first mistake that needs more than one table to be seen, and no look outside.
+    pub fn check(&self) -> Result<(), Misconfigured> {
+        self.check_what_is_served()?;
+        self.check_addresses()?;
+        self.uplink.check()
+    }
+
+    /// What works and is hardly meant.
+    pub fn remarks(&self) -> Vec<Misconfigured> {
+        let mut remarks = Vec::new();
+        if !self.tls.is_empty() && self.listen_tls.is_empty() {
+            remarks.push(Misconfigured::without_place(
+                "tls",
+                "no address speaks TLS; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]",
+            ));
+        }
+        remarks
+    }
+
+    fn check_what_is_served(&self) -> Result<(), Misconfigured> {
+        match &self.root {
+            Some(root) if !self.site.is_empty() => Err(Misconfigured::at(
+                root,
+                "root",
+                "stands for the only site, and there is [[site]] too; move it into a [[site]] of its own",
+            )),
+            None if self.site.is_empty() && self.route.is_empty() => {
+                Err(Misconfigured::without_place(
+                    "root",
+                    "nothing to serve; name a directory: root = \"/srv/www\", or add [[site]] or [[route]]",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_addresses(&self) -> Result<(), Misconfigured> {
+        if let (Some(address), true) = (self.listen_tls.first(), self.tls.is_empty()) {
+            return Err(Misconfigured::at(
+                address,
+                "listen_tls",
+                "needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"",
+            ));
+        }
+        let mut seen = Vec::new();
+        let all = (self.listen.iter().map(|address| ("listen", address)))
+            .chain(self.listen_tls.iter().map(|address| ("listen_tls", address)));
+        for (key, address) in all {
+            let is_chosen_by_the_system = address.get_ref().0.port() == 0;
+            if seen.contains(&address.get_ref()) && !is_chosen_by_the_system {
+                return Err(Misconfigured::at(
+                    address,
+                    key,
+                    format!("{address} is named twice; keep one of them"),
+                ));
+            }
+            seen.push(address.get_ref());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The configuration: one TOML file, in which nothing is ignored.
+//!
+//! Each table's type stands with the code that acts on it, keys, defaults and all; here they are put together. Reading is pure: text in,
+//! a [`Config`] or one [`Misconfigured`] out, and [`SourceText`] makes `FILE:LINE: KEY: what is wrong` of it. What needs the file system
+//! (roots, certificates, names of upstreams) is looked at by those who build a server from the tables, with the same kind of mistake.
+
+mod address;
+mod changes;
+mod check;
+mod key_path;
+mod keys;
+mod misconfigured;
+mod nearest;
+mod paths;
+mod read;
+mod source_text;
+mod text;
+mod uplink;
+mod wording;
+
+pub use address::{ListenAddress, NotAnAddress};
+pub use keys::keys;
+pub use misconfigured::{Misconfigured, from_command_line};
+pub use source_text::SourceText;
+pub use text::parsed;
+pub use uplink::{MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
+
+use crate::access_log::LogConfig;
+use crate::admin::AdminConfig;
+use crate::limits::Limits;
+use crate::proxy::{RouteConfig, UpstreamConfig};
+use crate::proxy_protocol::ProxyProtocolConfig;
+use crate::static_site::SiteConfig;
+use crate::tls::TlsConfig;
+use serde::Deserialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// The port of the address that is listened on when none is named.
+const DEFAULT_PORT: u16 = 8080;
+
+/// Everything a configuration file can say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Addresses for clear text; default: `127.0.0.1:8080`, unless `listen_tls` names one.
+    pub listen: Vec<Spanned<ListenAddress>>,
+    /// Addresses for TLS; default: none.
+    pub listen_tls: Vec<Spanned<ListenAddress>>,
+    /// The directory of the only site; default: none.
+    pub root: Option<Spanned<PathBuf>>,
+    /// Whom to become after binding; default: whoever started it.
+    pub user: Option<Spanned<String>>,
+    /// The link, and who goes first on it.
+    pub uplink: UplinkTable,
+    /// The access log.
+    pub log: LogConfig,
+    /// Bounds of what clients may use.
+    pub limits: Limits,
+    /// The address with metrics and the live page.
+    pub admin: AdminConfig,
+    /// Certificates.
+    pub tls: Vec<TlsConfig>,
+    /// Who may say on whose behalf it connects.
+    pub proxy_protocol: ProxyProtocolConfig,
+    /// What is served of which host names.
+    pub site: Vec<SiteConfig>,
+    /// Servers behind this one.
+    pub upstream: Vec<UpstreamConfig>,
+    /// Which requests go to which upstream.
+    pub route: Vec<RouteConfig>,
+}
+
+impl Config {
+    /// Reads a configuration file's text, without a look at anything else; the first mistake is the error.
+    pub fn parse(text: &str) -> Result<Self, Misconfigured> {
+        read::read(text)
+    }
+
+    /// The addresses for clear text, the default where no address is named at all.
+    pub fn clear_addresses(&self) -> Vec<SocketAddr> {
+        if self.listen.is_empty() && self.listen_tls.is_empty() {
+            return vec![(Ipv4Addr::LOCALHOST, DEFAULT_PORT).into()];
+        }
+        addresses(&self.listen)
+    }
+
+    /// The addresses for TLS.
+    pub fn tls_addresses(&self) -> Vec<SocketAddr> {
+        addresses(&self.listen_tls)
+    }
+}
+
+fn addresses(listen: &[Spanned<ListenAddress>]) -> Vec<SocketAddr> {
+    listen.iter().map(|address| address.get_ref().0).collect()
+}

@@ -1,0 +1,24 @@
+//! Relative paths of a file mean places beside that file, wherever the server was started.
+
+use super::Config;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+impl Config {
+    /// Makes the paths that stand in the file relative to `folder`, the file's own; those of flags stay relative to where it was started.
+    pub fn relative_to(&mut self, folder: &Path) {
+        for path in self.paths() {
+            let joined = folder.join(path.get_ref());
+            *path.get_mut() = joined;
+        }
+    }
+
+    fn paths(&mut self) -> impl Iterator<Item = &mut Spanned<PathBuf>> {
+        let roots = self.root.iter_mut().chain(self.site.iter_mut().map(|site| &mut site.root));
+        let certificates = self
+            .tls
+            .iter_mut()
+            .flat_map(|tls| [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca));
+        roots.chain(certificates)
+    }
+}
