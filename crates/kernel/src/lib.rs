@@ -10,7 +10,7 @@
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`user`] | the process and its surroundings |
 
 pub mod bands;
 pub mod capability;
@@ -24,6 +24,7 @@ pub mod qdisc;
 pub mod scheduling;
 pub mod socket;
 pub mod timer;
+pub mod user;
 
 mod netlink;
 mod raw;

@@ -1,10 +1,11 @@
 //! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
-//! scheduling policy, a descriptor on tokio's reactor.
+//! scheduling policy, a descriptor on tokio's reactor, users and becoming one.
 #![expect(
     unsafe_code,
-    reason = "ioctl, getsockopt and a scheduling call that rustix and socket2 do not have; tokio asks for a promise"
+    reason = "ioctl, getsockopt, scheduling and the ids of a whole process, which rustix and socket2 do not have; tokio asks for a promise"
 )]
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -54,4 +55,51 @@ pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<(
 pub fn watch_readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is owned by what is returned, which closes it only after it has been taken off the reactor.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+}
+
+/// User and group id of the user of this name, from wherever this machine keeps its users; none if there is none.
+pub fn user_ids(name: &CStr) -> io::Result<Option<(u32, u32)>> {
+    let mut buffer: Vec<libc::c_char> = vec![0; 1 << 10];
+    loop {
+        let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the name ends with a NUL, the buffer is valid for its length, and the two results are valid for writing.
+        let error = unsafe {
+            libc::getpwnam_r(
+                name.as_ptr(),
+                entry.as_mut_ptr(),
+                buffer.as_mut_ptr(),
+                buffer.len(),
+                &mut found,
+            )
+        };
+        match error {
+            // Entries with very many members; the bound is far above any.
+            libc::ERANGE if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
+            0 | libc::ENOENT | libc::ESRCH if found.is_null() => return Ok(None),
+            0 => {
+                // SAFETY: success and a pointer that is not null: it points to `entry`, which has been filled.
+                let entry = unsafe { entry.assume_init() };
+                return Ok(Some((entry.pw_uid, entry.pw_gid)));
+            }
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Gives all threads the groups and ids of a user; needs `CAP_SETGID` and `CAP_SETUID`, and stops at the first refusal.
+pub fn become_user(name: &CStr, uid: u32, gid: u32) -> io::Result<()> {
+    // SAFETY: the name ends with a NUL and is only read.
+    checked(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::setgid(gid) })?;
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::setuid(uid) })
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
