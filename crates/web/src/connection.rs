@@ -1,167 +1,179 @@
-//! One connection: requests in, answers out through the uplink, lines into the log.
+//! One HTTP/1 connection: requests in, answers out through the uplink.
 
-use crate::access_log::{AccessLog, Record, Remote, WallClock};
-use crate::answer::{Answer, answer};
 use crate::body::ResponseBody;
-use crate::files::FileCache;
+use crate::message::{Answer, Peer, RequestBody};
+use crate::service::{Asked, Reply, Service};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap};
-use hyper::server::conn::http1::{Builder, Connection};
-use hyper::service::Service;
+use hyper::server::conn::http1::{Builder, UpgradeableConnection};
+use hyper::service::Service as HyperService;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use sooner_uplink::{Flow, GatedStream, JobReport, ResponseStart};
-use std::cell::RefCell;
+use sooner_uplink::Flow;
 use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Longest request head; others get status 431.
-const HEAD_BYTES_MAX: usize = 16 << 10;
 /// hyper refuses less.
 const BUFFER_BYTES_MIN: usize = 16 << 10;
 /// What hyper adds to every head: the date, and the empty line at the end.
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
 
-/// The report of a response the uplink was not told of.
-const NEVER_QUEUED: JobReport = JobReport {
-    wait_ns: 0,
-    service_ns: 0,
-    sent_bytes: 0,
-    policy: "none",
-    rank_at_start: 0,
-    bytes_of_others_meanwhile: 0,
-    completed: true,
-};
+/// The HTTP/1 engine with its bounds.
+pub struct Engine(Builder);
 
-/// What all connections of a server share.
-pub struct Site {
-    /// The files.
-    pub files: RefCell<FileCache>,
-    /// The log.
-    pub log: AccessLog,
-    /// Bytes read from a file at once.
+/// What bounds an HTTP/1 connection.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineLimits {
+    /// Longest request head, bytes; others get status 431.
+    pub head_bytes_max: usize,
+    /// How long a client may take to send a request, counted from the response before it.
+    pub head_timeout: Duration,
+    /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
-    wall_clock: RefCell<WallClock>,
-    engine: Builder,
 }
 
-impl Site {
-    /// A site whose clients have `head_timeout` to send a request, counted from the response before it.
-    pub fn new(
-        files: FileCache,
-        log: AccessLog,
-        chunk_bytes: usize,
-        head_timeout: Duration,
-    ) -> Self {
-        let mut engine = Builder::new();
-        engine
+impl Engine {
+    /// An engine within `limits`.
+    pub fn new(limits: EngineLimits) -> Self {
+        let mut builder = Builder::new();
+        builder
             .half_close(true)
             .timer(TokioTimer::new())
-            .header_read_timeout(head_timeout)
-            .max_header_size(HEAD_BYTES_MAX)
+            .header_read_timeout(limits.head_timeout)
+            .max_header_size(limits.head_bytes_max)
             // Bounds how far hyper reads a body ahead of the socket.
-            .max_buf_size(BUFFER_BYTES_MIN.max(2 * chunk_bytes));
-        Self {
-            files: RefCell::new(files),
-            log,
-            chunk_bytes,
-            wall_clock: RefCell::new(WallClock::new(Instant::now())),
-            engine,
-        }
+            .max_buf_size(BUFFER_BYTES_MIN.max(2 * limits.chunk_bytes));
+        Self(builder)
     }
 
-    /// Serves requests on `stream` until either side ends it.
-    pub fn serve(
-        self: &Rc<Self>,
-        stream: GatedStream,
-        flow: Flow,
-        remote: SocketAddr,
-    ) -> Connection<TokioIo<GatedStream>, Client> {
-        let client = Client {
-            site: self.clone(),
-            flow,
-            remote: Remote::new(remote),
-        };
-        self.engine.serve_connection(TokioIo::new(stream), client)
-    }
-
-    /// How a connection ended. Broken requests are logged here, because the engine answers them itself; a connection
-    /// that breaks concerns nobody but its client.
-    pub fn end(&self, remote: SocketAddr, result: hyper::Result<()>) {
-        let Err(error) = result else { return };
-        if error.is_parse() && self.log.is_on() {
-            let status = if error.is_parse_too_large() { 431 } else { 400 };
-            let mut clock = self.wall_clock.borrow_mut();
-            let date = clock.date(Instant::now());
-            let record = Record::of_unreadable(date, &Remote::new(remote), status);
-            self.log.write(&record, &NEVER_QUEUED);
-        }
+    /// Serves requests on `io` until either side ends it.
+    pub fn serve<Io>(
+        &self,
+        io: Io,
+        client: Client,
+    ) -> UpgradeableConnection<TokioIo<Io>, Client>
+    where
+        Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        self.0
+            .serve_connection(TokioIo::new(io), client)
+            .with_upgrades()
     }
 }
 
 /// The service behind one connection.
-pub struct Client {
-    site: Rc<Site>,
+pub struct Client(Rc<Inner>);
+
+struct Inner {
+    service: Rc<Service>,
+    peer: Peer,
     flow: Flow,
-    remote: Remote,
-}
-
-impl Service<Request<Incoming>> for Client {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Ready<Result<Self::Response, Infallible>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let now = Instant::now();
-        let answer = answer(
-            &request,
-            &mut self.site.files.borrow_mut(),
-            self.site.chunk_bytes,
-            now,
-        );
-        self.start(&request, &answer, now);
-        let mut response = Response::new(ResponseBody::new(answer.source, self.flow.clone()));
-        *response.status_mut() = answer.status;
-        *response.headers_mut() = answer.headers;
-        ready(Ok(response))
-    }
 }
 
 impl Client {
-    /// Announces the response to the uplink, and has it logged when its last byte is on the way.
-    fn start(&self, request: &Request<Incoming>, answer: &Answer, now: Instant) {
-        let (body_bytes, head_bytes) = (answer.source.len(), head_bytes(request, answer));
-        let start = ResponseStart {
-            body_bytes: Some(body_bytes),
-            head_bytes,
-            class: 0,
-        };
-        if !self.site.log.is_on() {
-            return self.flow.start(start, |_| {});
-        }
-        let status = answer.status.as_u16();
-        let mut clock = self.site.wall_clock.borrow_mut();
-        let date = clock.date(now);
-        let record = Record::new(date, &self.remote, request, status, head_bytes, body_bytes);
-        let log = self.site.log.clone();
-        self.flow
-            .start(start, move |report| log.write(&record, &report));
+    /// Answers `peer` through `flow` as `service` says.
+    pub fn new(service: Rc<Service>, peer: Peer, flow: Flow) -> Self {
+        Self(Rc::new(Inner {
+            service,
+            peer,
+            flow,
+        }))
     }
 }
 
-/// The length of the head as hyper writes it.
-fn head_bytes<B>(request: &Request<B>, answer: &Answer) -> u32 {
-    let reason = answer.status.canonical_reason().unwrap_or("<none>");
-    let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
-    let headers: usize = answer
-        .headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
-        .sum();
-    (status_line + headers + connection_bytes(request) + DATE_BYTES) as u32
+impl HyperService<Request<Incoming>> for Client {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Replying;
+
+    fn call(&self, request: Request<Incoming>) -> Replying {
+        let now = Instant::now();
+        let inner = &self.0;
+        let head = HeadShape::of(&request);
+        let asked = inner.service.asked(&request, &inner.peer, now);
+        let request = request.map(RequestBody::Http1);
+        match inner.service.respond(request, &inner.peer, now) {
+            Reply::Now(answer) => Replying::Now(Some(inner.start(asked, head, answer))),
+            Reply::Later(answering) => Replying::Later {
+                answering,
+                pending: Some((self.0.clone(), asked, head)),
+            },
+        }
+    }
+}
+
+/// The response to one request, now or later.
+pub enum Replying {
+    /// It is here.
+    Now(Option<Response<ResponseBody>>),
+    /// A backend makes it.
+    Later {
+        /// What makes it.
+        answering: Pin<Box<dyn Future<Output = Answer>>>,
+        /// What is needed when it is there.
+        pending: Option<(Rc<Inner>, Asked, HeadShape)>,
+    },
+}
+
+impl Future for Replying {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let response = match &mut *self {
+            Self::Now(response) => response.take(),
+            Self::Later { answering, pending } => {
+                let answer = ready!(answering.as_mut().poll(cx));
+                pending
+                    .take()
+                    .map(|(inner, asked, head)| inner.start(asked, head, answer))
+            }
+        };
+        // hyper polls no future again that was ready.
+        response.map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+    }
+}
+
+impl Inner {
+    /// Announces the answer to the uplink and hands it to hyper.
+    fn start(&self, asked: Asked, head: HeadShape, answer: Answer) -> Response<ResponseBody> {
+        let head_bytes = head.bytes(&answer);
+        let announcement = self.service.announce(asked, &answer, head_bytes);
+        self.flow.start(announcement.start, announcement.on_end);
+        let mut response = Response::new(ResponseBody::new(answer.source, self.flow.clone()));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        response
+    }
+}
+
+/// What of a request decides how long hyper makes the response's head.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadShape {
+    connection_bytes: usize,
+}
+
+impl HeadShape {
+    fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            connection_bytes: connection_bytes(request),
+        }
+    }
+
+    /// The length of the head as hyper writes it.
+    fn bytes(self, answer: &Answer) -> u32 {
+        let reason = answer.status.canonical_reason().unwrap_or("<none>");
+        let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
+        let headers: usize = answer
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+            .sum();
+        (status_line + headers + self.connection_bytes + DATE_BYTES) as u32
+    }
 }
 
 /// The `connection` header hyper adds when keeping the connection is not what the version implies.
@@ -202,16 +214,14 @@ mod tests {
             source: Source::Empty,
         };
         let written = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
-        assert_eq!(
-            head_bytes(&Request::new(()), &answer) as usize,
-            written.len()
-        );
+        let plain = HeadShape::of(&Request::new(()));
+        assert_eq!(plain.bytes(&answer) as usize, written.len());
         let closing = Request::builder()
             .header("connection", "te, Close")
             .body(())
             .unwrap();
         assert_eq!(
-            head_bytes(&closing, &answer) as usize,
+            HeadShape::of(&closing).bytes(&answer) as usize,
             written.len() + "connection: close\r\n".len()
         );
     }
