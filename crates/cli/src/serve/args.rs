@@ -1,0 +1,101 @@
+//! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and the file to the default.
+
+use clap::{Args, ValueEnum};
+use sooner_web::config::{ListenAddress, MechanismName, Policy};
+use sooner_workload::Rate;
+use std::path::PathBuf;
+
+/// Arguments of `sooner serve`.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Directory whose files are served
+    #[arg(required_unless_present = "config")]
+    pub dir: Option<PathBuf>,
+    /// Configuration file; flags go before what it says
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only look whether it would start: configuration, certificates, directories, permissions
+    #[arg(long)]
+    pub check: bool,
+    /// Address and port to listen on; may be given several times [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<ListenAddress>,
+    /// Address and port to listen on with TLS; may be given several times
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen_tls: Vec<ListenAddress>,
+    /// Certificate chain for TLS, PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub certificate: Option<PathBuf>,
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub key: Option<PathBuf>,
+    /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las or fsp [default: srpt]
+    #[arg(long)]
+    pub policy: Option<Policy>,
+    /// Rate of the link out of this machine, such as 100mbit; without it responses are not ordered
+    #[arg(long, value_name = "RATE")]
+    pub uplink: Option<Rate>,
+    /// Network device towards that link, for the kernel's bands [default: the one that carries the first address]
+    #[arg(long, value_name = "DEV")]
+    pub uplink_device: Option<String>,
+    /// Where responses are put in order [default: auto]
+    #[arg(long, value_enum)]
+    pub mechanism: Option<MechanismArg>,
+    /// Let the bands replace a queueing discipline that somebody configured
+    #[arg(long)]
+    pub replace_qdisc: bool,
+    /// One line a response: a file, - for standard output, or off [default: off]
+    #[arg(long, value_name = "FILE")]
+    pub access_log: Option<String>,
+    /// Form of the access log [default: json]
+    #[arg(long, value_enum)]
+    pub log_format: Option<LogFormatArg>,
+    /// Address and port for metrics and the live page
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub admin: Option<ListenAddress>,
+    /// User to become once all addresses are bound
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Seconds that responses in flight may take after SIGTERM [default: 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub grace: Option<u32>,
+    /// Do not say on standard error when it is ready
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// [`MechanismName`] as the command line lists it.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum MechanismArg {
+    /// The best that this process may use
+    Auto,
+    /// Turns to write, without privilege
+    UserSpace,
+    /// The kernel's priority bands; needs CAP_NET_ADMIN
+    Bands,
+    /// Turns above, bands below
+    Both,
+    /// No order
+    None,
+}
+
+/// The forms of the access log.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum LogFormatArg {
+    /// One JSON object a line, with what the order cost
+    Json,
+    /// As Apache and nginx write it
+    Combined,
+}
+
+impl From<MechanismArg> for MechanismName {
+    fn from(arg: MechanismArg) -> Self {
+        match arg {
+            MechanismArg::Auto => Self::Auto,
+            MechanismArg::UserSpace => Self::UserSpace,
+            MechanismArg::Bands => Self::Bands,
+            MechanismArg::Both => Self::Both,
+            MechanismArg::None => Self::None,
+        }
+    }
+}
