@@ -1,0 +1,183 @@
+//! How long a job will stay inside, from how long others like it did.
+//!
+//! Jobs alike have the same key. A key seen for the first time is expected to be like all others: the mean of the recent past. The
+//! table is bounded, because clients choose the keys; a key that is used stays, one that was used once and never again goes first
+//! (second chance).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The samples a key's mean remembers.
+const KEY_MEMORY: u64 = 8;
+/// The samples the mean of everything remembers.
+const OVERALL_MEMORY: u64 = 64;
+
+/// A mean of the recent past: of all samples while they are few, then exponentially weighted.
+#[derive(Clone, Copy, Debug)]
+pub struct Mean {
+    value: u64,
+    samples: u64,
+    memory: u64,
+}
+
+impl Mean {
+    /// No samples yet; each new one will weigh at least 1/`memory`.
+    pub fn new(memory: u64) -> Self {
+        Self {
+            value: 0,
+            samples: 0,
+            memory: memory.max(1),
+        }
+    }
+
+    /// One more sample.
+    pub fn add(&mut self, sample: u64) {
+        self.samples = (self.samples + 1).min(self.memory);
+        if sample >= self.value {
+            self.value += (sample - self.value) / self.samples;
+        } else {
+            self.value -= (self.value - sample) / self.samples;
+        }
+    }
+
+    /// The mean; `None` before the first sample.
+    pub fn get(&self) -> Option<u64> {
+        (self.samples > 0).then_some(self.value)
+    }
+}
+
+/// Expected times by key, for at most a given number of keys.
+#[derive(Debug)]
+pub struct Estimates {
+    keys_max: usize,
+    slots: Vec<Slot>,
+    slot_of: HashMap<Arc<str>, usize>,
+    /// The slot that is looked at first when one has to go.
+    hand: usize,
+    overall: Mean,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Arc<str>,
+    mean: Mean,
+    /// Whether it was used since the hand was here.
+    is_used: bool,
+}
+
+impl Estimates {
+    /// A table of at most `keys_max` keys.
+    pub fn new(keys_max: usize) -> Self {
+        Self {
+            keys_max: keys_max.max(1),
+            slots: Vec::new(),
+            slot_of: HashMap::new(),
+            hand: 0,
+            overall: Mean::new(OVERALL_MEMORY),
+        }
+    }
+
+    /// The time a job of `key` is expected to take, ns; `None` before the first observation of any job.
+    pub fn expected_ns(&mut self, key: &str) -> Option<u64> {
+        match self.slot_of.get(key) {
+            Some(&index) => {
+                let slot = &mut self.slots[index];
+                slot.is_used = true;
+                slot.mean.get()
+            }
+            None => self.overall.get(),
+        }
+    }
+
+    /// The mean of all recent jobs, ns.
+    pub fn overall_ns(&self) -> Option<u64> {
+        self.overall.get()
+    }
+
+    /// A job of `key` took `service_ns`.
+    pub fn observe(&mut self, key: &str, service_ns: u64) {
+        self.overall.add(service_ns);
+        let index = match self.slot_of.get(key) {
+            Some(&index) => index,
+            None => self.take_slot(key),
+        };
+        self.slots[index].mean.add(service_ns);
+    }
+
+    fn take_slot(&mut self, key: &str) -> usize {
+        let key: Arc<str> = key.into();
+        let slot = Slot {
+            key: key.clone(),
+            mean: Mean::new(KEY_MEMORY),
+            is_used: false,
+        };
+        let index = if self.slots.len() < self.keys_max {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        } else {
+            let index = self.least_used();
+            let gone = std::mem::replace(&mut self.slots[index], slot);
+            self.slot_of.remove(&gone.key);
+            index
+        };
+        self.slot_of.insert(key, index);
+        index
+    }
+
+    /// The first slot from the hand on that was not used since the hand was there; ends after one round at the latest.
+    fn least_used(&mut self) -> usize {
+        loop {
+            let index = self.hand;
+            self.hand = (self.hand + 1) % self.slots.len();
+            if !std::mem::take(&mut self.slots[index].is_used) {
+                return index;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_starts_at_the_first_sample_and_then_follows() {
+        let mut mean = Mean::new(4);
+        assert_eq!(mean.get(), None);
+        mean.add(100);
+        assert_eq!(mean.get(), Some(100));
+        mean.add(200);
+        assert_eq!(mean.get(), Some(150));
+        for _ in 0..40 {
+            mean.add(1000);
+        }
+        assert!(mean.get() > Some(990));
+        mean.add(0);
+        assert!((700..800).contains(&mean.get().unwrap()));
+        mean.add(u64::MAX);
+        mean.add(u64::MAX);
+    }
+
+    #[test]
+    fn an_unknown_key_is_expected_to_be_like_the_others() {
+        let mut estimates = Estimates::new(8);
+        assert_eq!(estimates.expected_ns("a"), None);
+        estimates.observe("a", 10);
+        estimates.observe("b", 30);
+        assert_eq!(estimates.expected_ns("a"), Some(10));
+        assert_eq!(estimates.expected_ns("b"), Some(30));
+        assert_eq!(estimates.expected_ns("c"), Some(20));
+    }
+
+    #[test]
+    fn what_is_used_stays_however_many_keys_come() {
+        let mut estimates = Estimates::new(4);
+        estimates.observe("often", 7);
+        for stranger in 0..1000 {
+            estimates.observe(&format!("once {stranger}"), 1_000_000);
+            assert_eq!(estimates.expected_ns("often"), Some(7));
+        }
+        assert_eq!(estimates.slots.len(), 4);
+        assert_eq!(estimates.slot_of.len(), 4);
+    }
+}

@@ -1,0 +1,256 @@
+//! The gate as futures: wait to go in, hold a permit while inside, let the next one in by dropping it.
+
+use crate::admission::{Admission, Order, QueueFull};
+use crate::estimate::Estimates;
+use sooner_policy::{JobId, Time};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// The keys whose expected times are remembered.
+const KEYS_MAX: usize = 1024;
+
+/// What a gate holds back.
+#[derive(Clone, Copy, Debug)]
+pub struct GateLimits {
+    /// How many jobs may be inside at once.
+    pub limit: usize,
+    /// In which order those of one class go in.
+    pub order: Order,
+    /// How many may wait; `None`: all that come.
+    pub waiting_max: Option<usize>,
+}
+
+/// How a gate is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateStatus {
+    /// How many jobs may be inside.
+    pub limit: usize,
+    /// How many are.
+    pub inside: usize,
+    /// How many wait.
+    pub waiting: usize,
+    /// How many have gone in since the start.
+    pub admitted: u64,
+    /// How many of these were completed.
+    pub completed: u64,
+    /// The mean time inside of those completed recently, ns; `None` before the first.
+    pub mean_service_ns: Option<u64>,
+}
+
+/// Holds jobs outside a backend. Clones are the same gate.
+#[derive(Clone)]
+pub struct Gate {
+    shared: Arc<Mutex<Shared>>,
+    origin: Instant,
+}
+
+struct Shared {
+    admission: Admission,
+    estimates: Estimates,
+    /// Jobs whose future has not been told yet that they are inside.
+    outside: HashMap<JobId, Outside>,
+    jobs: u64,
+    admitted: u64,
+    completed: u64,
+}
+
+enum Outside {
+    Waiting(Option<Waker>),
+    /// Let in at this time, and called.
+    Called(Time),
+}
+
+impl Gate {
+    /// A gate nobody has come to yet.
+    pub fn new(limits: GateLimits) -> Self {
+        let shared = Shared {
+            admission: Admission::new(limits.order, limits.limit, limits.waiting_max),
+            estimates: Estimates::new(KEYS_MAX),
+            outside: HashMap::new(),
+            jobs: 0,
+            admitted: 0,
+            completed: 0,
+        };
+        Self {
+            shared: Arc::new(Mutex::new(shared)),
+            origin: Instant::now(),
+        }
+    }
+
+    /// A job of `class` comes, like others of `key`. It waits from now on, polled or not; dropping the future gives it up.
+    pub fn enter(&self, class: u8, key: String) -> Enter {
+        let state = self.change(|shared, now| {
+            let job = JobId(shared.jobs);
+            shared.jobs += 1;
+            let expected_ns = shared.estimates.expected_ns(&key);
+            match shared.admission.arrive(job, class, expected_ns, now) {
+                Ok(()) => {
+                    shared.outside.insert(job, Outside::Waiting(None));
+                    State::Waiting { job, came_at: now }
+                }
+                Err(full) => State::Refused(full),
+            }
+        });
+        Enter {
+            gate: self.clone(),
+            key,
+            state,
+        }
+    }
+
+    /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
+    pub fn set_limit(&self, limit: usize) {
+        self.change(|shared, _| shared.admission.set_limit(limit));
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> GateStatus {
+        let shared = self.lock();
+        GateStatus {
+            limit: shared.admission.limit(),
+            inside: shared.admission.inside(),
+            waiting: shared.admission.waiting(),
+            admitted: shared.admitted,
+            completed: shared.completed,
+            mean_service_ns: shared.estimates.overall_ns(),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.origin.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes who is where, lets in whoever can go in then, and calls them when the lock is free again.
+    fn change<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
+        let now = self.now();
+        let (result, called) = {
+            let mut shared = self.lock();
+            let result = change(&mut shared, now);
+            (result, shared.admit_all(now))
+        };
+        for waker in called {
+            waker.wake();
+        }
+        result
+    }
+}
+
+impl Shared {
+    fn admit_all(&mut self, now: Time) -> Vec<Waker> {
+        let mut called = Vec::new();
+        while let Some(job) = self.admission.admit(now) {
+            self.admitted += 1;
+            if let Some(Outside::Waiting(waker)) = self.outside.insert(job, Outside::Called(now)) {
+                called.extend(waker);
+            }
+        }
+        called
+    }
+}
+
+/// A job in front of the gate.
+pub struct Enter {
+    gate: Gate,
+    key: String,
+    state: State,
+}
+
+enum State {
+    Refused(QueueFull),
+    Waiting { job: JobId, came_at: Time },
+    Told,
+}
+
+impl Future for Enter {
+    type Output = Result<Permit, QueueFull>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let (job, came_at) = match this.state {
+            State::Refused(full) => {
+                this.state = State::Told;
+                return Poll::Ready(Err(full));
+            }
+            State::Waiting { job, came_at } => (job, came_at),
+            // Polled again after it was ready: there is nothing more to say.
+            State::Told => return Poll::Pending,
+        };
+        let admitted_at = {
+            let mut shared = this.gate.lock();
+            match shared.outside.get_mut(&job) {
+                Some(Outside::Waiting(waker)) => {
+                    match waker {
+                        Some(waker) => waker.clone_from(cx.waker()),
+                        None => *waker = Some(cx.waker().clone()),
+                    }
+                    return Poll::Pending;
+                }
+                Some(Outside::Called(at)) => {
+                    let at = *at;
+                    shared.outside.remove(&job);
+                    at
+                }
+                None => came_at,
+            }
+        };
+        this.state = State::Told;
+        Poll::Ready(Ok(Permit {
+            gate: this.gate.clone(),
+            key: std::mem::take(&mut this.key),
+            job,
+            came_at,
+            admitted_at,
+        }))
+    }
+}
+
+impl Drop for Enter {
+    fn drop(&mut self) {
+        if let State::Waiting { job, .. } = self.state {
+            self.gate.change(|shared, now| {
+                shared.outside.remove(&job);
+                shared.admission.leave(job, now);
+            });
+        }
+    }
+}
+
+/// Leave to be inside; dropping it leaves the backend and lets the next job in.
+#[must_use = "dropping the permit leaves the backend"]
+pub struct Permit {
+    gate: Gate,
+    key: String,
+    job: JobId,
+    came_at: Time,
+    admitted_at: Time,
+}
+
+impl Permit {
+    /// How long the job waited outside, ns.
+    pub fn wait_ns(&self) -> u64 {
+        self.admitted_at.since(self.came_at)
+    }
+
+    /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs that were given up or failed say
+    /// nothing, and are dropped instead.
+    pub fn complete(self) {
+        let mut shared = self.gate.lock();
+        let service_ns = self.gate.now().since(self.admitted_at);
+        shared.completed += 1;
+        shared.estimates.observe(&self.key, service_ns);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.gate
+            .change(|shared, now| shared.admission.leave(self.job, now));
+    }
+}

@@ -1,0 +1,145 @@
+//! The gate's futures: nobody is polled who was not called, and still everybody gets in.
+
+use proptest::prelude::*;
+use sooner_gate::{Enter, Gate, GateLimits, Order, Permit};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Task {
+    enter: Option<Pin<Box<Enter>>>,
+    permit: Option<Permit>,
+    called: Arc<Flag>,
+}
+
+impl Task {
+    fn new(enter: Enter) -> Self {
+        let called = Arc::new(Flag(AtomicBool::new(true)));
+        Self {
+            enter: Some(Box::pin(enter)),
+            permit: None,
+            called,
+        }
+    }
+
+    /// Polls if it was called, as a runtime would.
+    fn run(&mut self) {
+        if !self.called.0.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let waker = Waker::from(self.called.clone());
+        if let Some(enter) = &mut self.enter
+            && let Poll::Ready(permit) = enter.as_mut().poll(&mut Context::from_waker(&waker))
+        {
+            self.permit = Some(permit.expect("the queue has no bound"));
+            self.enter = None;
+        }
+    }
+}
+
+fn gate(limit: usize) -> Gate {
+    Gate::new(GateLimits {
+        limit,
+        order: Order::Expected,
+        waiting_max: None,
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Enter(u8),
+    /// Gives up or leaves, whatever the task is doing.
+    Drop(prop::sample::Index),
+    Complete(prop::sample::Index),
+    Run(prop::sample::Index),
+    Limit(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        4 => (0..3u8).prop_map(Event::Enter),
+        2 => index().prop_map(Event::Drop),
+        2 => index().prop_map(Event::Complete),
+        4 => index().prop_map(Event::Run),
+        1 => (1..4usize).prop_map(Event::Limit),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_call_is_lost_whoever_gives_up(events in prop::collection::vec(event(), 1..300)) {
+        let gate = gate(2);
+        let mut tasks: Vec<Task> = Vec::new();
+        for event in events {
+            match event {
+                Event::Enter(class) => tasks.push(Task::new(gate.enter(class, format!("{class}")))),
+                _ if tasks.is_empty() => {}
+                Event::Drop(index) => drop(tasks.remove(index.index(tasks.len()))),
+                Event::Complete(index) => {
+                    let index = index.index(tasks.len());
+                    if let Some(permit) = tasks[index].permit.take() {
+                        permit.complete();
+                        tasks.remove(index);
+                    }
+                }
+                Event::Run(index) => {
+                    let index = index.index(tasks.len());
+                    tasks[index].run();
+                }
+                Event::Limit(limit) => gate.set_limit(limit),
+            }
+            let status = gate.status();
+            prop_assert_eq!(status.inside + status.waiting, tasks.len());
+            prop_assert!(status.waiting == 0 || status.inside >= status.limit);
+        }
+        while !tasks.is_empty() {
+            let before = tasks.len();
+            for task in &mut tasks {
+                task.run();
+            }
+            tasks.retain(|task| task.permit.is_none());
+            prop_assert!(tasks.len() < before, "{} wait and nobody is called", before);
+        }
+        prop_assert_eq!(gate.status().inside, 0);
+    }
+}
+
+#[test]
+fn a_permit_that_is_dropped_lets_the_next_one_in_and_teaches_nothing() {
+    let gate = gate(1);
+    let mut first = Task::new(gate.enter(0, "k".into()));
+    let mut second = Task::new(gate.enter(0, "k".into()));
+    first.run();
+    second.run();
+    assert!(first.permit.is_some() && second.permit.is_none());
+    drop(first);
+    second.run();
+    assert_eq!(gate.status().mean_service_ns, None);
+    second.permit.take().expect("it was called").complete();
+    let status = gate.status();
+    assert!(status.mean_service_ns.is_some());
+    assert_eq!((status.admitted, status.completed, status.inside), (2, 1, 0));
+}
+
+#[test]
+fn a_full_queue_says_so() {
+    let gate = Gate::new(GateLimits {
+        limit: 0,
+        order: Order::Fcfs,
+        waiting_max: Some(0),
+    });
+    let mut enter = Box::pin(gate.enter(0, String::new()));
+    let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Err(_))));
+}
