@@ -1,7 +1,7 @@
 //! Becoming another user for good: what needed root is done, the rest runs with as little as it needs.
 //!
-//! Linux keeps user ids by thread; the C library changes those of all threads together. Capabilities are the calling thread's and those
-//! of threads it starts afterwards, so this comes before any other thread is started.
+//! Linux keeps user ids and capabilities by thread. The C library changes the ids of all threads together; with them go the capabilities,
+//! but for what the calling thread asks to keep, for itself and for threads it starts afterwards.
 
 use std::ffi::CString;
 use std::io;

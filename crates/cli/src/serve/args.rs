@@ -1,6 +1,7 @@
 //! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and the file to the default.
 
 use clap::{Args, ValueEnum};
+use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{ListenAddress, MechanismName, Policy};
 use sooner_workload::Rate;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ pub struct ServeArgs {
     pub replace_qdisc: bool,
     /// One line a response: a file, - for standard output, or off [default: off]
     #[arg(long, value_name = "FILE")]
-    pub access_log: Option<String>,
+    pub access_log: Option<Destination>,
     /// Form of the access log [default: json]
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormatArg>,
@@ -96,6 +97,15 @@ impl From<MechanismArg> for MechanismName {
             MechanismArg::Bands => Self::Bands,
             MechanismArg::Both => Self::Both,
             MechanismArg::None => Self::None,
+        }
+    }
+}
+
+impl From<LogFormatArg> for LogFormat {
+    fn from(arg: LogFormatArg) -> Self {
+        match arg {
+            LogFormatArg::Json => Self::Json,
+            LogFormatArg::Combined => Self::Combined,
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::tls::TlsConfig;
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use toml::Spanned;
+pub use toml::Spanned;
 
 /// The port of the address that is listened on when none is named.
 const DEFAULT_PORT: u16 = 8080;

@@ -11,6 +11,7 @@ impl Config {
             let joined = folder.join(path.get_ref());
             *path.get_mut() = joined;
         }
+        self.log.relative_to(folder);
     }
 
     fn paths(&mut self) -> impl Iterator<Item = &mut Spanned<PathBuf>> {

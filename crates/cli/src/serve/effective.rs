@@ -1,0 +1,110 @@
+//! What is in force: flags over the file over defaults.
+
+use super::args::ServeArgs;
+use anyhow::Context;
+use sooner_web::config::{Config, Misconfigured, SourceText, Spanned, from_command_line};
+use sooner_web::tls::TlsConfig;
+use std::fs;
+use std::path::Path;
+
+/// A configuration with the text it came from, for mistakes that are found later.
+#[derive(Debug)]
+pub struct Effective {
+    /// What is in force.
+    pub config: Config,
+    /// Where it stands.
+    pub source: SourceText,
+}
+
+impl Effective {
+    /// Reads the file, if one was named, and puts the flags over it; the error is one line with the place.
+    pub fn load(args: &ServeArgs) -> anyhow::Result<Self> {
+        let source = match &args.config {
+            Some(file) => read(file)?,
+            None => SourceText::default(),
+        };
+        let config = assemble(&source, args).map_err(|mistake| located(&source, &mistake))?;
+        Ok(Self { config, source })
+    }
+
+    /// A mistake in this configuration as an error of one line.
+    pub fn located(&self, mistake: &Misconfigured) -> anyhow::Error {
+        located(&self.source, mistake)
+    }
+}
+
+fn located(source: &SourceText, mistake: &Misconfigured) -> anyhow::Error {
+    anyhow::Error::msg(source.render(mistake))
+}
+
+fn read(file: &Path) -> anyhow::Result<SourceText> {
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read {name}; --config names a file in TOML"))?;
+    Ok(SourceText { name, text })
+}
+
+fn assemble(source: &SourceText, args: &ServeArgs) -> Result<Config, Misconfigured> {
+    let mut config = Config::parse(&source.text)?;
+    if let Some(folder) = Path::new(&source.name).parent() {
+        config.relative_to(folder);
+    }
+    args.put_over(&mut config);
+    config.check()?;
+    Ok(config)
+}
+
+impl ServeArgs {
+    /// Flags that were given replace what stands in the file.
+    fn put_over(&self, config: &mut Config) {
+        put(&mut config.root, self.dir.as_ref());
+        put(&mut config.user, self.user.as_ref());
+        put_all(&mut config.listen, &self.listen);
+        put_all(&mut config.listen_tls, &self.listen_tls);
+        self.put_over_uplink(config);
+        self.put_over_log(config);
+        if let (Some(certificate), Some(key)) = (&self.certificate, &self.key) {
+            config.tls = vec![TlsConfig {
+                certificate: from_command_line(certificate.clone()),
+                key: from_command_line(key.clone()),
+                client_ca: None,
+                client_required: None,
+                versions: None,
+            }];
+        }
+        put(&mut config.admin.listen, self.admin.as_ref());
+        if let Some(seconds) = self.grace {
+            config.limits.grace_seconds = seconds.into();
+        }
+    }
+
+    fn put_over_uplink(&self, config: &mut Config) {
+        let uplink = &mut config.uplink;
+        put(&mut uplink.rate, self.uplink.map(|rate| rate.to_string()).as_ref());
+        put(&mut uplink.policy, self.policy.as_ref());
+        put(&mut uplink.mechanism, self.mechanism.map(Into::into).as_ref());
+        put(&mut uplink.device, self.uplink_device.as_ref());
+        uplink.replace_qdisc |= self.replace_qdisc;
+    }
+
+    fn put_over_log(&self, config: &mut Config) {
+        put(&mut config.log.access, self.access_log.as_ref());
+        if let Some(format) = self.log_format {
+            config.log.format = format.into();
+        }
+    }
+}
+
+/// A flag over a key that may be missing.
+fn put<T: Clone>(key: &mut Option<Spanned<T>>, flag: Option<&T>) {
+    if let Some(value) = flag {
+        *key = Some(from_command_line(value.clone()));
+    }
+}
+
+/// A flag that may be given several times: all of them over all of the file's.
+fn put_all<T: Clone>(key: &mut Vec<Spanned<T>>, flags: &[T]) {
+    if !flags.is_empty() {
+        *key = flags.iter().cloned().map(from_command_line).collect();
+    }
+}

@@ -1,0 +1,100 @@
+//! From the table `[uplink]` to what the uplink is told.
+
+use sooner_uplink::gate::GateLimits;
+use sooner_uplink::{Mechanism, UplinkConfig};
+use sooner_web::config::{MechanismName, Misconfigured, UplinkTable};
+use sooner_workload::Rate;
+use std::net::SocketAddr;
+
+/// Smaller reads would cost more system calls than they save memory.
+const CHUNK_BYTES_MIN: u64 = 16 << 10;
+/// Bytes read from a file at once where nothing is ordered.
+const CHUNK_BYTES_UNORDERED: u64 = 64 << 10;
+
+/// The link as it was asked for.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Its rate; none: nothing is ordered.
+    pub rate: Option<Rate>,
+    /// Whether responses are ordered on it.
+    pub is_ordered: bool,
+}
+
+impl Link {
+    /// Reads the table's rate.
+    pub fn of(table: &UplinkTable) -> Result<Self, Misconfigured> {
+        let rate = table
+            .rate
+            .as_ref()
+            .map(|text| {
+                text.get_ref()
+                    .parse::<Rate>()
+                    .map_err(|error| Misconfigured::at(text, "uplink.rate", error))
+            })
+            .transpose()?;
+        let is_ordered = rate.is_some() && table.mechanism() != MechanismName::None;
+        Ok(Self { rate, is_ordered })
+    }
+
+    /// The rate, if responses are to be ordered.
+    pub fn ordered_rate(&self) -> Option<Rate> {
+        self.rate.filter(|_| self.is_ordered)
+    }
+
+    /// Bytes to read from a file at once: whole quanta, so that a chunk does not end in a small packet.
+    pub fn chunk_bytes(&self) -> usize {
+        let bytes = self.ordered_rate().map_or(CHUNK_BYTES_UNORDERED, |rate| {
+            let quantum_bytes = GateLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
+            CHUNK_BYTES_MIN.div_ceil(quantum_bytes) * quantum_bytes
+        });
+        bytes as usize
+    }
+
+    /// What to tell the uplink of a server that listens on `addresses`; none: it is not ordered.
+    pub fn uplink_config(
+        &self,
+        table: &UplinkTable,
+        addresses: &[SocketAddr],
+    ) -> Option<UplinkConfig> {
+        let rate = self.ordered_rate()?;
+        let mut config = UplinkConfig::new(rate.bits_per_sec(), table.policy());
+        config.mechanism = match table.mechanism() {
+            MechanismName::Auto | MechanismName::None => Mechanism::Auto,
+            MechanismName::UserSpace => Mechanism::UserSpace,
+            MechanismName::Bands => Mechanism::Bands,
+            MechanismName::Both => Mechanism::Both,
+        };
+        config.device = table.device.as_ref().map(|name| name.get_ref().clone());
+        config.listen = addresses.iter().map(SocketAddr::ip).collect();
+        config.replace_qdisc = table.replace_qdisc;
+        Some(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_web::config::Config;
+
+    fn link(text: &str) -> Result<Link, Misconfigured> {
+        Link::of(&Config::parse(text).unwrap().uplink)
+    }
+
+    #[test]
+    fn a_rate_with_a_wrong_unit_is_placed() {
+        let mistake = link("[uplink]\nrate = \"10mbps\"").unwrap_err();
+        assert_eq!(mistake.span, Some(16..24));
+        assert!(mistake.message.contains("`mbps`; use bit, kbit, mbit or gbit"));
+    }
+
+    #[test]
+    fn chunks_are_whole_quanta() {
+        assert_eq!(link("").unwrap().chunk_bytes(), 64 << 10);
+        let ordered = link("[uplink]\nrate = \"10mbit\"").unwrap();
+        let quantum = GateLimits::at_rate(10_000_000).quantum_bytes as usize;
+        assert_eq!(ordered.chunk_bytes() % quantum, 0);
+        assert!(ordered.chunk_bytes() >= 16 << 10);
+        let unordered = link("[uplink]\nrate = \"10mbit\"\nmechanism = \"none\"").unwrap();
+        assert_eq!(unordered.ordered_rate(), None);
+    }
+}
