@@ -1,12 +1,18 @@
-//! The access log: one line of JSON a response, with what says why it took as long as it did.
+//! The access log: one line a response, with what says why it took as long as it did.
 //!
-//! Lines are collected in memory and written by a thread of their own, so a slow or full disk costs lines, never time.
+//! The calls, for every response: [`AccessLog::begin`] while the request is at hand, [`Begun::answered`] when the status is known, and
+//! [`AccessLog::write`] when the response is over. Lines are collected in memory and written by a thread of their own, so a slow or full
+//! disk costs lines, never time. [`AccessLog::reopen`] is for who rotates logs.
 
+mod combined;
+mod config;
 mod json;
+mod output;
 mod record;
 mod timestamp;
 mod writer;
 
-pub use record::{Record, Remote};
+pub use config::{Destination, LogConfig, LogFormat};
+pub use record::{Answered, Begun, Record, Remote, Via, body_bytes_sent};
 pub use timestamp::WallClock;
-pub use writer::{AccessLog, Closer, Destination};
+pub use writer::{AccessLog, Closer};

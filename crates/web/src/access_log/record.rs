@@ -1,82 +1,215 @@
-//! One line of the access log, begun when a response starts and completed when it ends.
+//! One line of the access log: begun with the request, answered with the status, completed when the response ends.
 
+use super::combined::{push_escaped, push_outcome, push_quoted};
+use super::config::LogFormat;
 use super::json::{push_number, push_optional, push_string};
-use hyper::Request;
-use hyper::header::{HeaderName, REFERER, USER_AGENT};
+use super::timestamp::WallClock;
+use crate::message::Peer;
+use hyper::header::{HOST, HeaderName, REFERER, USER_AGENT};
+use hyper::{Request, Version};
 use sooner_uplink::JobReport;
-use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Most lines are no longer, so one allocation will do.
-const LINE_BYTES: usize = 384;
+const LINE_BYTES: usize = 512;
 
 /// The client of a connection, as all lines of the connection say it.
 #[derive(Debug)]
-pub struct Remote(Box<str>);
+pub struct Remote {
+    json: Box<str>,
+    combined: Box<str>,
+}
 
 impl Remote {
-    /// A client at `address`.
-    pub fn new(address: SocketAddr) -> Self {
-        Self(format!("\",\"remote\":\"{address}\",\"method\":").into())
+    /// The client `peer`.
+    pub fn new(peer: &Peer) -> Self {
+        let tls = match &peer.tls {
+            Some(tls) => format!("\"{}\"", tls.version),
+            None => "null".into(),
+        };
+        Self {
+            json: format!(
+                "\",\"remote\":\"{}\",\"tls\":{tls},\"method\":",
+                peer.remote
+            )
+            .into(),
+            combined: format!("{} - - [", peer.remote.ip()).into(),
+        }
     }
+}
+
+/// A line whose request is written.
+#[derive(Debug)]
+pub struct Begun {
+    format: LogFormat,
+    text: Vec<u8>,
+    /// Where in `text` stands what follows the status and the size.
+    rest_from: usize,
+}
+
+/// What is known of an answer before it is sent.
+#[derive(Debug, Clone, Default)]
+pub struct Answered {
+    /// The status.
+    pub status: u16,
+    /// Bytes of the head on the wire, an estimate under HTTP/2.
+    pub head_bytes: u32,
+    /// Bytes of the body; `None` if they are not known before the end.
+    pub body_bytes: Option<u64>,
+    /// The urgency the client gave (RFC 9218, 0 is the highest).
+    pub urgency: Option<u8>,
+    /// Who made the answer, if it was not this server.
+    pub via: Option<Via>,
+}
+
+/// The server behind this one that made an answer.
+#[derive(Debug, Clone)]
+pub struct Via {
+    /// Its name in the configuration.
+    pub upstream: Arc<str>,
+    /// From the request's arrival to the head of the upstream's answer, waiting for a free place included, ns.
+    pub answer_ns: u64,
 }
 
 /// A line that lacks what only the end of the response tells.
 #[derive(Debug)]
 pub struct Record {
-    begun: Vec<u8>,
-    head_bytes: u32,
-    body_bytes: u64,
+    begun: Begun,
+    answered: Answered,
+}
+
+/// Bytes of a body that were sent, of what was sent in all.
+pub fn body_bytes_sent(report: &JobReport, head_bytes: u32, body_bytes: Option<u64>) -> u64 {
+    let sent_bytes = report.sent_bytes.saturating_sub(head_bytes.into());
+    sent_bytes.min(body_bytes.unwrap_or(u64::MAX))
+}
+
+impl Begun {
+    /// Begins the line of a response to `request`, which was read at `now`.
+    pub(super) fn new<B>(
+        format: LogFormat,
+        clock: &mut WallClock,
+        now: Instant,
+        remote: &Remote,
+        request: &Request<B>,
+    ) -> Self {
+        let header = |name: HeaderName| request.headers().get(name).map(|value| value.as_bytes());
+        let mut text = begin(format, clock, now, remote);
+        let mut rest_from = 0;
+        match format {
+            LogFormat::Json => {
+                push_string(request.method().as_str().as_bytes(), &mut text);
+                text.extend_from_slice(b",\"target\":");
+                with_target(request, |target| push_string(target, &mut text));
+                text.extend_from_slice(b",\"protocol\":\"");
+                text.extend_from_slice(protocol(request.version()).as_bytes());
+                text.extend_from_slice(b"\",\"host\":");
+                push_optional(host(request), &mut text);
+                text.extend_from_slice(b",\"user_agent\":");
+                push_optional(header(USER_AGENT), &mut text);
+                text.extend_from_slice(b",\"referer\":");
+                push_optional(header(REFERER), &mut text);
+            }
+            LogFormat::Combined => {
+                text.push(b'"');
+                push_escaped(request.method().as_str().as_bytes(), &mut text);
+                text.push(b' ');
+                with_target(request, |target| push_escaped(target, &mut text));
+                text.push(b' ');
+                text.extend_from_slice(protocol(request.version()).as_bytes());
+                if request.version() == Version::HTTP_2 {
+                    // As httpd and nginx write it.
+                    text.extend_from_slice(b".0");
+                }
+                text.push(b'"');
+                rest_from = text.len();
+                push_headers(header(REFERER), header(USER_AGENT), &mut text);
+            }
+        }
+        Self {
+            format,
+            text,
+            rest_from,
+        }
+    }
+
+    /// Begins the line of a request that could not be read.
+    pub(super) fn of_unreadable(
+        format: LogFormat,
+        clock: &mut WallClock,
+        now: Instant,
+        remote: &Remote,
+    ) -> Self {
+        let mut text = begin(format, clock, now, remote);
+        let mut rest_from = 0;
+        match format {
+            LogFormat::Json => text.extend_from_slice(
+                b"null,\"target\":null,\"protocol\":null,\"host\":null,\"user_agent\":null,\"referer\":null",
+            ),
+            LogFormat::Combined => {
+                text.extend_from_slice(b"\"-\"");
+                rest_from = text.len();
+                push_headers(None, None, &mut text);
+            }
+        }
+        Self {
+            format,
+            text,
+            rest_from,
+        }
+    }
+
+    /// The line of the response that `answered` tells of.
+    pub fn answered(self, answered: Answered) -> Record {
+        Record {
+            begun: self,
+            answered,
+        }
+    }
 }
 
 impl Record {
-    /// Begins the line of a response to `request` of `date` (RFC 3339) with a head and a body of these lengths.
-    pub fn new<B>(
-        date: &[u8],
-        remote: &Remote,
-        request: &Request<B>,
-        status: u16,
-        head_bytes: u32,
-        body_bytes: u64,
-    ) -> Self {
-        let header = |name: HeaderName| request.headers().get(name).map(|value| value.as_bytes());
-        let mut begun = begin(date, remote);
-        push_string(request.method().as_str().as_bytes(), &mut begun);
-        begun.extend_from_slice(b",\"target\":");
-        push_target(request, &mut begun);
-        begun.extend_from_slice(b",\"user_agent\":");
-        push_optional(header(USER_AGENT), &mut begun);
-        begun.extend_from_slice(b",\"referer\":");
-        push_optional(header(REFERER), &mut begun);
-        push_field(b",\"status\":", status.into(), &mut begun);
-        Self {
-            begun,
+    /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR gave it where that is known already.
+    pub fn write(&self, report: &JobReport, fair_ns: Option<u64>, out: &mut Vec<u8>) {
+        let Answered {
+            status,
             head_bytes,
             body_bytes,
+            ..
+        } = self.answered;
+        let size_bytes = body_bytes_sent(report, head_bytes, body_bytes);
+        match self.begun.format {
+            LogFormat::Json => {
+                out.extend_from_slice(&self.begun.text);
+                self.push_json_end(size_bytes, report, fair_ns, out);
+            }
+            LogFormat::Combined => {
+                let (request, headers) = self.begun.text.split_at(self.begun.rest_from);
+                out.extend_from_slice(request);
+                push_outcome(status, size_bytes, out);
+                out.extend_from_slice(headers);
+            }
         }
     }
 
-    /// Begins the line of a request that could not be read; the HTTP engine refused it with an empty body.
-    pub fn of_unreadable(date: &[u8], remote: &Remote, status: u16) -> Self {
-        let mut begun = begin(date, remote);
-        begun.extend_from_slice(b"null,\"target\":null,\"user_agent\":null,\"referer\":null");
-        push_field(b",\"status\":", status.into(), &mut begun);
-        Self {
-            begun,
-            head_bytes: 0,
-            body_bytes: 0,
-        }
-    }
-
-    /// Appends the line, with what the uplink says about the response, to `out`.
-    pub fn write(&self, report: &JobReport, out: &mut Vec<u8>) {
-        let sent_bytes = report.sent_bytes.saturating_sub(self.head_bytes.into());
-        let size_bytes = sent_bytes.min(self.body_bytes);
+    fn push_json_end(
+        &self,
+        size_bytes: u64,
+        report: &JobReport,
+        fair_ns: Option<u64>,
+        out: &mut Vec<u8>,
+    ) {
         // A body that failed is done for the uplink too, only shorter than announced.
-        let is_complete = report.completed && size_bytes == self.body_bytes;
-        out.extend_from_slice(&self.begun);
+        let is_whole = self.answered.body_bytes.is_none_or(|all| size_bytes == all);
+        push_field(b",\"status\":", self.answered.status.into(), out);
         push_field(b",\"size_bytes\":", size_bytes, out);
         push_field(b",\"wait_ns\":", report.wait_ns, out);
         push_field(b",\"service_ns\":", report.service_ns, out);
+        match fair_ns {
+            Some(fair_ns) => push_field(b",\"fair_ns\":", fair_ns, out),
+            None => out.extend_from_slice(b",\"fair_ns\":null"),
+        }
         out.extend_from_slice(b",\"policy\":");
         push_string(report.policy.as_bytes(), out);
         push_field(b",\"rank_at_start\":", report.rank_at_start, out);
@@ -85,7 +218,15 @@ impl Record {
             report.bytes_of_others_meanwhile,
             out,
         );
-        out.extend_from_slice(if is_complete {
+        if let Some(urgency) = self.answered.urgency {
+            push_field(b",\"urgency\":", urgency.into(), out);
+        }
+        if let Some(via) = &self.answered.via {
+            out.extend_from_slice(b",\"upstream\":");
+            push_string(via.upstream.as_bytes(), out);
+            push_field(b",\"upstream_ns\":", via.answer_ns, out);
+        }
+        out.extend_from_slice(if report.completed && is_whole {
             b",\"completed\":true}\n"
         } else {
             b",\"completed\":false}\n"
@@ -93,12 +234,40 @@ impl Record {
     }
 }
 
-fn begin(date: &[u8], remote: &Remote) -> Vec<u8> {
-    let mut begun = Vec::with_capacity(LINE_BYTES);
-    begun.extend_from_slice(b"{\"time\":\"");
-    begun.extend_from_slice(date);
-    begun.extend_from_slice(remote.0.as_bytes());
-    begun
+/// The protocol of a request, as metrics and JSON name it.
+pub fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        Version::HTTP_3 => "HTTP/3",
+        _ => "HTTP/1.1",
+    }
+}
+
+fn begin(format: LogFormat, clock: &mut WallClock, now: Instant, remote: &Remote) -> Vec<u8> {
+    let mut text = Vec::with_capacity(LINE_BYTES);
+    match format {
+        LogFormat::Json => {
+            text.extend_from_slice(b"{\"time\":\"");
+            text.extend_from_slice(clock.date(now));
+            text.extend_from_slice(remote.json.as_bytes());
+        }
+        LogFormat::Combined => {
+            text.extend_from_slice(remote.combined.as_bytes());
+            text.extend_from_slice(clock.date_of_httpd(now));
+            text.extend_from_slice(b"] ");
+        }
+    }
+    text
+}
+
+fn push_headers(referer: Option<&[u8]>, user_agent: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.push(b' ');
+    push_quoted(referer, out);
+    out.push(b' ');
+    push_quoted(user_agent, out);
+    out.push(b'\n');
 }
 
 fn push_field(name: &[u8], value: u64, out: &mut Vec<u8>) {
@@ -106,28 +275,59 @@ fn push_field(name: &[u8], value: u64, out: &mut Vec<u8>) {
     push_number(value, out);
 }
 
+/// The host that was asked: in the target, which goes first (RFC 9112, 3.2.2), or in the header.
+fn host<B>(request: &Request<B>) -> Option<&[u8]> {
+    let of_target = request.uri().authority().map(|host| host.as_str().as_bytes());
+    of_target.or_else(|| request.headers().get(HOST).map(|host| host.as_bytes()))
+}
+
 /// As it was sent; in origin form, and that is nearly always, it is one slice already.
-fn push_target<B>(request: &Request<B>, out: &mut Vec<u8>) {
+fn with_target<B>(request: &Request<B>, push: impl FnOnce(&[u8])) {
+    let is_path = request.uri().scheme().is_none() || request.version() == Version::HTTP_2;
     match request.uri().path_and_query() {
-        Some(path) if request.uri().scheme().is_none() => {
-            push_string(path.as_str().as_bytes(), out)
-        }
-        _ => push_string(request.uri().to_string().as_bytes(), out),
+        Some(path) if is_path => push(path.as_str().as_bytes()),
+        _ => push(request.uri().to_string().as_bytes()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TlsPeer;
 
-    const DATE: &[u8] = b"2026-11-21T20:41:07.000123Z";
-
-    fn remote() -> Remote {
-        Remote::new("127.0.0.1:4000".parse().unwrap())
+    fn remote(is_tls: bool) -> Remote {
+        let tls = TlsPeer {
+            version: "TLSv1.3",
+            ..TlsPeer::default()
+        };
+        Remote::new(&Peer {
+            remote: "192.0.2.7:4000".parse().unwrap(),
+            local: "192.0.2.1:80".parse().unwrap(),
+            tls: is_tls.then(|| Arc::new(tls)),
+        })
     }
 
-    fn line(record: &Record, sent_bytes: u64) -> serde_json::Value {
-        let report = JobReport {
+    fn begun(format: LogFormat, request: &Request<()>) -> Begun {
+        let now = Instant::now();
+        Begun::new(format, &mut WallClock::new(now), now, &remote(false), request)
+    }
+
+    fn unreadable(format: LogFormat) -> Begun {
+        let now = Instant::now();
+        Begun::of_unreadable(format, &mut WallClock::new(now), now, &remote(true))
+    }
+
+    fn answered(status: u16, body_bytes: Option<u64>) -> Answered {
+        Answered {
+            status,
+            head_bytes: 100,
+            body_bytes,
+            ..Answered::default()
+        }
+    }
+
+    fn report(sent_bytes: u64) -> JobReport {
+        JobReport {
             wait_ns: 1,
             service_ns: 2,
             sent_bytes,
@@ -135,49 +335,103 @@ mod tests {
             rank_at_start: 4,
             bytes_of_others_meanwhile: 5,
             completed: true,
-        };
+        }
+    }
+
+    fn line(record: &Record, sent_bytes: u64) -> String {
         let mut out = Vec::new();
-        record.write(&report, &mut out);
-        assert_eq!(
-            out.iter().position(|&byte| byte == b'\n'),
-            Some(out.len() - 1)
-        );
-        serde_json::from_slice(&out).unwrap()
+        record.write(&report(sent_bytes), Some(7), &mut out);
+        let line = String::from_utf8(out).unwrap();
+        assert_eq!(line.find('\n'), Some(line.len() - 1));
+        line
+    }
+
+    fn json(record: &Record, sent_bytes: u64) -> serde_json::Value {
+        serde_json::from_str(&line(record, sent_bytes)).unwrap()
     }
 
     #[test]
-    fn says_everything_once() {
+    fn json_says_everything_once() {
         let request = Request::builder()
             .uri("/a?b=c")
             .header("user-agent", "\"x\"")
+            .header("host", "example.org")
             .body(())
             .unwrap();
-        let record = Record::new(DATE, &remote(), &request, 200, 100, 200);
-        let got = line(&record, 300);
-        let expected = serde_json::json!({
-            "time": "2026-11-21T20:41:07.000123Z", "remote": "127.0.0.1:4000", "method": "GET", "target": "/a?b=c", "user_agent": "\"x\"",
-            "referer": null, "status": 200, "size_bytes": 200, "wait_ns": 1, "service_ns": 2, "policy": "srpt",
-            "rank_at_start": 4, "bytes_of_others_meanwhile": 5, "completed": true,
+        let mut answered = answered(200, Some(200));
+        let mut expected = serde_json::json!({
+            "remote": "192.0.2.7:4000", "tls": null, "method": "GET", "target": "/a?b=c", "protocol": "HTTP/1.1", "host": "example.org",
+            "user_agent": "\"x\"", "referer": null, "status": 200, "size_bytes": 200, "wait_ns": 1, "service_ns": 2, "fair_ns": 7,
+            "policy": "srpt", "rank_at_start": 4, "bytes_of_others_meanwhile": 5, "completed": true,
         });
+        let mut got = json(&begun(LogFormat::Json, &request).answered(answered.clone()), 300);
+        assert_eq!(got["time"].as_str().map(str::len), Some(27));
+        expected["time"] = got["time"].clone();
         assert_eq!(got, expected);
+
+        answered.urgency = Some(3);
+        answered.via = Some(Via {
+            upstream: "app".into(),
+            answer_ns: 9,
+        });
+        got = json(&begun(LogFormat::Json, &request).answered(answered), 300);
+        assert_eq!((&got["urgency"], &got["upstream"], &got["upstream_ns"]), (&3.into(), &"app".into(), &9.into()));
     }
 
     #[test]
-    fn a_short_body_is_not_complete() {
-        let record = Record::new(DATE, &remote(), &Request::new(()), 200, 100, 200);
-        let got = line(&record, 250);
+    fn a_short_body_is_not_complete_and_one_of_unknown_length_is() {
+        let request = Request::new(());
+        for (body_bytes, size_bytes, completed) in [(Some(200), 150, false), (None, 150, true)] {
+            let record = begun(LogFormat::Json, &request).answered(answered(200, body_bytes));
+            let got = json(&record, 250);
+            assert_eq!(
+                (&got["size_bytes"], &got["completed"]),
+                (&size_bytes.into(), &completed.into())
+            );
+        }
+    }
+
+    #[test]
+    fn combined_is_what_httpd_writes() {
+        let request = Request::builder()
+            .method("POST")
+            .uri("/a%20b?c")
+            .header("referer", "http://x/\"")
+            .version(Version::HTTP_10)
+            .body(())
+            .unwrap();
+        let got = line(&begun(LogFormat::Combined, &request).answered(answered(404, Some(200))), 300);
+        let (client, rest) = got.split_once('[').unwrap();
+        let (date, rest) = rest.split_once(']').unwrap();
+        assert_eq!(client, "192.0.2.7 - - ");
+        assert!(date.len() == 26 && date.ends_with(" +0000"), "{date}");
+        assert_eq!(rest, " \"POST /a%20b?c HTTP/1.0\" 404 200 \"http://x/\\\"\" \"-\"\n");
+    }
+
+    #[test]
+    fn a_target_of_http2_is_its_path() {
+        let request = Request::builder()
+            .uri("https://example.org/a")
+            .version(Version::HTTP_2)
+            .body(())
+            .unwrap();
+        let combined = line(&begun(LogFormat::Combined, &request).answered(answered(304, Some(0))), 100);
+        assert!(combined.contains("] \"GET /a HTTP/2.0\" 304 - \"-\" \"-\""), "{combined}");
+        let got = json(&begun(LogFormat::Json, &request).answered(answered(304, Some(0))), 100);
         assert_eq!(
-            (&got["size_bytes"], &got["completed"]),
-            (&150.into(), &false.into())
+            (&got["target"], &got["host"], &got["protocol"]),
+            (&"/a".into(), &"example.org".into(), &"HTTP/2".into())
         );
     }
 
     #[test]
     fn a_request_that_could_not_be_read_has_a_line() {
-        let got = line(&Record::of_unreadable(DATE, &remote(), 431), 0);
+        let got = json(&unreadable(LogFormat::Json).answered(answered(431, Some(0))), 0);
         assert_eq!(
-            (&got["status"], &got["method"], &got["completed"]),
-            (&431.into(), &serde_json::Value::Null, &true.into())
+            (&got["status"], &got["method"], &got["tls"]),
+            (&431.into(), &serde_json::Value::Null, &"TLSv1.3".into())
         );
+        let got = line(&unreadable(LogFormat::Combined).answered(answered(400, Some(0))), 0);
+        assert!(got.ends_with("] \"-\" 400 - \"-\" \"-\"\n"), "{got}");
     }
 }

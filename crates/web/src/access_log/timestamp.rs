@@ -13,6 +13,8 @@ pub struct WallClock {
     read: Duration,
     text: [u8; 27],
     text_seconds: u64,
+    httpd_text: [u8; 26],
+    httpd_text_seconds: u64,
 }
 
 impl WallClock {
@@ -24,17 +26,14 @@ impl WallClock {
             read,
             text: rfc3339(read),
             text_seconds: read.as_secs(),
+            httpd_text: httpd(read),
+            httpd_text_seconds: read.as_secs(),
         }
     }
 
     /// The date at `now`, in the form of RFC 3339.
     pub fn date(&mut self, now: Instant) -> &[u8; 27] {
-        let age = now.saturating_duration_since(self.read_at);
-        if age >= REREAD_AFTER {
-            *self = Self::new(now);
-            return &self.text;
-        }
-        let date = self.read + age;
+        let date = self.since_1970(now);
         if date.as_secs() == self.text_seconds {
             write_decimal(&mut self.text[20..26], date.subsec_micros().into());
         } else {
@@ -42,12 +41,45 @@ impl WallClock {
         }
         &self.text
     }
+
+    /// The date at `now`, in the form of Apache's httpd.
+    pub fn date_of_httpd(&mut self, now: Instant) -> &[u8; 26] {
+        let date = self.since_1970(now);
+        if date.as_secs() != self.httpd_text_seconds {
+            (self.httpd_text, self.httpd_text_seconds) = (httpd(date), date.as_secs());
+        }
+        &self.httpd_text
+    }
+
+    fn since_1970(&mut self, now: Instant) -> Duration {
+        let age = now.saturating_duration_since(self.read_at);
+        if age < REREAD_AFTER {
+            return self.read + age;
+        }
+        (self.read_at, self.read) = (now, since_1970());
+        self.read
+    }
 }
 
 fn since_1970() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO)
+}
+
+const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
+
+/// The common log format's date in UTC: `21/Nov/2026:20:41:07 +0000`. Right up to the year 9999.
+fn httpd(since_1970: Duration) -> [u8; 26] {
+    let iso = rfc3339(since_1970);
+    let (_, month, _) = civil_date(since_1970.as_secs() / 86_400);
+    let month_at = (month as usize - 1) * 3;
+    let mut text = *b"00/Mon/0000:00:00:00 +0000";
+    text[0..2].copy_from_slice(&iso[8..10]);
+    text[3..6].copy_from_slice(&MONTHS[month_at..month_at + 3]);
+    text[7..11].copy_from_slice(&iso[0..4]);
+    text[12..20].copy_from_slice(&iso[11..19]);
+    text
 }
 
 /// RFC 3339 in UTC with microseconds: `2026-11-21T20:41:07.000123Z`. Right up to the year 9999.
@@ -97,10 +129,6 @@ fn civil_date(days_since_1970: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
 
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-
     #[test]
     fn dates_agree_with_the_http_ones() {
         for days in (0..2_932_896)
@@ -111,10 +139,9 @@ mod tests {
                 SystemTime::UNIX_EPOCH + Duration::from_secs(days * 86_400),
             );
             let (year, month, day) = civil_date(days);
-            assert_eq!(
-                http[5..16],
-                format!("{day:02} {} {year:04}", MONTHS[month as usize - 1])
-            );
+            let month_at = (month as usize - 1) * 3;
+            let name = std::str::from_utf8(&MONTHS[month_at..month_at + 3]).unwrap();
+            assert_eq!(http[5..16], format!("{day:02} {name} {year:04}"));
         }
     }
 
@@ -123,6 +150,19 @@ mod tests {
         let text = rfc3339(Duration::from_micros(1_795_293_667_000_123));
         assert_eq!(&text, b"2026-11-21T20:41:07.000123Z");
     }
+
+    #[test]
+    fn as_httpd_writes_it() {
+        let text = httpd(Duration::from_secs(1_795_293_667));
+        assert_eq!(&text, b"21/Nov/2026:20:41:07 +0000");
+        let mut clock = WallClock::new(Instant::now());
+        let later = clock.read_at + Duration::from_secs(100);
+        let before = clock.read;
+        clock.date_of_httpd(later);
+        assert_ne!(clock.read, before, "the clock was read again");
+        assert_eq!(clock.httpd_text, httpd(clock.read));
+    }
+
     #[test]
     fn a_clock_writes_what_the_date_is() {
         let start = Instant::now();

@@ -1,0 +1,172 @@
+//! Where lines end up: a file, standard output or a pipe with a name. A line that was cut by an error is completed first thing afterwards.
+
+use super::config::Destination;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// An open destination.
+#[derive(Debug)]
+pub struct Output<W = File> {
+    out: W,
+    /// The rest of a line of which the beginning is written.
+    cut: Vec<u8>,
+}
+
+/// Lines that could not be written.
+#[derive(Debug)]
+pub struct Lost {
+    /// Why.
+    pub error: io::Error,
+    /// How many of those that were given.
+    pub lines: u64,
+}
+
+impl Output {
+    /// Opens the destination, without waiting for anybody; `None` for none.
+    pub fn open(destination: &Destination) -> io::Result<Option<Self>> {
+        let file = match destination {
+            Destination::Off => return Ok(None),
+            // The descriptor itself: std's buffer would keep a line that failed, and write it twice.
+            Destination::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
+            Destination::File(path) => open_file(path)?,
+        };
+        Ok(Some(Self::new(file)))
+    }
+}
+
+/// A pipe that nobody reads yet must not hold up the start: opened for both directions, it opens at once, and keeps what is written for
+/// whoever comes to read.
+fn open_file(path: &Path) -> io::Result<File> {
+    let is_pipe = path
+        .metadata()
+        .is_ok_and(|found| found.file_type().is_fifo());
+    if is_pipe {
+        OpenOptions::new().read(true).write(true).open(path)
+    } else {
+        OpenOptions::new().create(true).append(true).open(path)
+    }
+}
+
+impl<W: Write> Output<W> {
+    fn new(out: W) -> Self {
+        Self {
+            out,
+            cut: Vec::new(),
+        }
+    }
+
+    /// Writes whole lines. After an error those that were not begun are lost, and the one that was begun is ended by the next call.
+    pub fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
+        let cut = std::mem::take(&mut self.cut);
+        if let (written, Err(error)) = write_until_error(&mut self.out, &cut) {
+            self.cut = cut[written..].to_vec();
+            let lines = count(lines);
+            return Err(Lost { error, lines });
+        }
+        let (written, result) = write_until_error(&mut self.out, lines);
+        result.map_err(|error| {
+            let whole = end_of_line(lines, written);
+            self.cut = lines[written..whole].to_vec();
+            let lines = count(&lines[whole..]);
+            Lost { error, lines }
+        })
+    }
+
+    /// Lines that were begun and will not be ended when this goes: at most one.
+    pub fn cut_lines(&self) -> u64 {
+        u64::from(!self.cut.is_empty())
+    }
+}
+
+/// As far as it goes: the bytes written, and what stopped it.
+fn write_until_error(out: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match out.write(&bytes[written..]) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+/// The end of the line that `at` is within; `at` itself between lines.
+fn end_of_line(lines: &[u8], at: usize) -> usize {
+    if at == 0 || lines[at - 1] == b'\n' {
+        return at;
+    }
+    let rest = lines[at..].iter().position(|&byte| byte == b'\n');
+    rest.map_or(lines.len(), |length| at + length + 1)
+}
+
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A disk that takes so many bytes and then fails.
+    #[derive(Default)]
+    struct Disk {
+        free_bytes: usize,
+        holds: Vec<u8>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.free_bytes);
+            if taken == 0 && !bytes.is_empty() {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.free_bytes -= taken;
+            self.holds.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_is_whole_or_lost_wherever_the_disk_fills_up(writes in proptest::collection::vec((0_usize..5, 0_usize..40), 1..30)) {
+            let mut output = Output::new(Disk::default());
+            let (mut given, mut lost) = (0, 0);
+            for (lines, free_bytes) in writes {
+                output.out.free_bytes = free_bytes;
+                let text = "a line\n".repeat(lines);
+                given += lines as u64;
+                lost += output.write(text.as_bytes()).err().map_or(0, |lost| lost.lines);
+            }
+            output.out.free_bytes = 100;
+            prop_assert!(output.write(b"").is_ok());
+            prop_assert_eq!(output.cut_lines(), 0);
+            let holds = String::from_utf8(output.out.holds).unwrap();
+            prop_assert!(holds.lines().all(|line| line == "a line"));
+            prop_assert_eq!(holds.lines().count() as u64 + lost, given);
+        }
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_does_not_hold_up_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let mut output = Output::open(&Destination::File(path.clone())).unwrap().unwrap();
+        output.write(b"for whoever comes\n").unwrap();
+        let mut reader = File::open(path).unwrap();
+        let mut read = [0; 18];
+        io::Read::read_exact(&mut reader, &mut read).unwrap();
+        assert_eq!(&read, b"for whoever comes\n");
+    }
+}
