@@ -34,7 +34,7 @@ fn not_toml(text: &str, error: &Error) -> Misconfigured {
 fn does_not_fit(table: &DeTable<'_>, error: &Error) -> Misconfigured {
     let span = error.span();
     let key = span.as_ref().map(|span| key_at(table, span));
-    let (missing, message) = reword(error.message(), &keys());
+    let (missing, message) = reword(error.message(), keys);
     let path: Vec<String> = key
         .into_iter()
         .chain(missing)

@@ -2,10 +2,11 @@
 
 use super::nearest::nearest;
 
-/// serde's message as a key to add to the path, if it names one, and as what is wrong and what would be right.
-pub(super) fn reword(message: &str, elsewhere: &[String]) -> (Option<String>, String) {
+/// serde's message as a key to add to the path, if it names one, and as what is wrong and what would be right; `all_keys` gives the keys
+/// of all tables, by their paths.
+pub(super) fn reword(message: &str, all_keys: fn() -> Vec<String>) -> (Option<String>, String) {
     if let Some((name, valid)) = name_and_choice(message, "unknown field `") {
-        return (None, unknown_key(name, &valid, elsewhere));
+        return (None, unknown_key(name, &valid, all_keys));
     }
     if let Some((name, valid)) = name_and_choice(message, "unknown variant `") {
         return (None, unknown_value(name, &valid));
@@ -36,16 +37,16 @@ fn name_and_choice<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&
     Some((name, choice.split('`').skip(1).step_by(2).collect()))
 }
 
-fn unknown_key(name: &str, valid: &[&str], elsewhere: &[String]) -> String {
+fn unknown_key(name: &str, valid: &[&str], all_keys: fn() -> Vec<String>) -> String {
     let all = list(valid);
     if let Some(meant) = nearest(name, valid.iter().copied()) {
         return format!("unknown key; did you mean `{meant}`? The keys here are {all}");
     }
     let suffix = format!(".{name}");
-    match elsewhere
-        .iter()
-        .find(|key| *key == name || key.ends_with(&suffix))
-    {
+    let elsewhere = all_keys()
+        .into_iter()
+        .find(|key| key == name || key.ends_with(&suffix));
+    match elsewhere {
         Some(key) => format!("unknown key here; there is `{key}`. The keys here are {all}"),
         None => format!("unknown key; the keys here are {all}"),
     }
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     fn text(message: &str) -> String {
-        reword(message, &["uplink.rate".into(), "user".into()]).1
+        reword(message, || vec!["uplink.rate".into(), "user".into()]).1
     }
 
     #[test]
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_part_of_the_key() {
         assert_eq!(
-            reword("missing field `name`", &[]),
+            reword("missing field `name`", Vec::new),
             (Some("name".into()), "missing; it has no default".into())
         );
     }

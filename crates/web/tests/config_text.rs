@@ -1,0 +1,183 @@
+//! What a configuration's text says: right ones as values, wrong ones as one line with place, key and remedy.
+
+use proptest::prelude::*;
+use sooner_web::config::{Config, Misconfigured, SourceText, StreamOrder, keys};
+use std::path::Path;
+
+/// The line for a text that must be wrong.
+fn line(text: &str) -> String {
+    let source = SourceText {
+        name: "f".into(),
+        text: text.into(),
+    };
+    let refusal = Config::parse(text).and_then(|config| config.check());
+    source.render(&refusal.expect_err(text))
+}
+
+#[test]
+fn a_wrong_text_is_one_line_with_place_key_and_remedy() {
+    let tables = "listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, upstream, route";
+    for (text, expected) in [
+        (
+            "lisen = [\"127.0.0.1:80\"]",
+            format!("f:1: lisen: unknown key; did you mean `listen`? The keys here are {tables}"),
+        ),
+        (
+            "root = \"/x\"\nrate = \"1mbit\"",
+            format!("f:2: rate: unknown key here; there is `uplink.rate`. The keys here are {tables}"),
+        ),
+        (
+            "[uplink]\n\nrates = \"1mbit\"",
+            "f:3: uplink.rates: unknown key; did you mean `rate`? The keys here are rate, policy, mechanism, device, replace_qdisc, streams, trust_priority".into(),
+        ),
+        (
+            "listen = \"127.0.0.1:80\"",
+            "f:1: listen: the text \"127.0.0.1:80\" does not fit; write a list in brackets, such as [\"...\"]".into(),
+        ),
+        (
+            "listen = [\n  \"127.0.0.1:80\",\n  \"localhost\",\n]",
+            "f:3: listen: `localhost` is no address with a port; write for example 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080".into(),
+        ),
+        (
+            "root = 5",
+            "f:1: root: the value `5` does not fit; write a path in quotes".into(),
+        ),
+        (
+            "[limits]\ngrace_seconds = \"10\"",
+            "f:2: limits.grace_seconds: the text \"10\" does not fit; write a whole number from 0 to 4294967295".into(),
+        ),
+        (
+            "[uplink]\nreplace_qdisc = 1",
+            "f:2: uplink.replace_qdisc: the value `1` does not fit; write true or false".into(),
+        ),
+        (
+            "[uplink]\npolicy = \"fastest\"",
+            "f:2: uplink.policy: `fastest` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp".into(),
+        ),
+        (
+            "[uplink]\nmechanism = \"band\"",
+            "f:2: uplink.mechanism: unknown value `band`; did you mean \"bands\"? Choose one of auto, user-space, bands, both, none".into(),
+        ),
+        (
+            "[[tls]]\ncertificate = \"a.pem\"",
+            "f:1: tls.key: missing; it has no default".into(),
+        ),
+        (
+            "root = \"/a\"\nroot = \"/b\"",
+            "f:2: root: given twice; keep one of them".into(),
+        ),
+        ("listen = [", "f:1: syntax: unclosed array; expected `]`".into()),
+        (
+            "root = /srv",
+            "f:1: syntax: string values must be quoted; expected literal string".into(),
+        ),
+        (
+            "",
+            "f: root: nothing to serve; name a directory: root = \"/srv/www\", or add [[site]] or [[route]]".into(),
+        ),
+        (
+            "root = \"/a\"\n[[site]]\nroot = \"/b\"",
+            "f:1: root: stands for the only site, and there is [[site]] too; move it into a [[site]] of its own".into(),
+        ),
+        (
+            "root = \"/a\"\nlisten_tls = [\"[::]:443\"]",
+            "f:2: listen_tls: needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"".into(),
+        ),
+        (
+            "root = \"/a\"\nlisten = [\"[::]:80\", \"127.0.0.1:80\",\n\"[::]:80\"]",
+            "f:3: listen: [::]:80 is named twice; keep one of them".into(),
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nmechanism = \"bands\"",
+            "f:3: uplink.mechanism: means nothing without a rate; add uplink.rate = \"100mbit\", or remove this".into(),
+        ),
+        (
+            "[proxy_protocol]\nfrom = [\"10.0.0.0/33\"]",
+            "f:2: proxy_protocol.from: ".into(),
+        ),
+    ] {
+        assert_eq!(line(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn ports_the_system_chooses_may_be_asked_for_twice() {
+    let text = "root = \"/a\"\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\"]";
+    assert_eq!(Config::parse(text).unwrap().check(), Ok(()));
+}
+
+#[test]
+fn values_and_defaults() {
+    let config = Config::parse("root = \"www\"\n[uplink]\nstreams = \"size\"").unwrap();
+    assert_eq!(config.uplink.streams, StreamOrder::Size);
+    assert!(!config.uplink.trust_priority);
+    assert_eq!(config.uplink.policy().as_str(), "srpt");
+    assert_eq!(
+        config.clear_addresses(),
+        ["127.0.0.1:8080".parse().unwrap()]
+    );
+    let only_tls = Config::parse("listen_tls = [\"[::]:443\"]").unwrap();
+    assert_eq!(only_tls.clear_addresses(), []);
+    assert_eq!(only_tls.tls_addresses(), ["[::]:443".parse().unwrap()]);
+}
+
+#[test]
+fn relative_paths_are_beside_the_file() {
+    let text = "root = \"www\"\n[[tls]]\ncertificate = \"a.pem\"\nkey = \"/k/a.key\"\nclient_ca = \"ca.pem\"\n\
+                [log]\naccess = \"access.log\"";
+    let mut config = Config::parse(text).unwrap();
+    config.relative_to(Path::new("/etc/sooner"));
+    let root = config.root.unwrap().into_inner();
+    assert_eq!(root, Path::new("/etc/sooner/www"));
+    let tls = &config.tls[0];
+    assert_eq!(tls.certificate.get_ref(), Path::new("/etc/sooner/a.pem"));
+    assert_eq!(tls.key.get_ref(), Path::new("/k/a.key"));
+    let client_ca = tls.client_ca.as_ref().unwrap().get_ref();
+    assert_eq!(client_ca, Path::new("/etc/sooner/ca.pem"));
+    assert_eq!(
+        config.log.destination().to_string(),
+        "/etc/sooner/access.log"
+    );
+}
+
+#[test]
+fn what_a_reload_cannot_change_is_named() {
+    let parse = |text: &str| Config::parse(text).unwrap();
+    let old = parse("listen = [\"127.0.0.1:80\"]\nuser = \"a\"\n[uplink]\nrate = \"1mbit\"");
+    assert!(old.fixed_keys_changed(&old.clone()).is_empty());
+    let moved = parse("listen = [\"127.0.0.1:80\"]\n\n\nuser = \"a\"\n[uplink]\nrate = \"1mbit\"\npolicy = \"srpt\"");
+    assert!(old.fixed_keys_changed(&moved).is_empty());
+    let new = parse("listen = [\"127.0.0.1:81\"]\n[uplink]\nrate = \"2mbit\"\npolicy = \"las\"");
+    assert_eq!(
+        old.fixed_keys_changed(&new),
+        ["listen", "user", "uplink.rate", "uplink.policy"]
+    );
+}
+
+#[test]
+fn certificates_nobody_is_shown_are_remarked() {
+    let text = "root = \"/a\"\n[[tls]]\ncertificate = \"a\"\nkey = \"b\"";
+    let remarks: Vec<Misconfigured> = Config::parse(text).unwrap().remarks();
+    assert_eq!(remarks.len(), 1);
+    assert!(remarks[0].message.contains("listen_tls"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_values_or_one_line(
+        parts in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(keys()),
+                "[\\[\\]={}\"'.,\n# 0-9a-z-]{0,6}",
+                ".{0,8}",
+            ],
+            0..12,
+        ),
+    ) {
+        let source = SourceText { name: "f".into(), text: parts.concat() };
+        if let Err(mistake) = Config::parse(&source.text).and_then(|config| config.check()) {
+            let line = source.render(&mistake);
+            prop_assert!(line.starts_with("f:") && line.lines().count() == 1, "{}", line);
+        }
+    }
+}
