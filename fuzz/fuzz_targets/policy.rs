@@ -31,6 +31,10 @@ enum Operation {
         job: u8,
         additional: u64,
     },
+    Reclassify {
+        job: u8,
+        class: u8,
+    },
     Pass {
         time_ns: u32,
     },
@@ -106,6 +110,7 @@ fn apply(
             jobs.entry(id(job)).and_modify(|ready| *ready = true);
         }
         Operation::Enlarge { job, additional } => scheduler.enlarge(id(job), *additional, now),
+        Operation::Reclassify { job, class } => scheduler.reclassify(id(job), *class, now),
         Operation::Pass { time_ns } => *now_ns += u64::from(*time_ns),
     }
 }

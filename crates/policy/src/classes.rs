@@ -12,6 +12,7 @@ pub struct Classes<O> {
     prototype: O,
     queues: BTreeMap<u8, Queue<O>>,
     class_of: BTreeMap<JobId, u8>,
+    arrivals: u64,
 }
 
 impl<O: Order + Clone> Classes<O> {
@@ -21,11 +22,19 @@ impl<O: Order + Clone> Classes<O> {
             prototype,
             queues: BTreeMap::new(),
             class_of: BTreeMap::new(),
+            arrivals: 0,
         }
     }
 
     fn queue_of(&mut self, job: JobId) -> Option<&mut Queue<O>> {
         self.queues.get_mut(self.class_of.get(&job)?)
+    }
+
+    fn queue_for(&mut self, class: u8) -> &mut Queue<O> {
+        let prototype = &self.prototype;
+        self.queues
+            .entry(class)
+            .or_insert_with(|| Queue::new(prototype.clone()))
     }
 }
 
@@ -35,11 +44,10 @@ impl<O: Order + Clone> Scheduler for Classes<O> {
             return;
         }
         self.class_of.insert(arrival.id, arrival.class);
-        let prototype = &self.prototype;
-        self.queues
-            .entry(arrival.class)
-            .or_insert_with(|| Queue::new(prototype.clone()))
-            .arrive(arrival, now);
+        let sequence = self.arrivals;
+        self.arrivals += 1;
+        self.queue_for(arrival.class)
+            .arrive_as(arrival, sequence, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, now: Time) {
@@ -70,6 +78,16 @@ impl<O: Order + Clone> Scheduler for Classes<O> {
     fn enlarge(&mut self, job: JobId, additional: u64, now: Time) {
         if let Some(queue) = self.queue_of(job) {
             queue.enlarge(job, additional, now);
+        }
+    }
+
+    fn reclassify(&mut self, job: JobId, class: u8, _now: Time) {
+        if self.class_of.get(&job) == Some(&class) {
+            return;
+        }
+        if let Some(moved) = self.queue_of(job).and_then(|queue| queue.take(job)) {
+            self.class_of.insert(job, class);
+            self.queue_for(class).put(moved);
         }
     }
 

@@ -209,6 +209,10 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         self.inner.enlarge(id, additional, now);
     }
 
+    fn reclassify(&mut self, id: JobId, class: u8, now: Time) {
+        self.inner.reclassify(id, class, now);
+    }
+
     fn next(&mut self, now: Time) -> Option<Grant> {
         if let Some(job) = self.silent_too_long(now) {
             return Some(Grant {

@@ -20,6 +20,13 @@ struct Entry {
     ready: bool,
 }
 
+/// A job on its way from one queue to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    job: Job,
+    ready: bool,
+}
+
 /// Rank, then order of arrival; the name only makes the key complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -59,6 +66,47 @@ impl<O: Order> Queue<O> {
         self.jobs.is_empty()
     }
 
+    /// A job comes in at `sequence` in the order of arrival, which the caller counts.
+    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, now: Time) {
+        if self.jobs.contains_key(&arrival.id) {
+            return;
+        }
+        let mut job = Job {
+            id: arrival.id,
+            size: arrival.size,
+            attained: 0,
+            arrived_at: now,
+            sequence,
+            tag: 0,
+        };
+        self.order.arrived(&mut job);
+        self.insert(job, true);
+    }
+
+    /// Takes a job out for another queue.
+    pub(crate) fn take(&mut self, id: JobId) -> Option<Moved> {
+        let Entry { job, key, ready } = self.jobs.remove(&id)?;
+        self.ready.remove(&key);
+        self.order.moved_out(&job);
+        Some(Moved { job, ready })
+    }
+
+    /// Puts in a job that was taken out of another queue; its place in the order of arrival comes with it.
+    pub(crate) fn put(&mut self, moved: Moved) {
+        let Moved { mut job, ready } = moved;
+        job.tag = 0;
+        self.order.moved_in(&mut job);
+        self.insert(job, ready);
+    }
+
+    fn insert(&mut self, job: Job, ready: bool) {
+        let key = Key::of(&self.order, &job);
+        self.jobs.insert(job.id, Entry { job, key, ready });
+        if ready {
+            self.ready.insert(key);
+        }
+    }
+
     /// Changes a job by `change` and puts it where its new rank belongs.
     fn update(&mut self, id: JobId, change: impl FnOnce(&mut O, &mut Entry)) {
         let Some(entry) = self.jobs.get_mut(&id) else {
@@ -78,30 +126,9 @@ impl<O: Order> Queue<O> {
 
 impl<O: Order> Scheduler for Queue<O> {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
-        if self.jobs.contains_key(&arrival.id) {
-            return;
-        }
         let sequence = self.arrivals;
         self.arrivals += 1;
-        let mut job = Job {
-            id: arrival.id,
-            size: arrival.size,
-            attained: 0,
-            arrived_at: now,
-            sequence,
-            tag: 0,
-        };
-        self.order.arrived(&mut job);
-        let key = Key::of(&self.order, &job);
-        self.jobs.insert(
-            arrival.id,
-            Entry {
-                job,
-                key,
-                ready: true,
-            },
-        );
-        self.ready.insert(key);
+        self.arrive_as(arrival, sequence, now);
     }
 
     fn progress(&mut self, id: JobId, amount: u64, _now: Time) {
@@ -139,6 +166,8 @@ impl<O: Order> Scheduler for Queue<O> {
             }
         });
     }
+
+    fn reclassify(&mut self, _id: JobId, _class: u8, _now: Time) {}
 
     fn next(&mut self, _now: Time) -> Option<Grant> {
         let best = self.ready.first()?;

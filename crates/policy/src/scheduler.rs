@@ -14,8 +14,8 @@ pub struct Grant {
 /// Decides which job is served next.
 ///
 /// The order of calls: [`arrive`](Self::arrive) once; then any number of [`next`](Self::next), [`progress`](Self::progress),
-/// [`block`](Self::block) and [`unblock`](Self::unblock); [`depart`](Self::depart) once, when the job is done or given up. `now` never
-/// goes back. Calls that change nothing (an unknown job, a second `block`) are harmless, and so is asking `next` again and again: a
+/// [`block`](Self::block), [`unblock`](Self::unblock), [`enlarge`](Self::enlarge) and [`reclassify`](Self::reclassify);
+/// [`depart`](Self::depart) once, when the job is done or given up. `now` never goes back. Calls that change nothing (an unknown job, a second `block`) are harmless, and so is asking `next` again and again: a
 /// grant is an answer, not a commitment.
 pub trait Scheduler {
     /// A job comes in, ready to be served.
@@ -35,6 +35,10 @@ pub trait Scheduler {
 
     /// A job is known to be `additional` larger than was said; no effect on a job of unknown size.
     fn enlarge(&mut self, job: JobId, additional: u64, now: Time);
+
+    /// A job belongs to another class from now on; it keeps its size, what it has had and its place in the order of arrival. No effect
+    /// where classes are not told apart.
+    fn reclassify(&mut self, job: JobId, class: u8, now: Time);
 
     /// The job to serve now, or `None` if no job can take service.
     fn next(&mut self, now: Time) -> Option<Grant>;

@@ -2,7 +2,7 @@
 
 mod server;
 
-use server::{Play, play, run};
+use server::{Change, Play, play, run, run_changing};
 use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
 
 fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
@@ -74,6 +74,63 @@ fn a_class_goes_before_the_next_and_keeps_its_own_order() {
     let low = |at, size| Play { at, size, class: 1 };
     let jobs = [low(0, 5), low(1, 2), play(2, 3), play(3, 1)];
     assert_eq!(decisions(PolicyName::Srpt, &jobs), "A1 B1 C1 D1 C2 B1 A4");
+}
+
+fn decisions_changing(policy: PolicyName, jobs: &[Play], changes: &[Change]) -> String {
+    run_changing(jobs, changes, policy.scheduler(1, None), true).decisions
+}
+
+/// The job played at place `job` is of `class` from `at` on.
+fn change(at: u64, job: usize, class: u8) -> Change {
+    Change { at, job, class }
+}
+
+#[test]
+fn a_job_whose_class_changes_waits_in_the_other_class() {
+    let low = |at, size| Play { at, size, class: 1 };
+    let jobs = [low(0, 5), low(0, 3), play(0, 4)];
+    assert_eq!(decisions(PolicyName::Srpt, &jobs), "C4 B3 A5");
+    let raised = decisions_changing(PolicyName::Srpt, &jobs, &[change(1, 0, 0)]);
+    assert_eq!(raised, "C4 A5 B3");
+    let lowered = decisions_changing(PolicyName::Srpt, &jobs, &[change(1, 2, 2)]);
+    assert_eq!(lowered, "C1 B3 A5 C3");
+}
+
+#[test]
+fn a_change_of_class_keeps_what_a_job_has_had() {
+    // A has 3 of 6 left when it comes to B's class, so it goes before B under SRPT and after it under LAS.
+    let jobs = [play(0, 6), Play { at: 0, size: 4, class: 1 }];
+    let changes = [change(3, 0, 1)];
+    assert_eq!(
+        decisions_changing(PolicyName::Srpt, &jobs, &changes),
+        "A6 B4"
+    );
+    assert_eq!(
+        decisions_changing(PolicyName::Las, &jobs, &changes),
+        "A3 B4 A3"
+    );
+}
+
+#[test]
+fn a_change_of_class_keeps_the_order_of_arrival() {
+    let jobs = [Play { at: 0, size: 4, class: 1 }, play(0, 3), play(1, 2)];
+    let changed = decisions_changing(PolicyName::Fcfs, &jobs, &[change(2, 0, 0)]);
+    assert_eq!(changed, "B2 A4 B1 C2");
+}
+
+#[test]
+fn the_guard_knows_the_age_of_a_job_whose_class_changes() {
+    let limits = GuardLimits {
+        oldest_share: 4,
+        turn: 1,
+        silence_ns_max: u64::MAX,
+        trickle: 1,
+    };
+    let mut jobs = vec![play(0, 100)];
+    jobs.extend((0..4).map(|i| play(i * 4, 3)));
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let lowered = run_changing(&jobs, &[change(1, 0, 7)], scheduler, true).decisions;
+    assert!(lowered.starts_with("B3 A1 C3 A1 D3 A1 E3 A"), "{lowered}");
 }
 
 #[test]
@@ -184,6 +241,7 @@ fn calls_about_unknown_jobs_change_nothing() {
         scheduler.block(nobody, now);
         scheduler.unblock(nobody, now);
         scheduler.enlarge(nobody, 1, now);
+        scheduler.reclassify(nobody, 1, now);
         scheduler.depart(nobody, now);
         assert_eq!(scheduler.next(now), None, "{policy}");
         assert_eq!(scheduler.rank(nobody), None, "{policy}");

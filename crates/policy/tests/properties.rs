@@ -3,7 +3,7 @@
 mod server;
 
 use proptest::prelude::*;
-use server::{Play, play, run};
+use server::{Change, Play, play, run, run_changing};
 use sooner_policy::{GuardLimits, JobId, PolicyName, VirtualTime};
 
 /// Up to 40 jobs with sizes over four orders of magnitude, sorted by arrival.
@@ -51,6 +51,23 @@ proptest! {
         let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(1, guard), true);
+            prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
+            prop_assert_eq!(played.done_at.iter().copied().max(), busy_end, "{}", policy);
+        }
+    }
+
+    #[test]
+    fn changing_classes_loses_no_work(
+        jobs in jobs(),
+        mut changes in proptest::collection::vec((0..4_000_u64, 0..30_usize, 0..4_u8), 0..40),
+        guarded: bool,
+    ) {
+        changes.sort_unstable();
+        let changes: Vec<Change> = changes.into_iter().map(|(at, job, class)| Change { at, job, class }).collect();
+        let guard = guarded.then(|| GuardLimits::with_turn(3));
+        let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
+        for policy in PolicyName::ALL {
+            let played = run_changing(&jobs, &changes, policy.scheduler(1, guard), true);
             prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
             prop_assert_eq!(played.done_at.iter().copied().max(), busy_end, "{}", policy);
         }

@@ -35,6 +35,14 @@ impl Order for Fsp {
         }
     }
 
+    fn moved_out(&mut self, job: &Job) {
+        self.reference.remove(job.id, job.tag);
+    }
+
+    fn moved_in(&mut self, job: &mut Job) {
+        job.tag = self.reference.arrive(job.id, job.remaining().unwrap_or(1));
+    }
+
     fn enlarged(&mut self, job: &mut Job, additional: u64) {
         job.tag = self.reference.enlarge(job.id, job.tag, additional);
     }

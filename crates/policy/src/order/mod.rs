@@ -40,6 +40,16 @@ pub trait Order {
     /// A job has left.
     fn departed(&mut self, _job: &Job) {}
 
+    /// A job goes to another queue, not done.
+    fn moved_out(&mut self, job: &Job) {
+        self.departed(job);
+    }
+
+    /// A job comes from another queue, with what it has had there; the order may set its tag.
+    fn moved_in(&mut self, job: &mut Job) {
+        self.arrived(job);
+    }
+
     /// The most service a job may have before the order wants to be asked again.
     fn max_amount(&self, _job: &Job) -> u64 {
         u64::MAX

@@ -14,6 +14,14 @@ pub fn play(at: u64, size: u64) -> Play {
     Play { at, size, class: 0 }
 }
 
+/// A job's class changes while it is present; `job` is its place among the jobs played.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub at: u64,
+    pub job: usize,
+    pub class: u8,
+}
+
 /// What happened.
 #[derive(Debug, Default)]
 pub struct Played {
@@ -28,7 +36,18 @@ pub struct Played {
 }
 
 /// Serves `jobs` (sorted by arrival) to the end; `sizes_known` decides whether the scheduler is told the sizes.
-pub fn run(jobs: &[Play], mut scheduler: Box<dyn Scheduler + Send>, sizes_known: bool) -> Played {
+pub fn run(jobs: &[Play], scheduler: Box<dyn Scheduler + Send>, sizes_known: bool) -> Played {
+    run_changing(jobs, &[], scheduler, sizes_known)
+}
+
+/// The same while classes change as `changes` (sorted by time) say.
+pub fn run_changing(
+    jobs: &[Play],
+    changes: &[Change],
+    mut scheduler: Box<dyn Scheduler + Send>,
+    sizes_known: bool,
+) -> Played {
+    let mut changes = changes.iter().peekable();
     let mut played = Played {
         done_at: vec![0; jobs.len()],
         ..Played::default()
@@ -51,7 +70,11 @@ pub fn run(jobs: &[Play], mut scheduler: Box<dyn Scheduler + Send>, sizes_known:
             );
             arrived += 1;
         }
+        while let Some(change) = changes.next_if(|change| change.at <= now) {
+            scheduler.reclassify(JobId(change.job as u64), change.class, Time::from_ns(now));
+        }
         let until_arrival = jobs.get(arrived).map_or(u64::MAX, |job| job.at - now);
+        let until_change = changes.peek().map_or(u64::MAX, |change| change.at - now);
         let Some(grant) = scheduler.next(Time::from_ns(now)) else {
             played.idle_with_work += if arrived > done { until_arrival } else { 0 };
             now += until_arrival;
@@ -66,6 +89,7 @@ pub fn run(jobs: &[Play], mut scheduler: Box<dyn Scheduler + Send>, sizes_known:
             .max_amount
             .min(left[job])
             .min(until_arrival)
+            .min(until_change)
             .min(until_wake);
         played.silence_max = played.silence_max.max(now - served_at[job]);
         now += amount;
