@@ -16,7 +16,7 @@ fn line(text: &str) -> String {
 
 #[test]
 fn a_wrong_text_is_one_line_with_place_key_and_remedy() {
-    let tables = "listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, upstream, route";
+    let tables = "listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route";
     for (text, expected) in [
         (
             "lisen = [\"127.0.0.1:80\"]",

@@ -74,7 +74,7 @@ impl ServeArgs {
         }
         put(&mut config.admin.listen, self.admin.as_ref());
         if let Some(seconds) = self.grace {
-            config.limits.grace_seconds = seconds.into();
+            config.limits.grace_seconds = seconds;
         }
     }
 

@@ -7,6 +7,7 @@ impl Config {
     pub fn check(&self) -> Result<(), Misconfigured> {
         self.check_what_is_served()?;
         self.check_addresses()?;
+        self.limits.check()?;
         self.uplink.check()
     }
 

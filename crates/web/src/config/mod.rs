@@ -28,7 +28,7 @@ pub use uplink::{MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
 use crate::access_log::LogConfig;
 use crate::admin::AdminConfig;
 use crate::limits::Limits;
-use crate::proxy::{RouteConfig, UpstreamConfig};
+use crate::proxy::{ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
 use crate::static_site::SiteConfig;
 use crate::tls::TlsConfig;
@@ -66,10 +66,12 @@ pub struct Config {
     pub proxy_protocol: ProxyProtocolConfig,
     /// What is served of which host names.
     pub site: Vec<SiteConfig>,
+    /// What holds for all servers behind this one.
+    pub proxy: ProxyTable,
     /// Servers behind this one.
-    pub upstream: Vec<UpstreamConfig>,
+    pub upstream: Vec<UpstreamTable>,
     /// Which requests go to which upstream.
-    pub route: Vec<RouteConfig>,
+    pub route: Vec<RouteTable>,
 }
 
 impl Config {

@@ -20,6 +20,7 @@ impl Config {
             .tls
             .iter_mut()
             .flat_map(|tls| [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca));
-        roots.chain(certificates)
+        let authorities = self.upstream.iter_mut().filter_map(|upstream| upstream.ca.as_mut());
+        roots.chain(certificates).chain(authorities)
     }
 }
