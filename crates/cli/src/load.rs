@@ -5,10 +5,13 @@ use clap::{Args, Subcommand};
 use sooner_load::closed::report::{ClosedReport, ClosedRun};
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::play::Progress;
+use sooner_load::pool::Reuse;
+use sooner_load::probe::Costs;
 use sooner_load::replay::{self, ReplayOptions};
 use sooner_load::samples;
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
+use sooner_load::tls::TlsOptions;
 use sooner_report::{number, table};
 use sooner_stats::{Report, Verdict};
 use sooner_workload::{Process, Rate, Schedule, Trace, mkroot};
@@ -42,9 +45,11 @@ enum LoadCommand {
 struct ReplayArgs {
     /// `epa`, `nasa` or the path of a NAME.csv.gz.
     trace: String,
-    /// Where the trace's files are served, like http://127.0.0.1:8080.
+    /// Where the trace's files are served, like http://127.0.0.1:8080 or https://example.org.
     #[arg(long)]
     url: String,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
     /// Load as a share of the uplink, like 0.9.
     #[arg(
         long,
@@ -64,9 +69,10 @@ struct ReplayArgs {
     /// Exponential gaps between requests instead of the trace's own.
     #[arg(long)]
     poisson: bool,
-    /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one.
-    #[arg(long, value_name = "K", default_value = "1")]
-    requests_per_connection: NonZeroU32,
+    /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one [default: 1,
+    /// with --streams no limit].
+    #[arg(long, value_name = "K")]
+    requests_per_connection: Option<NonZeroU32>,
     /// First seconds of the run, left out of the statistics [default: 10 % of the run].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     warm_up: Option<Duration>,
@@ -95,6 +101,8 @@ struct ClosedArgs {
     /// What to ask for; connection i always asks for URL number i modulo how many there are.
     #[arg(long, required = true, num_args = 1..)]
     url: Vec<String>,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
     /// Number of connections.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
@@ -107,6 +115,54 @@ struct ClosedArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
+}
+
+/// What is spoken.
+#[derive(Args)]
+struct ProtocolArgs {
+    /// Accept any certificate of an https:// server: for test servers with a self-signed one.
+    #[arg(long, conflicts_with = "ca")]
+    insecure: bool,
+    /// PEM file of the certificate authorities to trust instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Resume TLS sessions where the server offers it; without, every new connection makes the whole handshake.
+    #[arg(long)]
+    resume: bool,
+    /// Speak HTTP/2: agreed in the TLS handshake, or known beforehand for an http:// server.
+    #[arg(long)]
+    http2: bool,
+    /// At most N requests at a time on an HTTP/2 connection; one more opens another connection [default: 1].
+    #[arg(long, value_name = "N", requires = "http2")]
+    streams: Option<NonZeroU32>,
+}
+
+impl ProtocolArgs {
+    fn tls(&self) -> TlsOptions {
+        TlsOptions {
+            insecure: self.insecure,
+            authorities: self.ca.clone(),
+            resume: self.resume,
+            http2: self.http2,
+        }
+    }
+
+    /// Streams at a time on a connection; `None`: HTTP/1.1.
+    fn http2_streams(&self) -> Option<NonZeroU32> {
+        self.http2.then(|| self.streams.unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// What to do with connections in a replay where `asked` was asked for.
+    fn reuse(&self, asked: Option<NonZeroU32>) -> Reuse {
+        let otherwise = match self.streams {
+            Some(_) => NonZeroU32::MAX,
+            None => NonZeroU32::MIN,
+        };
+        Reuse {
+            requests_per_connection: asked.unwrap_or(otherwise),
+            http2_streams: self.http2_streams(),
+        }
+    }
 }
 
 #[derive(Args)]
@@ -130,7 +186,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
 fn run_replay(args: ReplayArgs) -> Result<()> {
     let warm_up = args.warm_up.unwrap_or(args.duration.mul_f64(0.1));
     let options = ReplayOptions {
-        target: Target::resolve(&args.url)?,
+        target: Target::resolve(&args.url, &args.protocol.tls())?,
         trace: Trace::open(&args.trace)?,
         schedule: args
             .rho
@@ -145,7 +201,7 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
         duration: args.duration,
         warm_up,
         drain: args.drain,
-        requests_per_connection: args.requests_per_connection,
+        reuse: args.protocol.reuse(args.requests_per_connection),
         seed: args.seed,
         label: args.label,
         socket: SocketOptions {
@@ -167,12 +223,14 @@ fn run_replay(args: ReplayArgs) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let (syn_retransmissions, passed_over) = (replay.run.syn_retransmissions, replay.passed_over);
+    let wire = said_of_wire(replay.run.protocol.as_deref(), &replay.costs);
     let report = Report::new(vec![replay.run]);
     if args.json {
         return print_json(&report);
     }
     print!("{}", table::render(&report));
     println!("\n{}", said_of_trace(&options.trace, passed_over));
+    println!("{wire}");
     if let Some(count) = syn_retransmissions {
         println!("SYNs sent again: {count}");
     }
@@ -188,6 +246,19 @@ fn said_of_trace(trace: &Trace, passed_over: u64) -> String {
         trace.requests.len(),
         trace.objects.len(),
         trace.dropped_zero_rows
+    )
+}
+
+/// What was counted as work beside bodies and packets.
+fn said_of_wire(protocol: Option<&str>, costs: &Costs) -> String {
+    let opening = match costs.wire.opening_bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} B from the server to open a connection"),
+    };
+    format!(
+        "{}: {} B a response head{opening}",
+        protocol.unwrap_or("HTTP"),
+        costs.head_bytes
     )
 }
 
@@ -208,11 +279,12 @@ fn run_closed(args: ClosedArgs) -> Result<()> {
     let targets = args
         .url
         .iter()
-        .map(|url| Target::resolve(url))
+        .map(|url| Target::resolve(url, &args.protocol.tls()))
         .collect::<Result<Vec<_>, _>>()?;
     let options = ClosedOptions {
         targets,
         connections: args.connections,
+        http2_streams: args.protocol.http2_streams(),
         duration: args.duration,
         socket: SocketOptions {
             congestion_control: args.congestion_control,

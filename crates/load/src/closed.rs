@@ -6,7 +6,10 @@
 
 pub mod report;
 
-use crate::connection::{Client, Connection};
+use crate::client::Client;
+use crate::exchange::Served;
+use crate::failure::Failure;
+use crate::pool::{Pool, Reuse};
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use report::{ClosedRun, Window};
@@ -15,6 +18,7 @@ use sooner_kernel::descriptors;
 use sooner_kernel::process::thread_cpu_time_ns;
 use std::cell::RefCell;
 use std::io;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{LocalSet, spawn_local};
@@ -31,6 +35,9 @@ pub struct ClosedOptions {
     pub targets: Vec<Target>,
     /// Number of connections, all kept alive.
     pub connections: u32,
+    /// HTTP/2 with so many streams at a time on every connection; `None`: HTTP/1.1. Where the server allows fewer, more
+    /// connections are opened.
+    pub http2_streams: Option<NonZeroU32>,
     /// Length of the run; the first fifth is warm-up.
     pub duration: Duration,
     /// Options of every socket.
@@ -50,12 +57,9 @@ pub enum ClosedError {
 /// Runs the loop; call it inside a tokio current-thread runtime that does nothing else.
 pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
     descriptors::raise_limit(u64::from(options.connections) + 1024).ok();
-    UnconnectedSocket::new(options.targets[0].address, &options.socket)
+    UnconnectedSocket::new(options.targets[0].endpoint.address, &options.socket)
         .map_err(ClosedError::Socket)?;
-    let client = Rc::new(Client {
-        options: options.socket.clone(),
-        ..Client::default()
-    });
+    let client = Rc::new(Client::new(options.socket.clone()));
     let window = Rc::new(RefCell::new(Window::default()));
     let warm_up = options.duration.mul_f64(WARM_UP_SHARE);
     let tasks = LocalSet::new();
@@ -66,19 +70,19 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
             .cycle()
             .take(options.connections as usize)
         {
-            spawn_local(ask_forever(target.clone(), client.clone(), window.clone()));
+            start(target, options.http2_streams, &client, &window);
         }
         tokio::time::sleep(warm_up).await;
         window.take();
         let (start_ns, cpu_ns, bytes) = (
             monotonic_ns(),
             thread_cpu_time_ns(),
-            client.receiver.body_bytes(),
+            client.receiver().body_bytes(),
         );
         tokio::time::sleep(options.duration - warm_up).await;
         let elapsed_ns = monotonic_ns() - start_ns;
         let cpu_share = (thread_cpu_time_ns() - cpu_ns) as f64 / elapsed_ns as f64;
-        (elapsed_ns, cpu_share, client.receiver.body_bytes() - bytes)
+        (elapsed_ns, cpu_share, client.receiver().body_bytes() - bytes)
     };
     let (elapsed_ns, cpu_share, body_bytes) = tasks.run_until(measurement).await;
     Ok(window
@@ -86,23 +90,43 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
         .into_run(options.connections, elapsed_ns, cpu_share, body_bytes))
 }
 
-/// One connection: asks, reads, asks again, until the run ends.
-async fn ask_forever(target: Target, client: Rc<Client>, window: Rc<RefCell<Window>>) {
-    let request = target.own_request();
-    let mut connection = Connection::new(client, target.address);
+/// Starts what is asked on one connection.
+fn start(
+    target: &Target,
+    http2_streams: Option<NonZeroU32>,
+    client: &Rc<Client>,
+    window: &Rc<RefCell<Window>>,
+) {
+    let reuse = Reuse {
+        requests_per_connection: NonZeroU32::MAX,
+        http2_streams,
+    };
+    let pool = Rc::new(Pool::new(client.clone(), target.endpoint.clone(), reuse));
+    for _ in 0..http2_streams.map_or(1, NonZeroU32::get) {
+        spawn_local(ask_forever(target.clone(), pool.clone(), window.clone()));
+    }
+}
+
+/// One stream of requests: asks, reads, asks again, until the run ends.
+async fn ask_forever(target: Target, pool: Rc<Pool>, window: Rc<RefCell<Window>>) {
     loop {
         let start_ns = monotonic_ns();
-        match connection.request(&request, None).await {
-            Ok(served) => {
-                window.borrow_mut().note(&served.answer, start_ns);
-                if !served.answer.keep_alive {
-                    connection.close().await;
-                }
-            }
+        match ask(&target, &pool).await {
+            Ok(served) => window.borrow_mut().note(&served.answer, start_ns),
             Err(failure) => {
                 window.borrow_mut().note_failure(failure);
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
     }
+}
+
+async fn ask(target: &Target, pool: &Pool) -> Result<Served, Failure> {
+    let mut carrier = match pool.take() {
+        Some(carrier) => carrier,
+        None => pool.connect().1?,
+    };
+    let served = carrier.request(target, &target.path, false, None).await;
+    pool.put_back(carrier).await;
+    served
 }

@@ -1,36 +1,26 @@
-//! One client connection of a replay: its requests one after the other, never pipelined.
+//! One HTTP/1.1 connection: its requests one after the other, never pipelined.
 //!
 //! When the server has closed a kept-alive connection between two requests, the second one is sent
 //! again on a new connection, as browsers do. After the last response the connection waits for the
 //! server to close first: a client that closes first keeps its port for a minute (TIME_WAIT) and
 //! runs out of ports at a few hundred connections a second.
 
-use crate::exchange::{Answer, Receiver};
+use crate::client::Client;
+use crate::exchange::Served;
 use crate::failure::Failure;
-use crate::socket::{ConnectingSocket, SocketOptions, UnconnectedSocket};
-use sooner_kernel::clock::monotonic_ns;
-use std::io;
-use std::net::SocketAddr;
+use crate::socket::ConnectingSocket;
+use crate::target::Endpoint;
+use crate::transport::Transport;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// How long a server may take to close a connection after it was asked to.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
-/// What all connections of a run share.
-#[derive(Default)]
-pub struct Client {
-    /// Options of every socket.
-    pub options: SocketOptions,
-    /// Reads every response.
-    pub receiver: Receiver,
-}
-
 /// A connection in whatever state the previous request left it.
 pub struct Connection {
     client: Rc<Client>,
-    address: SocketAddr,
+    endpoint: Endpoint,
     link: Link,
     requests: u32,
 }
@@ -39,36 +29,17 @@ enum Link {
     Closed,
     Connecting(ConnectingSocket),
     /// Between two requests.
-    Open(TcpStream),
+    Open(Transport),
     /// The server said that it will close.
-    Closing(TcpStream),
-}
-
-/// What a request got, and whether it opened the connection it came on.
-#[derive(Clone, Copy, Debug)]
-pub struct Served {
-    /// The response.
-    pub answer: Answer,
-    /// Whether the connection was made for this request.
-    pub new_connection: bool,
-}
-
-impl Client {
-    /// Sends a SYN to `address`; gives the moment just before (CLOCK_MONOTONIC ns) and the socket.
-    pub fn connect(&self, address: SocketAddr) -> (u64, Result<ConnectingSocket, Failure>) {
-        match UnconnectedSocket::new(address, &self.options) {
-            Ok(socket) => (monotonic_ns(), socket.connect(address)),
-            Err(error) => (monotonic_ns(), Err(Failure::from_io(&error))),
-        }
-    }
+    Closing(Transport),
 }
 
 impl Connection {
     /// A connection that is made when the first request needs it.
-    pub fn new(client: Rc<Client>, address: SocketAddr) -> Connection {
+    pub fn new(client: Rc<Client>, endpoint: Endpoint) -> Connection {
         Connection {
             client,
-            address,
+            endpoint,
             link: Link::Closed,
             requests: 0,
         }
@@ -77,12 +48,12 @@ impl Connection {
     /// A connection whose SYN was sent already.
     pub fn connecting(
         client: Rc<Client>,
-        address: SocketAddr,
+        endpoint: Endpoint,
         socket: ConnectingSocket,
     ) -> Connection {
         Connection {
             client,
-            address,
+            endpoint,
             link: Link::Connecting(socket),
             requests: 0,
         }
@@ -94,12 +65,10 @@ impl Connection {
     }
 
     /// Whether it is idle and the server has neither closed it nor said that it will.
-    pub fn is_open(&self) -> bool {
-        match &self.link {
+    pub fn is_open(&mut self) -> bool {
+        match &mut self.link {
             // Bytes that nobody asked for make it as useless as its end does.
-            Link::Open(stream) => stream
-                .try_read(&mut [0])
-                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+            Link::Open(stream) => stream.is_quiet(),
             _ => false,
         }
     }
@@ -115,7 +84,7 @@ impl Connection {
             self.requests = if new_connection { 1 } else { self.requests + 1 };
             match self
                 .client
-                .receiver
+                .receiver()
                 .exchange(&mut stream, request, body_bytes)
                 .await
             {
@@ -139,20 +108,24 @@ impl Connection {
     pub async fn close(&mut self) {
         let link = std::mem::replace(&mut self.link, Link::Closed);
         if let Link::Open(mut stream) | Link::Closing(mut stream) = link {
-            let end = self.client.receiver.read_to_end(&mut stream);
+            let end = self.client.receiver().read_to_end(&mut stream);
             tokio::time::timeout(CLOSE_WAIT, end).await.ok();
         }
     }
 
     /// The stream to use next, and whether it is new.
-    async fn take_stream(&mut self) -> Result<(TcpStream, bool), Failure> {
+    async fn take_stream(&mut self) -> Result<(Transport, bool), Failure> {
         match std::mem::replace(&mut self.link, Link::Closed) {
             Link::Open(stream) => Ok((stream, false)),
-            Link::Connecting(socket) => Ok((socket.connected().await?, true)),
-            Link::Closed | Link::Closing(_) => Ok((
-                self.client.connect(self.address).1?.connected().await?,
-                true,
-            )),
+            Link::Connecting(socket) => self.open(socket).await,
+            Link::Closed | Link::Closing(_) => {
+                let (_, socket) = self.client.connect(self.endpoint.address);
+                self.open(socket?).await
+            }
         }
+    }
+
+    async fn open(&self, socket: ConnectingSocket) -> Result<(Transport, bool), Failure> {
+        Ok((self.client.open(socket, &self.endpoint).await?, true))
     }
 }

@@ -5,13 +5,14 @@
 
 use crate::failure::Failure;
 use crate::response::Response;
+use crate::transport::Transport;
 use sooner_kernel::clock::monotonic_ns;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Receive buffer, in bytes: large enough that one read empties a socket at 1 Gbit/s, small enough
 /// to stay in the second-level cache.
@@ -30,12 +31,21 @@ pub struct Answer {
     pub first_byte_ns: u64,
     /// When the last byte was read.
     pub last_byte_ns: u64,
-    /// Length of the response head in bytes.
-    pub head_bytes: u32,
+    /// Length of the response head in bytes; `None` where the protocol packs it and only the probe has measured it.
+    pub head_bytes: Option<u32>,
     /// Length of the body in bytes.
     pub body_bytes: u64,
     /// Whether the connection can carry another request.
     pub keep_alive: bool,
+}
+
+/// What a request got, and whether it opened the connection it came on.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The response.
+    pub answer: Answer,
+    /// Whether the connection was made for this request.
+    pub new_connection: bool,
 }
 
 impl Default for Receiver {
@@ -53,23 +63,30 @@ impl Receiver {
         self.body_bytes.get()
     }
 
+    /// Counts body bytes that were received otherwise.
+    pub fn note_body_bytes(&self, bytes: u64) {
+        self.body_bytes.set(self.body_bytes.get() + bytes);
+    }
+
     /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and,
     /// where `expected_body_bytes` is given, exactly that length.
     pub async fn exchange(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut Transport,
         request: &[u8],
         expected_body_bytes: Option<u64>,
     ) -> Result<Answer, Failure> {
-        stream
-            .write_all(request)
+        send(stream, request)
             .await
-            .map_err(|error| early(Failure::from_io(&error), None))?;
+            .map_err(|error| Failure::from_io(&error).before_response())?;
         let mut response = Response::default();
         let mut first_byte_ns = None;
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| early(failure, first_byte_ns))?;
+            let received = received.map_err(|failure| match first_byte_ns {
+                None => failure.before_response(),
+                Some(_) => failure,
+            })?;
             let now_ns = monotonic_ns();
             let first_byte_ns = *first_byte_ns.get_or_insert(now_ns);
             if received == 0 {
@@ -82,7 +99,7 @@ impl Receiver {
     }
 
     /// Reads and forgets what still comes until the peer closes.
-    pub async fn read_to_end(&self, stream: &mut TcpStream) {
+    pub async fn read_to_end(&self, stream: &mut Transport) {
         let mut rest = Response::rest_of_stream();
         while let Ok(1..) = poll_fn(|cx| self.poll_receive(stream, &mut rest, cx)).await {}
     }
@@ -91,7 +108,7 @@ impl Receiver {
     /// came, 0 at the end of the stream.
     fn poll_receive(
         &self,
-        stream: &mut TcpStream,
+        stream: &mut Transport,
         response: &mut Response,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Failure>> {
@@ -101,17 +118,14 @@ impl Receiver {
             .map_err(|error| Failure::from_io(&error))?;
         let received = target.filled();
         let body_bytes = response.receive(received)?;
-        self.body_bytes.set(self.body_bytes.get() + body_bytes);
+        self.note_body_bytes(body_bytes);
         Poll::Ready(Ok(received.len()))
     }
 }
 
-/// A reset before the first byte says what an orderly close there says.
-fn early(failure: Failure, first_byte_ns: Option<u64>) -> Failure {
-    match failure {
-        Failure::Reset if first_byte_ns.is_none() => Failure::ClosedBeforeResponse,
-        other => other,
-    }
+async fn send(stream: &mut Transport, request: &[u8]) -> io::Result<()> {
+    stream.write_all(request).await?;
+    stream.flush().await
 }
 
 fn answer(
@@ -133,7 +147,7 @@ fn answer(
         _ => Ok(Answer {
             first_byte_ns,
             last_byte_ns,
-            head_bytes: head.bytes,
+            head_bytes: Some(head.bytes),
             body_bytes,
             keep_alive: head.keep_alive,
         }),

@@ -42,6 +42,21 @@ pub enum Failure {
     /// A chunked body, which this generator does not count.
     #[error("chunked body: only Content-Length or connection: close bodies can be counted")]
     Chunked,
+    /// The server's certificate is not one to trust.
+    #[error("the server's certificate is not trusted: give --ca FILE, or --insecure for a test server")]
+    Certificate,
+    /// The TLS handshake or a record failed for another reason.
+    #[error("TLS failed")]
+    Tls,
+    /// The server did not agree to HTTP/2.
+    #[error("the server does not speak HTTP/2 on this port")]
+    NoHttp2,
+    /// The server reset the stream or gave up the connection (RFC 9113, section 7).
+    #[error("HTTP/2 error code {0}")]
+    Http2(u32),
+    /// Frames that this client did not understand, or that it may not send.
+    #[error("not valid HTTP/2")]
+    BadHttp2,
     /// This process has no descriptor left.
     #[error("no file descriptor left in this process")]
     Descriptors,
@@ -54,9 +69,13 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Classifies an error of a socket call.
+    /// Classifies an error of a socket call, or one that TLS reports in its place.
     pub fn from_io(error: &io::Error) -> Failure {
         use rustix::io::Errno;
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        if let Some(error) = inner {
+            return Failure::from_tls(error);
+        }
         match Errno::from_io_error(error) {
             Some(Errno::CONNREFUSED) => Failure::Refused,
             Some(Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED) => Failure::Reset,
@@ -64,18 +83,73 @@ impl Failure {
             Some(Errno::MFILE | Errno::NFILE) => Failure::Descriptors,
             Some(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Failure::Ports,
             Some(errno) => Failure::System(errno.raw_os_error()),
-            None => Failure::System(0),
+            None => Failure::from_kind(error.kind()),
+        }
+    }
+
+    /// Classifies an error that a library passed on without its number.
+    fn from_kind(kind: io::ErrorKind) -> Failure {
+        match kind {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected => Failure::Reset,
+            io::ErrorKind::UnexpectedEof => Failure::CutBody,
+            io::ErrorKind::TimedOut => Failure::TimedOut,
+            _ => Failure::System(0),
+        }
+    }
+
+    fn from_tls(error: &rustls::Error) -> Failure {
+        match error {
+            rustls::Error::InvalidCertificate(_) => Failure::Certificate,
+            rustls::Error::NoApplicationProtocol
+            | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {
+                Failure::NoHttp2
+            }
+            _ => Failure::Tls,
+        }
+    }
+
+    /// Classifies an error of an HTTP/2 connection or stream.
+    pub fn from_http2(error: &h2::Error) -> Failure {
+        match (error.get_io(), error.reason()) {
+            (Some(error), _) => Failure::from_io(error),
+            (None, Some(reason)) if error.is_remote() => Failure::Http2(reason.into()),
+            _ => Failure::BadHttp2,
+        }
+    }
+
+    /// The same before the first byte of a response: there the peer's going is what an orderly close says, and a stream
+    /// that was refused, or left behind by an orderly GOAWAY, was not looked at (RFC 9113, section 8.7).
+    pub fn before_response(self) -> Failure {
+        const UNTOUCHED: [h2::Reason; 2] = [h2::Reason::NO_ERROR, h2::Reason::REFUSED_STREAM];
+        match self {
+            Failure::Reset | Failure::CutBody => Failure::ClosedBeforeResponse,
+            Failure::Http2(code) if UNTOUCHED.contains(&code.into()) => {
+                Failure::ClosedBeforeResponse
+            }
+            other => other,
         }
     }
 
     /// The kind under which reports count this failure.
     pub fn kind(self) -> ErrorKind {
         match self {
-            Failure::Refused | Failure::System(_) => ErrorKind::Connect,
-            Failure::Reset | Failure::ClosedBeforeResponse | Failure::CutBody => ErrorKind::Reset,
+            Failure::Refused | Failure::Certificate | Failure::Tls | Failure::System(_) => {
+                ErrorKind::Connect
+            }
+            Failure::Reset
+            | Failure::ClosedBeforeResponse
+            | Failure::CutBody
+            | Failure::Http2(_) => ErrorKind::Reset,
             Failure::TimedOut => ErrorKind::Timeout,
             Failure::Status(_) => ErrorKind::Status,
-            Failure::BadHead | Failure::Chunked | Failure::LongBody => ErrorKind::Protocol,
+            Failure::BadHead
+            | Failure::Chunked
+            | Failure::LongBody
+            | Failure::NoHttp2
+            | Failure::BadHttp2 => ErrorKind::Protocol,
             Failure::WrongLength { .. } => ErrorKind::Body,
             Failure::Descriptors | Failure::Ports => ErrorKind::Local,
         }
@@ -93,5 +167,33 @@ mod tests {
         assert_eq!(kind(rustix::io::Errno::MFILE), Failure::Descriptors);
         assert_eq!(kind(rustix::io::Errno::ADDRNOTAVAIL), Failure::Ports);
         assert_eq!(kind(rustix::io::Errno::HOSTUNREACH), Failure::System(113));
+    }
+
+    #[test]
+    fn errors_of_tls_are_found_inside_those_of_sockets() {
+        let within = |error: rustls::Error| {
+            Failure::from_io(&io::Error::new(io::ErrorKind::InvalidData, error))
+        };
+        let untrusted = rustls::CertificateError::UnknownIssuer;
+        assert_eq!(
+            within(rustls::Error::InvalidCertificate(untrusted)),
+            Failure::Certificate
+        );
+        let refused = rustls::AlertDescription::NoApplicationProtocol;
+        assert_eq!(
+            within(rustls::Error::AlertReceived(refused)),
+            Failure::NoHttp2
+        );
+        assert_eq!(within(rustls::Error::DecryptError), Failure::Tls);
+    }
+
+    #[test]
+    fn what_was_not_looked_at_may_be_asked_for_again() {
+        let refused = Failure::Http2(h2::Reason::REFUSED_STREAM.into());
+        for failure in [Failure::Reset, Failure::CutBody, refused] {
+            assert_eq!(failure.before_response(), Failure::ClosedBeforeResponse);
+        }
+        let internal = Failure::Http2(h2::Reason::INTERNAL_ERROR.into());
+        assert_eq!(internal.before_response(), internal);
     }
 }

@@ -3,21 +3,26 @@
 //!
 //! Open load is only worth something if the generator never waits for the server and never is the
 //! bottleneck itself. So arrivals have absolute times, nothing is copied or allocated while bodies
-//! are read, and every replay ends with a verdict: VALID, or INVALID with the reason.
+//! are read in clear text (TLS has to decrypt them, HTTP/2 to sort them by stream), and every replay ends with a verdict: VALID, or INVALID with the reason.
 
+pub mod client;
 pub mod closed;
 pub mod connection;
 pub mod counters;
 pub mod exchange;
 pub mod exponential;
 pub mod failure;
+pub mod http2;
 pub mod ideal;
 pub mod outcome;
 pub mod play;
 pub mod pool;
+pub mod probe;
 pub mod replay;
 pub mod response;
 pub mod samples;
 pub mod socket;
 pub mod target;
+pub mod tls;
+pub mod transport;
 pub mod verdict;

@@ -3,19 +3,19 @@
 use crate::failure::Failure;
 use crate::ideal;
 use crate::play::{Played, Record};
+use crate::probe::Costs;
 use crate::verdict::Evidence;
 use sooner_stats::order::{mean, percentile};
 use sooner_stats::{Outcome, Sample};
-use sooner_workload::wire::work_bytes;
 use sooner_workload::{Arrival, Plan, PlannedPhase, Process, Rate};
 use std::collections::BTreeMap;
 
 /// One sample an arrival, in order of time, warm-up included. Arrivals count from the moment they
 /// were sent, for the measurement and for both ideals.
-pub fn samples(plan: &Plan, played: &Played, head_bytes: u64, rate: Rate) -> Vec<Sample> {
+pub fn samples(plan: &Plan, played: &Played, costs: &Costs, rate: Rate) -> Vec<Sample> {
     let pairs = plan.arrivals.iter().zip(&played.records);
     let mut samples: Vec<Sample> = pairs
-        .map(|(arrival, record)| sample(arrival, record, head_bytes, played.start_ns))
+        .map(|(arrival, record)| sample(arrival, record, costs, played.start_ns))
         .collect();
     let works: Vec<ideal::Work> = samples
         .iter()
@@ -36,16 +36,15 @@ pub fn samples(plan: &Plan, played: &Played, head_bytes: u64, rate: Rate) -> Vec
 
 /// The work is what the response really was; where none came, what it would have been on the connection
 /// that was taken or opened for it.
-fn sample(arrival: &Arrival, record: &Record, head_bytes: u64, start_ns: u64) -> Sample {
+fn sample(arrival: &Arrival, record: &Record, costs: &Costs, start_ns: u64) -> Sample {
     let served = record.end.and_then(Result::ok);
-    let work_bytes = match served {
-        Some(served) => work_bytes(
-            arrival.size_bytes,
-            served.answer.head_bytes.into(),
-            served.new_connection,
-        ),
-        None => work_bytes(arrival.size_bytes, head_bytes, record.new_connection),
-    };
+    let new_connection = served.map_or(record.new_connection, |served| served.new_connection);
+    let head_bytes = served.and_then(|served| served.answer.head_bytes);
+    let work_bytes = costs.wire.work_bytes(
+        arrival.size_bytes,
+        head_bytes.map_or(costs.head_bytes, u64::from),
+        new_connection,
+    );
     let since_sent = |time_ns: u64| time_ns - record.sent_ns;
     Sample {
         arrival_ns: record.sent_ns - start_ns,

@@ -1,10 +1,10 @@
 //! Plays a plan against a server: every request at its absolute time, whatever became of the others.
 //!
-//! One driver sends the SYNs (or takes idle connections); one task a request does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
+//! One driver sends the SYNs (or takes a place on a connection that is there); one task a request does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
 
-use crate::connection::{Connection, Served};
+use crate::exchange::Served;
 use crate::failure::Failure;
-use crate::pool::Pool;
+use crate::pool::{Carrier, Pool};
 use crate::target::Target;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::process::thread_cpu_time_ns;
@@ -27,7 +27,7 @@ const LEAD_NS: u64 = 10_000_000;
 pub struct Record {
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// When it was: just before connect(), or when an idle connection was taken for it.
+    /// When it was: just before connect(), or when it was given to a connection that was there.
     pub sent_ns: u64,
     /// Whether a connection was opened for it when it was sent.
     pub new_connection: bool,
@@ -115,7 +115,8 @@ struct Stage {
 /// One request as its connection needs it.
 struct Job {
     index: usize,
-    request: Vec<u8>,
+    path: String,
+    close: bool,
     body_bytes: u64,
 }
 
@@ -199,23 +200,21 @@ impl Driver<'_> {
         let pool = &self.stage.pool;
         let kept = pool.take();
         let new_connection = kept.is_none();
-        let path = self.trace.objects[arrival.object as usize].path();
+        let object = &self.trace.objects[arrival.object as usize];
         let job = Job {
             index,
-            request: self
-                .stage
-                .target
-                .request(&path, pool.is_last(kept.as_ref())),
+            path: self.stage.target.path_of(&object.path()),
+            close: pool.is_last(kept.as_ref()),
             body_bytes: arrival.size_bytes,
         };
-        let (sent_ns, connection) = match kept {
-            Some(connection) => (monotonic_ns(), Ok(connection)),
+        let (sent_ns, carrier) = match kept {
+            Some(carrier) => (monotonic_ns(), Ok(carrier)),
             None => pool.connect(),
         };
         self.stage.note_sent(index, sent_ns, new_connection);
-        match connection {
-            Ok(connection) => {
-                spawn_local(serve(self.stage.clone(), connection, job));
+        match carrier {
+            Ok(carrier) => {
+                spawn_local(serve(self.stage.clone(), carrier, job));
             }
             Err(failure) => self.stage.note_end(index, Err(failure)),
         }
@@ -223,10 +222,12 @@ impl Driver<'_> {
 }
 
 /// Plays one request, then leaves its connection to the next one.
-async fn serve(stage: Rc<Stage>, mut connection: Connection, job: Job) {
-    let end = connection.request(&job.request, Some(job.body_bytes)).await;
+async fn serve(stage: Rc<Stage>, mut carrier: Carrier, job: Job) {
+    let end = carrier
+        .request(&stage.target, &job.path, job.close, Some(job.body_bytes))
+        .await;
     stage.note_end(job.index, end);
-    stage.pool.put_back(connection).await;
+    stage.pool.put_back(carrier).await;
 }
 
 async fn tell(stage: &Stage, progress: &mut dyn FnMut(Progress)) -> Infallible {

@@ -1,62 +1,161 @@
-//! Kept-alive connections, used as HTTP clients with a pool use them.
+//! Kept-alive connections, used as clients with a pool use them.
 //!
-//! A request takes the connection that has been idle for the shortest time and opens a new one when
-//! none is idle, so no request waits behind another one in the client. A connection ends with its
-//! K-th request, which asks the server to close. Since one is opened only while all others are busy,
-//! never more are open than requests were once under way together.
+//! HTTP/1.1: a request takes the connection that has been idle for the shortest time and opens a new one when none is idle, so no
+//! request waits behind another one in the client. A connection ends with its K-th request, which asks the server to close. Since
+//! one is opened only while all others are busy, never more are open than requests were once under way together.
+//!
+//! HTTP/2: a request goes on the oldest connection that has room for one more stream, as in browsers, even while that one is
+//! still being made, and opens a new one when none has room. A connection takes no request after its K-th and ends with its
+//! last stream.
 
-use crate::connection::{Client, Connection};
+use crate::client::Client;
+use crate::connection::Connection;
+use crate::exchange::Served;
 use crate::failure::Failure;
+use crate::http2::{Http2Connection, Stream};
+use crate::target::{Endpoint, Target};
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+
+/// How connections are used.
+#[derive(Clone, Copy, Debug)]
+pub struct Reuse {
+    /// Requests after which a connection takes no more.
+    pub requests_per_connection: NonZeroU32,
+    /// HTTP/2 with at most so many streams at a time on a connection; `None`: HTTP/1.1.
+    pub http2_streams: Option<NonZeroU32>,
+}
 
 /// The connections of one run.
 pub struct Pool {
     client: Rc<Client>,
-    address: SocketAddr,
-    requests_per_connection: u32,
-    /// In the order in which they became idle.
+    endpoint: Endpoint,
+    reuse: Reuse,
+    /// HTTP/1.1, in the order in which they became idle.
     idle: RefCell<Vec<Connection>>,
+    /// HTTP/2, in the order in which they were made; those that take no more requests are not kept.
+    shared: RefCell<Vec<Rc<Http2Connection>>>,
+}
+
+/// What carries one request.
+pub enum Carrier {
+    /// A connection of its own.
+    Connection(Connection),
+    /// A stream beside others.
+    Stream(Stream),
 }
 
 impl Pool {
-    /// No connection yet; each will end with its request number `requests_per_connection`.
-    pub fn new(client: Client, address: SocketAddr, requests_per_connection: NonZeroU32) -> Pool {
+    /// No connection yet.
+    pub fn new(client: Rc<Client>, endpoint: Endpoint, reuse: Reuse) -> Pool {
         Pool {
-            client: Rc::new(client),
-            address,
-            requests_per_connection: requests_per_connection.get(),
+            client,
+            endpoint,
+            reuse,
             idle: RefCell::default(),
+            shared: RefCell::default(),
         }
     }
 
-    /// The connection that has been idle for the shortest time; those that the server has closed
-    /// meanwhile are forgotten.
-    pub fn take(&self) -> Option<Connection> {
+    /// A place on a connection that is there already; those that the server has closed meanwhile are forgotten.
+    pub fn take(&self) -> Option<Carrier> {
+        match self.reuse.http2_streams {
+            None => self.take_idle().map(Carrier::Connection),
+            Some(most) => self.take_stream(most.get()).map(Carrier::Stream),
+        }
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        std::iter::from_fn(|| idle.pop()).find(Connection::is_open)
+        std::iter::from_fn(|| idle.pop())
+            .find_map(|mut connection| connection.is_open().then_some(connection))
     }
 
-    /// Sends a SYN; gives the moment just before (CLOCK_MONOTONIC ns) and the connection.
-    pub fn connect(&self) -> (u64, Result<Connection, Failure>) {
-        let (sent_ns, socket) = self.client.connect(self.address);
-        let connecting = |socket| Connection::connecting(self.client.clone(), self.address, socket);
-        (sent_ns, socket.map(connecting))
+    fn take_stream(&self, streams_max: u32) -> Option<Stream> {
+        let mut shared = self.shared.borrow_mut();
+        shared.retain(|connection| self.takes_more(connection));
+        let with_room = shared
+            .iter()
+            .find(|connection| connection.has_room(streams_max))?;
+        Some(with_room.clone().stream(false))
     }
 
-    /// Whether the next request is the last of `kept`, or of a new connection.
-    pub fn is_last(&self, kept: Option<&Connection>) -> bool {
-        kept.map_or(0, Connection::requests) + 1 >= self.requests_per_connection
+    fn takes_more(&self, connection: &Http2Connection) -> bool {
+        connection.is_open() && connection.requests() < self.reuse.requests_per_connection.get()
+    }
+
+    /// Sends a SYN; gives the moment just before (CLOCK_MONOTONIC ns) and what the request will go on.
+    pub fn connect(&self) -> (u64, Result<Carrier, Failure>) {
+        let (sent_ns, socket) = self.client.connect(self.endpoint.address);
+        let carrier = socket.map(|socket| {
+            let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
+            match self.reuse.http2_streams {
+                None => Carrier::Connection(Connection::connecting(client, endpoint, socket)),
+                Some(_) => {
+                    let stream = Http2Connection::connecting(client, endpoint, socket).stream(true);
+                    self.share(stream.connection());
+                    Carrier::Stream(stream)
+                }
+            }
+        });
+        (sent_ns, carrier)
+    }
+
+    fn share(&self, connection: &Rc<Http2Connection>) {
+        let mut shared = self.shared.borrow_mut();
+        let is_known = shared.iter().any(|known| Rc::ptr_eq(known, connection));
+        if !is_known && self.takes_more(connection) {
+            shared.push(connection.clone());
+        }
+    }
+
+    /// Whether the next request is the last of `kept`, or of a new connection, and has to say so.
+    pub fn is_last(&self, kept: Option<&Carrier>) -> bool {
+        let before = match kept {
+            Some(Carrier::Stream(_)) => return false,
+            Some(Carrier::Connection(connection)) => connection.requests(),
+            None => 0,
+        };
+        before + 1 >= self.reuse.requests_per_connection.get()
     }
 
     /// Keeps a connection whose response has ended, or closes it when it has had its requests.
-    pub async fn put_back(&self, mut connection: Connection) {
-        if connection.requests() < self.requests_per_connection && connection.is_open() {
+    pub async fn put_back(&self, carrier: Carrier) {
+        let mut connection = match carrier {
+            Carrier::Connection(connection) => connection,
+            // It may be one that was made anew.
+            Carrier::Stream(stream) => return self.share(stream.connection()),
+        };
+        let has_more = connection.requests() < self.reuse.requests_per_connection.get();
+        if has_more && connection.is_open() {
             self.idle.borrow_mut().push(connection);
         } else {
             connection.close().await;
+        }
+    }
+}
+
+impl Carrier {
+    /// Asks `target` for `path` (of the server) and reads the response; in HTTP/1.1 the server may be asked to `close`.
+    pub async fn request(
+        &mut self,
+        target: &Target,
+        path: &str,
+        close: bool,
+        body_bytes: Option<u64>,
+    ) -> Result<Served, Failure> {
+        match self {
+            Carrier::Connection(connection) => {
+                let request = target.http1_request(path, close);
+                connection.request(&request, body_bytes).await
+            }
+            Carrier::Stream(stream) => {
+                let request = target
+                    .http2_request(path)
+                    .map_err(|_| Failure::BadHttp2)?;
+                stream.request(&request, body_bytes).await
+            }
         }
     }
 }

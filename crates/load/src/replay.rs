@@ -1,19 +1,20 @@
 //! Replays a trace at an exact load and measures every response beside its ideal.
 //!
-//! Response time is from the SYN to the last byte; on a kept-alive connection, which was idle before,
-//! from the moment the request is handed to it. No request waits behind another one here (see
+//! Response time is from the SYN to the last byte, so a TLS handshake is part of it; on a connection that is there
+//! already, from the moment the request is handed to it. No request waits behind another one here (see
 //! [`crate::pool`]), so all waiting is the server's. How late the generator itself was is the send
 //! lag, reported apart and limited by the verdict.
 //!
 //! Which requests open a connection depends on how fast the server is. The plan counts one in K;
 //! work, realised load and ideals count what happened.
 
-use crate::connection::{Client, Connection};
+use crate::client::Client;
 use crate::counters::TcpCounters;
 use crate::failure::Failure;
 use crate::outcome::{self, Measured};
 use crate::play::{self, Played, Progress};
-use crate::pool::Pool;
+use crate::pool::{Pool, Reuse};
+use crate::probe::{self, Costs};
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use crate::verdict;
@@ -22,14 +23,11 @@ use sooner_kernel::scheduling::RealTime;
 use sooner_stats::{Run, RunFacts, Sample};
 use sooner_workload::{Plan, PlanError, PlanOptions, Process, Rate, Schedule, Trace};
 use std::io;
-use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Descriptors asked for at the start: one a connection, and overload opens thousands.
 const DESCRIPTORS: u64 = 1 << 20;
-/// How long the first response may take before the run is given up.
-const PROBE_WAIT: Duration = Duration::from_secs(10);
 
 /// What to replay, and how.
 #[derive(Clone, Debug)]
@@ -50,8 +48,8 @@ pub struct ReplayOptions {
     pub warm_up: Duration,
     /// How long to wait for the last responses after the last request.
     pub drain: Duration,
-    /// Requests after which a connection is closed; 1 opens one for every request.
-    pub requests_per_connection: NonZeroU32,
+    /// Protocol, and how connections are used.
+    pub reuse: Reuse,
     /// Seed of the arrivals.
     pub seed: u64,
     /// Name of the policy under test, as the report shall call it.
@@ -71,6 +69,8 @@ pub struct Replay {
     pub warm_up_samples: usize,
     /// Requests of the trace passed over to make the load exact.
     pub passed_over: u64,
+    /// What responses cost beside their bodies, as measured before the run.
+    pub costs: Costs,
 }
 
 /// A replay that could not be run.
@@ -94,14 +94,12 @@ pub enum ReplayError {
     Socket(io::Error),
     /// The first request failed.
     #[error(
-        "http://{authority}{path}: {failure}; serve the trace's files there \
+        "{url}: {failure}; serve the trace's files there \
          (`sooner load mkroot TRACE DIR`) or correct --url"
     )]
     Probe {
-        /// Host and port.
-        authority: String,
-        /// Path asked for.
-        path: String,
+        /// What was asked for.
+        url: String,
         /// How it failed.
         failure: Failure,
     },
@@ -123,20 +121,16 @@ pub async fn run(
         });
     }
     descriptors::raise_limit(DESCRIPTORS).ok();
-    UnconnectedSocket::new(options.target.address, &options.socket).map_err(ReplayError::Socket)?;
-    let head_bytes = probe(options).await?;
-    let plan = plan(options, head_bytes)?;
+    UnconnectedSocket::new(options.target.endpoint.address, &options.socket).map_err(ReplayError::Socket)?;
+    let costs = probe(options).await?;
+    let plan = plan(options, &costs)?;
     // Without the privilege the send lag shows whether it was needed.
     let real_time = RealTime::enter().ok();
     let counters_before = TcpCounters::now();
-    let client = Client {
-        options: options.socket.clone(),
-        ..Client::default()
-    };
     let pool = Pool::new(
-        client,
-        options.target.address,
-        options.requests_per_connection,
+        Rc::new(Client::new(options.socket.clone())),
+        options.target.endpoint.clone(),
+        options.reuse,
     );
     let played = play::play(
         &plan,
@@ -151,35 +145,36 @@ pub async fn run(
     let counters = TcpCounters::now()
         .zip(counters_before)
         .map(|(now, before)| now.since(before));
-    Ok(report(options, &plan, &played, head_bytes, counters))
+    Ok(report(options, &plan, &played, costs, counters))
 }
 
-/// Asks for the trace's first object: finds a wrong URL or root at once, and the heads' length.
-async fn probe(options: &ReplayOptions) -> Result<u64, ReplayError> {
-    let object = options.trace.object_of(&options.trace.requests[0]);
-    let request = options.target.request(&object.path(), true);
-    let client = Rc::new(Client {
-        options: options.socket.clone(),
-        ..Client::default()
-    });
-    let mut connection = Connection::new(client, options.target.address);
-    let served = tokio::time::timeout(
-        PROBE_WAIT,
-        connection.request(&request, Some(object.size_bytes)),
+/// Asks for the smallest of the trace's objects that is ever asked for.
+async fn probe(options: &ReplayOptions) -> Result<Costs, ReplayError> {
+    let objects = options
+        .trace
+        .requests
+        .iter()
+        .map(|request| options.trace.object_of(request));
+    let Some(object) = objects.min_by_key(|object| (object.size_bytes, object.id)) else {
+        return Ok(Costs::default());
+    };
+    let path = options.target.path_of(&object.path());
+    let probing = probe::probe(
+        &options.target,
+        &path,
+        object.size_bytes,
+        options.reuse.http2_streams.is_some(),
+        &options.socket,
     );
-    match served.await.unwrap_or(Err(Failure::TimedOut)) {
-        Ok(served) => Ok(served.answer.head_bytes.into()),
-        Err(failure) => Err(ReplayError::Probe {
-            authority: options.target.authority.clone(),
-            path: options.target.path_of(&object.path()),
-            failure,
-        }),
-    }
+    probing.await.map_err(|failure| ReplayError::Probe {
+        url: options.target.url_of(&path),
+        failure,
+    })
 }
 
 /// A constant load is planned as two phases, warm-up and the rest, so that it is exact in the part
 /// that is reported; where no requests fit that, as one.
-fn plan(options: &ReplayOptions, head_bytes: u64) -> Result<Plan, PlanError> {
+fn plan(options: &ReplayOptions, costs: &Costs) -> Result<Plan, PlanError> {
     let with = |schedule: Schedule| {
         let plan_options = PlanOptions {
             schedule,
@@ -187,8 +182,9 @@ fn plan(options: &ReplayOptions, head_bytes: u64) -> Result<Plan, PlanError> {
             rate: options.rate,
             seed: options.seed,
             process: options.process,
-            head_bytes,
-            requests_per_connection: options.requests_per_connection,
+            wire: costs.wire,
+            head_bytes: costs.head_bytes,
+            requests_per_connection: options.reuse.requests_per_connection,
         };
         sooner_workload::plan(&options.trace, &plan_options)
     };
@@ -216,10 +212,10 @@ fn report(
     options: &ReplayOptions,
     plan: &Plan,
     played: &Played,
-    head_bytes: u64,
+    costs: Costs,
     counters: Option<TcpCounters>,
 ) -> Replay {
-    let samples = outcome::samples(plan, played, head_bytes, options.rate);
+    let samples = outcome::samples(plan, played, &costs, options.rate);
     let measured = Measured::new(
         plan,
         played,
@@ -238,16 +234,29 @@ fn report(
         rate_bits_per_sec: options.rate.bits_per_sec(),
         measured_ns: (options.duration - options.warm_up).as_nanos() as u64,
         syn_drops: counters
-            .filter(|_| options.target.address.ip().is_loopback())
+            .filter(|_| options.target.endpoint.address.ip().is_loopback())
             .map(|counters| counters.listen_drops),
         syn_retransmissions: counters.map(|counters| counters.syn_retransmissions),
     };
-    let run = Run::new(facts, measured.samples().to_vec());
+    let mut run = Run::new(facts, measured.samples().to_vec());
+    run.protocol = Some(protocol(&costs).into());
+    run.opening_bytes = Some(costs.wire.opening_bytes);
+    run.head_bytes = Some(costs.head_bytes);
     let warm_up_samples = samples.len() - measured.samples().len();
     Replay {
         run,
         warm_up_samples,
         passed_over: plan.passed_over,
         samples,
+        costs,
+    }
+}
+
+fn protocol(costs: &Costs) -> &'static str {
+    match (costs.wire.http2, costs.wire.tls) {
+        (false, false) => "HTTP/1.1",
+        (false, true) => "HTTP/1.1 over TLS",
+        (true, false) => "HTTP/2",
+        (true, true) => "HTTP/2 over TLS",
     }
 }

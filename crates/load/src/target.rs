@@ -1,14 +1,27 @@
-//! Where requests go: an `http://` URL, resolved once before the run so that no name lookup is ever
+//! Where requests go: an `http://` or `https://` URL, resolved once before the run so that no name lookup is ever
 //! measured.
 
+use crate::tls::{TlsClient, TlsError, TlsOptions};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// A server and the path below which the requested objects are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+/// How requests name this generator.
+const USER_AGENT: &str = "sooner-load";
+
+/// Where a connection leads, and how it is secured.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
     /// Address to connect to.
     pub address: SocketAddr,
-    /// Value of the Host field.
+    /// TLS; `None`: clear text.
+    pub tls: Option<TlsClient>,
+}
+
+/// A server and the path below which the requested objects are.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where to connect to.
+    pub endpoint: Endpoint,
+    /// Value of the Host field, or of `:authority`.
     pub authority: String,
     /// Path of the URL, starting with a slash.
     pub path: String,
@@ -17,8 +30,8 @@ pub struct Target {
 /// A URL that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// Not `http://host[:port][/path]`.
-    #[error("{url}: not an http:// URL; give one like http://127.0.0.1:8080")]
+    /// Not `http://host[:port][/path]`, nor `https://`.
+    #[error("{url}: not an http:// or https:// URL; give one like http://127.0.0.1:8080")]
     NotHttp {
         /// The URL as given.
         url: String,
@@ -35,24 +48,43 @@ pub enum TargetError {
         /// The resolver's words.
         reason: String,
     },
+    /// TLS cannot be set up.
+    #[error("{url}: {error}")]
+    Tls {
+        /// The URL as given.
+        url: String,
+        /// What is wrong.
+        error: TlsError,
+    },
+}
+
+impl From<SocketAddr> for Endpoint {
+    /// In clear text.
+    fn from(address: SocketAddr) -> Endpoint {
+        Endpoint { address, tls: None }
+    }
 }
 
 impl Target {
-    /// Parses `http://host[:port][/path]` and resolves the host; fails when it is another scheme or has no address.
-    pub fn resolve(url: &str) -> Result<Target, TargetError> {
+    /// Parses `http[s]://host[:port][/path]` and resolves the host; fails when it is another scheme, has no address, or
+    /// TLS cannot be set up as `tls` says.
+    pub fn resolve(url: &str, tls: &TlsOptions) -> Result<Target, TargetError> {
         let not_http = || TargetError::NotHttp { url: url.into() };
-        let rest = url.strip_prefix("http://").ok_or_else(not_http)?;
+        let (is_secured, rest) = match url.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, url.strip_prefix("http://").ok_or_else(not_http)?),
+        };
         let (authority, path) = rest
             .find('/')
             .map_or((rest, "/"), |slash| rest.split_at(slash));
         let usable = !authority.is_empty() && !authority.contains(['@', '?', '#']);
-        if !usable || !rest.bytes().all(|byte| byte.is_ascii_graphic()) || path.contains('#') {
+        if !usable || http::Uri::try_from(url).is_err() || path.contains('#') {
             return Err(not_http());
         }
-        let lookup = if has_port(authority) {
-            authority.to_owned()
-        } else {
-            format!("{authority}:80")
+        let (host, port) = host_and_port(authority);
+        let lookup = match port {
+            Some(_) => authority.to_owned(),
+            None => format!("{authority}:{}", if is_secured { 443 } else { 80 }),
         };
         let unknown = |reason: String| TargetError::Unknown {
             url: url.into(),
@@ -65,16 +97,18 @@ impl Target {
         let address = addresses
             .next()
             .ok_or_else(|| unknown("no address".into()))?;
+        let tls = is_secured
+            .then(|| TlsClient::new(host, tls))
+            .transpose()
+            .map_err(|error| TargetError::Tls {
+                url: url.into(),
+                error,
+            })?;
         Ok(Target {
-            address,
+            endpoint: Endpoint { address, tls },
             authority: authority.into(),
             path: path.into(),
         })
-    }
-
-    /// The bytes of a GET for `object_path` (starting with a slash) below this target's path.
-    pub fn request(&self, object_path: &str, close: bool) -> Vec<u8> {
-        get(&self.path_of(object_path), &self.authority, close)
     }
 
     /// The path of `object_path` (starting with a slash) below this target's path.
@@ -82,68 +116,108 @@ impl Target {
         format!("{}{object_path}", self.path.trim_end_matches('/'))
     }
 
-    /// The bytes of a GET for this target's own path on a connection that stays open.
-    pub fn own_request(&self) -> Vec<u8> {
-        get(&self.path, &self.authority, false)
+    /// The URL of `path`, which starts with a slash.
+    pub fn url_of(&self, path: &str) -> String {
+        let scheme = match self.endpoint.tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        format!("{scheme}://{}{path}", self.authority)
+    }
+
+    /// The HTTP/1.1 bytes of a GET for `path` (of the server, not of this target).
+    pub fn http1_request(&self, path: &str, close: bool) -> Vec<u8> {
+        let connection = if close { "connection: close\r\n" } else { "" };
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: {}\r\nuser-agent: {USER_AGENT}\r\n{connection}\r\n",
+            self.authority
+        )
+        .into_bytes()
+    }
+
+    /// The HTTP/2 head of a GET for `path`; fails when the URL is none that HTTP allows.
+    pub fn http2_request(&self, path: &str) -> Result<http::Request<()>, http::Error> {
+        http::Request::get(self.url_of(path))
+            .version(http::Version::HTTP_2)
+            .header(http::header::USER_AGENT, USER_AGENT)
+            .body(())
     }
 }
 
-fn get(path: &str, authority: &str, close: bool) -> Vec<u8> {
-    let connection = if close { "connection: close\r\n" } else { "" };
-    format!(
-        "GET {path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: sooner-load\r\n{connection}\r\n"
-    )
-    .into_bytes()
+/// The host without the brackets of an IPv6 address, and the port if there is one.
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        // The last colon of an address in brackets that has no port is inside them.
+        Some((host, port)) if !port.ends_with(']') => (without_brackets(host), Some(port)),
+        _ => (without_brackets(authority), None),
+    }
 }
 
-fn has_port(authority: &str) -> bool {
-    let after_ipv6 = authority.rfind(']').map_or(0, |bracket| bracket + 1);
-    authority[after_ipv6..].contains(':')
+fn without_brackets(host: &str) -> &str {
+    let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inside.unwrap_or(host)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn resolve(url: &str) -> Result<Target, TargetError> {
+        let options = TlsOptions {
+            insecure: true,
+            ..TlsOptions::default()
+        };
+        Target::resolve(url, &options)
+    }
+
     #[test]
     fn parts_of_a_url() {
-        let target = Target::resolve("http://127.0.0.1:8080/a/b/").unwrap();
-        assert_eq!(target.address, "127.0.0.1:8080".parse().unwrap());
+        let target = resolve("http://127.0.0.1:8080/a/b/").unwrap();
+        assert_eq!(target.endpoint.address, "127.0.0.1:8080".parse().unwrap());
+        assert!(target.endpoint.tls.is_none());
         assert_eq!(
             (target.authority.as_str(), target.path.as_str()),
             ("127.0.0.1:8080", "/a/b/")
         );
-        let bare = Target::resolve("http://[::1]").unwrap();
+        let bare = resolve("http://[::1]").unwrap();
         assert_eq!(
-            (bare.address, bare.path.as_str()),
+            (bare.endpoint.address, bare.path.as_str()),
             ("[::1]:80".parse().unwrap(), "/")
         );
+        let secured = resolve("https://[::1]/x").unwrap();
+        assert_eq!(secured.endpoint.address, "[::1]:443".parse().unwrap());
+        assert!(secured.endpoint.tls.is_some());
+        assert_eq!(secured.url_of("/x"), "https://[::1]/x");
     }
 
     #[test]
     fn requests_are_plain_gets() {
-        let target = Target::resolve("http://127.0.0.1:8080/base/").unwrap();
+        let target = resolve("http://127.0.0.1:8080/base/").unwrap();
+        let path = target.path_of("/objects/1.html");
         let close = "GET /base/objects/1.html HTTP/1.1\r\nhost: 127.0.0.1:8080\r\nuser-agent: sooner-load\r\nconnection: close\r\n\r\n";
-        assert_eq!(target.request("/objects/1.html", true), close.as_bytes());
+        assert_eq!(target.http1_request(&path, true), close.as_bytes());
         let own = "GET /base/ HTTP/1.1\r\nhost: 127.0.0.1:8080\r\nuser-agent: sooner-load\r\n\r\n";
-        assert_eq!(target.own_request(), own.as_bytes());
+        assert_eq!(target.http1_request(&target.path, false), own.as_bytes());
+        let http2 = target.http2_request(&path).unwrap();
+        assert_eq!(http2.uri(), "http://127.0.0.1:8080/base/objects/1.html");
     }
 
     #[test]
     fn what_is_not_http_says_what_would_be_right() {
         for url in [
-            "https://127.0.0.1/",
+            "ftp://127.0.0.1/",
             "127.0.0.1:8080",
             "http://",
+            "https://",
             "http://user@host/",
             "http://127.0.0.1/a b",
             "http://127.0.0.1/\r\nx:",
         ] {
-            let message = Target::resolve(url).unwrap_err().to_string();
+            let message = resolve(url).unwrap_err().to_string();
             assert!(message.contains("http://127.0.0.1:8080"), "{message}");
         }
         assert!(
-            Target::resolve("http://127.0.0.1:99999/")
+            resolve("http://127.0.0.1:99999/")
                 .unwrap_err()
                 .to_string()
                 .contains("IP address")

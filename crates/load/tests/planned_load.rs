@@ -4,7 +4,7 @@
 //! requests waiting to the one with the fewest; a pool of clients then says who finds no connection idle.
 
 use sooner_load::ideal::{self, Work};
-use sooner_workload::wire::work_bytes;
+use sooner_workload::wire::WireModel;
 use sooner_workload::{Plan, PlanOptions, Process, Rate, Trace, plan};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,6 +27,7 @@ fn planned(trace: &Trace, load: f64, requests_per_connection: u32) -> Plan {
         rate: rate(),
         seed: 1,
         process: Process::Poisson,
+        wire: WireModel::default(),
         head_bytes: HEAD_BYTES,
         requests_per_connection: NonZeroU32::new(requests_per_connection).expect("above 0"),
     };
@@ -77,7 +78,8 @@ fn realised_load(plan: &Plan, responses_ns: &[u64], requests_per_connection: u32
             kept.unwrap_or(0) + 1,
         )));
         if arrival.at_ns >= warm_up_ns {
-            sum_bytes += work_bytes(arrival.size_bytes, HEAD_BYTES, kept.is_none());
+            sum_bytes +=
+                WireModel::default().work_bytes(arrival.size_bytes, HEAD_BYTES, kept.is_none());
         }
     }
     sum_bytes as f64 / (rate().bytes_per_sec() * MEASURED_S)

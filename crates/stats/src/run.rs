@@ -75,6 +75,15 @@ pub struct Run {
     /// SYNs the client's host sent again because no answer came; absent where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_retransmissions: Option<u64>,
+    /// What was spoken, like `HTTP/2 over TLS`; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// What the server sent for a new connection beside its responses (TLS handshake, settings), in bytes; counted as work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opening_bytes: Option<u64>,
+    /// Length of a response head, in bytes; counted as work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_bytes: Option<u64>,
     /// All requests.
     pub all: Group,
     /// The smaller half by rank of size, the middle one included.
@@ -122,6 +131,9 @@ impl Run {
             errors_by_kind: errors_by_kind(&samples),
             syn_drops: facts.syn_drops,
             syn_retransmissions: facts.syn_retransmissions,
+            protocol: None,
+            opening_bytes: None,
+            head_bytes: None,
             all: group(0..n),
             smallest_half: group(0..n.div_ceil(2)),
             largest_1_percent: group(n - n.div_ceil(100)..n),

@@ -2,7 +2,7 @@
 //! sizes are the trace's.
 
 use proptest::prelude::*;
-use sooner_workload::wire::work_bytes;
+use sooner_workload::wire::WireModel;
 use sooner_workload::{Arrival, Plan, PlanError, PlanOptions, Process, Rate, Trace, plan};
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -17,6 +17,7 @@ fn options(schedule: &str, duration_s: f64, rate: &str, seed: u64) -> PlanOption
         rate: rate.parse().expect("a rate"),
         seed,
         process: Process::Poisson,
+        wire: WireModel::default(),
         head_bytes: 250,
         requests_per_connection: NonZeroU32::MIN,
     }
@@ -55,18 +56,26 @@ fn any_options() -> impl Strategy<Value = PlanOptions> {
         Just("37.5mbit"),
         Just("100mbit")
     ];
+    let wire = (any::<bool>(), any::<bool>(), 0..6000u64).prop_map(|(tls, http2, opening_bytes)| {
+        WireModel {
+            tls,
+            http2,
+            opening_bytes,
+        }
+    });
     (
         schedule,
         3.0..90.0f64,
         rate,
         any::<u64>(),
         process,
-        0..500u64,
+        (wire, 0..500u64),
         1..60u32,
     )
         .prop_map(
-            |(schedule, duration_s, rate, seed, process, head_bytes, per_connection)| PlanOptions {
+            |(schedule, duration_s, rate, seed, process, (wire, head_bytes), per_connection)| PlanOptions {
                 process,
+                wire,
                 head_bytes,
                 requests_per_connection: NonZeroU32::new(per_connection).expect("above 0"),
                 ..options(&schedule, duration_s, rate, seed)
@@ -107,7 +116,7 @@ proptest! {
             let (arrivals, later) = rest.split_at(phase.requests as usize);
             for (nth, arrival) in arrivals.iter().enumerate() {
                 prop_assert_eq!(arrival.new_connection, nth % most == 0);
-                prop_assert_eq!(arrival.work_bytes, work_bytes(arrival.size_bytes, options.head_bytes, arrival.new_connection));
+                prop_assert_eq!(arrival.work_bytes, options.wire.work_bytes(arrival.size_bytes, options.head_bytes, arrival.new_connection));
             }
             rest = later;
         }

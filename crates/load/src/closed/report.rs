@@ -155,7 +155,7 @@ mod tests {
         let mut window = Window::default();
         for n in 1..=responses {
             let (first_byte_ns, last_byte_ns) = (n * 500_000, n * 1_000_000);
-            let (head_bytes, body_bytes) = (100, 1000);
+            let (head_bytes, body_bytes) = (Some(100), 1000);
             let keep_alive = true;
             let answer = Answer {
                 first_byte_ns,

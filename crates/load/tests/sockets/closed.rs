@@ -5,13 +5,15 @@ use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
+use sooner_load::tls::TlsOptions;
 use sooner_stats::{ErrorKind, Verdict};
 use std::time::Duration;
 
 fn run(server: &TestServer, connections: u32) -> ClosedRun {
     let options = ClosedOptions {
-        targets: vec![Target::resolve(&server.url()).unwrap()],
+        targets: vec![Target::resolve(&server.url(), &TlsOptions::default()).unwrap()],
         connections,
+        http2_streams: None,
         duration: Duration::from_secs(1),
         socket: SocketOptions::default(),
     };

@@ -2,25 +2,44 @@
 
 use crate::replay::block_on;
 use crate::server::{Reply, TestServer};
-use sooner_load::connection::{Client, Connection};
-use sooner_load::pool::Pool;
+use sooner_load::client::Client;
+use sooner_load::connection::Connection;
+use sooner_load::pool::{Carrier, Pool, Reuse};
+use sooner_load::target::Target;
+use sooner_load::tls::TlsOptions;
 use std::num::NonZeroU32;
+use std::rc::Rc;
 use std::time::Duration;
 
-const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
+fn target(server: &TestServer) -> Target {
+    Target::resolve(&server.url(), &TlsOptions::default()).unwrap()
+}
 
 fn pool(server: &TestServer, requests_per_connection: u32) -> Pool {
-    let most = NonZeroU32::new(requests_per_connection).unwrap();
-    Pool::new(Client::default(), server.address, most)
+    let reuse = Reuse {
+        requests_per_connection: NonZeroU32::new(requests_per_connection).unwrap(),
+        http2_streams: None,
+    };
+    Pool::new(Rc::new(Client::default()), server.address.into(), reuse)
 }
 
 /// A new connection that has carried so many requests.
-async fn used(pool: &Pool, requests: u32) -> Connection {
-    let mut connection = pool.connect().1.unwrap();
+async fn used(pool: &Pool, server: &TestServer, requests: u32) -> Carrier {
+    let mut carrier = pool.connect().1.unwrap();
     for _ in 0..requests {
-        connection.request(REQUEST, None).await.unwrap();
+        carrier
+            .request(&target(server), "/", false, None)
+            .await
+            .unwrap();
     }
-    connection
+    carrier
+}
+
+fn connection(carrier: &Carrier) -> &Connection {
+    match carrier {
+        Carrier::Connection(connection) => connection,
+        Carrier::Stream(_) => unreachable!("nobody asked for HTTP/2"),
+    }
 }
 
 #[test]
@@ -31,7 +50,10 @@ fn the_connection_that_was_idle_for_the_shortest_time_is_taken() {
     });
     block_on(async {
         let pool = pool(&server, 3);
-        let (once, twice) = (used(&pool, 1).await, used(&pool, 2).await);
+        let (once, twice) = (
+            used(&pool, &server, 1).await,
+            used(&pool, &server, 2).await,
+        );
         pool.put_back(twice).await;
         pool.put_back(once).await;
         assert!(!pool.is_last(pool.take().as_ref()), "the one used once");
@@ -45,10 +67,10 @@ fn a_connection_that_the_server_has_closed_is_forgotten() {
     let server = TestServer::start(|_, _| Reply::BodyThenClose { bytes: 10 });
     block_on(async {
         let pool = pool(&server, 3);
-        pool.put_back(used(&pool, 1).await).await;
+        pool.put_back(used(&pool, &server, 1).await).await;
         // Its end may still be on the way.
-        while let Some(connection) = pool.take() {
-            pool.put_back(connection).await;
+        while let Some(carrier) = pool.take() {
+            pool.put_back(carrier).await;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
@@ -58,7 +80,7 @@ fn a_connection_that_the_server_has_closed_is_forgotten() {
 fn a_connection_made_again_counts_from_its_first_request() {
     let server = TestServer::start(|_, _| Reply::BodyThenClose { bytes: 10 });
     block_on(async {
-        let connection = used(&pool(&server, 9), 3).await;
-        assert_eq!(connection.requests(), 1);
+        let carrier = used(&pool(&server, 9), &server, 3).await;
+        assert_eq!(connection(&carrier).requests(), 1);
     });
 }

@@ -1,9 +1,11 @@
 //! Replays against a real server on loopback: what is counted, what is waited for, what is refused.
 
 use crate::server::{Reply, TestServer};
+use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, Replay, ReplayError, ReplayOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
+use sooner_load::tls::TlsOptions;
 use sooner_stats::{ErrorKind, Outcome, Verdict};
 use sooner_workload::{Object, Process, Schedule, Trace, TraceRequest};
 use std::num::NonZeroU32;
@@ -12,7 +14,7 @@ use std::time::Duration;
 const NO_TIME: Duration = Duration::ZERO;
 
 /// Forty objects of 500 to 20 000 bytes, two thousand requests in their turn, ten a second.
-fn trace() -> Trace {
+pub fn trace() -> Trace {
     let object = |id: u32| Object {
         id,
         size_bytes: 500 * (u64::from(id) + 1),
@@ -47,8 +49,13 @@ fn whole_body(path: &str) -> Reply {
 
 /// About 150 requests in one and a half seconds after half a second of warm-up.
 fn options(server: &TestServer) -> ReplayOptions {
+    let target = Target::resolve(&server.url(), &TlsOptions::default()).unwrap();
+    options_for(target)
+}
+
+pub fn options_for(target: Target) -> ReplayOptions {
     ReplayOptions {
-        target: Target::resolve(&server.url()).unwrap(),
+        target,
         trace: trace(),
         schedule: Schedule::constant(0.8).unwrap(),
         process: Process::Poisson,
@@ -56,7 +63,10 @@ fn options(server: &TestServer) -> ReplayOptions {
         duration: Duration::from_secs(2),
         warm_up: Duration::from_millis(500),
         drain: Duration::from_secs(10),
-        requests_per_connection: NonZeroU32::MIN,
+        reuse: Reuse {
+            requests_per_connection: NonZeroU32::MIN,
+            http2_streams: None,
+        },
         seed: 1,
         label: "test".into(),
         socket: SocketOptions::default(),
@@ -71,12 +81,12 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-fn run(options: &ReplayOptions) -> Replay {
+pub fn run(options: &ReplayOptions) -> Replay {
     block_on(replay::run(options, &mut |_| ())).unwrap()
 }
 
 /// A machine that is busy with other tests may make the generator late, and then it must say so.
-fn assert_valid_or_late(replay: &Replay) {
+pub fn assert_valid_or_late(replay: &Replay) {
     let reason = &replay.run.verdict_reason;
     assert!(
         replay.run.verdict == Verdict::Valid || reason.contains("send lag"),
@@ -139,7 +149,10 @@ fn the_servers_delay_is_in_every_response_time() {
 /// At most `k` requests a connection.
 fn kept(server: &TestServer, k: u32) -> ReplayOptions {
     ReplayOptions {
-        requests_per_connection: NonZeroU32::new(k).unwrap(),
+        reuse: Reuse {
+            requests_per_connection: NonZeroU32::new(k).unwrap(),
+            http2_streams: None,
+        },
         ..options(server)
     }
 }

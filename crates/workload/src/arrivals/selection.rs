@@ -1,7 +1,7 @@
 //! Chooses the requests of a phase: consecutive ones whose work is what the phase asks for.
 
 use crate::trace::Trace;
-use crate::wire::{CONNECTION_PACKETS, PACKET_HEADER_BYTES, work_bytes};
+use crate::wire::WireModel;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -9,16 +9,23 @@ use std::ops::Range;
 pub struct Selector {
     /// `work_before[i]`: bytes of the first i requests, connections left out.
     work_before: Vec<u128>,
+    /// Bytes of one new connection.
+    connection_bytes: u64,
     requests_per_connection: u64,
 }
 
 impl Selector {
     /// Prepares the requests of `trace`.
-    pub fn new(trace: &Trace, head_bytes: u64, requests_per_connection: NonZeroU32) -> Self {
+    pub fn new(
+        trace: &Trace,
+        wire: WireModel,
+        head_bytes: u64,
+        requests_per_connection: NonZeroU32,
+    ) -> Self {
         let mut work_before = vec![0];
         let mut sum = 0;
         for request in &trace.requests {
-            sum += u128::from(work_bytes(
+            sum += u128::from(wire.work_bytes(
                 trace.object_of(request).size_bytes,
                 head_bytes,
                 false,
@@ -27,6 +34,7 @@ impl Selector {
         }
         Self {
             work_before,
+            connection_bytes: wire.connection_bytes(),
             requests_per_connection: u64::from(requests_per_connection.get()),
         }
     }
@@ -63,7 +71,7 @@ impl Selector {
     fn work(&self, run: Range<u64>) -> u128 {
         let connections = (run.end - run.start).div_ceil(self.requests_per_connection);
         self.before(run.end) - self.before(run.start)
-            + u128::from(connections * CONNECTION_PACKETS * PACKET_HEADER_BYTES)
+            + u128::from(connections * self.connection_bytes)
     }
 
     fn before(&self, index: u64) -> u128 {
@@ -91,6 +99,7 @@ mod tests {
             .expect("a trace");
         Selector::new(
             &trace,
+            WireModel::default(),
             0,
             NonZeroU32::new(requests_per_connection).expect("above 0"),
         )

@@ -1,0 +1,60 @@
+//! What all connections of a run share: how sockets are made and secured, and who reads.
+
+use crate::exchange::Receiver;
+use crate::failure::Failure;
+use crate::socket::{ConnectingSocket, SocketOptions, UnconnectedSocket};
+use crate::target::Endpoint;
+use crate::transport::{CountedStream, Transport};
+use sooner_kernel::clock::monotonic_ns;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// What all connections of a run share.
+#[derive(Default)]
+pub struct Client {
+    options: SocketOptions,
+    receiver: Receiver,
+    received_bytes: Rc<Cell<u64>>,
+}
+
+impl Client {
+    /// A client whose sockets have these options.
+    pub fn new(options: SocketOptions) -> Client {
+        Client {
+            options,
+            ..Client::default()
+        }
+    }
+
+    /// Reads every response.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Bytes that all sockets have received so far: handshakes, frames, heads and bodies, without the headers of packets.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes.get()
+    }
+
+    /// Sends a SYN to `address`; gives the moment just before (CLOCK_MONOTONIC ns) and the socket.
+    pub fn connect(&self, address: SocketAddr) -> (u64, Result<ConnectingSocket, Failure>) {
+        match UnconnectedSocket::new(address, &self.options) {
+            Ok(socket) => (monotonic_ns(), socket.connect(address)),
+            Err(error) => (monotonic_ns(), Err(Failure::from_io(&error))),
+        }
+    }
+
+    /// Waits for the connection, and makes the TLS handshake where there is one to make.
+    pub async fn open(
+        &self,
+        socket: ConnectingSocket,
+        endpoint: &Endpoint,
+    ) -> Result<Transport, Failure> {
+        let stream = CountedStream::new(socket.connected().await?, self.received_bytes.clone());
+        Ok(match &endpoint.tls {
+            None => Transport::Plain(stream),
+            Some(tls) => Transport::Tls(Box::new(tls.handshake(stream).await?)),
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! One HTTP/2 connection with many requests at a time: over TLS by ALPN, in clear text by prior knowledge (RFC 9113,
+//! section 3.3).
+//!
+//! Windows, of every stream and of the connection, are as large as the protocol allows and what is read is given back at once:
+//! only the server and the link decide when bytes come, never this client's flow control. There is no way to ask a server to close an HTTP/2
+//! connection, so the client closes first, and its port stays taken for a minute: with a new connection for every request that
+//! is enough for about four hundred a second, and more fail as "no local port left".
+
+use crate::client::Client;
+use crate::exchange::{Answer, Served};
+use crate::failure::Failure;
+use crate::socket::ConnectingSocket;
+use crate::target::Endpoint;
+use crate::transport::Transport;
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::{Request, StatusCode};
+use sooner_kernel::clock::monotonic_ns;
+use std::cell::Cell;
+use std::rc::Rc;
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+
+/// Receive window of every stream and of the connection, in bytes: the most there is (RFC 9113, section 6.9.1).
+const WINDOW_BYTES: u32 = (1 << 31) - 1;
+
+/// What requests can be sent with, once it is known whether the connection could be made.
+type Sender = Option<Result<SendRequest<Bytes>, Failure>>;
+
+/// A connection that is made, is open, or has ended; it closes when nobody holds it and its last stream has ended.
+pub struct Http2Connection {
+    client: Rc<Client>,
+    endpoint: Endpoint,
+    sender: watch::Receiver<Sender>,
+    ended: Rc<Cell<bool>>,
+    streams: Cell<u32>,
+    requests: Cell<u32>,
+}
+
+/// A place on a connection for one request, given back when dropped.
+pub struct Stream {
+    connection: Rc<Http2Connection>,
+    new_connection: bool,
+}
+
+impl Http2Connection {
+    /// A connection whose SYN was sent already; call it inside a `LocalSet`.
+    pub fn connecting(
+        client: Rc<Client>,
+        endpoint: Endpoint,
+        socket: ConnectingSocket,
+    ) -> Rc<Http2Connection> {
+        let (told, sender) = watch::channel(None);
+        let ended = Rc::new(Cell::new(false));
+        spawn_local(drive(
+            client.clone(),
+            endpoint.clone(),
+            socket,
+            told,
+            ended.clone(),
+        ));
+        Rc::new(Http2Connection {
+            client,
+            endpoint,
+            sender,
+            ended,
+            streams: Cell::new(0),
+            requests: Cell::new(0),
+        })
+    }
+
+    /// Requests put on it so far.
+    pub fn requests(&self) -> u32 {
+        self.requests.get()
+    }
+
+    /// Whether new requests can be put on it, now or later.
+    pub fn is_open(&self) -> bool {
+        !self.ended.get()
+    }
+
+    /// Whether one more stream would be at most number `streams_max`, and the server allows it.
+    pub fn has_room(&self, streams_max: u32) -> bool {
+        let allowed = match &*self.sender.borrow() {
+            Some(Ok(sender)) => sender.current_max_send_streams(),
+            Some(Err(_)) => 0,
+            None => usize::MAX,
+        };
+        self.is_open() && (self.streams.get() as usize) < allowed.min(streams_max as usize)
+    }
+
+    /// A place for one request; `new_connection` if the connection was made for it.
+    pub fn stream(self: Rc<Self>, new_connection: bool) -> Stream {
+        self.streams.set(self.streams.get() + 1);
+        self.requests.set(self.requests.get() + 1);
+        Stream {
+            connection: self,
+            new_connection,
+        }
+    }
+
+    /// Sends `request` and reads the response to the end of its stream; fails unless it has status 200 and, where
+    /// `expected_body_bytes` is given, exactly that length.
+    async fn exchange(
+        &self,
+        request: Request<()>,
+        expected_body_bytes: Option<u64>,
+    ) -> Result<Answer, Failure> {
+        let response = self
+            .respond(request)
+            .await
+            .map_err(|failure| self.note_end(failure))?;
+        let first_byte_ns = monotonic_ns();
+        if response.status() != StatusCode::OK {
+            return Err(Failure::Status(response.status().as_u16()));
+        }
+        let body_bytes = self.read(response.into_body()).await?;
+        let last_byte_ns = monotonic_ns();
+        match expected_body_bytes {
+            Some(expected_bytes) if body_bytes != expected_bytes => Err(Failure::WrongLength {
+                received_bytes: body_bytes,
+                expected_bytes,
+            }),
+            _ => Ok(Answer {
+                first_byte_ns,
+                last_byte_ns,
+                head_bytes: None,
+                body_bytes,
+                keep_alive: self.is_open(),
+            }),
+        }
+    }
+
+    async fn respond(&self, request: Request<()>) -> Result<http::Response<RecvStream>, Failure> {
+        let early = |error: h2::Error| Failure::from_http2(&error).before_response();
+        let sender = self.opened().await?;
+        let mut sender = sender.ready().await.map_err(early)?;
+        let (response, _) = sender.send_request(request, true).map_err(early)?;
+        drop(sender);
+        response.await.map_err(early)
+    }
+
+    /// Waits until the connection has been made, or could not be.
+    async fn opened(&self) -> Result<SendRequest<Bytes>, Failure> {
+        let mut sender = self.sender.clone();
+        let told = sender.wait_for(Option::is_some).await;
+        match told.as_deref() {
+            Ok(Some(sender)) => sender.clone(),
+            _ => Err(Failure::ClosedBeforeResponse),
+        }
+    }
+
+    async fn read(&self, mut body: RecvStream) -> Result<u64, Failure> {
+        let mut body_bytes = 0;
+        while let Some(data) = body.data().await {
+            let data = data.map_err(|error| Failure::from_http2(&error))?;
+            body_bytes += data.len() as u64;
+            self.client.receiver().note_body_bytes(data.len() as u64);
+            // It fails only for a stream that has ended meanwhile, whose window nobody needs.
+            body.flow_control().release_capacity(data.len()).ok();
+        }
+        Ok(body_bytes)
+    }
+
+    /// A connection that turned a request away unread takes no more of them.
+    fn note_end(&self, failure: Failure) -> Failure {
+        if failure == Failure::ClosedBeforeResponse {
+            self.ended.set(true);
+        }
+        failure
+    }
+}
+
+impl Stream {
+    /// The connection it is on.
+    pub fn connection(&self) -> &Rc<Http2Connection> {
+        &self.connection
+    }
+
+    /// Sends one request and reads its response; one that a kept connection did not look at goes to a new one.
+    pub async fn request(
+        &mut self,
+        request: &Request<()>,
+        body_bytes: Option<u64>,
+    ) -> Result<Served, Failure> {
+        loop {
+            let new_connection = self.new_connection;
+            match self.connection.exchange(request.clone(), body_bytes).await {
+                Err(Failure::ClosedBeforeResponse) if !new_connection => {
+                    let Http2Connection {
+                        client, endpoint, ..
+                    } = &*self.connection;
+                    let (_, socket) = client.connect(endpoint.address);
+                    let connection =
+                        Http2Connection::connecting(client.clone(), endpoint.clone(), socket?);
+                    *self = connection.stream(true);
+                }
+                end => {
+                    return end.map(|answer| Served {
+                        answer,
+                        new_connection,
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let streams = &self.connection.streams;
+        streams.set(streams.get() - 1);
+    }
+}
+
+/// Makes the connection, tells whether it could be made, and carries its frames until it ends.
+async fn drive(
+    client: Rc<Client>,
+    endpoint: Endpoint,
+    socket: ConnectingSocket,
+    told: watch::Sender<Sender>,
+    ended: Rc<Cell<bool>>,
+) {
+    match open(&client, socket, &endpoint).await {
+        Ok((sender, frames)) => {
+            told.send_replace(Some(Ok(sender)));
+            // What is told keeps the connection open as long as somebody can hear it.
+            drop(told);
+            // Why it ended is told to its streams.
+            frames.await.ok();
+            ended.set(true);
+        }
+        Err(failure) => {
+            ended.set(true);
+            told.send_replace(Some(Err(failure)));
+        }
+    }
+}
+
+async fn open(
+    client: &Client,
+    socket: ConnectingSocket,
+    endpoint: &Endpoint,
+) -> Result<(SendRequest<Bytes>, h2::client::Connection<Transport>), Failure> {
+    let transport = client.open(socket, endpoint).await?;
+    h2::client::Builder::new()
+        .initial_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .enable_push(false)
+        .handshake(transport)
+        .await
+        .map_err(|error| Failure::from_http2(&error))
+}

@@ -1,0 +1,207 @@
+//! TLS of a client: rustls with ring, TLS 1.3 and 1.2.
+//!
+//! Sessions are not resumed unless that is asked for: every new connection pays the whole handshake, as that of a new
+//! visitor does. The handshake's cost here is part of the response time, as it is a browser's, and of the processor share
+//! that the verdict judges.
+
+mod any_certificate;
+
+use crate::failure::Failure;
+use crate::transport::CountedStream;
+use any_certificate::AnyCertificate;
+use rustls::client::Resumption;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, pem};
+use rustls::{ClientConfig, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Where systems keep the certificate authorities they trust: Debian, Fedora, SUSE, Alpine.
+const SYSTEM_AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Name of HTTP/1.1 in ALPN (RFC 7301, section 6).
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+/// Name of HTTP/2 in ALPN (RFC 9113, section 3.1).
+const ALPN_HTTP2: &[u8] = b"h2";
+/// Sessions kept for resumption; servers give two tickets a connection, so this is more than are used.
+const SESSIONS_MAX: usize = 256;
+
+/// How servers are trusted, and what is offered to them.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// Accept any certificate: for test servers with a self-signed one.
+    pub insecure: bool,
+    /// PEM file of the authorities to trust instead of the system's.
+    pub authorities: Option<PathBuf>,
+    /// Resume sessions where the server offers it.
+    pub resume: bool,
+    /// Ask for HTTP/2 instead of HTTP/1.1.
+    pub http2: bool,
+}
+
+/// TLS that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// No authorities were found on this system.
+    #[error(
+        "no certificate authorities in {}; give --ca FILE, or --insecure for a test server",
+        SYSTEM_AUTHORITIES.join(", ")
+    )]
+    NoAuthorities,
+    /// The file of authorities cannot be read.
+    #[error("{}: cannot read certificates ({reason}); give a PEM file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: pem::Error,
+    },
+    /// The file of authorities has none that can be used.
+    #[error("{}: no certificate of an authority; give a PEM file with at least one", .0.display())]
+    Empty(PathBuf),
+    /// The host is neither a DNS name nor an IP address.
+    #[error("`{0}` is no name a certificate can be issued for; give a DNS name or an IP address")]
+    Name(String),
+    /// The library refuses the settings.
+    #[error("cannot set up TLS: {0}")]
+    Settings(#[from] rustls::Error),
+}
+
+/// TLS to one server.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    http2: bool,
+    resumes: bool,
+}
+
+impl TlsClient {
+    /// TLS to the server called `host`; fails without authorities to trust or with a name that none can certify.
+    pub fn new(host: &str, options: &TlsOptions) -> Result<TlsClient, TlsError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| TlsError::Name(host.to_owned()))?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let mut config = if options.insecure {
+            let verifier = Arc::new(AnyCertificate::new(&provider));
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+                .with_no_client_auth()
+        } else {
+            builder
+                .with_root_certificates(authorities(options.authorities.as_deref())?)
+                .with_no_client_auth()
+        };
+        let protocol = if options.http2 { ALPN_HTTP2 } else { ALPN_HTTP1 };
+        config.alpn_protocols = vec![protocol.to_vec()];
+        config.resumption = if options.resume {
+            Resumption::in_memory_sessions(SESSIONS_MAX)
+        } else {
+            Resumption::disabled()
+        };
+        Ok(TlsClient {
+            config: Arc::new(config),
+            name,
+            http2: options.http2,
+            resumes: options.resume,
+        })
+    }
+
+    /// Whether sessions are resumed where the server offers it.
+    pub fn resumes(&self) -> bool {
+        self.resumes
+    }
+
+    /// Makes the handshake; fails with [`Failure::Certificate`], [`Failure::NoHttp2`] or [`Failure::Tls`].
+    pub async fn handshake(
+        &self,
+        stream: CountedStream,
+    ) -> Result<TlsStream<CountedStream>, Failure> {
+        let connector = TlsConnector::from(self.config.clone());
+        let stream = connector
+            .connect(self.name.clone(), stream)
+            .await
+            .map_err(|error| Failure::from_io(&error))?;
+        let agreed = stream.get_ref().1.alpn_protocol();
+        if self.http2 && agreed != Some(ALPN_HTTP2) {
+            return Err(Failure::NoHttp2);
+        }
+        Ok(stream)
+    }
+}
+
+/// The authorities in `file`, or the system's.
+fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+    let path = match file {
+        Some(path) => path,
+        None => SYSTEM_AUTHORITIES
+            .iter()
+            .map(Path::new)
+            .find(|path| path.exists())
+            .ok_or(TlsError::NoAuthorities)?,
+    };
+    let unreadable = |reason| TlsError::Unreadable {
+        path: path.into(),
+        reason,
+    };
+    let certificates = CertificateDer::pem_file_iter(path)
+        .map_err(unreadable)?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(unreadable)?;
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(certificates);
+    if usable == 0 {
+        return Err(TlsError::Empty(path.into()));
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(options: &TlsOptions) -> String {
+        TlsClient::new("localhost", options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_says_what_would_be_right() {
+        let missing = TlsOptions {
+            authorities: Some("/no/such/file.pem".into()),
+            ..TlsOptions::default()
+        };
+        assert!(message(&missing).contains("/no/such/file.pem"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "no certificate").unwrap();
+        let empty = TlsOptions {
+            authorities: Some(file.path().into()),
+            ..TlsOptions::default()
+        };
+        assert!(message(&empty).contains("PEM file"));
+    }
+
+    #[test]
+    fn names_that_cannot_be_certified_are_refused() {
+        let insecure = TlsOptions {
+            insecure: true,
+            ..TlsOptions::default()
+        };
+        assert!(TlsClient::new("127.0.0.1", &insecure).is_ok());
+        assert!(TlsClient::new("example.org", &insecure).is_ok());
+        assert!(matches!(
+            TlsClient::new("not a name", &insecure),
+            Err(TlsError::Name(_))
+        ));
+    }
+}
