@@ -1,0 +1,138 @@
+//! What packages ship: manual pages, completions, and an example configuration that is right in every line.
+
+use assert_cmd::Command as Checked;
+use sooner_web::config::Config;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const EXAMPLE: &str = include_str!("../../../packaging/sooner.toml");
+
+fn package() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    Checked::cargo_bin("sooner")
+        .unwrap()
+        .arg("package")
+        .arg(folder.path())
+        .assert()
+        .success();
+    folder
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn manual_pages_and_completions_are_written() {
+    let folder = package();
+    for file in [
+        "man/sooner.1",
+        "man/sooner-serve.1",
+        "man/sooner-load-replay.1",
+        "completions/sooner.bash",
+        "completions/_sooner",
+        "completions/sooner.fish",
+    ] {
+        let text = fs::read_to_string(folder.path().join(file)).expect(file);
+        assert!(text.contains("sooner"), "{file}");
+    }
+    let pages = files(&folder.path().join("man"));
+    assert!(
+        !pages.iter().any(|page| page.ends_with("sooner-package.1")),
+        "{pages:?}"
+    );
+    let serve = fs::read_to_string(folder.path().join("man/sooner-serve.1")).unwrap();
+    for flag in ["listen\\-tls", "config", "check"] {
+        assert!(serve.contains(flag), "{flag}");
+    }
+}
+
+#[test]
+fn manual_pages_render_without_warnings() {
+    let can_render = ["man", "groff"].iter().all(|program| {
+        let found = Command::new(program).arg("--version").output();
+        found.is_ok_and(|output| output.status.success())
+    });
+    if !can_render {
+        eprintln!(
+            "skipped: manual_pages_render_without_warnings: no man or no groff; install man-db"
+        );
+        return;
+    }
+    let folder = package();
+    for page in files(&folder.path().join("man")) {
+        let output = Command::new("man")
+            .args(["--warnings", "-E", "UTF-8", "-Tutf8", "-l"])
+            .arg(&page)
+            .env("LC_ALL", "C.UTF-8")
+            .env("MANWIDTH", "100")
+            .env("MANPAGER", "cat")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{}: {said}",
+            page.display()
+        );
+        assert!(output.stdout.len() > 200, "{}", page.display());
+    }
+}
+
+#[test]
+fn the_shell_reads_its_completions() {
+    let folder = package();
+    let checked = Command::new("bash")
+        .arg("-n")
+        .arg(folder.path().join("completions/sooner.bash"))
+        .status();
+    match checked {
+        Ok(status) => assert!(status.success()),
+        Err(_) => eprintln!("skipped: the_shell_reads_its_completions: no bash; install bash"),
+    }
+}
+
+/// The example with everything that is commented out in force: prose has a space after the mark, keys have none.
+fn uncommented() -> String {
+    EXAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(key) if !key.starts_with([' ', '#']) => key,
+            _ => line,
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn every_line_of_the_example_is_right() {
+    Config::parse(EXAMPLE).unwrap().check().unwrap();
+    Config::parse(&uncommented()).unwrap();
+}
+
+#[test]
+fn the_example_starts_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let text = EXAMPLE
+        .replace("/srv/www", root)
+        .replace("/var/log/sooner", root)
+        .replace("0.0.0.0:80\"", "127.0.0.1:0\"");
+    let file = folder.path().join("sooner.toml");
+    fs::write(&file, text).unwrap();
+    Checked::cargo_bin("sooner")
+        .unwrap()
+        .args(["serve", "--check", "--config"])
+        .arg(&file)
+        .assert()
+        .success()
+        .stdout(format!("{}: ok\n", file.display()));
+}
