@@ -1,7 +1,8 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package`. CONTRIBUTING.md says when to use which.
 
 mod bench;
 mod fuzz;
+mod package;
 mod packages;
 mod process;
 mod tally;
@@ -16,7 +17,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   tidy                      architecture and style, without a build
   fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one
   bench [PART]... [--quick] [--repetitions N]
-                            figures beside other servers, kept under experiments/; as root";
+                            figures beside other servers, kept under experiments/; as root
+  package                   the program, manual pages, completions, unit and example, in target/package";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["test"] => Ok(test::run(false)),
         ["test", "--quick"] => Ok(test::run(true)),
         ["tidy"] => tidy::run(),
+        ["package"] => package::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
         ["fuzz", rest @ ..] if rest.len() <= 2 => run_fuzz(rest),

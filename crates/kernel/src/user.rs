@@ -5,6 +5,8 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::unix::fs::chown;
+use std::path::Path;
 
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
@@ -37,6 +39,11 @@ impl User {
     /// Whether this process runs as this user already.
     pub fn is_current(&self) -> bool {
         geteuid().as_raw() == self.uid
+    }
+
+    /// Makes a file this user's, so that it can still be written later.
+    pub fn own(&self, file: &Path) -> io::Result<()> {
+        chown(file, Some(self.uid), Some(self.gid))
     }
 
     /// Becomes this user, with its groups and no way back. With `keep_net_admin` the capability `CAP_NET_ADMIN` stays, if it was there,
