@@ -8,6 +8,7 @@ impl Config {
         self.check_what_is_served()?;
         self.check_addresses()?;
         self.limits.check()?;
+        self.proxy_protocol.build()?;
         self.uplink.check()
     }
 
