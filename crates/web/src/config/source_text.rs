@@ -23,6 +23,13 @@ impl SourceText {
         one_line(&line)
     }
 
+    /// A number that differs for different texts and is the same on every machine (FNV-1a, 64 bits).
+    pub fn hash(&self) -> u64 {
+        self.text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
     fn place(&self, mistake: &Misconfigured) -> Option<String> {
         if mistake.is_from_command_line() {
             return Some("command line".into());
@@ -70,6 +77,17 @@ mod tests {
         assert_eq!(file.render(&flag), "command line: root: not there");
         let no_file = SourceText::default();
         assert_eq!(no_file.render(&root(0..0)), "root: not there");
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        let hash = |text: &str| {
+            let text = text.into();
+            let name = String::new();
+            SourceText { name, text }.hash()
+        };
+        assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub(super) fn reword(message: &str, all_keys: fn() -> Vec<String>) -> (Option<St
     if let Some((name, _)) = name_and_choice(message, "missing field `") {
         return (Some(name.into()), "missing; it has no default".into());
     }
+    if message == "wanted string or table" {
+        return (None, "does not fit; write a text in quotes".into());
+    }
     let misfit = ["invalid type: ", "invalid value: "]
         .iter()
         .find_map(|prefix| message.strip_prefix(prefix)?.rsplit_once(", expected "));
