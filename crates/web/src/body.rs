@@ -60,6 +60,15 @@ impl Source {
         }
     }
 
+    /// Reads at most `bytes` of a file at once from now on.
+    pub fn limit_chunks(&mut self, bytes: usize) {
+        match self {
+            Self::File(part) => part.chunk_bytes = part.chunk_bytes.min(bytes),
+            Self::Chain(sources) => sources.iter_mut().for_each(|source| source.limit_chunks(bytes)),
+            Self::Empty | Self::Memory(_) | Self::Stream(_) => {}
+        }
+    }
+
     /// What `body` yields, trailers included.
     pub fn stream(body: BoxBody) -> Self {
         if body.is_end_stream() {

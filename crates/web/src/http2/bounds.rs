@@ -1,0 +1,66 @@
+//! What bounds one HTTP/2 connection.
+
+use super::outlet::Outgoing;
+use super::tap::Tap;
+use crate::limits::Limits;
+use h2::server::{Builder, Handshake};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Body bytes a client may send on one stream before somebody has taken them. 256 KiB: 40 Mbit/s at 50 ms; a request whose backend is busy
+/// holds as much memory.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same on all streams of a connection together: the most of request bodies that a connection can make the server hold.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Streams that were reset and may still get frames that were on the way.
+const RESET_STREAMS_MAX: usize = 50;
+/// Requests that may be taken back before anybody has looked at them; [`Cancellations`](super::cancellations::Cancellations) counts those
+/// that come after.
+const UNSEEN_RESETS_MAX: usize = 20;
+/// Malformed requests, and requests beyond the number of streams, that one connection may send in its life.
+const ERRORS_MAX: usize = 1024;
+/// The library's own bound of body bytes waiting in one stream; [`Outlet`](super::outlet::Outlet) keeps far below it.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+
+/// The bounds that an operator may choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Requests at once.
+    pub streams_max: u32,
+    /// Longest request head as RFC 9113 (6.5.2) counts it, which adds 32 bytes for every field. Longer ones get status 431, and the connection
+    /// ends where the head is several times as long.
+    pub head_bytes_max: u32,
+    /// How long the client may take for its first bytes.
+    pub preface_time: Duration,
+    /// How long a client's window may stay shut before its response is given up.
+    pub stall_time: Duration,
+}
+
+impl Bounds {
+    /// The bounds in the table `[limits]`.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            streams_max: *limits.streams_per_connection.get_ref(),
+            head_bytes_max: *limits.head_bytes.get_ref(),
+            preface_time: limits.head_time(),
+            stall_time: limits.stall_time(),
+        }
+    }
+
+    /// Begins HTTP/2 on `io` within the bounds.
+    pub fn handshake<Io>(&self, io: Tap<Io>) -> Handshake<Tap<Io>, Outgoing>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        Builder::new()
+            .max_concurrent_streams(self.streams_max)
+            .max_header_list_size(self.head_bytes_max)
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+            .max_pending_accept_reset_streams(UNSEEN_RESETS_MAX)
+            .max_local_error_reset_streams(Some(ERRORS_MAX))
+            .max_send_buffer_size(SEND_BUFFER_BYTES)
+            .handshake(io)
+    }
+}

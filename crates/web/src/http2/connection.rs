@@ -1,0 +1,140 @@
+//! One HTTP/2 connection from its first byte to its last.
+
+use super::Connected;
+use super::bounds::Bounds;
+use super::frame_scanner::Violation;
+use super::outlet::Outgoing;
+use super::priorities::Priorities;
+use super::stream::{Exchange, Shared};
+use super::tap::Tap;
+use crate::limits::CloseReason;
+use h2::Reason;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
+use tokio::time::{Sleep, sleep, timeout};
+
+/// How long a client may take to hear that its idle connection ends: a round trip, and some patience.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Serves HTTP/2 on `io`, which must begin with the client's preface, until either side ends it. When `stop` is ready, or the guest is to
+/// go, no more requests are taken, and those that were are answered. Must run in a `LocalSet`.
+pub async fn serve<Io>(
+    io: Io,
+    connected: Connected,
+    bounds: Bounds,
+    stop: impl Future<Output = ()>,
+) -> Result<(), h2::Error>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let priorities = Priorities::new(bounds.streams_max as usize);
+    let priorities = Rc::new(RefCell::new(priorities));
+    let handshake = bounds.handshake(Tap::new(io, priorities.clone()));
+    let Ok(connection) = timeout(bounds.preface_time, handshake).await else {
+        return Ok(());
+    };
+    let guest = connected.guest.clone();
+    let mut driver = Driver {
+        connection: connection?,
+        shared: Rc::new(Shared::new(connected, bounds, priorities)),
+        is_ending: false,
+        farewell: None,
+    };
+    {
+        let mut leave = pin!(async {
+            tokio::select! {
+                () = stop => CloseReason::Idle,
+                reason = guest.closing() => reason,
+            }
+        });
+        let ended = poll_fn(|cx| match driver.poll(cx) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending => leave.as_mut().poll(cx).map(|reason| match reason {
+                CloseReason::Idle => None,
+                CloseReason::SlowHead => Some(Ok(())),
+            }),
+        });
+        if let Some(result) = ended.await {
+            return result;
+        }
+    }
+    driver.leave();
+    poll_fn(|cx| driver.poll(cx)).await
+}
+
+struct Driver<Io> {
+    connection: h2::server::Connection<Tap<Io>, Outgoing>,
+    shared: Rc<Shared>,
+    /// It has been told that it breaks the rules.
+    is_ending: bool,
+    /// How long a client without requests may take to go.
+    farewell: Option<Pin<Box<Sleep>>>,
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
+    /// Takes up requests and moves bytes until the connection ends.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        loop {
+            match self.connection.poll_accept(cx) {
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    let exchange = Exchange::begin(&self.shared, respond);
+                    spawn_local(exchange.answer(request));
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending if self.end_offender() => {}
+                Poll::Pending => return self.poll_farewell(cx),
+            }
+        }
+    }
+
+    /// Ends the connection of a client that breaks the rules; returns whether it did so now.
+    fn end_offender(&mut self) -> bool {
+        let Some(reason) = self.offence() else {
+            return false;
+        };
+        let is_new = !std::mem::replace(&mut self.is_ending, true);
+        if is_new {
+            self.connection.abrupt_shutdown(reason);
+        }
+        is_new
+    }
+
+    /// The error code for what the client did, if it did something.
+    fn offence(&self) -> Option<Reason> {
+        if self.shared.has_cancelled_too_much() {
+            return Some(Reason::ENHANCE_YOUR_CALM);
+        }
+        match self.shared.priorities.borrow().violation()? {
+            Violation::TooShort => Some(Reason::FRAME_SIZE_ERROR),
+            Violation::NotOnStreamZero | Violation::NoSuchStream | Violation::TooManyIdle => {
+                Some(Reason::PROTOCOL_ERROR)
+            }
+        }
+    }
+
+    /// Takes no more requests than those on their way, and ends when all are answered.
+    fn leave(&mut self) {
+        self.connection.graceful_shutdown();
+        self.farewell = Some(Box::pin(sleep(FAREWELL)));
+    }
+
+    /// Ready when the client was told to go, has nothing left to wait for, and does not go.
+    fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        while let Some(farewell) = &mut self.farewell
+            && farewell.as_mut().poll(cx).is_ready()
+        {
+            if !self.shared.has_open_streams() {
+                return Poll::Ready(Ok(()));
+            }
+            farewell.set(sleep(FAREWELL));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,73 @@
+//! HTTP/2 (RFC 9113), with the order among the streams in our hands.
+//!
+//! The library `h2` speaks the protocol: frames, compression, windows, states of streams. What it must not do is decide who sends next,
+//! within a connection or among connections; that is for the uplink, which knows the rank of every response. The library sends what it is
+//! given in the order it is given, as long as the client's windows allow it. So bytes are given to it only when it is their turn, and no
+//! faster than the socket takes them. For every piece of a body, in this order:
+//!
+//! 1. The source. A backend or a disk that has nothing to give asks for no turn. A file at hand is not read before its turn: what waits in
+//!    memory is memory that a client holds, 128 times a connection.
+//! 2. The window. A stream whose client's window is shut asks for no turn. The library hands the connection's window out to whoever reserves
+//!    some of it first, so a reservation that waits for its turn would take the window away from a sibling that goes before it, which turns
+//!    the order upside down where the window is what is scarce. So nothing is reserved while a stream waits for its turn. A stream that
+//!    waits for a window reserves one byte, as that is how the library tells that a window has opened, and gives it back at once: then
+//!    everybody who can send asks, and the uplink decides.
+//! 3. The way out. Less than a frame of the connection waits to be written ([`outlet`]): what was given to the library cannot be overtaken.
+//! 4. The turn. The uplink grants some bytes: at most a frame that fills one TLS record.
+//! 5. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
+//!    told to the uplink, which gives the turn to the next.
+//! 6. The bytes are given to the library, and what is left of the reservation is given back.
+//!
+//! Heads, settings, acknowledgements and window updates are not held: they are small, and others wait for them. The uplink counts them.
+//!
+//! What a client says of the order (the Priority field, PRIORITY_UPDATE frames) and what else makes a response urgent is in
+//! [`urgency`](crate::urgency). The library skips PRIORITY_UPDATE, so the bytes are looked through below it ([`tap`]).
+//!
+//! A client's means to use more than its share, and what bounds them: streams (`SETTINGS_MAX_CONCURRENT_STREAMS`), requests taken back
+//! ([`cancellations`], and by the library those nobody has seen yet), heads (size, and number of CONTINUATION frames), request bodies
+//! (windows), small and empty DATA frames (counted by the library), malformed requests (counted), PING and SETTINGS (answered before the
+//! next frame is read, so they wait when their answers are not taken), windows that stay shut (time), PRIORITY_UPDATE (the table is as
+//! large as the number of streams). See [`bounds`].
+
+mod body_source;
+mod bounds;
+mod cancellations;
+mod connection;
+mod date;
+pub mod dictionary;
+pub mod frame_scanner;
+mod opening;
+mod outlet;
+mod priorities;
+pub mod priority;
+mod request;
+mod request_stream;
+mod response;
+mod sender;
+mod stream;
+mod tap;
+
+pub use bounds::Bounds;
+pub use connection::serve;
+pub use request_stream::RequestStream;
+
+use crate::limits::Guest;
+use crate::message::Peer;
+use crate::service::Service;
+use sooner_uplink::Flow;
+use std::rc::Rc;
+
+/// What a client sends first (RFC 9113, 3.4); on a clear-text port this tells HTTP/2 from HTTP/1.
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Who asks on a connection, who answers, and through what.
+pub struct Connected {
+    /// Who asks.
+    pub peer: Peer,
+    /// Who answers.
+    pub service: Rc<Service>,
+    /// The connection in the uplink.
+    pub flow: Flow,
+    /// The connection's place among all.
+    pub guest: Rc<Guest>,
+}

@@ -1,0 +1,101 @@
+//! The body of a request over HTTP/2.
+
+use crate::message::BodyError;
+use bytes::Bytes;
+use h2::RecvStream;
+use hyper::body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
+
+/// A body as it comes in. The client's window opens again by what is taken from here, so somebody who does not take holds the client back.
+pub struct RequestStream {
+    stream: RecvStream,
+    /// What is left of the length that was announced.
+    left_bytes: Option<u64>,
+    progress: Progress,
+    /// Tells the stream's task to ask the client for the body (`100-continue`).
+    wanted: Option<oneshot::Sender<()>>,
+}
+
+/// How far the body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    InData,
+    BeforeTrailers,
+    Over,
+}
+
+impl RequestStream {
+    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted` is told when somebody asks for it.
+    pub fn new(
+        stream: RecvStream,
+        content_length: Option<u64>,
+        wanted: Option<oneshot::Sender<()>>,
+    ) -> Self {
+        Self {
+            stream,
+            left_bytes: content_length,
+            progress: Progress::InData,
+            wanted,
+        }
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let data = ready!(self.stream.poll_data(cx));
+        if let Some(Ok(bytes)) = &data {
+            // Fails only for more than was received.
+            let _ = self.stream.flow_control().release_capacity(bytes.len());
+            self.left_bytes = self
+                .left_bytes
+                .map(|left| left.saturating_sub(bytes.len() as u64));
+        }
+        Poll::Ready(data)
+    }
+}
+
+impl Body for RequestStream {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        if let Some(wanted) = this.wanted.take() {
+            // Nobody hears it when the response has begun already.
+            let _ = wanted.send(());
+        }
+        if this.progress == Progress::InData {
+            match ready!(this.poll_data(cx)) {
+                Some(Ok(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Err(error)) => {
+                    this.progress = Progress::Over;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                None => this.progress = Progress::BeforeTrailers,
+            }
+        }
+        if this.progress == Progress::BeforeTrailers {
+            let trailers = ready!(this.stream.poll_trailers(cx));
+            this.progress = Progress::Over;
+            return Poll::Ready(match trailers {
+                Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
+                Err(error) => Some(Err(error.into())),
+            });
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.progress == Progress::Over || self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.left_bytes {
+            Some(left_bytes) => SizeHint::with_exact(left_bytes),
+            None => SizeHint::default(),
+        }
+    }
+}

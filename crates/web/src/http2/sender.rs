@@ -1,0 +1,222 @@
+//! Sends the body of one response, turn by turn. The order of the steps is the point; see the [module](super).
+
+use super::body_source::{BodySource, Filled};
+use super::outlet::{Outgoing, Outlet};
+use super::priorities::Subscription;
+use super::response::{FRAME_HEADER_BYTES, remove_connection_fields};
+use crate::message::BodyError;
+use crate::urgency::Signal;
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use hyper::HeaderMap;
+use sooner_uplink::StreamFlow;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::{Sleep, sleep};
+
+/// Body bytes in one frame: with the frame's header they fill one TLS record.
+const FRAME_BODY_BYTES: usize = (16 << 10) - FRAME_HEADER_BYTES;
+
+/// Why a response was not sent to its end.
+#[derive(Debug, Error)]
+pub enum Unsent {
+    /// The client took the request back, or is gone.
+    #[error("the client does not want it any more")]
+    Unwanted,
+    /// The client's window stayed shut.
+    #[error("the client took nothing for {} s", patience.as_secs())]
+    Stalled {
+        /// For how long.
+        patience: Duration,
+    },
+    /// The body ended with an error.
+    #[error("its body broke off: {0}")]
+    Broken(BodyError),
+}
+
+/// Everything that sends one body.
+pub struct Sender {
+    /// The stream in the HTTP/2 library.
+    pub stream: SendStream<Outgoing>,
+    /// The response in the uplink.
+    pub flow: StreamFlow,
+    /// The connection's way out.
+    pub outlet: Rc<Outlet>,
+    /// News of its priority.
+    pub subscription: Subscription,
+    /// Its priority as it is now.
+    pub signal: Signal,
+    /// How long the client's window may stay shut.
+    pub patience: Duration,
+    /// Set while the window is shut.
+    pub shut_window: Option<Pin<Box<Sleep>>>,
+}
+
+/// What a turn came to.
+enum Turn {
+    /// Something was sent; there is more.
+    Used,
+    /// Nothing could be sent: there is something else to wait for.
+    GivenBack,
+    /// The response is over.
+    Last,
+}
+
+impl Sender {
+    /// Sends all of `body`.
+    pub async fn send(mut self, mut body: BodySource) -> Result<(), Unsent> {
+        while !poll_fn(|cx| self.poll_piece(cx, &mut body)).await? {}
+        self.flow.finished();
+        Ok(())
+    }
+
+    /// Waits for one turn and uses it; ready with whether it was the last.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut BodySource,
+    ) -> Poll<Result<bool, Unsent>> {
+        self.hear(cx);
+        if self.stream.poll_reset(cx).is_ready() {
+            return Poll::Ready(Err(Unsent::Unwanted));
+        }
+        loop {
+            if body.is_to_be_awaited() {
+                match ready!(body.poll_fill(cx)) {
+                    Ok(Filled::WithData) => {}
+                    Ok(Filled::Ended(trailers)) => {
+                        return Poll::Ready(self.end(trailers).map(|()| true));
+                    }
+                    Err(error) => return Poll::Ready(Err(self.break_off(error))),
+                }
+            }
+            ready!(self.poll_window(cx))?;
+            ready!(self.outlet.poll_room(cx));
+            let wanted = body.wanted_bytes(FRAME_BODY_BYTES);
+            let granted = ready!(self.flow.poll_grant(cx, wanted as u64));
+            match self.use_turn(cx, body, granted as usize)? {
+                Turn::Used => return Poll::Ready(Ok(false)),
+                Turn::Last => return Poll::Ready(Ok(true)),
+                Turn::GivenBack => {}
+            }
+        }
+    }
+
+    /// Sends what the windows allow of `granted_bytes`, and tells the uplink how much that was.
+    fn use_turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut BodySource,
+        granted_bytes: usize,
+    ) -> Result<Turn, Unsent> {
+        let allowed_bytes = self.reserve(granted_bytes);
+        if allowed_bytes == 0 {
+            self.flow.settle(0);
+            return Ok(Turn::GivenBack);
+        }
+        match body.poll_fill(cx) {
+            Poll::Ready(Ok(Filled::WithData)) => self.send_piece(body, allowed_bytes),
+            Poll::Ready(Ok(Filled::Ended(trailers))) => {
+                self.give_back();
+                self.end(trailers).map(|()| Turn::Last)
+            }
+            Poll::Ready(Err(error)) => {
+                self.give_back();
+                Err(self.break_off(error))
+            }
+            Poll::Pending => {
+                self.give_back();
+                Ok(Turn::GivenBack)
+            }
+        }
+    }
+
+    fn send_piece(&mut self, body: &mut BodySource, allowed_bytes: usize) -> Result<Turn, Unsent> {
+        let (bytes, is_last) = body.take(allowed_bytes);
+        let sent_bytes = bytes.len() as u64;
+        let sent = self.stream.send_data(self.outlet.hand_over(bytes), is_last);
+        // What was reserved and not used is for the siblings.
+        self.stream.reserve_capacity(0);
+        self.flow.settle(sent_bytes);
+        match sent {
+            Ok(()) if is_last => Ok(Turn::Last),
+            Ok(()) => Ok(Turn::Used),
+            Err(_) => Err(Unsent::Unwanted),
+        }
+    }
+
+    fn give_back(&mut self) {
+        self.stream.reserve_capacity(0);
+        self.flow.settle(0);
+    }
+
+    /// Reserves up to `bytes` of the client's windows, for now; returns how much may be sent. When that is nothing because the windows are
+    /// shut, waits for them from now on.
+    fn reserve(&mut self, bytes: usize) -> usize {
+        if !self.outlet.has_room() {
+            return 0;
+        }
+        self.stream.reserve_capacity(bytes);
+        let allowed_bytes = self.stream.capacity().min(bytes);
+        if allowed_bytes == 0 {
+            self.stream.reserve_capacity(1);
+            self.shut_window = Some(Box::pin(sleep(self.patience)));
+        }
+        allowed_bytes
+    }
+
+    /// Ready while the client's windows are not known to be shut.
+    fn poll_window(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+        let Some(patience) = &mut self.shut_window else {
+            return Poll::Ready(Ok(()));
+        };
+        match self.stream.poll_capacity(cx) {
+            Poll::Ready(Some(Ok(_))) => {
+                self.shut_window = None;
+                self.stream.reserve_capacity(0);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(_) => Poll::Ready(Err(Unsent::Unwanted)),
+            Poll::Pending => {
+                ready!(patience.as_mut().poll(cx));
+                self.stream.send_reset(Reason::CANCEL);
+                Poll::Ready(Err(Unsent::Stalled {
+                    patience: self.patience,
+                }))
+            }
+        }
+    }
+
+    /// Follows what the client says of the priority.
+    fn hear(&mut self, cx: &mut Context<'_>) {
+        if let Some(priority) = self.subscription.take(cx) {
+            self.signal = self.signal.updated(priority);
+            self.flow
+                .set_urgency(self.signal.class, self.signal.order);
+        }
+    }
+
+    /// Ends the stream with `trailers` or an empty frame, which need neither window nor turn.
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Unsent> {
+        let ended = match trailers {
+            Some(mut trailers) => {
+                remove_connection_fields(&mut trailers);
+                self.stream.send_trailers(trailers)
+            }
+            None => {
+                let nothing = self.outlet.hand_over(Bytes::new());
+                self.stream.send_data(nothing, true)
+            }
+        };
+        ended.map_err(|_| Unsent::Unwanted)
+    }
+
+    fn break_off(&mut self, error: BodyError) -> Unsent {
+        self.stream.send_reset(Reason::INTERNAL_ERROR);
+        Unsent::Broken(error)
+    }
+}

@@ -1,0 +1,260 @@
+//! One request and its response.
+
+use super::body_source::BodySource;
+use super::bounds::Bounds;
+use super::cancellations::Cancellations;
+use super::outlet::{Outgoing, Outlet};
+use super::priorities::{Priorities, Subscription};
+use super::request::{self, Refusal};
+use super::request_stream::RequestStream;
+use super::response::{complete_head, head_bytes, head_of, may_have_body};
+use super::sender::{Sender, Unsent};
+use super::Connected;
+use crate::body::Source;
+use crate::message::{Answer, RequestBody};
+use crate::service::{Asked, Reply};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use hyper::header::EXPECT;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// What the streams of a connection share.
+pub struct Shared {
+    /// Who asks, who answers, and through what.
+    pub connected: Connected,
+    /// What bounds the connection.
+    pub bounds: Bounds,
+    /// What PRIORITY_UPDATE frames said.
+    pub priorities: Rc<RefCell<Priorities>>,
+    outlet: Rc<Outlet>,
+    cancellations: RefCell<Cancellations>,
+    has_cancelled_too_much: Cell<bool>,
+    open_streams: Cell<usize>,
+}
+
+/// A stream that is being answered; the connection is not idle before all are dropped.
+pub struct Exchange {
+    shared: Rc<Shared>,
+    respond: SendResponse<Outgoing>,
+    subscription: Option<Subscription>,
+}
+
+/// When somebody asks for a request's body.
+type BodyWanted = Option<oneshot::Receiver<()>>;
+
+impl Shared {
+    /// The streams of a connection that begins now.
+    pub fn new(
+        connected: Connected,
+        bounds: Bounds,
+        priorities: Rc<RefCell<Priorities>>,
+    ) -> Self {
+        let now = tokio::time::Instant::now();
+        Self {
+            connected,
+            bounds,
+            priorities,
+            outlet: Rc::default(),
+            cancellations: RefCell::new(Cancellations::new(bounds.streams_max, now)),
+            has_cancelled_too_much: Cell::new(false),
+            open_streams: Cell::new(0),
+        }
+    }
+
+    /// Whether any request is being answered.
+    pub fn has_open_streams(&self) -> bool {
+        self.open_streams.get() > 0
+    }
+
+    /// Whether the client took back so many requests that the connection must end.
+    pub fn has_cancelled_too_much(&self) -> bool {
+        self.has_cancelled_too_much.get()
+    }
+
+    fn count_cancellation(&self) {
+        let now = tokio::time::Instant::now();
+        if !self.cancellations.borrow_mut().spend(now) {
+            self.has_cancelled_too_much.set(true);
+        }
+    }
+}
+
+impl Exchange {
+    /// Takes up a request; streams must be taken up in the order of their numbers.
+    pub fn begin(shared: &Rc<Shared>, respond: SendResponse<Outgoing>) -> Self {
+        if !shared.has_open_streams() {
+            shared.connected.guest.asked();
+        }
+        shared.open_streams.set(shared.open_streams.get() + 1);
+        let number = respond.stream_id().as_u32();
+        Self {
+            shared: shared.clone(),
+            respond,
+            subscription: Some(Subscription::new(&shared.priorities, number)),
+        }
+    }
+
+    /// Answers the request.
+    pub async fn answer(mut self, request: Request<RecvStream>) {
+        if let Err(Unsent::Unwanted) = self.try_to_answer(request).await {
+            self.shared.count_cancellation();
+        }
+    }
+
+    async fn try_to_answer(&mut self, request: Request<RecvStream>) -> Result<(), Unsent> {
+        let (mut head, stream) = request.into_parts();
+        let is_head = head.method == Method::HEAD;
+        let refusal = request::prepare(&mut head).err();
+        if let Some(Refusal::Malformed(_)) = refusal {
+            self.respond.send_reset(Reason::PROTOCOL_ERROR);
+            return Ok(());
+        }
+        let (body, wanted) = request_body(&mut head, stream);
+        let request = Request::from_parts(head, body);
+        let (service, peer) = (&self.shared.connected.service, &self.shared.connected.peer);
+        let now = Instant::now();
+        let asked = service.asked(&request, peer, now);
+        let reply = match refusal {
+            None => service.respond(request, peer, now),
+            Some(_) => Reply::Now(no_tunnel()),
+        };
+        let answer = match reply {
+            Reply::Now(answer) => answer,
+            Reply::Later(answering) => self.wait(answering, wanted).await?,
+        };
+        self.send(asked, answer, is_head).await
+    }
+
+    /// Waits for a backend's answer as long as the client does.
+    async fn wait(
+        &mut self,
+        mut answering: Pin<Box<dyn Future<Output = Answer>>>,
+        mut wanted: BodyWanted,
+    ) -> Result<Answer, Unsent> {
+        poll_fn(|cx| {
+            if self.respond.poll_reset(cx).is_ready() {
+                return Poll::Ready(Err(Unsent::Unwanted));
+            }
+            let answer = answering.as_mut().poll(cx);
+            if answer.is_pending() {
+                self.ask_for_body(&mut wanted, cx);
+            }
+            answer.map(Ok)
+        })
+        .await
+    }
+
+    /// Sends status 100 when somebody wants the body (RFC 9110, 10.1.1).
+    fn ask_for_body(&mut self, wanted: &mut BodyWanted, cx: &mut Context<'_>) {
+        let Some(is_wanted) = wanted else { return };
+        if let Poll::Ready(is_wanted) = Pin::new(is_wanted).poll(cx) {
+            *wanted = None;
+            if is_wanted.is_ok() {
+                let go_on = head_of(StatusCode::CONTINUE, HeaderMap::new());
+                // Fails only on a stream that has been reset, which is noticed at the next look.
+                let _ = self.respond.send_informational(go_on);
+            }
+        }
+    }
+
+    /// Announces `answer` to the uplink and sends it.
+    async fn send(
+        &mut self,
+        asked: Asked,
+        mut answer: Answer,
+        is_to_head: bool,
+    ) -> Result<(), Unsent> {
+        complete_head(&mut answer, is_to_head);
+        if is_to_head || !may_have_body(answer.status) {
+            answer.source = Source::Empty;
+        }
+        let announced = self
+            .shared
+            .connected
+            .service
+            .announce(asked, &answer, head_bytes(&answer));
+        let Some(subscription) = self.subscription.take() else {
+            // There is one answer to a request.
+            return Ok(());
+        };
+        let mut signal = announced.signal;
+        if let Some(priority) = subscription.take(&mut Context::from_waker(Waker::noop())) {
+            signal = signal.updated(priority);
+        }
+        let mut start = announced.start;
+        start.class = signal.class;
+        let flow = self.shared.connected.flow.open_stream();
+        flow.start(start, announced.on_end);
+        flow.set_urgency(signal.class, signal.order);
+        let is_over = answer.source.is_end();
+        let stream = self
+            .respond
+            .send_response(head_of(answer.status, answer.headers), is_over)
+            .map_err(|_| Unsent::Unwanted)?;
+        if is_over {
+            flow.finished();
+            return Ok(());
+        }
+        let sender = Sender {
+            stream,
+            flow,
+            outlet: self.shared.outlet.clone(),
+            subscription,
+            signal,
+            patience: self.shared.bounds.stall_time,
+            shut_window: None,
+        };
+        sender.send(BodySource::new(answer.source)).await
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let open_streams = &self.shared.open_streams;
+        open_streams.set(open_streams.get() - 1);
+        if open_streams.get() == 0 {
+            self.shared.connected.guest.idle();
+        }
+    }
+}
+
+/// The body of a request; if the client waits to be asked for it, also when somebody wants it.
+fn request_body(head: &mut Parts, stream: RecvStream) -> (RequestBody, BodyWanted) {
+    if stream.is_end_stream() {
+        return (RequestBody::Empty, None);
+    }
+    // The library has seen to it that it is a number, and only one.
+    let content_length = head
+        .headers
+        .get(hyper::header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok());
+    let is_to_be_asked_for = head
+        .headers
+        .remove(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let (tell, told) = match is_to_be_asked_for {
+        true => {
+            let (tell, told) = oneshot::channel();
+            (Some(tell), Some(told))
+        }
+        false => (None, None),
+    };
+    let body = RequestStream::new(stream, content_length, tell);
+    (RequestBody::Http2(body), told)
+}
+
+fn no_tunnel() -> Answer {
+    Answer {
+        status: StatusCode::NOT_IMPLEMENTED,
+        headers: HeaderMap::new(),
+        source: Source::Empty,
+    }
+}

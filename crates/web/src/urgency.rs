@@ -1,0 +1,375 @@
+//! What goes before what, whatever the sizes: text before pictures, and what clients ask for by themselves.
+//!
+//! A page is of use as soon as its text is there and styled; its pictures may follow. By size alone a style sheet of 60 KB waits for
+//! every picture of 50 KB. So a response has an urgency, 0 first and 7 last, which counts before its size:
+//! - What the client says with the Priority field (RFC 9218) holds: current browsers say it on every request, and know best. They ask
+//!   for an order within an urgency as well: incremental responses share, others come one after the other, as requested.
+//! - What the server says with a Priority field of the response, be it an upstream's or a configured header, holds against that (RFC 9218,
+//!   section 8).
+//! - Without both, a browser still tells what a request is for (Sec-Fetch-Dest, only over TLS), or at least that it belongs to a page
+//!   (Referer), and then the answer's content type tells the rest. Text, style, script and fonts are at 2, what cannot be told at 3,
+//!   pictures, sound and downloads at 4.
+//! - A client of which none of this is known (a script, a tool, a mirror) has 3 and its size, nothing else: there is no page to see.
+//!
+//! One thing the client says does not hold. A browser asks for whatever is navigated to at urgency 0, before it knows that it will be a
+//! disk image; it would put gigabytes before everybody's pages. So what no page needs first (archives, images of disks, video, anything
+//! to be stored) is never before 3, where its size counts.
+//!
+//! A client cannot starve others by claiming urgency 0: the uplink's guard gives its share to whoever waits longest. Where that is not
+//! enough, [`Rules::trust_priority`] is switched off, and nothing that a client says changes the order.
+
+use crate::http2::priority::{DEFAULT_URGENCY, Priority};
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, REFERER};
+use sooner_uplink::StreamOrder;
+
+/// What a page needs to be read.
+const BEFORE: u8 = DEFAULT_URGENCY - 1;
+/// What may follow when the page can be read.
+const AFTER: u8 = DEFAULT_URGENCY + 1;
+
+/// What the operator decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether what clients say counts.
+    pub trust_priority: bool,
+    /// Whether responses that a client wants one after the other go by size instead of as requested. RFC 9218 (section 10) recommends as
+    /// requested; by size has the lower mean.
+    pub by_size: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            trust_priority: true,
+            by_size: false,
+        }
+    }
+}
+
+/// What a request's head says of the response's urgency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    priority: Option<Priority>,
+    destination: Option<Kind>,
+    is_of_page: bool,
+}
+
+/// The urgency of a response, and the order among its equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// 0 goes first, 7 last.
+    pub class: u8,
+    /// The order among the responses of the same class on the same connection.
+    pub order: StreamOrder,
+    /// No client gets it before this class.
+    first_class: u8,
+    rules: Rules,
+}
+
+/// What a response is to the page it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Text, style, script, font.
+    Readable,
+    /// A picture, sound, or what cannot be shown.
+    Follows,
+    Unknown,
+}
+
+impl Hints {
+    /// What the head of a request says.
+    pub fn of(request: &HeaderMap) -> Self {
+        let priority = Priority::of(request);
+        if priority.is_some() {
+            // It says everything; the rest would not be looked at.
+            return Self {
+                priority,
+                ..Self::default()
+            };
+        }
+        let destination = request.get("sec-fetch-dest");
+        Self {
+            priority,
+            destination: destination.map(|value| kind_of_destination(value.as_bytes())),
+            is_of_page: request.contains_key(REFERER),
+        }
+    }
+
+    /// The signal of the answer with the headers `response`.
+    pub fn signal(&self, response: &HeaderMap, rules: Rules) -> Signal {
+        let is_stored = is_stored(response);
+        let first_class = if is_stored { DEFAULT_URGENCY } else { 0 };
+        let mut signal = Signal {
+            class: DEFAULT_URGENCY,
+            order: StreamOrder::BySize,
+            first_class,
+            rules,
+        };
+        if rules.trust_priority {
+            match self.priority {
+                Some(priority) => signal = signal.updated(priority),
+                None => signal.class = self.guess(response, is_stored),
+            }
+        }
+        match Priority::of(response) {
+            Some(priority) => signal.overruled(priority),
+            None => signal,
+        }
+    }
+
+    fn guess(&self, response: &HeaderMap, is_stored: bool) -> u8 {
+        let kind = match self.destination {
+            Some(Kind::Readable) if is_stored => Kind::Follows,
+            Some(kind) => kind,
+            None if !self.is_of_page => Kind::Unknown,
+            None if is_stored => Kind::Follows,
+            None => kind_of_content(response),
+        };
+        match kind {
+            Kind::Readable => BEFORE,
+            Kind::Unknown => DEFAULT_URGENCY,
+            Kind::Follows => AFTER,
+        }
+    }
+}
+
+impl Signal {
+    /// The signal after the client said `priority` anew; what it leaves out is the default (RFC 9218, section 7).
+    pub fn updated(self, priority: Priority) -> Self {
+        if !self.rules.trust_priority {
+            return self;
+        }
+        Self {
+            class: priority.urgency_or_default().max(self.first_class),
+            order: self.rules.order(priority.is_incremental()),
+            ..self
+        }
+    }
+
+    /// The server's word: what it leaves out stays as the client wants it (RFC 9218, section 5).
+    fn overruled(self, priority: Priority) -> Self {
+        Self {
+            class: priority.urgency.unwrap_or(self.class),
+            order: priority.incremental.map_or(self.order, |incremental| {
+                self.rules.order(incremental)
+            }),
+            ..self
+        }
+    }
+}
+
+impl Rules {
+    fn order(self, is_incremental: bool) -> StreamOrder {
+        match is_incremental {
+            true => StreamOrder::Shared,
+            false if self.by_size => StreamOrder::BySize,
+            false => StreamOrder::InSequence,
+        }
+    }
+}
+
+/// What a browser will do with the response (Fetch Metadata, 2.1). A `fetch` of a script has the destination `empty`, and may be anything.
+fn kind_of_destination(destination: &[u8]) -> Kind {
+    match destination {
+        b"document" | b"iframe" | b"frame" | b"style" | b"script" | b"font" | b"xslt" => {
+            Kind::Readable
+        }
+        b"image" | b"video" | b"audio" | b"track" | b"embed" | b"object" => Kind::Follows,
+        _ => Kind::Unknown,
+    }
+}
+
+fn kind_of_content(response: &HeaderMap) -> Kind {
+    match media_type(response) {
+        b"text/html" | b"text/css" | b"text/javascript" | b"application/javascript"
+        | b"application/x-javascript" | b"application/xhtml+xml" => Kind::Readable,
+        media_type if media_type.starts_with(b"font/") => Kind::Readable,
+        media_type if media_type.starts_with(b"image/") => Kind::Follows,
+        _ => Kind::Unknown,
+    }
+}
+
+/// Whether the response is to be kept or played, not needed for a page to be read.
+fn is_stored(response: &HeaderMap) -> bool {
+    let disposition = response.get(CONTENT_DISPOSITION);
+    if disposition.is_some_and(|value| starts_with_ignoring_case(value.as_bytes(), b"attachment")) {
+        return true;
+    }
+    let media_type = media_type(response);
+    media_type.starts_with(b"video/")
+        || media_type.starts_with(b"audio/")
+        || matches!(
+            media_type,
+            b"application/octet-stream"
+                | b"application/zip"
+                | b"application/gzip"
+                | b"application/x-gzip"
+                | b"application/zstd"
+                | b"application/x-bzip"
+                | b"application/x-bzip2"
+                | b"application/x-xz"
+                | b"application/x-tar"
+                | b"application/x-7z-compressed"
+                | b"application/vnd.rar"
+                | b"application/x-rar-compressed"
+                | b"application/x-iso9660-image"
+                | b"application/x-apple-diskimage"
+                | b"application/x-rpm"
+                | b"application/x-debian-package"
+                | b"application/vnd.debian.binary-package"
+                | b"application/vnd.android.package-archive"
+                | b"application/java-archive"
+                | b"application/x-msdownload"
+                | b"application/vnd.microsoft.portable-executable"
+                | b"application/x-bittorrent"
+        )
+}
+
+/// The media type without its parameters, as it is written: servers write it in lower case.
+fn media_type(response: &HeaderMap) -> &[u8] {
+    let value = response
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], |value| value.as_bytes());
+    let end = value.iter().position(|&byte| byte == b';');
+    value[..end.unwrap_or(value.len())].trim_ascii()
+}
+
+fn starts_with_ignoring_case(value: &[u8], start: &[u8]) -> bool {
+    value
+        .get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::{HeaderName, HeaderValue};
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let line = |&(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
+        lines.iter().map(line).collect()
+    }
+
+    fn signal(
+        request: &[(&'static str, &'static str)],
+        response: &[(&'static str, &'static str)],
+        rules: Rules,
+    ) -> (u8, StreamOrder) {
+        let signal = Hints::of(&headers(request)).signal(&headers(response), rules);
+        (signal.class, signal.order)
+    }
+
+    fn class(request: (&'static str, &'static str), content_type: &'static str) -> u8 {
+        let response = [("content-type", content_type)];
+        signal(&[request], &response, Rules::default()).0
+    }
+
+    const REFERRED: (&str, &str) = ("referer", "http://example.org/");
+
+    #[test]
+    fn a_tool_has_its_size_and_nothing_else() {
+        for content_type in ["text/html", "image/png", "application/zip"] {
+            let response = [("content-type", content_type)];
+            let request = [("user-agent", "tool/1"), ("accept", "*/*")];
+            assert_eq!(
+                signal(&request, &response, Rules::default()),
+                (3, StreamOrder::BySize)
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_client_says_holds() {
+        let of = |value| {
+            let request = [("priority", value), ("sec-fetch-dest", "image"), REFERRED];
+            signal(&request, &[("content-type", "text/html")], Rules::default())
+        };
+        assert_eq!(of("u=0, i"), (0, StreamOrder::Shared));
+        assert_eq!(of("u=5"), (5, StreamOrder::InSequence));
+        assert_eq!(of("i"), (3, StreamOrder::Shared));
+        assert_eq!(of("u=9"), (3, StreamOrder::InSequence));
+        assert_eq!(of("u=,"), (4, StreamOrder::BySize), "as if not sent");
+    }
+
+    #[test]
+    fn the_operator_may_prefer_size_and_distrust() {
+        let request = [("priority", "u=1"), ("sec-fetch-dest", "image"), REFERRED];
+        let by_size = Rules {
+            by_size: true,
+            ..Rules::default()
+        };
+        assert_eq!(signal(&request, &[], by_size), (1, StreamOrder::BySize));
+        let distrusting = Rules {
+            trust_priority: false,
+            ..Rules::default()
+        };
+        let response = [("content-type", "text/html")];
+        assert_eq!(
+            signal(&request, &response, distrusting),
+            (3, StreamOrder::BySize)
+        );
+        let said = Hints::default().signal(&HeaderMap::new(), distrusting);
+        assert_eq!(said.updated(Priority::parse(b"u=0").unwrap()), said);
+    }
+
+    #[test]
+    fn without_a_priority_text_goes_before_pictures() {
+        assert_eq!(class(("sec-fetch-dest", "document"), "text/html"), 2);
+        assert_eq!(class(("sec-fetch-dest", "style"), "text/css"), 2);
+        assert_eq!(class(("sec-fetch-dest", "empty"), "image/png"), 3);
+        assert_eq!(class(("sec-fetch-dest", "image"), "image/png"), 4);
+        assert_eq!(class(REFERRED, "text/html; charset=utf-8"), 2);
+        assert_eq!(class(REFERRED, "font/woff2"), 2);
+        assert_eq!(class(REFERRED, "application/json"), 3);
+        assert_eq!(class(REFERRED, "image/png"), 4);
+        assert_eq!(class(REFERRED, "application/zip"), 4);
+        assert_eq!(class(("accept", "*/*"), "image/png"), 3);
+    }
+
+    #[test]
+    fn a_navigation_that_turns_out_to_be_a_download_goes_by_its_size() {
+        for response in [
+            ("content-type", "application/x-iso9660-image"),
+            ("content-type", "video/mp4"),
+            ("content-disposition", "Attachment; filename=x"),
+        ] {
+            let of = |request| signal(&[request], &[response], Rules::default()).0;
+            assert_eq!(of(("priority", "u=0, i")), 3);
+            assert_eq!(of(("priority", "u=6")), 6);
+            assert_eq!(of(("sec-fetch-dest", "document")), 4);
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_holds_against_the_client() {
+        let of = |request, response| {
+            signal(
+                &[("priority", request)],
+                &[("priority", response)],
+                Rules::default(),
+            )
+        };
+        assert_eq!(of("u=5, i", "u=1"), (1, StreamOrder::Shared));
+        assert_eq!(of("u=5, i", "i=?0"), (5, StreamOrder::InSequence));
+        assert_eq!(of("u=5, i", "u="), (5, StreamOrder::Shared));
+    }
+
+    #[test]
+    fn an_update_holds_as_the_field_would() {
+        let picture = headers(&[("content-type", "image/png")]);
+        let signal = Hints::default().signal(&picture, Rules::default());
+        let updated = signal.updated(Priority::parse(b"u=1, i").unwrap());
+        assert_eq!((updated.class, updated.order), (1, StreamOrder::Shared));
+        let again = updated.updated(Priority::parse(b"").unwrap());
+        assert_eq!((again.class, again.order), (3, StreamOrder::InSequence));
+        let film = headers(&[("content-type", "video/mp4")]);
+        let signal = Hints::default().signal(&film, Rules::default());
+        assert_eq!(signal.updated(Priority::parse(b"u=0").unwrap()).class, 3);
+    }
+}
