@@ -3,7 +3,8 @@
 //! A page is of use as soon as its text is there and styled; its pictures may follow. By size alone a style sheet of 60 KB waits for
 //! every picture of 50 KB. So a response has an urgency, 0 first and 7 last, which counts before its size:
 //! - What the client says with the Priority field (RFC 9218) holds: current browsers say it on every request, and know best. They ask
-//!   for an order within an urgency as well: incremental responses share, others come one after the other, as requested.
+//!   for an order within an urgency as well: incremental responses share, others come one after the other, as requested (which the uplink
+//!   may be told to ignore).
 //! - What the server says with a Priority field of the response, be it an upstream's or a configured header, holds against that (RFC 9218,
 //!   section 8).
 //! - Without both, a browser still tells what a request is for (Sec-Fetch-Dest, only over TLS), or at least that it belongs to a page
@@ -33,16 +34,12 @@ const AFTER: u8 = DEFAULT_URGENCY + 1;
 pub struct Rules {
     /// Whether what clients say counts.
     pub trust_priority: bool,
-    /// Whether responses that a client wants one after the other go by size instead of as requested. RFC 9218 (section 10) recommends as
-    /// requested; by size has the lower mean.
-    pub by_size: bool,
 }
 
 impl Default for Rules {
     fn default() -> Self {
         Self {
             trust_priority: true,
-            by_size: false,
         }
     }
 }
@@ -142,7 +139,7 @@ impl Signal {
         }
         Self {
             class: priority.urgency_or_default().max(self.first_class),
-            order: self.rules.order(priority.is_incremental()),
+            order: order(priority.is_incremental()),
             ..self
         }
     }
@@ -151,21 +148,17 @@ impl Signal {
     fn overruled(self, priority: Priority) -> Self {
         Self {
             class: priority.urgency.unwrap_or(self.class),
-            order: priority.incremental.map_or(self.order, |incremental| {
-                self.rules.order(incremental)
-            }),
+            order: priority.incremental.map_or(self.order, order),
             ..self
         }
     }
 }
 
-impl Rules {
-    fn order(self, is_incremental: bool) -> StreamOrder {
-        match is_incremental {
-            true => StreamOrder::Shared,
-            false if self.by_size => StreamOrder::BySize,
-            false => StreamOrder::InSequence,
-        }
+fn order(is_incremental: bool) -> StreamOrder {
+    if is_incremental {
+        StreamOrder::Shared
+    } else {
+        StreamOrder::InSequence
     }
 }
 
@@ -298,16 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_may_prefer_size_and_distrust() {
+    fn the_operator_may_distrust() {
         let request = [("priority", "u=1"), ("sec-fetch-dest", "image"), REFERRED];
-        let by_size = Rules {
-            by_size: true,
-            ..Rules::default()
-        };
-        assert_eq!(signal(&request, &[], by_size), (1, StreamOrder::BySize));
         let distrusting = Rules {
             trust_priority: false,
-            ..Rules::default()
         };
         let response = [("content-type", "text/html")];
         assert_eq!(

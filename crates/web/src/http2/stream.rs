@@ -18,6 +18,7 @@ use h2::{Reason, RecvStream};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sooner_uplink::StreamFlow;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -44,7 +45,14 @@ pub struct Shared {
 pub struct Exchange {
     shared: Rc<Shared>,
     respond: SendResponse<Outgoing>,
-    subscription: Option<Subscription>,
+    /// What the answer needs; taken by it.
+    place: Option<Place>,
+}
+
+/// Where a response stands in the order; streams without a size of their own stand as they were requested, so it is taken at once.
+struct Place {
+    flow: StreamFlow,
+    subscription: Subscription,
 }
 
 /// When somebody asks for a request's body.
@@ -98,7 +106,10 @@ impl Exchange {
         Self {
             shared: shared.clone(),
             respond,
-            subscription: Some(Subscription::new(&shared.priorities, number)),
+            place: Some(Place {
+                flow: shared.connected.flow.open_stream(),
+                subscription: Subscription::new(&shared.priorities, number),
+            }),
         }
     }
 
@@ -181,7 +192,7 @@ impl Exchange {
             .connected
             .service
             .announce(asked, &answer, head_bytes(&answer));
-        let Some(subscription) = self.subscription.take() else {
+        let Some(Place { flow, subscription }) = self.place.take() else {
             // There is one answer to a request.
             return Ok(());
         };
@@ -191,7 +202,6 @@ impl Exchange {
         }
         let mut start = announced.start;
         start.class = signal.class;
-        let flow = self.shared.connected.flow.open_stream();
         flow.start(start, announced.on_end);
         flow.set_urgency(signal.class, signal.order);
         let is_over = answer.source.is_end();

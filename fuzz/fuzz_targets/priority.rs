@@ -1,0 +1,19 @@
+//! A Priority field gives an urgency that exists, and two fields in a row give what the latter says.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sooner_web::http2::priority::{Priority, URGENCY_MAX};
+
+fuzz_target!(|field: &[u8]| {
+    let Some(said) = Priority::parse(field) else {
+        return;
+    };
+    assert!(said.urgency_or_default() <= URGENCY_MAX);
+    if field.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)) {
+        return;
+    }
+    let twice = [b"u=1, i, ", field].concat();
+    let twice = Priority::parse(&twice).expect("two dictionaries are one");
+    assert!(twice.urgency == said.urgency || twice.urgency == Some(1));
+    assert!(twice.incremental == said.incremental || twice.incremental == Some(true));
+});
