@@ -17,7 +17,7 @@
 //!
 //! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`] does: an owner holds a socket name of the
 //! network namespace (abstract, freed by the kernel when the process dies), and a file in `/run/sooner` (for other users than root in
-//! `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR/sooner`, for one that root became in `/run/sooner-UID`) says what to restore.
+//! `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR/sooner`) says what to restore.
 //!
 //! **Cost**, on two busy cores: installing 0.25 ms, removing 0.2 ms, [`Bands::stats`] 5 us. With 50 downloads in the lower bands the link
 //! carries 99.99 % of its rate, and an unmarked handshake takes 1.0 ms at 10 Mbit/s (less than one
@@ -43,7 +43,6 @@ use owner::Ownership;
 pub use plan::BAND_COUNT;
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
-pub(crate) use record::hand_over_folder;
 
 /// Whether a qdisc that somebody configured may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
