@@ -191,7 +191,7 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
             "1: root: PLACE/one/a.txt is not a directory",
         ),
         ("root = \"one\"\n[uplink]\nrate = \"10mbps\"", "3: uplink.rate: rate `10mbps`: unknown unit `mbps`; use bit, kbit, mbit or gbit, as in 100mbit"),
-        ("root = \"one\"\nuser = \"no-such-user\"", "2: user: no user `no-such-user` on this machine"),
+        ("root = \"one\"\nuser = \"no-such-user\"", "2: user: there is no user no-such-user in /etc/passwd"),
         ("root = \"one\"\nlisten = [\"192.0.2.1:80\"]", "2: listen: cannot listen on 192.0.2.1:80: this machine does not have that address"),
         ("root = \"one\"\n[log]\naccess = \"/no/such/folder/log\"", "3: log.access: "),
         ("[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]", "6: site.hosts: "),

@@ -1,8 +1,8 @@
 //! From the table `[uplink]` to what the uplink is told.
 
 use sooner_uplink::gate::GateLimits;
-use sooner_uplink::{Mechanism, UplinkConfig};
-use sooner_web::config::{MechanismName, Misconfigured, UplinkTable};
+use sooner_uplink::{Mechanism, StreamRule, UplinkConfig};
+use sooner_web::config::{MechanismName, Misconfigured, StreamOrder, UplinkTable};
 use sooner_workload::Rate;
 use std::net::SocketAddr;
 
@@ -63,6 +63,10 @@ impl Link {
             MechanismName::UserSpace => Mechanism::UserSpace,
             MechanismName::Bands => Mechanism::Bands,
             MechanismName::Both => Mechanism::Both,
+        };
+        config.streams = match table.streams {
+            StreamOrder::Standard => StreamRule::Standard,
+            StreamOrder::Size => StreamRule::Size,
         };
         config.device = table.device.as_ref().map(|name| name.get_ref().clone());
         config.listen = addresses.iter().map(SocketAddr::ip).collect();

@@ -1,43 +1,35 @@
 //! `user`: root binds the addresses, opens what only root may, and becomes somebody else.
 
 use super::effective::Effective;
-use sooner_kernel::user::User;
+use sooner_kernel::privilege::{Account, Keep, become_user};
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Misconfigured, Spanned};
 use sooner_web::tls;
+use std::os::unix::fs::chown;
 
-/// The user of this name.
-pub fn find(name: &Spanned<String>) -> Result<User, Misconfigured> {
-    let message = match User::find(name.get_ref()) {
-        Ok(Some(user)) => return Ok(user),
-        Ok(None) => format!("no user `{name}` on this machine; name one of those `getent passwd` lists"),
-        Err(error) => format!("cannot look up the user `{name}`: {error}"),
-    };
-    Err(Misconfigured::at(name, "user", message))
+/// The account that `user` names.
+pub fn find(user: &Spanned<String>) -> Result<Account, Misconfigured> {
+    Account::find(user.get_ref()).map_err(|error| Misconfigured::at(user, "user", error))
 }
 
-/// Becomes the user that the configuration names, if it names one; says what a reload will miss. `needs_bands` keeps the capability for
-/// the kernel's bands.
+/// Becomes the user that the configuration names, if it names one; says what a reload will not be able to read. `needs_bands` keeps the
+/// capability for the kernel's bands.
 pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigured> {
     let config = &effective.config;
-    let Some(name) = &config.user else {
+    let Some(user) = &config.user else {
         return Ok(());
     };
-    let user = find(name)?;
-    if user.is_current() {
-        return Ok(());
-    }
-    let refused = |error| {
-        Misconfigured::at(
-            name,
-            "user",
-            format!("cannot become `{name}`: {error}; start it as root, or remove this"),
-        )
-    };
+    let account = find(user)?;
     if let Destination::File(log) = config.log.destination() {
-        user.own(&log).map_err(refused)?;
+        // Without it the log could not be opened anew; where it fails, that will be said then.
+        let _ = chown(&log, Some(account.uid), Some(account.gid));
     }
-    user.adopt(needs_bands).map_err(refused)?;
+    let keep = if needs_bands {
+        Keep::NetAdmin
+    } else {
+        Keep::Nothing
+    };
+    become_user(&account, keep).map_err(|error| Misconfigured::at(user, "user", error))?;
     for mistake in tls::unreadable(&config.tls) {
         eprintln!("sooner: {}", effective.source.render(&mistake));
     }

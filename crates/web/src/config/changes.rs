@@ -10,6 +10,8 @@ impl Config {
             ("listen", self.clear_addresses() != new.clear_addresses()),
             ("listen_tls", self.tls_addresses() != new.tls_addresses()),
             ("user", self.user != new.user),
+            ("admin.listen", self.admin.listen != new.admin.listen),
+            ("admin.hosts", self.admin.hosts != new.admin.hosts),
             ("uplink.rate", uplinks.0.rate != uplinks.1.rate),
             ("uplink.policy", uplinks.0.policy() != uplinks.1.policy()),
             ("uplink.mechanism", uplinks.0.mechanism() != uplinks.1.mechanism()),

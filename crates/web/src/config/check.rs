@@ -21,6 +21,7 @@ impl Config {
                 "no address speaks TLS; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]",
             ));
         }
+        remarks.extend(self.admin.remark());
         remarks
     }
 
