@@ -10,7 +10,7 @@
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`user`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`privilege`] | the process and its surroundings |
 
 pub mod bands;
 pub mod capability;
@@ -18,13 +18,13 @@ pub mod clock;
 pub mod descriptors;
 pub mod device;
 pub mod netns;
+pub mod privilege;
 pub mod probe;
 pub mod process;
 pub mod qdisc;
 pub mod scheduling;
 pub mod socket;
 pub mod timer;
-pub mod user;
 
 mod netlink;
 mod raw;

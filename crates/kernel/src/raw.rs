@@ -1,11 +1,10 @@
 //! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
-//! scheduling policy, a descriptor on tokio's reactor, users and becoming one.
+//! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, and becoming another user.
 #![expect(
     unsafe_code,
     reason = "ioctl, getsockopt, scheduling and the ids of a whole process, which rustix and socket2 do not have; tokio asks for a promise"
 )]
 
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -57,44 +56,43 @@ pub fn watch_readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// User and group id of the user of this name, from wherever this machine keeps its users; none if there is none.
-pub fn user_ids(name: &CStr) -> io::Result<Option<(u32, u32)>> {
-    let mut buffer: Vec<libc::c_char> = vec![0; 1 << 10];
-    loop {
-        let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
-        let mut found = std::ptr::null_mut();
-        // SAFETY: the name ends with a NUL, the buffer is valid for its length, and the two results are valid for writing.
-        let error = unsafe {
-            libc::getpwnam_r(
-                name.as_ptr(),
-                entry.as_mut_ptr(),
-                buffer.as_mut_ptr(),
-                buffer.len(),
-                &mut found,
-            )
-        };
-        match error {
-            // Entries with very many members; the bound is far above any.
-            libc::ERANGE if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
-            0 | libc::ENOENT | libc::ESRCH if found.is_null() => return Ok(None),
-            0 => {
-                // SAFETY: success and a pointer that is not null: it points to `entry`, which has been filled.
-                let entry = unsafe { entry.assume_init() };
-                return Ok(Some((entry.pw_uid, entry.pw_gid)));
-            }
-            error => return Err(io::Error::from_raw_os_error(error)),
+/// Takes over `count` descriptors from `first` on, which whoever started this process left open for it; `None` at the second call.
+/// They are closed in programs that this one starts. Fails, and takes none, when one of them is not open.
+///
+/// The caller must know from the environment that they are meant for this process.
+pub fn inherit(first: RawFd, count: usize) -> io::Result<Option<Vec<OwnedFd>>> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    let numbers = || (first..).take(count);
+    for number in numbers() {
+        // SAFETY: no memory is involved; the call fails for a number that is no descriptor.
+        if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
         }
     }
+    if TAKEN.swap(true, Ordering::SeqCst) {
+        return Ok(None);
+    }
+    // SAFETY: they are open, they were opened before this process began, so nothing in it owns them, and they are taken over once.
+    let owned = numbers().map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+    Ok(Some(owned.collect()))
 }
 
-/// Gives all threads the groups and ids of a user; needs `CAP_SETGID` and `CAP_SETUID`, and stops at the first refusal.
-pub fn become_user(name: &CStr, uid: u32, gid: u32) -> io::Result<()> {
-    // SAFETY: the name ends with a NUL and is only read.
-    checked(unsafe { libc::initgroups(name.as_ptr(), gid) })?;
+/// Sets the supplementary groups of all threads of this process.
+pub fn set_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: the pointer is valid for reading as many groups as are announced.
+    checked(unsafe { libc::setgroups(groups.len(), groups.as_ptr()) })
+}
+
+/// Sets the real, effective and saved group of all threads of this process.
+pub fn set_group(gid: u32) -> io::Result<()> {
     // SAFETY: no memory is involved.
-    checked(unsafe { libc::setgid(gid) })?;
+    checked(unsafe { libc::setresgid(gid, gid, gid) })
+}
+
+/// Sets the real, effective and saved user of all threads of this process.
+pub fn set_user(uid: u32) -> io::Result<()> {
     // SAFETY: no memory is involved.
-    checked(unsafe { libc::setuid(uid) })
+    checked(unsafe { libc::setresuid(uid, uid, uid) })
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

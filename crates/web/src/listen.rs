@@ -75,13 +75,17 @@ fn open(address: SocketAddr, stall_timeout: Duration) -> io::Result<std::net::Tc
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Accepted sockets inherit both.
-    socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(Some(stall_timeout))?;
-    socket.set_nonblocking(true)?;
+    prepare(&socket, stall_timeout)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Sets what accepted sockets inherit, and that accepting does not block.
+pub(crate) fn prepare(socket: &Socket, stall_timeout: Duration) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(Some(stall_timeout))?;
+    socket.set_nonblocking(true)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::error::BandsError;
@@ -50,14 +50,18 @@ impl Record {
         (record.device == device.name).then_some(record)
     }
 
-    /// Forgets it; a file that is gone is fine.
+    /// Forgets it; a file that is gone is fine. One that may not be removed any more, because the process has become another user,
+    /// stays without harm: the next start finds nothing to restore by it, and removes it.
     pub fn delete(&self) -> Result<(), BandsError> {
         match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(BandsError::Record {
-                path: self.path.clone(),
-                source: error,
-            }),
-            _ => Ok(()),
+            Ok(()) => Ok(()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => Ok(()),
+                _ => Err(BandsError::Record {
+                    path: self.path.clone(),
+                    source: error,
+                }),
+            },
         }
     }
 
@@ -120,9 +124,8 @@ fn parse(text: &str, path: PathBuf) -> Option<Record> {
 
 /// One file a network namespace and device; None where there is no folder for it.
 fn path_of(device: &Device) -> Option<PathBuf> {
-    let user = rustix::process::geteuid();
-    let handed_over = folder_of(user.as_raw()).filter(|folder| belongs_to(folder, user.as_raw()));
-    let folder = folder(user.is_root(), handed_over, |name| {
+    let is_root = rustix::process::geteuid().is_root();
+    let folder = folder(is_root, |name| {
         std::env::var_os(name).filter(|value| !value.is_empty())
     })?;
     Some(folder.join(format!(
@@ -132,40 +135,13 @@ fn path_of(device: &Device) -> Option<PathBuf> {
     )))
 }
 
-/// A folder only this user may write, gone after a reboot as the bands are: root's own, the one root left to whom it became,
-/// systemd's for a service, or the login's.
-fn folder(
-    is_root: bool,
-    handed_over: Option<PathBuf>,
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Option<PathBuf> {
+/// A folder only this user may write, gone after a reboot as the bands are: root's own, systemd's for a service, or the login's.
+fn folder(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if is_root {
         return Some("/run/sooner".into());
     }
-    let of_service = || variable("RUNTIME_DIRECTORY").map(PathBuf::from);
-    let of_login = || Some(PathBuf::from(variable("XDG_RUNTIME_DIR")?).join("sooner"));
-    handed_over.or_else(of_service).or_else(of_login)
-}
-
-/// Makes the folder in which the user with this number will keep what to restore; for root, before it becomes that user.
-pub(crate) fn hand_over_folder(uid: u32, gid: u32) -> io::Result<()> {
-    let Some(folder) = folder_of(uid) else {
-        return Ok(());
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)?;
-    std::os::unix::fs::chown(&folder, Some(uid), Some(gid))
-}
-
-/// Root's folder stays root's.
-fn folder_of(uid: u32) -> Option<PathBuf> {
-    (uid != 0).then(|| format!("/run/sooner-{uid}").into())
-}
-
-fn belongs_to(folder: &Path, uid: u32) -> bool {
-    fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == uid)
+    let of_service = variable("RUNTIME_DIRECTORY").map(PathBuf::from);
+    of_service.or_else(|| Some(PathBuf::from(variable("XDG_RUNTIME_DIR")?).join("sooner")))
 }
 
 #[cfg(test)]
@@ -194,18 +170,10 @@ mod tests {
         let none = |_: &str| None;
         let login = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| "/run/user/7".into());
         let service = |_: &str| Some("/run/web".into());
-        let handed_over = || folder_of(7);
-        assert_eq!(folder(true, None, service), Some("/run/sooner".into()));
-        assert_eq!(folder(false, None, service), Some("/run/web".into()));
-        assert_eq!(
-            folder(false, None, login),
-            Some("/run/user/7/sooner".into())
-        );
-        assert_eq!(
-            folder(false, handed_over(), login),
-            Some("/run/sooner-7".into())
-        );
-        assert_eq!(folder(false, None, none), None);
+        assert_eq!(folder(true, service), Some("/run/sooner".into()));
+        assert_eq!(folder(false, service), Some("/run/web".into()));
+        assert_eq!(folder(false, login), Some("/run/user/7/sooner".into()));
+        assert_eq!(folder(false, none), None);
     }
 
     #[test]

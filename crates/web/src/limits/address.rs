@@ -1,0 +1,38 @@
+//! Who counts as one client.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+/// An IPv4 address, or the 64 bits of an IPv6 address that name a network: what one customer gets (RFC 6177).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClientNetwork {
+    /// One address.
+    V4(Ipv4Addr),
+    /// The first 64 bits.
+    V6(u64),
+}
+
+impl From<IpAddr> for ClientNetwork {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address),
+            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> ClientNetwork {
+        ClientNetwork::from(text.parse::<IpAddr>().unwrap())
+    }
+
+    #[test]
+    fn one_customer_is_one_client() {
+        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
+        assert_eq!(network("192.0.2.1"), network("::ffff:192.0.2.1"));
+        assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+    }
+}

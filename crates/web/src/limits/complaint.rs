@@ -1,0 +1,41 @@
+//! A line in the log at most once a minute, with how often it would have been said.
+
+use sooner_policy::Time;
+
+/// The time between two lines, ns.
+const PAUSE_NS: u64 = 60_000_000_000;
+
+/// One kind of event that may come very often.
+#[derive(Debug, Default)]
+pub struct Complaint {
+    said_at: Option<Time>,
+    unsaid: u64,
+}
+
+impl Complaint {
+    /// It has happened again; gives the number of times since it was said last when it should be said now.
+    pub fn note(&mut self, now: Time) -> Option<u64> {
+        self.unsaid += 1;
+        if self.said_at.is_some_and(|at| now.since(at) < PAUSE_NS) {
+            return None;
+        }
+        self.said_at = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_at_once_the_others_together() {
+        let mut complaint = Complaint::default();
+        let mut note = |seconds: u64| complaint.note(Time::from_ns(seconds * 1_000_000_000));
+        assert_eq!(note(5), Some(1));
+        assert_eq!(note(6), None);
+        assert_eq!(note(64), None);
+        assert_eq!(note(65), Some(3));
+        assert_eq!(note(1000), Some(1));
+    }
+}

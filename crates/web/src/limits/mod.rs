@@ -1,0 +1,21 @@
+//! What clients may hold, and for how long; the `[limits]` table.
+//!
+//! Only what is received is limited, and what a client does not take although it was sent (`stall_seconds`, by TCP
+//! itself): a client that waits for its turn on the uplink, or for a backend, is never given up here.
+
+mod address;
+mod complaint;
+mod connections;
+mod counts;
+mod metered_body;
+mod phases;
+mod receive_meter;
+mod settings;
+mod watched;
+
+pub use complaint::Complaint;
+pub use connections::{CloseReason, Connections, Guest, TooManyConnections};
+pub use metered_body::{MeteredBody, ReceiveError};
+pub use receive_meter::ReceiveMeter;
+pub use settings::Limits;
+pub use watched::Watched;

@@ -1,0 +1,73 @@
+//! TLS 1.3 and 1.2: several certificates, chosen by the name the client asks for, and replaced without dropping a
+//! connection.
+//!
+//! rustls does the work, with ring; what is decided here is which files are good enough to serve with, and what every
+//! connection holds. An idle connection keeps its keys and one read buffer of 4 KiB; what it has encrypted and not
+//! written is bounded, and given back when it is written.
+
+mod accept;
+mod certificate;
+mod names;
+mod pem;
+mod prepare;
+mod settings;
+
+pub use accept::{Alpn, HandshakeError, TlsStream};
+pub use prepare::{Prepared, prepare, unreadable};
+pub use settings::{TlsConfig, TlsVersion};
+
+use crate::config::Misconfigured;
+use crate::message::TlsPeer;
+use rustls::ServerConfig;
+use sooner_uplink::GatedStream;
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What may lie encrypted and unwritten in one connection, bytes: a whole record at least; more saves nothing any more.
+const BUFFER_BYTES: RangeInclusive<usize> = (16 << 10)..=(64 << 10);
+
+/// The certificates of a server, and the keys of its session tickets.
+pub struct Tls {
+    config: RefCell<Arc<ServerConfig>>,
+    buffer_bytes: usize,
+}
+
+impl Tls {
+    /// TLS by `prepared`, where every connection holds up to about `buffer_bytes` encrypted (16 to 64 KiB): as much as
+    /// is written at once.
+    pub fn new(prepared: Prepared, buffer_bytes: usize) -> Self {
+        Self {
+            config: RefCell::new(prepared.config),
+            buffer_bytes: buffer_bytes.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()),
+        }
+    }
+
+    /// Handshakes from now on go by `prepared`; connections that are there keep what they have.
+    pub fn replace(&self, prepared: Prepared) {
+        *self.config.borrow_mut() = prepared.config;
+    }
+
+    /// Reads all files anew and replaces what is served by; after a mistake nothing has changed. Gives warnings.
+    pub fn reload(
+        &self,
+        tables: &[TlsConfig],
+        now: SystemTime,
+    ) -> Result<Vec<Misconfigured>, Misconfigured> {
+        let mut prepared = prepare(tables, now)?;
+        let warnings = std::mem::take(&mut prepared.warnings);
+        self.replace(prepared);
+        Ok(warnings)
+    }
+
+    /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and a word about it.
+    pub async fn accept(
+        &self,
+        stream: GatedStream,
+        handshake_timeout: Duration,
+    ) -> Result<(TlsStream, TlsPeer, Alpn), HandshakeError> {
+        let config = self.config.borrow().clone();
+        accept::accept(config, stream, self.buffer_bytes, handshake_timeout).await
+    }
+}
