@@ -184,7 +184,7 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
     for (config, expected) in [
         (
             "root = \"three\"",
-            "1: root: no directory PLACE/three; name an existing one",
+            "1: root: no directory PLACE/three: name an existing one",
         ),
         (
             "root = \"one/a.txt\"",

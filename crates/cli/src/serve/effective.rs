@@ -28,8 +28,8 @@ impl Effective {
     }
 
     /// A mistake in this configuration as an error of one line.
-    pub fn located(&self, mistake: &Misconfigured) -> anyhow::Error {
-        located(&self.source, mistake)
+    pub fn located(&self, mistake: Misconfigured) -> anyhow::Error {
+        located(&self.source, &self.config.as_written(mistake))
     }
 }
 

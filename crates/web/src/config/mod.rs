@@ -30,7 +30,7 @@ use crate::admin::AdminConfig;
 use crate::limits::Limits;
 use crate::proxy::{ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
-use crate::static_site::SiteConfig;
+use crate::static_site::StaticConfig;
 use crate::tls::TlsConfig;
 use serde::Deserialize;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,7 +65,7 @@ pub struct Config {
     /// Who may say on whose behalf it connects.
     pub proxy_protocol: ProxyProtocolConfig,
     /// What is served of which host names.
-    pub site: Vec<SiteConfig>,
+    pub site: Vec<StaticConfig>,
     /// What holds for all servers behind this one.
     pub proxy: ProxyTable,
     /// Servers behind this one.
@@ -78,6 +78,25 @@ impl Config {
     /// Reads a configuration file's text, without a look at anything else; the first mistake is the error.
     pub fn parse(text: &str) -> Result<Self, Misconfigured> {
         read::read(text)
+    }
+
+    /// The sites, whichever way they were named.
+    pub fn sites(&self) -> Vec<StaticConfig> {
+        match &self.root {
+            Some(root) => vec![StaticConfig {
+                root: Some(root.clone()),
+                ..StaticConfig::default()
+            }],
+            None => self.site.clone(),
+        }
+    }
+
+    /// A mistake with the key as it was written: the only site's directory may be in `root`.
+    pub fn as_written(&self, mut mistake: Misconfigured) -> Misconfigured {
+        if self.root.is_some() && mistake.key == "site.root" {
+            mistake.key = "root".into();
+        }
+        mistake
     }
 
     /// The addresses for clear text, the default where no address is named at all.

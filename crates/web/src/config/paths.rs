@@ -15,7 +15,7 @@ impl Config {
     }
 
     fn paths(&mut self) -> impl Iterator<Item = &mut Spanned<PathBuf>> {
-        let roots = self.root.iter_mut().chain(self.site.iter_mut().map(|site| &mut site.root));
+        let roots = self.root.iter_mut().chain(self.site.iter_mut().filter_map(|site| site.root.as_mut()));
         let certificates = self
             .tls
             .iter_mut()
