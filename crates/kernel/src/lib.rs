@@ -10,8 +10,10 @@
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`privilege`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
+//! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
 
+pub mod activation;
 pub mod bands;
 pub mod capability;
 pub mod clock;

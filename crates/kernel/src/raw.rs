@@ -6,7 +6,8 @@
 )]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
