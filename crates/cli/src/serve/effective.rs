@@ -31,6 +31,13 @@ impl Effective {
     pub fn located(&self, mistake: Misconfigured) -> anyhow::Error {
         located(&self.source, &self.config.as_written(mistake))
     }
+
+    /// Says on standard error what works and needs a look, a line each.
+    pub fn say(&self, remarks: impl IntoIterator<Item = Misconfigured>) {
+        for remark in remarks {
+            eprintln!("sooner: {:#}", self.located(remark));
+        }
+    }
 }
 
 fn located(source: &SourceText, mistake: &Misconfigured) -> anyhow::Error {

@@ -1,0 +1,66 @@
+//! `--check`: everything a start looks at, and nothing it changes.
+
+use super::effective::Effective;
+use super::user;
+use sooner_web::access_log::Destination;
+use sooner_web::config::{Config, ListenAddress, Misconfigured, Spanned};
+use sooner_web::{Means, Server, may_listen};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Says `FILE: ok`, or what a start would refuse with.
+pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
+    let warnings =
+        look(&effective.config, means).map_err(|mistake| effective.located(mistake))?;
+    effective.say(effective.config.remarks().into_iter().chain(warnings));
+    match effective.source.name.as_str() {
+        "" => println!("ok"),
+        name => println!("{name}: ok"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn look(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigured> {
+    if let Some(name) = &config.user {
+        user::find(name)?;
+    }
+    for (key, addresses) in [("listen", &config.listen), ("listen_tls", &config.listen_tls)] {
+        for address in addresses {
+            check_address(address, key)?;
+        }
+    }
+    if let Some(address) = &config.admin.listen {
+        check_address(address, "admin.listen")?;
+    }
+    check_log(config)?;
+    Server::check(config, means)
+}
+
+fn check_address(address: &Spanned<ListenAddress>, key: &str) -> Result<(), Misconfigured> {
+    may_listen(address.get_ref().0).map_err(|error| Misconfigured::at(address, key, error))
+}
+
+/// A log that is not there yet must not be made: whether its folder is there has to do.
+fn check_log(config: &Config) -> Result<(), Misconfigured> {
+    let (Some(access), Destination::File(file)) = (&config.log.access, config.log.destination())
+    else {
+        return Ok(());
+    };
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let error = match folder.metadata() {
+        Ok(found) if found.is_dir() && !file.is_dir() => return Ok(()),
+        Ok(found) if found.is_dir() => io::ErrorKind::IsADirectory.into(),
+        Ok(_) => io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    let name = file.display();
+    Err(Misconfigured::at(
+        access,
+        "log.access",
+        format!("cannot open {name}: {error}; name a file in an existing directory, - or off"),
+    ))
+}

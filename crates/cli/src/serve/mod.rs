@@ -1,0 +1,108 @@
+//! `sooner serve`: a web server whose responses leave in the order a policy decides.
+
+mod args;
+mod check;
+mod effective;
+mod link;
+mod notify;
+mod ready_line;
+mod running;
+mod signals;
+mod user;
+
+pub use args::ServeArgs;
+
+use anyhow::Context;
+use effective::Effective;
+use link::Link;
+use notify::Supervisor;
+use running::Running;
+use signals::Signals;
+use sooner_kernel::descriptors::{limit, raise_limit};
+use sooner_uplink::{Uplink, UplinkError};
+use sooner_web::config::Misconfigured;
+use sooner_web::{Listening, Means, Server};
+use std::process::ExitCode;
+
+/// Reads that wait for a disk at once; more would only queue at the disk.
+const READING_THREADS_MAX: usize = 32;
+
+/// Serves until SIGTERM or SIGINT, or only looks whether it would.
+pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    let descriptors = raise_limit(u64::MAX).unwrap_or_else(|_| limit());
+    let effective = Effective::load(&args)?;
+    let link = Link::of(&effective.config.uplink).map_err(|mistake| effective.located(mistake))?;
+    let means = Means {
+        chunk_bytes: link.chunk_bytes(),
+        descriptors,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(READING_THREADS_MAX)
+        .build()
+        .context("cannot start the runtime")?;
+    if args.check {
+        return runtime.block_on(async { check::run(&effective, means) });
+    }
+    runtime.block_on(serve(args, effective, link, means))?;
+    // A read that hangs on its disk must not keep the process.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(
+    args: ServeArgs,
+    effective: Effective,
+    link: Link,
+    means: Means,
+) -> anyhow::Result<()> {
+    let supervisor = Supervisor::from_environment();
+    remove_leftovers();
+    let located = |mistake| effective.located(mistake);
+    let listening = Server::from_config(&effective.config, means)
+        .and_then(|server| server.start())
+        .map_err(located)?;
+    effective.say(listening.warnings());
+    // Before the uplink: a signal that comes while bands are set up must not leave them behind.
+    let mut signals = Signals::new(args.config.is_some()).context("cannot watch for signals")?;
+    let uplink = start_uplink(&effective, &link, &listening)?;
+    user::adopt(&effective, uplink.uses_bands()).map_err(located)?;
+    let status = ready_line::ready_line(&effective.config, &link, &listening, &uplink);
+    if !args.quiet {
+        eprintln!("sooner: {status}");
+    }
+    let mut running = Running::new(args, effective, listening.control(), supervisor, status);
+    let serving = listening.run(uplink, running.stopped());
+    tokio::select! {
+        () = serving => {}
+        () = running.obey(&mut signals) => {}
+    }
+    Ok(())
+}
+
+/// Bands that a killed process left would order somebody else's traffic for ever; any start takes them down.
+fn remove_leftovers() {
+    match sooner_kernel::bands::remove_leftovers() {
+        Ok(devices) => devices.iter().for_each(|device| {
+            eprintln!("sooner: took down the bands that a killed process left on {device}");
+        }),
+        Err(error) => eprintln!("sooner: {error}"),
+    }
+}
+
+fn start_uplink(
+    effective: &Effective,
+    link: &Link,
+    listening: &Listening,
+) -> anyhow::Result<Uplink> {
+    let table = &effective.config.uplink;
+    let Some(config) = link.uplink_config(table, &listening.addresses()) else {
+        return Ok(Uplink::unlimited());
+    };
+    Uplink::start(&config).map_err(|error| match (error, &table.device) {
+        (UplinkError::NoSuchDevice(error), Some(device)) => {
+            effective.located(Misconfigured::at(device, "uplink.device", error))
+        }
+        (error, _) => error.into(),
+    })
+}

@@ -1,0 +1,98 @@
+//! A server that serves, and what signals do to it.
+
+use super::args::ServeArgs;
+use super::effective::Effective;
+use super::notify::Supervisor;
+use super::signals::{Signals, Wish};
+use sooner_web::Control;
+use sooner_web::config::{Config, Misconfigured};
+use std::rc::Rc;
+use tokio::sync::Notify;
+
+/// What is needed to obey signals.
+pub struct Running {
+    args: ServeArgs,
+    /// As it was at the start: what a reload cannot change.
+    started: Config,
+    control: Control,
+    supervisor: Supervisor,
+    status: String,
+    stop: Rc<Notify>,
+    is_stopping: bool,
+}
+
+impl Running {
+    /// A server that takes connections from now on; tells the supervisor so, with `status`.
+    pub fn new(
+        args: ServeArgs,
+        started: Effective,
+        control: Control,
+        supervisor: Supervisor,
+        status: String,
+    ) -> Self {
+        supervisor.ready(&status);
+        Self {
+            args,
+            started: started.config,
+            control,
+            supervisor,
+            status,
+            stop: Rc::default(),
+            is_stopping: false,
+        }
+    }
+
+    /// Ready when the server is asked to stop.
+    pub fn stopped(&self) -> impl Future<Output = ()> + use<> {
+        let stop = self.stop.clone();
+        async move { stop.notified().await }
+    }
+
+    /// Does what signals ask for; returns at the second one that asks to stop, which ends what the first one lets finish.
+    pub async fn obey(&mut self, signals: &mut Signals) {
+        loop {
+            match signals.next().await {
+                Wish::Stop if self.is_stopping => return,
+                Wish::Stop => self.stop(),
+                Wish::Reload if self.is_stopping => {}
+                Wish::Reload => self.reload(),
+                Wish::ReopenLogs => self.reopen_logs(),
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.is_stopping = true;
+        self.supervisor.stopping();
+        self.stop.notify_one();
+    }
+
+    fn reload(&self) {
+        self.supervisor.reloading();
+        if let Err(error) = self.try_reload() {
+            self.control.reload_failed();
+            eprintln!("sooner: {error}; the old configuration stays");
+        }
+        self.supervisor.ready(&self.status);
+    }
+
+    fn try_reload(&self) -> anyhow::Result<()> {
+        let new = Effective::load(&self.args)?;
+        let warnings = self
+            .control
+            .reload(&new.config)
+            .map_err(|mistake| new.located(mistake))?;
+        let fixed = self.started.fixed_keys_changed(&new.config);
+        let fixed = fixed.into_iter().map(|key| {
+            Misconfigured::without_place(key, "changed; takes effect at the next start")
+        });
+        new.say(new.config.remarks().into_iter().chain(warnings).chain(fixed));
+        Ok(())
+    }
+
+    fn reopen_logs(&self) {
+        if let Err(error) = self.control.reopen_logs() {
+            eprintln!("sooner: cannot open the access log anew: {error}; the old one stays");
+        }
+    }
+}
