@@ -1,5 +1,6 @@
 //! What passes between the protocols and those who answer: a request's body, who asks, and an answer that has not been sent.
 
+use crate::access_log::Remote;
 use crate::body::Source;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -15,6 +16,8 @@ pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 /// Who asks, and over what.
 #[derive(Debug, Clone)]
 pub struct Peer {
+    /// The client as log lines name it.
+    pub named: Arc<Remote>,
     /// The client's address, after the PROXY protocol where that is on.
     pub remote: SocketAddr,
     /// The address the client connected to.
@@ -35,6 +38,16 @@ pub struct TlsPeer {
 }
 
 impl Peer {
+    /// A client at `remote` that connected to `local`.
+    pub fn new(remote: SocketAddr, local: SocketAddr, tls: Option<TlsPeer>) -> Self {
+        Self {
+            named: Arc::new(Remote::new(remote, tls.as_ref())),
+            remote,
+            local,
+            tls: tls.map(Arc::new),
+        }
+    }
+
     /// The scheme of the URLs this peer sees.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }

@@ -4,20 +4,21 @@
 //! nothing else. The calls, for every request: [`Service::asked`] while the request is at hand, [`Service::respond`],
 //! which takes it, and, when there is an answer, [`Service::announce`], whose result is for the uplink.
 
-use crate::access_log::{AccessLog, Begun, WallClock};
+use crate::access_log::{AccessLog, Answered, Begun, Via, WallClock};
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, RequestFacts};
+use crate::static_site::host;
 use crate::urgency::{Hints, Signal};
 use hyper::Request;
 use sooner_uplink::{JobReport, ResponseStart};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What TLS adds to each of its records: header, content type, tag (RFC 8446, 5.2), bytes.
+/// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
 const TLS_RECORD_BYTES: u64 = 22;
 /// The most a TLS record holds, bytes.
 const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
@@ -34,8 +35,10 @@ pub enum Reply {
 pub struct Asked {
     hints: Hints,
     begun: Option<Begun>,
+    facts: RequestFacts,
     is_tls: bool,
-    facts: crate::metrics::RequestFacts,
+    generation: Rc<Generation>,
+    via: Option<Rc<OnceCell<Via>>>,
 }
 
 /// What is told of an answer before its first byte.
@@ -58,7 +61,12 @@ pub struct Service {
 
 impl Service {
     /// A service that answers as `generation` says until another one replaces it.
-    pub fn new(generation: Generation, log: AccessLog, metrics: Arc<Metrics>, now: Instant) -> Self {
+    pub fn new(
+        generation: Generation,
+        log: AccessLog,
+        metrics: Arc<Metrics>,
+        now: Instant,
+    ) -> Self {
         Self {
             generation: RefCell::new(Rc::new(generation)),
             log,
@@ -76,4 +84,107 @@ impl Service {
     pub fn generation(&self) -> Rc<Generation> {
         self.generation.borrow().clone()
     }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// The log.
+    pub fn log(&self) -> &AccessLog {
+        &self.log
+    }
+
+    /// Remembers of a request what is needed when its answer is there.
+    pub fn asked<B>(&self, request: &Request<B>, peer: &Peer, now: Instant) -> Asked {
+        let mut clock = self.wall_clock.borrow_mut();
+        Asked {
+            hints: Hints::of(request.headers()),
+            begun: self.log.begin(&mut clock, now, &peer.named, request),
+            facts: RequestFacts::new(request),
+            is_tls: peer.tls.is_some(),
+            generation: self.generation(),
+            via: None,
+        }
+    }
+
+    /// Answers a request, or has it answered.
+    pub fn respond(
+        &self,
+        asked: &mut Asked,
+        request: Request<RequestBody>,
+        peer: &Peer,
+        now: Instant,
+    ) -> Reply {
+        let generation = &asked.generation;
+        let mut sites = generation.sites.borrow_mut();
+        let host = match host::of(&request) {
+            Ok(host) => host,
+            Err(error) => return Reply::Now(sites.refuse_host(&error)),
+        };
+        if let Some(route) = generation.proxy.route(host, request.uri().path()) {
+            let via = Rc::<OnceCell<Via>>::default();
+            asked.via = Some(via.clone());
+            let forwarding = generation.proxy.forward(&route, request, peer);
+            let upstream = route.upstream_name();
+            return Reply::Later(Box::pin(async move {
+                let answer = forwarding.await;
+                let answer_ns = u64::try_from(now.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                // Empty until now.
+                let _ = via.set(Via { upstream, answer_ns });
+                answer
+            }));
+        }
+        let site = sites.of_host(host);
+        asked.facts.site = site.id();
+        Reply::Now(site.answer(&request, now))
+    }
+
+    /// What the uplink is told of `answer`, whose head takes `head_bytes` on the wire.
+    pub fn announce(
+        &self,
+        asked: Asked,
+        answer: &Answer,
+        head_bytes: u32,
+    ) -> Announcement<impl FnOnce(JobReport) + Send + 'static> {
+        let signal = asked.hints.signal(&answer.headers, asked.generation.rules);
+        let body_bytes = answer.source.len();
+        let start = ResponseStart {
+            body_bytes,
+            head_bytes,
+            class: signal.class,
+            overhead_bytes: if asked.is_tls {
+                tls_bytes(u64::from(head_bytes) + body_bytes.unwrap_or(0))
+            } else {
+                0
+            },
+        };
+        let mut facts = asked.facts;
+        facts.answered(answer.status.as_u16(), head_bytes, body_bytes);
+        let record = asked.begun.map(|begun| {
+            begun.answered(Answered {
+                status: answer.status.as_u16(),
+                head_bytes,
+                body_bytes,
+                urgency: asked.hints.urgency(),
+                via: asked.via.and_then(|via| via.get().cloned()),
+            })
+        });
+        let (log, metrics) = (self.log.clone(), self.metrics.clone());
+        Announcement {
+            start,
+            signal,
+            on_end: move |report: JobReport| {
+                metrics.request_done(&facts, &report);
+                if let Some(record) = record {
+                    log.write(&record, &report, None);
+                }
+            },
+        }
+    }
+}
+
+/// What TLS adds to `bytes` written as records of full length.
+fn tls_bytes(bytes: u64) -> u64 {
+    bytes.div_ceil(TLS_RECORD_DATA_BYTES) * TLS_RECORD_BYTES
 }

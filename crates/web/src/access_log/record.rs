@@ -4,10 +4,11 @@ use super::combined::{push_escaped, push_outcome, push_quoted};
 use super::config::LogFormat;
 use super::json::{push_number, push_optional, push_string};
 use super::timestamp::WallClock;
-use crate::message::Peer;
+use crate::message::TlsPeer;
 use hyper::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use hyper::{Request, Version};
 use sooner_uplink::JobReport;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,19 +23,19 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The client `peer`.
-    pub fn new(peer: &Peer) -> Self {
-        let tls = match &peer.tls {
+    /// The client at `remote`, and what its TLS handshake said.
+    pub fn new(remote: SocketAddr, tls: Option<&TlsPeer>) -> Self {
+        let tls = match tls {
             Some(tls) => format!("\"{}\"", tls.version),
             None => "null".into(),
         };
         Self {
             json: format!(
                 "\",\"remote\":\"{}\",\"tls\":{tls},\"method\":",
-                peer.remote
+                remote
             )
             .into(),
-            combined: format!("{} - - [", peer.remote.ip()).into(),
+            combined: format!("{} - - [", remote.ip()).into(),
         }
     }
 }
@@ -234,8 +235,8 @@ impl Record {
     }
 }
 
-/// The protocol of a request, as metrics and JSON name it.
-pub fn protocol(version: Version) -> &'static str {
+/// The protocol of a request, as JSON and metrics name it.
+fn protocol(version: Version) -> &'static str {
     match version {
         Version::HTTP_09 => "HTTP/0.9",
         Version::HTTP_10 => "HTTP/1.0",
@@ -293,18 +294,13 @@ fn with_target<B>(request: &Request<B>, push: impl FnOnce(&[u8])) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::TlsPeer;
 
     fn remote(is_tls: bool) -> Remote {
         let tls = TlsPeer {
             version: "TLSv1.3",
             ..TlsPeer::default()
         };
-        Remote::new(&Peer {
-            remote: "192.0.2.7:4000".parse().unwrap(),
-            local: "192.0.2.1:80".parse().unwrap(),
-            tls: is_tls.then(|| Arc::new(tls)),
-        })
+        Remote::new("192.0.2.7:4000".parse().unwrap(), is_tls.then_some(&tls))
     }
 
     fn begun(format: LogFormat, request: &Request<()>) -> Begun {

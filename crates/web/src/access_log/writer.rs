@@ -322,7 +322,6 @@ fn without_code(error: &io::Error) -> String {
 mod tests {
     use super::*;
     use crate::access_log::Answered;
-    use crate::message::Peer;
     use std::path::Path;
 
     const REPORT: JobReport = JobReport {
@@ -340,11 +339,7 @@ mod tests {
     }
 
     fn write_lines(log: &AccessLog, count: usize, status: u16) {
-        let remote = Remote::new(&Peer {
-            remote: "[::1]:1".parse().unwrap(),
-            local: "[::1]:80".parse().unwrap(),
-            tls: None,
-        });
+        let remote = Remote::new("[::1]:1".parse().unwrap(), None);
         let now = Instant::now();
         let mut clock = WallClock::new(now);
         for _ in 0..count {

@@ -5,26 +5,28 @@
 //! queue until there is room. Idle times and times for request heads are looked at once a second, which costs a request
 //! no timer.
 
+use super::activity::{Activity, CoarseClock, Phase};
 use super::address::ClientNetwork;
 use super::complaint::Complaint;
 use super::counts::Counts;
-use super::phases::{ConnectionId, Phase, PhaseLimits, Phases};
 use super::settings::Limits;
 use sooner_policy::Time;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How often overdue connections are looked for.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// While others wait for room, how long a request head may take before its connection is taken for an idle one, ns.
-const HEAD_NS_WHEN_FULL: u64 = 5_000_000_000;
+/// How often idle ones are looked for while others wait for room.
+const LOOK_AFTER_WHEN_FULL: Duration = Duration::from_millis(20);
+/// While others wait for room, how long a request head may take before its connection is taken for an idle one.
+const HEAD_MS_WHEN_FULL: u64 = 5_000;
 
 /// All connections of a server; clones share them.
 #[derive(Clone)]
@@ -32,22 +34,29 @@ pub struct Connections(Rc<Shared>);
 
 struct Shared {
     state: RefCell<State>,
-    /// A connection has gone or become idle.
-    changed: Notify,
+    /// A connection has gone.
+    left: Notify,
+    clock: Arc<CoarseClock>,
     origin: Instant,
 }
 
 struct State {
     counts: Counts,
-    phases: Phases,
-    limits: PhaseLimits,
-    closings: HashMap<ConnectionId, Rc<Closing>>,
+    guests: BTreeMap<u64, Entry>,
+    entered: u64,
+    idle_ms_max: u64,
+    head_ms_max: u64,
     /// Acceptors that wait for room.
     waiting: usize,
     /// Connections that were asked to close and are still there.
     leaving: usize,
     refused: u64,
     complaint: Complaint,
+}
+
+struct Entry {
+    activity: Arc<Activity>,
+    closing: Rc<Closing>,
 }
 
 /// What a connection is told when it is to end.
@@ -84,15 +93,17 @@ impl Connections {
         Self(Rc::new(Shared {
             state: RefCell::new(State {
                 counts,
-                phases: Phases::default(),
-                limits: phase_limits(limits),
-                closings: HashMap::new(),
+                guests: BTreeMap::new(),
+                entered: 0,
+                idle_ms_max: milliseconds(limits.idle_time()),
+                head_ms_max: milliseconds(limits.head_time()),
                 waiting: 0,
                 leaving: 0,
                 refused: 0,
                 complaint: Complaint::default(),
             }),
-            changed: Notify::new(),
+            left: Notify::new(),
+            clock: Arc::default(),
             origin: Instant::now(),
         }))
     }
@@ -100,13 +111,14 @@ impl Connections {
     /// Other limits from now on; connections beyond them stay.
     pub fn set_limits(&self, limits: &Limits, descriptors: u64) {
         let mut state = self.0.state.borrow_mut();
-        state.limits = phase_limits(limits);
+        state.idle_ms_max = milliseconds(limits.idle_time());
+        state.head_ms_max = milliseconds(limits.head_time());
         state.counts.set_bounds(
             limits.connections_max(descriptors),
             limits.connections_per_address_max(),
         );
         drop(state);
-        self.0.changed.notify_waiters();
+        self.0.left.notify_waiters();
     }
 
     /// Connections now.
@@ -127,8 +139,6 @@ impl Connections {
         }
         let _waiting = Waiting::begin(&self.0);
         loop {
-            let mut changed = pin!(self.0.changed.notified());
-            changed.as_mut().enable();
             {
                 let mut state = self.0.state.borrow_mut();
                 if !state.counts.is_full() {
@@ -136,7 +146,8 @@ impl Connections {
                 }
                 state.make_room();
             }
-            changed.await;
+            // Who becomes idle tells nobody, so that requests pay nothing for this.
+            let _ = timeout(LOOK_AFTER_WHEN_FULL, self.0.left.notified()).await;
         }
     }
 
@@ -147,19 +158,25 @@ impl Connections {
 
     /// Counts a connection that was just accepted.
     pub fn enter(&self) -> Guest {
-        let now = self.0.now();
         let mut state = self.0.state.borrow_mut();
         state.counts.enter();
-        let id = state.phases.enter(now);
+        let id = state.entered;
+        state.entered += 1;
+        let activity = Arc::new(Activity::new(&self.0.clock));
         let closing = Rc::<Closing>::default();
-        state.closings.insert(id, closing.clone());
+        state.guests.insert(
+            id,
+            Entry {
+                activity: activity.clone(),
+                closing: closing.clone(),
+            },
+        );
         Guest {
             shared: self.0.clone(),
             id,
+            activity,
             closing,
             client: Cell::new(None),
-            phase: Cell::new(Phase::Head),
-            is_answered: Cell::new(false),
         }
     }
 
@@ -167,25 +184,20 @@ impl Connections {
     pub async fn watch(self) {
         loop {
             sleep(LOOK_AFTER).await;
-            let now = self.0.now();
-            self.0.state.borrow_mut().close_overdue(now);
+            let now_ms = milliseconds(self.0.origin.elapsed());
+            self.look(now_ms);
         }
     }
-}
 
-fn phase_limits(limits: &Limits) -> PhaseLimits {
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    PhaseLimits {
-        idle_ns: ns(limits.idle_time()),
-        head_ns: ns(limits.head_time()),
+    /// It is `now_ms` after the start: closes who is overdue.
+    fn look(&self, now_ms: u64) {
+        self.0.clock.set(now_ms);
+        self.0.state.borrow_mut().close_overdue();
     }
 }
 
-impl Shared {
-    fn now(&self) -> Time {
-        let since_origin = self.origin.elapsed().as_nanos();
-        Time::from_ns(u64::try_from(since_origin).unwrap_or(u64::MAX))
-    }
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl State {
@@ -195,34 +207,45 @@ impl State {
     }
 
     fn evict(&mut self) -> bool {
-        let longest = self.phases.longest(Phase::Idle);
-        longest.is_some_and(|(id, _)| self.close(id))
-    }
-
-    fn close_overdue(&mut self, now: Time) {
-        let mut limits = self.limits;
-        if self.leaving < self.waiting {
-            limits.head_ns = limits.head_ns.min(HEAD_NS_WHEN_FULL);
-        }
-        while let Some(id) = self.phases.overdue(limits, now) {
-            self.close(id);
-        }
-    }
-
-    /// Tells a connection to end; it is in no list any more, so it is told once.
-    fn close(&mut self, id: ConnectionId) -> bool {
-        let reason = match self.phases.phase(id) {
-            Phase::Head => CloseReason::SlowHead,
-            Phase::Idle | Phase::Busy => CloseReason::Idle,
-        };
-        self.phases.put(id, Phase::Busy, Time::ZERO);
-        let Some(closing) = self.closings.get(&id) else {
+        let idle = self
+            .guests
+            .values()
+            .filter(|entry| !entry.closing.is_told() && entry.activity.phase() == Phase::Idle);
+        let Some(longest) = idle.max_by_key(|entry| entry.activity.for_ms()) else {
             return false;
         };
-        closing.reason.set(Some(reason));
-        closing.told.notify_one();
+        longest.closing.tell(CloseReason::Idle);
         self.leaving += 1;
         true
+    }
+
+    fn close_overdue(&mut self) {
+        let is_crowded = self.leaving < self.waiting;
+        let head_ms_max = match is_crowded {
+            true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
+            false => self.head_ms_max,
+        };
+        for entry in self.guests.values().filter(|entry| !entry.closing.is_told()) {
+            let for_ms = entry.activity.for_ms();
+            let reason = match entry.activity.phase() {
+                Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
+                Phase::Head if for_ms > head_ms_max => CloseReason::SlowHead,
+                _ => continue,
+            };
+            entry.closing.tell(reason);
+            self.leaving += 1;
+        }
+    }
+}
+
+impl Closing {
+    fn is_told(&self) -> bool {
+        self.reason.get().is_some()
+    }
+
+    fn tell(&self, reason: CloseReason) {
+        self.reason.set(Some(reason));
+        self.told.notify_one();
     }
 }
 
@@ -245,18 +268,18 @@ impl Drop for Waiting<'_> {
 /// One connection's place; free again when dropped.
 pub struct Guest {
     shared: Rc<Shared>,
-    id: ConnectionId,
+    id: u64,
+    activity: Arc<Activity>,
     closing: Rc<Closing>,
     client: Cell<Option<ClientNetwork>>,
-    phase: Cell<Phase>,
-    is_answered: Cell<bool>,
 }
 
 impl Guest {
     /// Counts the connection for its client, once that is known (after the PROXY protocol). When it has too many already
     /// the connection is to be closed; that is said in the log, once a minute.
     pub fn claim(&self, address: IpAddr) -> Result<(), TooManyConnections> {
-        let now = self.shared.now();
+        let since_origin = self.shared.origin.elapsed().as_nanos();
+        let now = Time::from_ns(u64::try_from(since_origin).unwrap_or(u64::MAX));
         let mut state = self.shared.state.borrow_mut();
         let client = ClientNetwork::from(address);
         if state.counts.claim(client) {
@@ -272,44 +295,24 @@ impl Guest {
         Err(TooManyConnections { address })
     }
 
-    /// Bytes came in: after a silence, the start of a request head.
-    pub fn received(&self) {
-        if self.phase.get() == Phase::Idle {
-            self.put(Phase::Head);
-        }
+    /// What the connection is doing; for its streams to tell.
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// The time for a request head starts anew: the TLS handshake is done, for which there is a time of its own.
     pub fn head_begins(&self) {
-        self.put(Phase::Head);
+        self.activity.put(Phase::Head);
     }
 
     /// A request is at hand; the connection is not idle before it is answered.
     pub fn asked(&self) {
-        self.is_answered.set(false);
-        self.put(Phase::Busy);
-    }
-
-    /// All bytes of the answer were given to the connection; when they are flushed it is idle.
-    pub fn answered(&self) {
-        self.is_answered.set(true);
-    }
-
-    /// What was written has gone to the socket.
-    pub fn flushed(&self) {
-        if self.is_answered.replace(false) {
-            self.idle();
-        }
+        self.activity.asked();
     }
 
     /// Nothing is asked for and nothing left to send.
     pub fn idle(&self) {
-        self.put(Phase::Idle);
-        let state = self.shared.state.borrow();
-        if state.leaving < state.waiting {
-            drop(state);
-            self.shared.changed.notify_waiters();
-        }
+        self.activity.put(Phase::Idle);
     }
 
     /// Waits until the connection should end, and why.
@@ -321,35 +324,25 @@ impl Guest {
             self.closing.told.notified().await;
         }
     }
-
-    fn put(&self, phase: Phase) {
-        if self.closing.reason.get().is_some() || self.phase.get() == phase && phase == Phase::Busy
-        {
-            return;
-        }
-        self.phase.set(phase);
-        let now = self.shared.now();
-        self.shared.state.borrow_mut().phases.put(self.id, phase, now);
-    }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
         let mut state = self.shared.state.borrow_mut();
         state.counts.leave(self.client.get());
-        state.phases.leave(self.id);
-        state.closings.remove(&self.id);
-        if self.closing.reason.get().is_some() {
+        state.guests.remove(&self.id);
+        if self.closing.is_told() {
             state.leaving -= 1;
         }
         drop(state);
-        self.shared.changed.notify_waiters();
+        self.shared.left.notify_waiters();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
     fn connections(text: &str) -> Connections {
@@ -371,26 +364,22 @@ mod tests {
         test();
     }
 
-    #[test]
-    fn when_full_the_longest_idle_makes_room() {
-        with_runtime(|| {
-            let connections = connections("connections = 2");
-            let first = connections.enter();
-            let second = connections.enter();
-            let mut cx = Context::from_waker(Waker::noop());
-            let mut room = pin!(connections.room());
-            assert!(room.as_mut().poll(&mut cx).is_pending());
-            assert!(!is_ready(first.closing()) && !is_ready(second.closing()));
-            second.idle();
-            assert!(room.as_mut().poll(&mut cx).is_pending());
-            first.idle();
-            assert!(room.as_mut().poll(&mut cx).is_pending());
-            assert!(is_ready(second.closing()));
-            assert!(!is_ready(first.closing()), "one is enough");
-            drop(second);
-            assert!(room.as_mut().poll(&mut cx).is_ready());
-            assert_eq!(connections.total(), 1);
-        });
+    #[tokio::test(start_paused = true)]
+    async fn when_full_the_longest_idle_makes_room() {
+        let connections = connections("connections = 2");
+        let first = connections.enter();
+        let second = connections.enter();
+        second.idle();
+        connections.look(1_000);
+        first.idle();
+        connections.look(2_000);
+        let mut room = pin!(connections.room());
+        assert!(timeout(LOOK_AFTER, room.as_mut()).await.is_err());
+        assert!(is_ready(second.closing()));
+        assert!(!is_ready(first.closing()), "one is enough");
+        drop(second);
+        room.await;
+        assert_eq!(connections.total(), 1);
     }
 
     #[test]
@@ -404,26 +393,6 @@ mod tests {
             assert!(connections.evict());
             assert!(is_ready(guest.closing()));
             assert!(!connections.evict(), "it was asked already");
-        });
-    }
-
-    #[test]
-    fn a_connection_is_idle_when_its_answer_is_flushed() {
-        with_runtime(|| {
-            let connections = connections("");
-            let guest = connections.enter();
-            guest.asked();
-            guest.flushed();
-            assert!(!connections.evict());
-            guest.answered();
-            assert!(!connections.evict());
-            guest.flushed();
-            guest.received();
-            assert!(!connections.evict(), "the next head has begun");
-            guest.asked();
-            guest.answered();
-            guest.flushed();
-            assert!(connections.evict());
         });
     }
 
@@ -450,8 +419,7 @@ mod tests {
             let (head, idle, busy) = (connections.enter(), connections.enter(), connections.enter());
             idle.idle();
             busy.asked();
-            let later = connections.0.now().after(10_000_000_000);
-            connections.0.state.borrow_mut().close_overdue(later);
+            connections.look(10_000);
             assert_eq!(head.closing.reason.get(), Some(CloseReason::SlowHead));
             assert_eq!(idle.closing.reason.get(), Some(CloseReason::Idle));
             assert_eq!(busy.closing.reason.get(), None);

@@ -3,16 +3,17 @@
 //! Only what is received is limited, and what a client does not take although it was sent (`stall_seconds`, by TCP
 //! itself): a client that waits for its turn on the uplink, or for a backend, is never given up here.
 
+mod activity;
 mod address;
 mod complaint;
 mod connections;
 mod counts;
 mod metered_body;
-mod phases;
 mod receive_meter;
 mod settings;
 mod watched;
 
+pub use activity::Activity;
 pub use complaint::Complaint;
 pub use connections::{CloseReason, Connections, Guest, TooManyConnections};
 pub use metered_body::{MeteredBody, ReceiveError};

@@ -1,22 +1,22 @@
 //! A connection that notices when a request begins to come in and when its answer has gone out.
 
-use super::connections::Guest;
+use super::activity::Activity;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that keeps its [`Guest`] informed; goes above TLS, so that only requests and answers count.
+/// A stream that keeps its [`Activity`] up to date; goes above TLS, so that only requests and answers count.
 pub struct Watched<S> {
     io: S,
-    guest: Rc<Guest>,
+    activity: Arc<Activity>,
 }
 
 impl<S> Watched<S> {
-    /// `io`, watched for `guest`.
-    pub fn new(io: S, guest: Rc<Guest>) -> Self {
-        Self { io, guest }
+    /// `io`, whose doings go to `activity`.
+    pub fn new(io: S, activity: Arc<Activity>) -> Self {
+        Self { io, activity }
     }
 
     /// The stream itself.
@@ -39,7 +39,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            self.guest.received();
+            self.activity.received();
         }
         Poll::Ready(Ok(()))
     }
@@ -68,7 +68,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        self.guest.flushed();
+        self.activity.flushed();
         Poll::Ready(Ok(()))
     }
 

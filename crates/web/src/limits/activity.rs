@@ -1,0 +1,128 @@
+//! What a connection is doing, and since when: written by its stream a few times a request, read once a second.
+//!
+//! A request changes it four times, so a change costs two plain stores and no look at a clock: time comes from a coarse
+//! clock that whoever reads puts forward. It is shared with streams that may move between threads, hence the atomics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It has been answered and asks for nothing.
+    Idle,
+    /// It is sending a request head, or is new and should.
+    Head,
+    /// Its request is at hand: whatever takes time now is not the client's to hurry.
+    Busy,
+}
+
+/// A time that is put forward from outside, ms.
+#[derive(Debug, Default)]
+pub struct CoarseClock(AtomicU64);
+
+impl CoarseClock {
+    /// It is `now_ms`.
+    pub fn set(&self, now_ms: u64) {
+        self.0.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// The time it was set to, ms.
+    pub fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one connection is doing.
+#[derive(Debug)]
+pub struct Activity {
+    phase: AtomicU8,
+    since_ms: AtomicU64,
+    is_answered: AtomicBool,
+    clock: Arc<CoarseClock>,
+}
+
+impl Activity {
+    /// A new connection, which should send a request head.
+    pub fn new(clock: &Arc<CoarseClock>) -> Self {
+        Self {
+            phase: AtomicU8::new(Phase::Head as u8),
+            since_ms: AtomicU64::new(clock.now_ms()),
+            is_answered: AtomicBool::new(false),
+            clock: clock.clone(),
+        }
+    }
+
+    /// What it does now.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            phase if phase == Phase::Idle as u8 => Phase::Idle,
+            phase if phase == Phase::Head as u8 => Phase::Head,
+            _ => Phase::Busy,
+        }
+    }
+
+    /// How long it has been doing that, ms; within the clock's steps.
+    pub fn for_ms(&self) -> u64 {
+        let since_ms = self.since_ms.load(Ordering::Relaxed);
+        self.clock.now_ms().saturating_sub(since_ms)
+    }
+
+    /// Bytes came in: after a silence, the start of a request head.
+    pub fn received(&self) {
+        if self.phase() == Phase::Idle {
+            self.put(Phase::Head);
+        }
+    }
+
+    /// A request is at hand; the connection is not idle before it is answered.
+    pub fn asked(&self) {
+        self.is_answered.store(false, Ordering::Relaxed);
+        self.put(Phase::Busy);
+    }
+
+    /// All bytes of the answer were given to the connection; when they are flushed it is idle.
+    pub fn answered(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// What was written has gone to the socket.
+    pub fn flushed(&self) {
+        if self.is_answered.load(Ordering::Relaxed) {
+            self.is_answered.store(false, Ordering::Relaxed);
+            self.put(Phase::Idle);
+        }
+    }
+
+    /// It does `phase` from now on.
+    pub fn put(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+        self.since_ms.store(self.clock.now_ms(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_idle_when_its_answer_is_flushed() {
+        let clock = Arc::<CoarseClock>::default();
+        let activity = Activity::new(&clock);
+        assert_eq!(activity.phase(), Phase::Head);
+        activity.asked();
+        activity.flushed();
+        assert_eq!(activity.phase(), Phase::Busy);
+        activity.answered();
+        assert_eq!(activity.phase(), Phase::Busy);
+        activity.flushed();
+        assert_eq!((activity.phase(), activity.for_ms()), (Phase::Idle, 0));
+        clock.set(3_000);
+        assert_eq!(activity.for_ms(), 3_000);
+        activity.received();
+        assert_eq!((activity.phase(), activity.for_ms()), (Phase::Head, 0));
+        clock.set(5_000);
+        activity.received();
+        assert_eq!(activity.for_ms(), 2_000, "the head began once");
+    }
+}
