@@ -2,9 +2,10 @@
 
 mod demo;
 mod load;
+mod package;
 mod serve;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Bad input: nothing was done or changed.
@@ -24,8 +25,11 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Generate HTTP load and measure response times.
     Load(load::LoadArgs),
-    /// Serve the files of a directory, small responses not behind large ones.
-    Serve(serve::ServeArgs),
+    /// Write manual pages and shell completions.
+    #[command(hide = true)]
+    Package(package::PackageArgs),
+    /// Serve files and backends, small responses not behind large ones.
+    Serve(Box<serve::ServeArgs>),
 }
 
 fn main() -> ExitCode {
@@ -37,7 +41,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Load(args) => load::run(args),
-        Command::Serve(args) => serve::run(args),
+        Command::Package(args) => package::run(&args, Cli::command()),
+        Command::Serve(args) => serve::run(*args),
     };
     match done {
         Ok(code) => code,
@@ -78,7 +83,6 @@ fn usage_error(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

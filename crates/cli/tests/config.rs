@@ -205,6 +205,60 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
     }
 }
 
+/// Writes a certificate for `a.example` that ends in `year`, and its key.
+fn certify(place: &Place, name: &str, year: i32) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(vec!["a.example".into()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let certificate = parameters.self_signed(&key).unwrap();
+    fs::write(place.path(&format!("{name}.pem")), certificate.pem()).unwrap();
+    fs::write(place.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+}
+
+/// A configuration that shows the certificate of one name with the key of another, from line 5 on.
+fn with_tls(certificate: &str, key: &str) -> String {
+    format!(
+        "root = \"one\"\nlisten_tls = [\"127.0.0.1:0\"]\n\n[[tls]]\ncertificate = \"{certificate}.pem\"\nkey = \"{key}.key\"\n"
+    )
+}
+
+#[test]
+fn a_certificate_that_will_not_do_is_placed() {
+    let place = Place::new("");
+    certify(&place, "good", 2100);
+    certify(&place, "other", 2100);
+    certify(&place, "old", 2020);
+    place.write(&with_tls("good", "good"));
+    assert_eq!(place.check().0, Some(0), "{:?}", place.check());
+    for (config, expected) in [
+        (with_tls("old", "old"), "5: tls.certificate: the certificate of "),
+        (with_tls("good", "other"), "6: tls.key: "),
+        (with_tls("none", "good"), "5: tls.certificate: "),
+        (with_tls("good", "none"), "6: tls.key: "),
+    ] {
+        let line = place.refusal(&config);
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[test]
+fn a_new_certificate_that_will_not_do_leaves_the_old_one() {
+    let place = Place::new("");
+    certify(&place, "good", 2100);
+    certify(&place, "old", 2020);
+    place.write(&format!("{LISTEN}{}", with_tls("good", "good")));
+    let mut server = place.start(&[]);
+    place.write(&format!("{LISTEN}{}", with_tls("old", "old")));
+    server.send(Signal::HUP);
+    let refusal = server.says();
+    assert!(
+        refusal.contains("sooner.toml:6: tls.certificate: ") && refusal.contains("expired"),
+        "{refusal}"
+    );
+    assert_eq!(server.get(), "one");
+}
+
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let place = Place::new("");
