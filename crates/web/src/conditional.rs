@@ -2,7 +2,8 @@
 
 use hyper::HeaderMap;
 use hyper::header::{
-    HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE,
 };
 use std::time::{Duration, SystemTime};
 
@@ -11,8 +12,8 @@ use std::time::{Duration, SystemTime};
 pub struct Version<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a HeaderValue,
-    /// When the file was last changed.
-    pub modified: SystemTime,
+    /// When the file was last changed; `None` when that is not announced, because no date can tell.
+    pub modified: Option<SystemTime>,
 }
 
 /// What the preconditions of a request demand.
@@ -29,23 +30,20 @@ pub enum Outcome {
 /// Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2.
 pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
     if headers.contains_key(IF_MATCH) {
-        if !any_tag(headers, IF_MATCH.as_str(), |tag| {
-            tag == version.etag.as_bytes()
-        }) {
+        if !any_tag(headers, IF_MATCH, |tag| tag == version.etag.as_bytes()) {
             return Outcome::Failed;
         }
-    } else if let Some(date) = date_of(headers.get(IF_UNMODIFIED_SINCE))
-        && in_seconds(version.modified) > in_seconds(date)
+    } else if let Some((modified, date)) = dates(headers, IF_UNMODIFIED_SINCE, version)
+        && modified > date
     {
         return Outcome::Failed;
     }
     let has_it = if headers.contains_key(IF_NONE_MATCH) {
-        any_tag(headers, IF_NONE_MATCH.as_str(), |tag| {
+        any_tag(headers, IF_NONE_MATCH, |tag| {
             without_weakness(tag) == version.etag.as_bytes()
         })
     } else {
-        date_of(headers.get(IF_MODIFIED_SINCE))
-            .is_some_and(|date| in_seconds(version.modified) <= in_seconds(date))
+        dates(headers, IF_MODIFIED_SINCE, version).is_some_and(|(modified, date)| modified <= date)
     };
     if has_it {
         Outcome::NotModified
@@ -54,18 +52,22 @@ pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
     }
 }
 
-/// Whether a `Range` may be honoured: no `If-Range`, or one that names exactly this version.
+/// Whether a `Range` may be honoured: no `If-Range`, or one that names exactly this version (RFC 9110, 13.1.5).
 pub fn range_applies(headers: &HeaderMap, version: Version<'_>) -> bool {
-    let Some(value) = headers.get(IF_RANGE) else {
+    let mut values = headers.get_all(IF_RANGE).iter();
+    let Some(value) = values.next() else {
         return true;
     };
+    if values.next().is_some() {
+        return false;
+    }
     if value.as_bytes().starts_with(b"\"") {
         return value == version.etag;
     }
-    date_of(Some(value)).is_some_and(|date| in_seconds(date) == in_seconds(version.modified))
+    dates(headers, IF_RANGE, version).is_some_and(|(modified, date)| modified == date)
 }
 
-fn any_tag(headers: &HeaderMap, name: &str, mut matches: impl FnMut(&[u8]) -> bool) -> bool {
+fn any_tag(headers: &HeaderMap, name: HeaderName, mut matches: impl FnMut(&[u8]) -> bool) -> bool {
     headers.get_all(name).iter().any(|value| {
         let value = value.as_bytes().trim_ascii();
         value == b"*" || tags(value).any(&mut matches)
@@ -95,8 +97,16 @@ fn without_weakness(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-fn date_of(value: Option<&HeaderValue>) -> Option<SystemTime> {
-    httpdate::parse_http_date(value?.to_str().ok()?).ok()
+/// The file's date and the one in the header, in seconds; nothing where one of them does not count (RFC 9110, 13.1.3
+/// and 13.1.4): no date of the file, none or several in the request, or one that cannot be read.
+fn dates(headers: &HeaderMap, name: HeaderName, version: Version<'_>) -> Option<(u64, u64)> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        return None;
+    }
+    let date = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
+    Some((in_seconds(version.modified?), in_seconds(date)))
 }
 
 /// HTTP dates have whole seconds, so files are compared by theirs.
@@ -126,7 +136,7 @@ mod tests {
             &map,
             Version {
                 etag: &HeaderValue::from_static("\"v1\""),
-                modified,
+                modified: Some(modified),
             },
         )
     }
@@ -157,8 +167,21 @@ mod tests {
             (&[("if-modified-since", DATE)], NotModified),
             (&[("if-modified-since", EARLIER)], Proceed),
             (&[("if-modified-since", "yesterday")], Proceed),
+            (
+                &[("if-modified-since", DATE), ("if-modified-since", DATE)],
+                Proceed,
+            ),
             (&[("if-match", "\"v1\"")], Proceed),
             (&[("if-match", "*")], Proceed),
+            (
+                &[("if-match", "\"v1\""), ("if-none-match", "\"v1\"")],
+                NotModified,
+            ),
+            (
+                &[("if-unmodified-since", EARLIER), ("if-none-match", "*")],
+                Failed,
+            ),
+            (&[("if-unmodified-since", "yesterday")], Proceed),
             (&[("if-match", "W/\"v1\"")], Failed),
             (&[("if-match", "\"v2\"")], Failed),
             (&[("if-unmodified-since", DATE)], Proceed),
@@ -182,8 +205,25 @@ mod tests {
             (&[("if-range", DATE)], true),
             (&[("if-range", EARLIER)], false),
             (&[("if-range", "?")], false),
+            (&[("if-range", "\"v1\""), ("if-range", "\"v1\"")], false),
         ] {
             assert_eq!(with(headers, range_applies), applies, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_date_that_was_not_announced_decides_nothing() {
+        for name in ["if-modified-since", "if-unmodified-since"] {
+            let outcome = with(&[(name, EARLIER)], |headers, version| {
+                evaluate(
+                    headers,
+                    Version {
+                        modified: None,
+                        ..version
+                    },
+                )
+            });
+            assert_eq!(outcome, Outcome::Proceed);
         }
     }
 }

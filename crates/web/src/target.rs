@@ -9,7 +9,16 @@ use thiserror::Error;
 /// The one hidden name that is public by its definition (RFC 8615), as first component only.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// A path below the root: components joined by single slashes, none empty, none hidden, percent-decoded once.
+/// Whether names that begin with a dot may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DotFiles {
+    /// They are refused, but for `/.well-known`.
+    Refused,
+    /// They are files as any others.
+    Served,
+}
+
+/// A path below the root: components joined by single slashes, none empty, percent-decoded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The path without a slash at either end; empty for the root itself.
@@ -33,14 +42,14 @@ pub enum TargetError {
     /// A component `.` or `..`.
     #[error("the path must not hold dot segments")]
     DotSegment,
-    /// A component that starts with a dot.
+    /// A component that starts with a dot, where such are refused.
     #[error("hidden files are not served")]
     Hidden,
 }
 
 /// Takes the path out of a request target in origin form (`/path?query`). O(length); allocates only when the path
 /// holds an escape or a doubled slash.
-pub fn parse(target: &str) -> Result<Target<'_>, TargetError> {
+pub fn parse(target: &str, dot_files: DotFiles) -> Result<Target<'_>, TargetError> {
     let end = target.find(['?', '#']).unwrap_or(target.len());
     let raw = target[..end]
         .strip_prefix('/')
@@ -52,7 +61,7 @@ pub fn parse(target: &str) -> Result<Target<'_>, TargetError> {
     } else {
         Cow::Owned(decode_components(raw)?)
     };
-    check_components(&path)?;
+    check_components(&path, dot_files)?;
     Ok(Target { path, is_directory })
 }
 
@@ -95,7 +104,7 @@ fn hex_digit(byte: u8) -> Result<u8, TargetError> {
     Ok(digit as u8)
 }
 
-fn check_components(path: &[u8]) -> Result<(), TargetError> {
+fn check_components(path: &[u8], dot_files: DotFiles) -> Result<(), TargetError> {
     if path.iter().any(|&byte| byte == 0 || byte == b'\\') {
         return Err(TargetError::ForbiddenByte);
     }
@@ -103,7 +112,7 @@ fn check_components(path: &[u8]) -> Result<(), TargetError> {
         match component {
             b"." | b".." => return Err(TargetError::DotSegment),
             WELL_KNOWN if index == 0 => {}
-            [b'.', ..] => return Err(TargetError::Hidden),
+            [b'.', ..] if dot_files == DotFiles::Refused => return Err(TargetError::Hidden),
             _ => {}
         }
     }
@@ -114,16 +123,31 @@ fn check_components(path: &[u8]) -> Result<(), TargetError> {
 pub fn directory_location(path: &[u8]) -> String {
     let mut location = String::with_capacity(path.len() + 2);
     location.push('/');
+    push_escaped(&mut location, path);
+    if !path.is_empty() {
+        location.push('/');
+    }
+    location
+}
+
+/// Appends a path to a URL: whatever is not unreserved (RFC 3986, 2.3) or a slash is escaped.
+pub fn push_escaped(url: &mut String, path: &[u8]) {
     for &byte in path {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                location.push(byte.into())
+                url.push(byte.into());
             }
-            _ => location.push_str(&format!("%{byte:02X}")),
+            _ => push_escape(url, byte),
         }
     }
-    location.push('/');
-    location
+}
+
+/// Appends `%` and two hexadecimal digits.
+pub fn push_escape(url: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    url.push('%');
+    url.push(DIGITS[usize::from(byte >> 4)].into());
+    url.push(DIGITS[usize::from(byte & 15)].into());
 }
 
 #[cfg(test)]
@@ -132,7 +156,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn path_of(target: &str) -> Result<String, TargetError> {
-        parse(target).map(|target| String::from_utf8_lossy(&target.path).into_owned())
+        parse(target, DotFiles::Refused)
+            .map(|target| String::from_utf8_lossy(&target.path).into_owned())
     }
 
     #[test]
@@ -153,7 +178,7 @@ mod tests {
             ),
             ("/a:b*c", "a:b*c", false),
         ] {
-            let parsed = parse(target).unwrap();
+            let parsed = parse(target, DotFiles::Refused).unwrap();
             assert_eq!(String::from_utf8_lossy(&parsed.path), path, "{target}");
             assert_eq!(parsed.is_directory, is_directory, "{target}");
         }
@@ -191,10 +216,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn dot_files_only_when_told_so() {
+        for target in ["/.git/config", "/a/.env", "/%2ehtaccess", "/..."] {
+            let path = parse(target, DotFiles::Served).unwrap().path;
+            assert!(path.contains(&b'.'));
+        }
+        for target in ["/..", "/a/./b", "/%2e%2e/b"] {
+            let refused = parse(target, DotFiles::Served);
+            assert_eq!(refused, Err(TargetError::DotSegment), "{target}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_one_slash() {
+        assert_eq!(directory_location(b""), "/");
+        assert_eq!(directory_location(b"a b/\xfc%"), "/a%20b/%FC%25/");
+    }
+
     proptest! {
         #[test]
         fn is_total_and_stays_below_the_root(target in "(/|[/.%0-9a-fA-F\\\\?]|\\PC){0,40}") {
-            if let Ok(parsed) = parse(&target) {
+            if let Ok(parsed) = parse(&target, DotFiles::Served) {
                 let path = &parsed.path;
                 prop_assert!(!path.contains(&0) && !path.starts_with(b"/") && !path.ends_with(b"/"));
                 for component in path.split(|&byte| byte == b'/') {
@@ -206,10 +249,10 @@ mod tests {
 
         #[test]
         fn location_leads_back_to_the_directory(target in "/[^.%\\\\/?#\0]{1,9}(/[^.%\\\\/?#\0]{1,9}){0,3}") {
-            let path = parse(&target).unwrap().path.into_owned();
+            let path = parse(&target, DotFiles::Refused).unwrap().path.into_owned();
             let location = directory_location(&path);
             prop_assert!(!location.starts_with("//"));
-            let back = parse(&location).unwrap();
+            let back = parse(&location, DotFiles::Refused).unwrap();
             prop_assert_eq!(back.path.as_ref(), path.as_slice());
             prop_assert!(back.is_directory);
         }

@@ -1,10 +1,13 @@
 //! Files that were asked for lately, found by path; the least used make room (second chance).
+//!
+//! One cache holds the files of all sites, so that its bounds hold for the server and the busiest site has the most of
+//! it.
 
-use super::entry::File;
-use super::root::{FileError, Opened, Root};
+use super::folder::{Folder, Found};
+use super::resource::Resource;
+use super::root::FileError;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bounds of the cache.
@@ -33,89 +36,123 @@ impl Default for CacheLimits {
     }
 }
 
-/// What a path leads to.
-#[derive(Debug)]
-pub enum Found {
-    /// A regular file.
-    File(Arc<File>),
-    /// A directory.
-    Directory,
-}
+/// One of the folders of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderId(u32);
 
-/// The files below a root, each opened once.
+/// The files of several folders, each opened once.
 #[derive(Debug)]
 pub struct FileCache {
-    root: Root,
+    folders: Vec<Folder>,
     limits: CacheLimits,
     slots: HashMap<Rc<[u8]>, Slot>,
     /// Every key of `slots` once, in the order in which they are asked to go.
     queue: VecDeque<Rc<[u8]>>,
+    files: usize,
     memory_bytes: u64,
+    /// The key of the search under way: kept, so that no search allocates.
+    key: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Slot {
-    file: Arc<File>,
+    resource: Rc<Resource>,
     checked_at: Instant,
     was_used: bool,
 }
 
 impl FileCache {
-    /// An empty cache of the files below `root`.
-    pub fn new(root: Root, limits: CacheLimits) -> Self {
+    /// A cache of no folder yet.
+    pub fn new(limits: CacheLimits) -> Self {
         Self {
-            root,
+            folders: Vec::new(),
             limits,
             slots: HashMap::new(),
             queue: VecDeque::new(),
+            files: 0,
             memory_bytes: 0,
+            key: Vec::new(),
         }
     }
 
-    /// Finds what `path` (relative, without dot segments) leads to. No system call when it was checked lately.
-    /// Directories and errors are never remembered.
-    pub fn find(&mut self, path: &[u8], now: Instant) -> Result<Found, FileError> {
-        if let Some(slot) = self.slots.get_mut(path)
-            && now.saturating_duration_since(slot.checked_at) < self.limits.valid_for
-        {
-            slot.was_used = true;
-            return Ok(Found::File(slot.file.clone()));
-        }
-        let opened = self.root.open_file(path);
-        let Ok(Opened::File(descriptor, stat)) = opened else {
-            self.forget(path);
-            return opened.map(|_| Found::Directory);
+    /// Its bounds.
+    pub fn limits(&self) -> CacheLimits {
+        self.limits
+    }
+
+    /// From now on files of `folder` can be found as well.
+    pub fn add(&mut self, folder: Folder) -> FolderId {
+        self.folders.push(folder);
+        FolderId(self.folders.len() as u32 - 1)
+    }
+
+    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is the directory's
+    /// index. No system call when that was checked lately and is in memory. Directories and errors are never
+    /// remembered.
+    pub fn find(
+        &mut self,
+        folder: FolderId,
+        path: &[u8],
+        as_directory: bool,
+        now: Instant,
+    ) -> Result<Found, FileError> {
+        self.set_key(folder, path, as_directory);
+        let known = match self.slots.get_mut(self.key.as_slice()) {
+            Some(slot) => {
+                let age = now.saturating_duration_since(slot.checked_at);
+                if age < self.limits.valid_for && slot.resource.is_current() {
+                    slot.was_used = true;
+                    return Ok(Found::Resource(slot.resource.clone()));
+                }
+                Some(slot.resource.clone())
+            }
+            None => None,
         };
-        if let Some(slot) = self.slots.get_mut(path)
-            && slot.file.is_version(&stat)
-        {
-            (slot.checked_at, slot.was_used) = (now, true);
-            return Ok(Found::File(slot.file.clone()));
+        let folder = &self.folders[folder.0 as usize];
+        let found = folder.look_up(path, as_directory, known.as_ref());
+        match (&found, known) {
+            (Ok(Found::Resource(resource)), Some(known)) if Rc::ptr_eq(resource, &known) => {
+                self.confirm(now);
+            }
+            (Ok(Found::Resource(resource)), known) => {
+                if known.is_some() {
+                    self.forget();
+                }
+                self.remember(resource.clone(), now);
+            }
+            (_, Some(_)) => self.forget(),
+            (_, None) => {}
         }
-        let file = Arc::new(File::new(
-            path,
-            descriptor,
-            &stat,
-            self.limits.memory_file_bytes_max,
-        )?);
-        self.forget(path);
-        self.remember(path.into(), file.clone(), now);
-        Ok(Found::File(file))
+        found
     }
 
-    fn remember(&mut self, key: Rc<[u8]>, file: Arc<File>, now: Instant) {
-        self.memory_bytes += file.memory_bytes();
-        self.slots.insert(
-            key.clone(),
-            Slot {
-                file,
-                checked_at: now,
-                was_used: false,
-            },
-        );
+    fn set_key(&mut self, folder: FolderId, path: &[u8], as_directory: bool) {
+        self.key.clear();
+        self.key.extend_from_slice(&folder.0.to_ne_bytes());
+        self.key.extend_from_slice(path);
+        if as_directory {
+            self.key.push(b'/');
+        }
+    }
+
+    fn confirm(&mut self, now: Instant) {
+        if let Some(slot) = self.slots.get_mut(self.key.as_slice()) {
+            (slot.checked_at, slot.was_used) = (now, true);
+        }
+    }
+
+    fn remember(&mut self, resource: Rc<Resource>, now: Instant) {
+        self.memory_bytes += resource.memory_bytes();
+        self.files += resource.file_count();
+        let key: Rc<[u8]> = self.key.as_slice().into();
+        let slot = Slot {
+            resource,
+            checked_at: now,
+            was_used: false,
+        };
+        self.slots.insert(key.clone(), slot);
         self.queue.push_back(key);
-        while self.slots.len() > self.limits.files_max
-            || self.memory_bytes > self.limits.memory_bytes_max
+        while self.files > self.limits.files_max || self.memory_bytes > self.limits.memory_bytes_max
         {
             self.evict_one();
         }
@@ -134,85 +171,201 @@ impl FileCache {
         }
     }
 
-    fn forget(&mut self, path: &[u8]) {
-        if self.slots.contains_key(path) {
-            self.queue.retain(|key| key.as_ref() != path);
-            self.take_out(path);
-        }
+    fn forget(&mut self) {
+        let key = std::mem::take(&mut self.key);
+        self.queue.retain(|other| other[..] != key[..]);
+        self.take_out(&key);
+        self.key = key;
     }
 
-    fn take_out(&mut self, path: &[u8]) {
-        if let Some(slot) = self.slots.remove(path) {
-            self.memory_bytes -= slot.file.memory_bytes();
+    fn take_out(&mut self, key: &[u8]) {
+        if let Some(slot) = self.slots.remove(key) {
+            self.memory_bytes -= slot.resource.memory_bytes();
+            self.files -= slot.resource.file_count();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::coding::Coding;
+    use super::super::entry::File;
+    use super::super::extra_headers::ExtraHeaders;
+    use super::super::resource::ResourceMaker;
+    use super::super::root::{Root, Symlinks};
     use super::*;
     use std::path::Path;
+    use std::sync::Arc;
+    use std::time::SystemTime;
 
     const VALID_FOR: Duration = Duration::from_secs(1);
 
-    fn cache(folder: &Path, files_max: usize, memory_bytes_max: u64) -> FileCache {
-        let limits = CacheLimits {
+    fn folder(path: &Path) -> Folder {
+        Folder {
+            index: vec![b"index.html"[..].into(), b"index.htm"[..].into()],
+            maker: ResourceMaker {
+                root: Root::open(path, Symlinks::Inside).unwrap(),
+                codings: vec![Coding::Br, Coding::Gzip],
+                extra: ExtraHeaders::default(),
+                memory_file_bytes_max: 100,
+            },
+        }
+    }
+
+    fn cache(path: &Path, files_max: usize, memory_bytes_max: u64) -> (FileCache, FolderId) {
+        let mut cache = FileCache::new(CacheLimits {
             files_max,
             memory_file_bytes_max: 100,
             memory_bytes_max,
             valid_for: VALID_FOR,
-        };
-        FileCache::new(Root::open(folder).unwrap(), limits)
+        });
+        let id = cache.add(folder(path));
+        (cache, id)
+    }
+
+    fn resource(found: Result<Found, FileError>) -> Rc<Resource> {
+        match found {
+            Ok(Found::Resource(resource)) => resource,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn file(found: Result<Found, FileError>) -> Arc<File> {
-        match found {
-            Ok(Found::File(file)) => file,
-            other => panic!("{other:?}"),
-        }
+        resource(found).plain.clone()
+    }
+
+    fn date(path: &Path, seconds: u64) {
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(date).unwrap();
     }
 
     #[test]
     fn looks_again_after_a_while() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), "old").unwrap();
-        let mut cache = cache(folder.path(), 10, 1000);
+        let (mut cache, id) = cache(folder.path(), 10, 1000);
         let start = Instant::now();
-        let old = file(cache.find(b"a", start));
-        assert!(Arc::ptr_eq(
-            &old,
-            &file(cache.find(b"a", start + VALID_FOR))
-        ));
+        let old = file(cache.find(id, b"a", false, start));
+        let same = file(cache.find(id, b"a", false, start + VALID_FOR));
+        assert!(Arc::ptr_eq(&old, &same));
         std::fs::write(folder.path().join("a"), "newer").unwrap();
-        assert!(Arc::ptr_eq(
-            &old,
-            &file(cache.find(b"a", start + VALID_FOR))
-        ));
-        let new = file(cache.find(b"a", start + 2 * VALID_FOR));
+        let same = file(cache.find(id, b"a", false, start + VALID_FOR));
+        assert!(Arc::ptr_eq(&old, &same));
+        let new = file(cache.find(id, b"a", false, start + 2 * VALID_FOR));
         assert_eq!(new.in_memory().unwrap(), "newer");
         assert_ne!(old.etag, new.etag);
         std::fs::remove_file(folder.path().join("a")).unwrap();
         assert!(matches!(
-            cache.find(b"a", start + 3 * VALID_FOR),
+            cache.find(id, b"a", false, start + 3 * VALID_FOR),
             Err(FileError::NotFound)
         ));
-        assert_eq!(
-            (cache.slots.len(), cache.queue.len(), cache.memory_bytes),
-            (0, 0, 0)
-        );
+        assert_eq!((cache.slots.len(), cache.queue.len()), (0, 0));
+        assert_eq!((cache.files, cache.memory_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_file_that_is_not_in_memory_is_never_announced_in_an_old_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, [0; 200]).unwrap();
+        date(&path, 1_000_000_000);
+        let (mut cache, id) = cache(folder.path(), 10, 1000);
+        let now = Instant::now();
+        assert_eq!(file(cache.find(id, b"a", false, now)).len, 200);
+        std::fs::write(&path, [0; 300]).unwrap();
+        assert_eq!(file(cache.find(id, b"a", false, now)).len, 300);
+        assert_eq!((cache.slots.len(), cache.queue.len()), (1, 1));
     }
 
     #[test]
     fn errors_and_directories_are_not_remembered() {
         let folder = tempfile::tempdir().unwrap();
-        let mut cache = cache(folder.path(), 10, 1000);
+        let (mut cache, id) = cache(folder.path(), 10, 1000);
         let now = Instant::now();
-        assert!(matches!(cache.find(b"a", now), Err(FileError::NotFound)));
+        let missing = cache.find(id, b"a", false, now);
+        assert!(matches!(missing, Err(FileError::NotFound)));
         std::fs::create_dir(folder.path().join("a")).unwrap();
-        assert!(matches!(cache.find(b"a", now), Ok(Found::Directory)));
+        let directory = cache.find(id, b"a", false, now);
+        assert!(matches!(directory, Ok(Found::Directory(_))));
         std::fs::remove_dir(folder.path().join("a")).unwrap();
         std::fs::write(folder.path().join("a"), "").unwrap();
-        assert_eq!(file(cache.find(b"a", now)).len, 0);
+        assert_eq!(file(cache.find(id, b"a", false, now)).len, 0);
+    }
+
+    #[test]
+    fn a_directory_is_the_first_index_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("d")).unwrap();
+        std::fs::write(folder.path().join("f"), "").unwrap();
+        let (mut cache, id) = cache(folder.path(), 10, 1000);
+        let mut now = Instant::now();
+        for path in [&b""[..], b"d"] {
+            let bare = cache.find(id, path, true, now);
+            assert!(matches!(bare, Ok(Found::Directory(_))));
+        }
+        let not_a_directory = cache.find(id, b"f", true, now);
+        assert!(matches!(not_a_directory, Err(FileError::NotFound)));
+        for (name, content) in [("index.htm", "second"), ("index.html", "first")] {
+            std::fs::write(folder.path().join(name), content).unwrap();
+            std::fs::write(folder.path().join("d").join(name), content).unwrap();
+            now += VALID_FOR;
+            for path in [&b""[..], b"d"] {
+                let index = file(cache.find(id, path, true, now));
+                assert_eq!(index.in_memory().unwrap(), content);
+                assert_eq!(index.headers["content-type"], "text/html; charset=utf-8");
+            }
+        }
+        assert_eq!(cache.slots.len(), 2);
+    }
+
+    #[test]
+    fn folders_do_not_see_each_other() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(one.path().join("a"), "one").unwrap();
+        std::fs::write(two.path().join("a"), "two").unwrap();
+        let (mut cache, first) = cache(one.path(), 10, 1000);
+        let second = cache.add(folder(two.path()));
+        let now = Instant::now();
+        for _ in 0..2 {
+            for (id, content) in [(first, "one"), (second, "two")] {
+                let found = file(cache.find(id, b"a", false, now));
+                assert_eq!(found.in_memory().unwrap(), content);
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_forms_that_are_not_older_belong_to_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, seconds) in [("a.js", 1000), ("a.js.br", 1000), ("a.js.gz", 999)] {
+            std::fs::write(path(name), name).unwrap();
+            date(&path(name), seconds);
+        }
+        let (mut cache, id) = cache(folder.path(), 10, 1000);
+        let start = Instant::now();
+        let forms = |resource: &Resource| -> Vec<Coding> {
+            resource.encoded.iter().map(|(coding, _)| *coding).collect()
+        };
+        let found = resource(cache.find(id, b"a.js", false, start));
+        assert_eq!(forms(&found), [Coding::Br]);
+        assert_eq!(found.encoded[0].1.in_memory().unwrap(), "a.js.br");
+        assert_eq!(found.encoded[0].1.headers["content-encoding"], "br");
+        assert_eq!((cache.files, cache.memory_bytes), (2, 4 + 7));
+        // A form that appears or goes is noticed when the file is looked at again.
+        date(&path("a.js.gz"), 1001);
+        let same = resource(cache.find(id, b"a.js", false, start));
+        assert!(Rc::ptr_eq(&found, &same));
+        let both = resource(cache.find(id, b"a.js", false, start + VALID_FOR));
+        assert_eq!(forms(&both), [Coding::Br, Coding::Gzip]);
+        let same = resource(cache.find(id, b"a.js", false, start + 2 * VALID_FOR));
+        assert!(Rc::ptr_eq(&both, &same));
+        date(&path("a.js"), 2000);
+        let plain = resource(cache.find(id, b"a.js", false, start + 3 * VALID_FOR));
+        assert!(forms(&plain).is_empty());
+        assert!(!plain.plain.headers.contains_key("vary"));
+        assert_eq!((cache.files, cache.memory_bytes), (1, 4));
     }
 
     #[test]
@@ -223,14 +376,14 @@ mod tests {
         }
         let now = Instant::now();
         for (files_max, memory_bytes_max) in [(2, 1000), (10, 250)] {
-            let mut cache = cache(folder.path(), files_max, memory_bytes_max);
+            let (mut cache, id) = cache(folder.path(), files_max, memory_bytes_max);
             for name in ["a", "b", "a", "c", "a", "d"] {
-                file(cache.find(name.as_bytes(), now));
+                file(cache.find(id, name.as_bytes(), false, now));
             }
             let mut kept: Vec<_> = cache
                 .slots
                 .keys()
-                .map(|key| String::from_utf8_lossy(key).into_owned())
+                .map(|key| String::from_utf8_lossy(&key[4..]).into_owned())
                 .collect();
             kept.sort();
             assert_eq!(kept, ["a", "d"]);
@@ -242,8 +395,8 @@ mod tests {
     fn a_file_too_long_for_all_memory_is_still_served() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), [0; 100]).unwrap();
-        let mut cache = cache(folder.path(), 10, 50);
-        assert_eq!(file(cache.find(b"a", Instant::now())).len, 100);
+        let (mut cache, id) = cache(folder.path(), 10, 50);
+        assert_eq!(file(cache.find(id, b"a", false, Instant::now())).len, 100);
         assert_eq!((cache.slots.len(), cache.memory_bytes), (0, 0));
     }
 }

@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 pub enum Content {
     /// All of them are here; the descriptor is not needed any more.
     Memory(Bytes),
-    /// In the page cache, or on the disk.
-    Disk(OwnedFd),
+    /// In the page cache, or on the disk; and the version that is meant.
+    Disk(OwnedFd, Identity),
 }
 
 impl Content {
@@ -25,18 +25,26 @@ impl Content {
         memory_bytes_max: u64,
     ) -> Result<Self, FileError> {
         if identity.len() > memory_bytes_max {
-            return Ok(Self::Disk(descriptor));
+            return Ok(Self::Disk(descriptor, *identity));
         }
         Ok(match read_whole(&descriptor, identity)? {
             Some(bytes) => Self::Memory(bytes),
-            None => Self::Disk(descriptor),
+            None => Self::Disk(descriptor, *identity),
         })
     }
 
+    /// Whether what it would give now is still the version that was opened. No system call for what is in memory.
+    pub fn is_current(&self) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            Self::Disk(descriptor, identity) => is_version(descriptor, identity),
+        }
+    }
+
     /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
-    /// file has shrunk to before `offset`.
+    /// file has been changed since it was opened.
     pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
-        let Self::Disk(descriptor) = self else {
+        let Self::Disk(descriptor, identity) = self else {
             return self.read_at(offset, len).map(Some);
         };
         let mut buffer = vec![0; len];
@@ -44,10 +52,9 @@ impl Content {
             let buffers = &mut [IoSliceMut::new(&mut buffer)];
             rustix::io::preadv2(descriptor, buffers, offset, ReadWriteFlags::NOWAIT)
         }) {
-            Ok(0) => Err(has_shrunk()),
             Ok(count) => {
                 buffer.truncate(count);
-                Ok(Some(buffer.into()))
+                if_unchanged(buffer, descriptor, identity).map(Some)
             }
             Err(Errno::AGAIN) => Ok(None),
             // File systems that cannot tell are mostly those that live in memory.
@@ -58,8 +65,8 @@ impl Content {
 
     /// Reads like [`Self::read_cached`], and waits for the disk.
     pub fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        let descriptor = match self {
-            Self::Disk(descriptor) => descriptor,
+        let (descriptor, identity) = match self {
+            Self::Disk(descriptor, identity) => (descriptor, identity),
             Self::Memory(bytes) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
@@ -68,20 +75,27 @@ impl Content {
             }
         };
         let mut buffer = Vec::with_capacity(len);
-        if read_into(&mut buffer, descriptor, offset)? == 0 {
-            return Err(has_shrunk());
-        }
+        read_into(&mut buffer, descriptor, offset)?;
         // A vector may have more room than was asked for.
         buffer.truncate(len);
-        Ok(buffer.into())
+        if_unchanged(buffer, descriptor, identity)
     }
 }
 
-fn has_shrunk() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::UnexpectedEof,
-        "the file has shrunk while it was being sent",
-    )
+/// What was read, if it is of the version that is meant. Asked after the read: the system sets the date of a change
+/// before it changes the first byte.
+fn if_unchanged(read: Vec<u8>, descriptor: &OwnedFd, identity: &Identity) -> io::Result<Bytes> {
+    if read.is_empty() || !is_version(descriptor, identity) {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file has been changed while it was being sent",
+        ));
+    }
+    Ok(read.into())
+}
+
+fn is_version(descriptor: &OwnedFd, identity: &Identity) -> bool {
+    rustix::fs::fstat(descriptor).is_ok_and(|stat| Identity::of(&stat) == *identity)
 }
 
 /// The content, or nothing when it has changed while it was read.
@@ -94,8 +108,7 @@ fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Bytes>
             return Ok(None);
         }
     }
-    let is_unchanged =
-        content.len() == len && Identity::of(&rustix::fs::fstat(descriptor)?) == *identity;
+    let is_unchanged = content.len() == len && is_version(descriptor, identity);
     Ok(is_unchanged.then(|| content.into()))
 }
 
@@ -116,16 +129,20 @@ fn retried<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
+    use std::time::{Duration, SystemTime};
 
     fn open(memory_bytes_max: u64) -> (tempfile::NamedTempFile, Content) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "0123456789").unwrap();
+        let content = content_of(&file, memory_bytes_max);
+        (file, content)
+    }
+
+    fn content_of(file: &tempfile::NamedTempFile, memory_bytes_max: u64) -> Content {
         let descriptor = OwnedFd::from(file.reopen().unwrap());
         let identity = Identity::of(&rustix::fs::fstat(&descriptor).unwrap());
-        (
-            file,
-            Content::new(descriptor, &identity, memory_bytes_max).unwrap(),
-        )
+        Content::new(descriptor, &identity, memory_bytes_max).unwrap()
     }
 
     #[test]
@@ -145,14 +162,36 @@ mod tests {
     }
 
     #[test]
-    fn a_shrunken_file_is_an_error() {
+    fn no_byte_of_another_version() {
+        let date = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let changes: [fn(&std::fs::File); 4] = [
+            |file| file.set_len(4).unwrap(),
+            |file| file.set_len(20).unwrap(),
+            |file| file.write_all_at(b"x", 9).unwrap(),
+            |file| file.set_len(0).unwrap(),
+        ];
+        for change in changes {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), "0123456789").unwrap();
+            // Far in the past, so that any change shows however coarse the clock is.
+            file.as_file().set_modified(date).unwrap();
+            let content = content_of(&file, 0);
+            assert_eq!(content.read_at(0, 4).unwrap(), "0123");
+            assert!(content.is_current());
+            change(file.as_file());
+            assert!(!content.is_current());
+            let kind = io::ErrorKind::UnexpectedEof;
+            assert_eq!(content.read_at(0, 4).unwrap_err().kind(), kind);
+            assert_eq!(content.read_cached(0, 4).unwrap_err().kind(), kind);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_removed_can_be_read_on() {
         let (file, content) = open(0);
-        file.as_file().set_len(4).unwrap();
-        assert_eq!(content.read_at(0, 10).unwrap(), "0123");
-        assert_eq!(
-            content.read_at(4, 6).unwrap_err().kind(),
-            io::ErrorKind::UnexpectedEof
-        );
+        file.close().unwrap();
+        assert!(content.is_current());
+        assert_eq!(content.read_at(4, 6).unwrap(), "456789");
     }
 
     #[test]
@@ -163,7 +202,7 @@ mod tests {
         file.as_file().set_len(20).unwrap();
         assert!(matches!(
             Content::new(descriptor, &old, 10),
-            Ok(Content::Disk(_))
+            Ok(Content::Disk(..))
         ));
     }
 }

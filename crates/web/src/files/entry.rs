@@ -1,19 +1,20 @@
 //! One version of one file, with everything a response says about it worked out once.
 
+use super::coding::Coding;
 use super::content::Content;
+use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
+use super::media_type;
 use super::root::FileError;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{
-    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue,
+    LAST_MODIFIED, VARY,
 };
 use rustix::fs::Stat;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::SystemTime;
 
 /// One version of a regular file.
@@ -21,8 +22,8 @@ use std::time::SystemTime;
 pub struct File {
     /// Its length in bytes when it was opened.
     pub len: u64,
-    /// When it was last changed, within what an HTTP date can say.
-    pub modified: SystemTime,
+    /// When it was last changed, as far as it is announced.
+    pub modified: Option<SystemTime>,
     /// The entity tag, strong, with its quotes.
     pub etag: HeaderValue,
     /// The headers of a complete response.
@@ -31,17 +32,32 @@ pub struct File {
     content: Content,
 }
 
+/// What a response says about a file besides what the file says itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Description<'a> {
+    /// The path whose end tells the content type: without the suffix of a coding.
+    pub path: &'a [u8],
+    /// What it was compressed with.
+    pub coding: Option<Coding>,
+    /// Whether clients choose among several codings of it.
+    pub is_negotiated: bool,
+    /// What the owner adds.
+    pub extra: &'a ExtraHeaders,
+}
+
 impl File {
     /// Describes an open file; reads it into memory when it is no longer than `memory_bytes_max`.
     pub fn new(
-        path: &[u8],
+        description: Description<'_>,
         descriptor: OwnedFd,
         stat: &Stat,
         memory_bytes_max: u64,
     ) -> Result<Self, FileError> {
         let identity = Identity::of(stat);
-        let (len, etag, modified) = (identity.len(), identity.etag(), identity.modified());
-        let headers = headers_of(path, len, &etag, modified);
+        let (len, etag) = (identity.len(), identity.etag(description.coding));
+        // A date that has not come yet must not be announced (RFC 9110, 8.8.2.1).
+        let modified = Some(identity.modified()).filter(|&date| date <= SystemTime::now());
+        let headers = headers_of(description, len, &etag, modified);
         let content = Content::new(descriptor, &identity, memory_bytes_max)?;
         Ok(Self {
             len,
@@ -58,11 +74,16 @@ impl File {
         self.identity == Identity::of(stat)
     }
 
+    /// Whether its bytes can still be had: those of a file that is not in memory may have been overwritten.
+    pub fn is_current(&self) -> bool {
+        self.content.is_current()
+    }
+
     /// Its content, if it is kept in memory.
     pub fn in_memory(&self) -> Option<&Bytes> {
         match &self.content {
             Content::Memory(bytes) => Some(bytes),
-            Content::Disk(_) => None,
+            Content::Disk(..) => None,
         }
     }
 
@@ -72,7 +93,7 @@ impl File {
     }
 
     /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
-    /// file has shrunk to before `offset`.
+    /// file has been changed since it was opened: bytes of two versions are never mixed.
     pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
         self.content.read_cached(offset, len)
     }
@@ -83,29 +104,30 @@ impl File {
     }
 }
 
-fn headers_of(path: &[u8], len: u64, etag: &HeaderValue, modified: SystemTime) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(6);
-    headers.insert(CONTENT_TYPE, content_type_of(path));
+fn headers_of(
+    description: Description<'_>,
+    len: u64,
+    etag: &HeaderValue,
+    modified: Option<SystemTime>,
+) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(7 + description.extra.count());
+    headers.insert(CONTENT_TYPE, media_type::of(description.path));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
-    // A date that has not come yet must not be announced (RFC 9110, 8.8.2.1).
-    if modified <= SystemTime::now()
-        && let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(modified))
+    if let Some(date) = modified
+        && let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(date))
     {
         headers.insert(LAST_MODIFIED, date);
     }
     headers.insert(ETAG, etag.clone());
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers
-}
-
-fn content_type_of(path: &[u8]) -> HeaderValue {
-    let guess = mime_guess::from_path(Path::new(OsStr::from_bytes(path)));
-    let kind = guess.first_raw().unwrap_or("application/octet-stream");
-    if !kind.starts_with("text/") {
-        return HeaderValue::from_static(kind);
+    if let Some(coding) = description.coding {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
     }
-    HeaderValue::try_from(format!("{kind}; charset=utf-8"))
-        .unwrap_or(HeaderValue::from_static(kind))
+    if description.is_negotiated {
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    description.extra.add_to(&mut headers);
+    headers
 }
 
 #[cfg(test)]
@@ -113,22 +135,49 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn plain<'a>(path: &'a [u8], extra: &'a ExtraHeaders) -> Description<'a> {
+        Description {
+            path,
+            coding: None,
+            is_negotiated: false,
+            extra,
+        }
+    }
+
     #[test]
     fn says_what_it_is() {
         let etag = HeaderValue::from_static("\"e\"");
-        let headers = headers_of(b"a/page.html", 5, &etag, SystemTime::UNIX_EPOCH);
+        let mut extra = ExtraHeaders::default();
+        extra.push("x-a", "b").unwrap();
+        let description = plain(b"a/page.html", &extra);
+        let headers = headers_of(description, 5, &etag, Some(SystemTime::UNIX_EPOCH));
         assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
         assert_eq!(headers[CONTENT_LENGTH], "5");
         assert_eq!(headers[ETAG], etag);
         assert_eq!(headers[LAST_MODIFIED], "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(content_type_of(b"a.png"), "image/png");
-        assert_eq!(content_type_of(b"noextension"), "application/octet-stream");
+        assert_eq!(headers["x-a"], "b");
+        assert_eq!(headers.len(), 6);
+        let compressed = Description {
+            coding: Some(Coding::Br),
+            is_negotiated: true,
+            ..description
+        };
+        let headers = headers_of(compressed, 5, &etag, None);
+        assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert_eq!(headers[CONTENT_ENCODING], "br");
+        assert_eq!(headers[VARY], "accept-encoding");
     }
 
     #[test]
     fn a_date_to_come_is_not_announced() {
+        let file = tempfile::NamedTempFile::new().unwrap();
         let tomorrow = SystemTime::now() + Duration::from_secs(86_400);
-        let headers = headers_of(b"a", 5, &HeaderValue::from_static("\"e\""), tomorrow);
-        assert!(!headers.contains_key(LAST_MODIFIED));
+        file.as_file().set_modified(tomorrow).unwrap();
+        let descriptor = OwnedFd::from(file.reopen().unwrap());
+        let stat = rustix::fs::fstat(&descriptor).unwrap();
+        let extra = ExtraHeaders::default();
+        let file = File::new(plain(b"a", &extra), descriptor, &stat, 0).unwrap();
+        assert_eq!(file.modified, None);
+        assert!(!file.headers.contains_key(LAST_MODIFIED));
     }
 }

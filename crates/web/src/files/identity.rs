@@ -1,5 +1,6 @@
 //! What tells one version of a file from another.
 
+use super::coding::Coding;
 use hyper::header::HeaderValue;
 use rustix::fs::Stat;
 use std::time::{Duration, SystemTime};
@@ -35,8 +36,14 @@ impl Identity {
         self.len
     }
 
-    /// An entity tag, strong, with its quotes.
-    pub fn etag(&self) -> HeaderValue {
+    /// Whether it was last changed before `other` was.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        let date = |of: &Self| (of.modified_seconds, of.modified_nanoseconds);
+        date(self) < date(other)
+    }
+
+    /// An entity tag, strong, with its quotes; another one for each coding.
+    pub fn etag(&self, coding: Option<Coding>) -> HeaderValue {
         let Self {
             inode,
             len,
@@ -44,8 +51,11 @@ impl Identity {
             modified_nanoseconds,
             ..
         } = self;
-        let tag = format!("\"{modified_seconds:x}.{modified_nanoseconds:x}-{len:x}-{inode:x}\"");
-        HeaderValue::try_from(tag).expect("hexadecimal digits and quotes are visible ASCII")
+        let (dash, token) = coding.map_or(("", ""), |coding| ("-", coding.token()));
+        let tag = format!(
+            "\"{modified_seconds:x}.{modified_nanoseconds:x}-{len:x}-{inode:x}{dash}{token}\""
+        );
+        HeaderValue::try_from(tag).expect("letters, digits and quotes are visible ASCII")
     }
 
     /// When it was changed, in whole seconds and within what an HTTP date can say.
@@ -59,6 +69,16 @@ impl Identity {
 mod tests {
     use super::*;
 
+    fn changed_at(modified_seconds: i64, modified_nanoseconds: i64) -> Identity {
+        Identity {
+            device: 0,
+            inode: 0,
+            len: 0,
+            modified_seconds,
+            modified_nanoseconds,
+        }
+    }
+
     #[test]
     fn dates_no_header_can_say_are_clamped() {
         for (modified_seconds, date) in [
@@ -66,14 +86,22 @@ mod tests {
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
             (i64::MAX, "Fri, 31 Dec 9999 23:59:59 GMT"),
         ] {
-            let identity = Identity {
-                device: 0,
-                inode: 0,
-                len: 0,
-                modified_seconds,
-                modified_nanoseconds: 0,
-            };
+            let identity = changed_at(modified_seconds, 0);
             assert_eq!(httpdate::fmt_http_date(identity.modified()), date);
         }
+    }
+
+    #[test]
+    fn older_to_the_nanosecond() {
+        assert!(changed_at(1, 999).is_older_than(&changed_at(2, 0)));
+        assert!(changed_at(1, 1).is_older_than(&changed_at(1, 2)));
+        assert!(!changed_at(1, 1).is_older_than(&changed_at(1, 1)));
+    }
+
+    #[test]
+    fn each_coding_has_a_tag_of_its_own() {
+        let identity = changed_at(16, 1);
+        assert_eq!(identity.etag(None), "\"10.1-0-0\"");
+        assert_eq!(identity.etag(Some(Coding::Br)), "\"10.1-0-0-br\"");
     }
 }

@@ -2,9 +2,11 @@
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
+use serde::Deserialize;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A rename somewhere on the way makes the kernel ask for another try.
@@ -16,11 +18,26 @@ const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
 
-/// The directory all served files lie below.
-#[derive(Debug)]
+/// To look at something without opening it.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// The directory all served files lie below. A clone is the same directory.
+#[derive(Debug, Clone)]
 pub struct Root {
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
+    symlinks: Symlinks,
     has_openat2: bool,
+}
+
+/// Which symbolic links are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Symlinks {
+    /// Those that lead to somewhere below the root.
+    #[default]
+    Inside,
+    /// None.
+    None,
 }
 
 /// What a path led to.
@@ -28,8 +45,8 @@ pub struct Root {
 pub enum Opened {
     /// A regular file, open for reading, with its metadata.
     File(OwnedFd, Stat),
-    /// A directory.
-    Directory,
+    /// A directory, open for reading.
+    Directory(OwnedFd),
 }
 
 /// Why there is no file to send.
@@ -38,8 +55,8 @@ pub enum FileError {
     /// Nothing by that name, or nothing that can be sent.
     #[error("no such file")]
     NotFound,
-    /// Not readable for this process, or a symbolic link that leads out of the root.
-    #[error("not readable, or a link that leads out of the served directory")]
+    /// Not readable for this process, or a symbolic link that is not followed.
+    #[error("not readable, or a link that is not followed")]
     Forbidden,
     /// Out of descriptors or memory; another try may succeed.
     #[error("out of descriptors or memory: {0}")]
@@ -69,39 +86,71 @@ impl From<Errno> for FileError {
 
 impl Root {
     /// Opens the root itself; the error is the system's, `NotADirectory` when it is a file.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path, symlinks: Symlinks) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         // Old kernels lack the call, old containers forbid it.
-        let has_openat2 = open_beneath(&directory, b".").is_ok();
+        let has_openat2 = open_beneath(&directory, b".", READ, symlinks).is_ok();
         Ok(Self {
-            directory,
+            directory: Arc::new(directory),
+            symlinks,
             has_openat2,
         })
     }
 
-    /// Opens `path`, relative and free of dot segments, if it is a regular file or a directory.
+    /// Opens `path`, relative and free of dot segments, if it is a regular file or a directory; the empty path is the
+    /// root.
     pub fn open_file(&self, path: &[u8]) -> Result<Opened, FileError> {
-        let opened = if self.has_openat2 {
-            open_beneath(&self.directory, path)
-        } else {
-            open_by_steps(&self.directory, path)
-        };
-        let descriptor = opened?;
+        let descriptor = self.resolve(path, READ)?;
         let stat = rustix::fs::fstat(&descriptor)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Opened::File(descriptor, stat)),
-            FileType::Directory => Ok(Opened::Directory),
+            FileType::Directory => Ok(Opened::Directory(descriptor)),
             _ => Err(FileError::NotFound),
         }
     }
+
+    /// Which symbolic links are followed.
+    pub fn symlinks(&self) -> Symlinks {
+        self.symlinks
+    }
+
+    /// The metadata of what `path` leads to, whatever it is, without opening it.
+    pub fn look_at(&self, path: &[u8]) -> Result<Stat, FileError> {
+        let stat = rustix::fs::fstat(self.resolve(path, LOOK)?)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => Err(FileError::Forbidden),
+            _ => Ok(stat),
+        }
+    }
+
+    fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, FileError> {
+        let path = if path.is_empty() { &b"."[..] } else { path };
+        let resolved = if self.has_openat2 {
+            open_beneath(&self.directory, path, flags, self.symlinks)
+        } else {
+            open_by_steps(&self.directory, path, flags)
+        };
+        resolved.map_err(|errno| match (errno, self.symlinks) {
+            (Errno::LOOP, Symlinks::None) => FileError::Forbidden,
+            _ => errno.into(),
+        })
+    }
 }
 
-fn open_beneath(directory: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+fn open_beneath(
+    directory: &OwnedFd,
+    path: &[u8],
+    flags: OFlags,
+    symlinks: Symlinks,
+) -> rustix::io::Result<OwnedFd> {
+    let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    if symlinks == Symlinks::None {
+        resolve |= ResolveFlags::NO_SYMLINKS;
+    }
     let mut opened = Err(Errno::AGAIN);
     for _ in 0..RESOLVE_TRIES {
-        opened = rustix::fs::openat2(directory, path, READ, Mode::empty(), resolve);
+        opened = rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve);
         if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
             break;
         }
@@ -110,16 +159,24 @@ fn open_beneath(directory: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd>
 }
 
 /// Without openat2: one component after the other, no symbolic links at all.
-fn open_by_steps(directory: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = READ | OFlags::NOFOLLOW;
-    let step =
-        |from: &OwnedFd, name: &[u8]| match rustix::fs::openat(from, name, flags, Mode::empty()) {
+fn open_by_steps(directory: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let step = |from: &OwnedFd, name: &[u8], flags: OFlags| {
+        let flags = flags | OFlags::NOFOLLOW;
+        match rustix::fs::openat(from, name, flags, Mode::empty()) {
             Err(Errno::LOOP) => Err(Errno::ACCESS),
             opened => opened,
-        };
-    let mut components = path.split(|&byte| byte == b'/');
+        }
+    };
+    let (parents, name) = match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => return step(directory, path, flags),
+    };
+    let mut components = parents.split(|&byte| byte == b'/');
     let first = components.next().unwrap_or_default();
-    components.try_fold(step(directory, first)?, |opened, name| step(&opened, name))
+    let parent = components.try_fold(step(directory, first, READ)?, |opened, name| {
+        step(&opened, name, READ)
+    })?;
+    step(&parent, name, flags)
 }
 
 #[cfg(test)]
@@ -138,8 +195,8 @@ mod tests {
         symlink("/etc", root.join("etc")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
         symlink("sub/b", root.join("in")).unwrap();
-        let kernel = Root::open(&root).unwrap();
-        let mut steps = Root::open(&root).unwrap();
+        let kernel = Root::open(&root, Symlinks::Inside).unwrap();
+        let mut steps = kernel.clone();
         steps.has_openat2 = false;
         (folder, [kernel, steps])
     }
@@ -150,7 +207,7 @@ mod tests {
         for root in &roots {
             assert!(matches!(root.open_file(b"a"), Ok(Opened::File(_, stat)) if stat.st_size == 1));
             assert!(matches!(root.open_file(b"sub/b"), Ok(Opened::File(..))));
-            assert!(matches!(root.open_file(b"sub"), Ok(Opened::Directory)));
+            assert!(matches!(root.open_file(b"sub"), Ok(Opened::Directory(_))));
             for missing in [&b"none"[..], b"a/b", b"sub/none", &[b'x'; 300]] {
                 assert!(matches!(root.open_file(missing), Err(FileError::NotFound)));
             }
@@ -188,5 +245,32 @@ mod tests {
             roots[0].open_file(b"pipe"),
             Err(FileError::NotFound)
         ));
+    }
+
+    #[test]
+    fn follows_no_link_when_told_so() {
+        let (folder, _) = roots();
+        let root = Root::open(&folder.path().join("root"), Symlinks::None).unwrap();
+        assert!(matches!(root.open_file(b"sub/b"), Ok(Opened::File(..))));
+        for link in [&b"in"[..], b"out", b"etc/passwd", b"loop"] {
+            assert!(matches!(root.open_file(link), Err(FileError::Forbidden)));
+            assert!(matches!(root.look_at(link), Err(FileError::Forbidden)));
+        }
+    }
+
+    #[test]
+    fn looks_without_opening() {
+        let (_folder, roots) = roots();
+        for root in &roots {
+            assert_eq!(root.look_at(b"sub/b").unwrap().st_size, 1);
+            let stat = root.look_at(b"").unwrap();
+            assert_eq!(
+                FileType::from_raw_mode(stat.st_mode),
+                FileType::Directory
+            );
+            assert!(matches!(root.look_at(b"none"), Err(FileError::NotFound)));
+            assert!(matches!(root.look_at(b"out"), Err(FileError::Forbidden)));
+        }
+        assert_eq!(roots[0].look_at(b"in").unwrap().st_size, 1);
     }
 }

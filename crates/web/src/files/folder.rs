@@ -1,0 +1,72 @@
+//! What one site serves from the disk: its root, and which file stands for a directory.
+
+use super::resource::{Resource, ResourceMaker};
+use super::root::{FileError, Opened};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// A served directory and how paths in it are read.
+#[derive(Debug)]
+pub struct Folder {
+    /// The names of files that stand for their directory; the first that exists does.
+    pub index: Vec<Box<[u8]>>,
+    /// How files become resources.
+    pub maker: ResourceMaker,
+}
+
+/// What a path leads to.
+#[derive(Debug)]
+pub enum Found {
+    /// A regular file.
+    Resource(Rc<Resource>),
+    /// A directory, open for reading; when it was asked for as one, none of its files stands for it.
+    Directory(OwnedFd),
+}
+
+impl Folder {
+    /// Opens what `path` leads to, for a directory its index; `known` is what it led to before.
+    pub fn look_up(
+        &self,
+        path: &[u8],
+        as_directory: bool,
+        known: Option<&Rc<Resource>>,
+    ) -> Result<Found, FileError> {
+        if as_directory {
+            return self.look_up_directory(path, known);
+        }
+        match self.maker.root.open_file(path)? {
+            Opened::File(descriptor, stat) => self
+                .maker
+                .make(path, (descriptor, stat), known)
+                .map(Found::Resource),
+            Opened::Directory(descriptor) => Ok(Found::Directory(descriptor)),
+        }
+    }
+
+    fn look_up_directory(
+        &self,
+        path: &[u8],
+        known: Option<&Rc<Resource>>,
+    ) -> Result<Found, FileError> {
+        for name in &self.index {
+            let index = match path {
+                b"" => name.to_vec(),
+                _ => [path, b"/", &name[..]].concat(),
+            };
+            match self.maker.root.open_file(&index) {
+                Ok(Opened::File(descriptor, stat)) => {
+                    return self
+                        .maker
+                        .make(&index, (descriptor, stat), known)
+                        .map(Found::Resource);
+                }
+                Ok(Opened::Directory(_)) | Err(FileError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match self.maker.root.open_file(path)? {
+            Opened::Directory(descriptor) => Ok(Found::Directory(descriptor)),
+            Opened::File(..) => Err(FileError::NotFound),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A file and those beside it that hold the same, compressed: what a path stands for.
+
+use super::coding::Coding;
+use super::entry::{Description, File};
+use super::extra_headers::ExtraHeaders;
+use super::identity::Identity;
+use super::root::{FileError, Opened, Root};
+use rustix::fs::Stat;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A file in all the forms it can be sent in.
+#[derive(Debug)]
+pub struct Resource {
+    /// The file itself.
+    pub plain: Arc<File>,
+    /// Its compressed forms, the one the server likes best first.
+    pub encoded: Box<[(Coding, Arc<File>)]>,
+}
+
+impl Resource {
+    /// Whether all its bytes can still be had; see [`File::is_current`].
+    pub fn is_current(&self) -> bool {
+        self.files().all(|file| file.is_current())
+    }
+
+    /// Of how many files it consists.
+    pub fn file_count(&self) -> usize {
+        1 + self.encoded.len()
+    }
+
+    /// How many bytes of memory the contents take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.files().map(|file| file.memory_bytes()).sum()
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+        std::iter::once(&self.plain).chain(self.encoded.iter().map(|(_, file)| file))
+    }
+
+    fn is_version(&self, stat: &Stat, sidecars: &[Sidecar]) -> bool {
+        self.plain.is_version(stat)
+            && self.encoded.len() == sidecars.len()
+            && self.encoded.iter().zip(sidecars).all(|(known, found)| {
+                known.0 == found.coding && known.1.is_version(&found.stat)
+            })
+    }
+}
+
+/// How resources of one site are made.
+#[derive(Debug)]
+pub struct ResourceMaker {
+    /// Where they are.
+    pub root: Root,
+    /// Which compressed files beside a file are looked for, the one the server likes best first.
+    pub codings: Vec<Coding>,
+    /// What the owner adds to the headers.
+    pub extra: ExtraHeaders,
+    /// Longest file that is kept in memory, bytes.
+    pub memory_file_bytes_max: u64,
+}
+
+/// An open compressed form of a file.
+struct Sidecar {
+    coding: Coding,
+    descriptor: OwnedFd,
+    stat: Stat,
+}
+
+impl ResourceMaker {
+    /// The resource of the file at `path`, which has been opened; `known` itself if nothing has changed since.
+    pub fn make(
+        &self,
+        path: &[u8],
+        (descriptor, stat): (OwnedFd, Stat),
+        known: Option<&Rc<Resource>>,
+    ) -> Result<Rc<Resource>, FileError> {
+        let sidecars = self.open_sidecars(path, &stat);
+        if let Some(known) = known
+            && known.is_version(&stat, &sidecars)
+        {
+            return Ok(known.clone());
+        }
+        let plain = Description {
+            path,
+            coding: None,
+            is_negotiated: !sidecars.is_empty(),
+            extra: &self.extra,
+        };
+        let encoded: Result<Box<[_]>, _> = sidecars
+            .into_iter()
+            .map(|sidecar| {
+                let coding = Some(sidecar.coding);
+                let description = Description { coding, ..plain };
+                let file = self.file(description, sidecar.descriptor, &sidecar.stat)?;
+                Ok::<_, FileError>((sidecar.coding, file))
+            })
+            .collect();
+        Ok(Rc::new(Resource {
+            plain: self.file(plain, descriptor, &stat)?,
+            encoded: encoded?,
+        }))
+    }
+
+    fn file(
+        &self,
+        description: Description<'_>,
+        descriptor: OwnedFd,
+        stat: &Stat,
+    ) -> Result<Arc<File>, FileError> {
+        File::new(description, descriptor, stat, self.memory_file_bytes_max).map(Arc::new)
+    }
+
+    /// Those that are there, can be read and are not older than the file: an old one holds something else.
+    fn open_sidecars(&self, path: &[u8], stat: &Stat) -> Vec<Sidecar> {
+        let file = Identity::of(stat);
+        self.codings
+            .iter()
+            .filter_map(|&coding| {
+                let beside = [path, coding.suffix().as_bytes()].concat();
+                let Ok(Opened::File(descriptor, stat)) = self.root.open_file(&beside) else {
+                    return None;
+                };
+                let is_of_file = !Identity::of(&stat).is_older_than(&file);
+                is_of_file.then_some(Sidecar {
+                    coding,
+                    descriptor,
+                    stat,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! The table `[[site]]` of the configuration.
+
+use super::listing::Listing;
+use crate::files::{Coding, Symlinks};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// One site: what it serves from the disk, and how.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StaticConfig {
+    /// The names it is asked for by: `example.org`, `*.example.org` for all names below it. The first site answers to
+    /// all others too.
+    pub hosts: Vec<Spanned<String>>,
+    /// The directory all its files are below; without it there are none, only redirects and routes.
+    pub root: Option<Spanned<PathBuf>>,
+    /// The files that stand for their directory; the first that exists does.
+    pub index: Vec<Spanned<String>>,
+    /// What a directory without such a file shows.
+    pub listing: Listing,
+    /// The file for paths that lead to none: the page of an application that reads the path itself.
+    pub fallback: Option<Spanned<String>>,
+    /// Whether names that begin with a dot are served.
+    pub dot_files: bool,
+    /// Which symbolic links are followed.
+    pub symlinks: Symlinks,
+    /// Which compressed files beside a file are sent instead of it, the best liked first.
+    pub precompressed: Vec<Spanned<Coding>>,
+    /// Headers of every answer.
+    pub headers: BTreeMap<String, Spanned<String>>,
+    /// Pages for errors: from the status to the path of a file.
+    pub errors: BTreeMap<String, Spanned<String>>,
+    /// Redirects, the first that fits.
+    pub redirect: Vec<RedirectConfig>,
+}
+
+/// One redirect.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedirectConfig {
+    /// A path, or with a star at the end all that begin with it.
+    pub from: Spanned<String>,
+    /// A path or a URL; `$1` is what the star stood for.
+    pub to: Spanned<String>,
+    /// 301, 302, 307 or 308.
+    #[serde(default = "for_now")]
+    pub status: Spanned<u16>,
+}
+
+/// A browser keeps a 301 for as long as it likes; a mistake in a 302 can be corrected.
+fn for_now() -> Spanned<u16> {
+    Spanned::new(0..0, 302)
+}
+
+impl Default for StaticConfig {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            root: None,
+            index: vec![Spanned::new(0..0, "index.html".to_owned())],
+            listing: Listing::default(),
+            fallback: None,
+            dot_files: false,
+            symlinks: Symlinks::default(),
+            precompressed: Vec::new(),
+            headers: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            redirect: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_manual_shows() {
+        let config: StaticConfig = toml::from_str(
+            r#"
+            hosts = ["example.org", "*.example.org"]
+            root = "/srv/www"
+            index = ["index.html", "index.htm"]
+            listing = "auto"
+            fallback = "/index.html"
+            dot_files = true
+            symlinks = "none"
+            precompressed = ["zstd", "br", "gzip"]
+            headers = { X-Frame-Options = "DENY" }
+            errors = { 404 = "/404.html" }
+            [[redirect]]
+            from = "/old/*"
+            to = "/new/$1"
+            status = 301
+            [[redirect]]
+            from = "/a"
+            to = "/b"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.listing, Listing::Auto);
+        assert_eq!(config.symlinks, Symlinks::None);
+        assert_eq!(*config.precompressed[2].get_ref(), Coding::Gzip);
+        assert_eq!(config.errors["404"].get_ref(), "/404.html");
+        assert_eq!(*config.redirect[1].status.get_ref(), 302);
+        let nothing: StaticConfig = toml::from_str("").unwrap();
+        assert_eq!(nothing.index[0].get_ref(), "index.html");
+        assert!(!nothing.dot_files && nothing.precompressed.is_empty());
+        for wrong in [
+            "listing = \"yes\"",
+            "precompressed = [\"deflate\"]",
+            "symlinks = true",
+            "roots = \"/\"",
+        ] {
+            assert!(toml::from_str::<StaticConfig>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

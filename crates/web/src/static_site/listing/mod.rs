@@ -1,0 +1,166 @@
+//! What a directory without an index shows, where the owner wants that: its names as a page or as JSON.
+//!
+//! A directory may be long and its disk slow, so a listing is not made where requests are read: it is taken along as a
+//! [`PendingListing`] to a thread that may wait.
+
+mod budget;
+mod entries;
+mod html;
+mod json;
+mod text;
+
+use super::accept;
+use super::refusal::{of_file, too_much};
+use crate::body::Source;
+use crate::files::{ExtraHeaders, Root};
+use crate::message::Answer;
+use crate::target::DotFiles;
+pub use budget::Budget;
+use budget::Reserved;
+use entries::Place;
+use hyper::header::{
+    ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
+};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use serde::Deserialize;
+use std::os::fd::OwnedFd;
+
+/// How many names of a directory are read: as many as anybody looks through, and some 20 ms of work.
+const ENTRIES_MAX: usize = 10_000;
+/// How long a listing gets: names of a hundred bytes, ten thousand times.
+const BYTES_MAX: usize = 4 << 20;
+/// What a listing is taken to need before it has been read.
+const RESERVED_BYTES: u64 = 1 << 20;
+/// The memory all listings of a server may take that are being sent, bytes.
+pub const BUDGET_BYTES: u64 = 64 << 20;
+
+/// What a directory without an index shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Listing {
+    /// Nothing: 404.
+    #[default]
+    Off,
+    /// A page.
+    Html,
+    /// A JSON object.
+    Json,
+    /// The one the client likes better (`Accept`), a page if it does not care.
+    Auto,
+}
+
+/// Shows directories.
+#[derive(Debug)]
+pub struct Lister {
+    /// How.
+    pub listing: Listing,
+    /// The root they are below.
+    pub root: Root,
+    /// Whether names that begin with a dot are listed.
+    pub dot_files: DotFiles,
+    /// What the owner adds to the headers.
+    pub extra: ExtraHeaders,
+    /// What memory there is.
+    pub budget: Budget,
+}
+
+/// A listing that has to be read.
+#[derive(Debug)]
+pub struct PendingListing {
+    place: Place,
+    is_json: bool,
+    is_head: bool,
+    headers: HeaderMap,
+    extra: ExtraHeaders,
+    reserved: Reserved,
+}
+
+/// What can be said of a directory at once.
+#[derive(Debug)]
+pub enum Listed {
+    /// It is not shown.
+    Off,
+    /// It will be, once it has been read.
+    Pending(PendingListing),
+    /// Too many are being shown.
+    Refusal(Answer),
+}
+
+impl Lister {
+    /// Begins to show the open `directory` at `path` below the root.
+    pub fn list<B>(&self, request: &Request<B>, directory: OwnedFd, path: &[u8]) -> Listed {
+        let accept = request.headers().get_all(ACCEPT).iter();
+        let is_json = match self.listing {
+            Listing::Off => return Listed::Off,
+            Listing::Html => false,
+            Listing::Json => true,
+            Listing::Auto => accept::prefers_json(accept.map(HeaderValue::as_bytes)),
+        };
+        let Some(reserved) = self.budget.reserve(RESERVED_BYTES) else {
+            return Listed::Refusal(too_much());
+        };
+        Listed::Pending(PendingListing {
+            place: Place {
+                directory,
+                path: path.to_vec(),
+                root: self.root.clone(),
+                dot_files: self.dot_files,
+            },
+            is_json,
+            is_head: request.method() == Method::HEAD,
+            headers: self.headers(is_json),
+            extra: self.extra.clone(),
+            reserved,
+        })
+    }
+
+    fn headers(&self, is_json: bool) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(5 + self.extra.count());
+        if is_json {
+            let kind = HeaderValue::from_static("application/json");
+            headers.insert(CONTENT_TYPE, kind);
+        } else {
+            let kind = HeaderValue::from_static("text/html; charset=utf-8");
+            headers.insert(CONTENT_TYPE, kind);
+            let policy = HeaderValue::from_static(html::CONTENT_SECURITY_POLICY);
+            headers.insert(CONTENT_SECURITY_POLICY, policy);
+        }
+        if self.listing == Listing::Auto {
+            headers.insert(VARY, HeaderValue::from_static("accept"));
+        }
+        self.extra.add_to(&mut headers);
+        headers
+    }
+}
+
+impl PendingListing {
+    /// Reads the directory and makes the answer. Waits for the disk: not for the thread that serves.
+    pub fn read(self) -> Answer {
+        let path = self.place.path.clone();
+        let body = match entries::read(self.place, ENTRIES_MAX) {
+            Ok(entries) if self.is_json => Ok(json::object(&path, &entries, BYTES_MAX)),
+            Ok(entries) => Ok(html::page(&path, &entries, BYTES_MAX)),
+            Err(error) => Err(of_file(&error)),
+        };
+        let body = body.and_then(|text| self.reserved.hold(text).ok_or_else(too_much));
+        let mut answer = match body {
+            Ok(body) => {
+                let mut headers = self.headers;
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+                Answer {
+                    status: StatusCode::OK,
+                    headers,
+                    source: Source::Memory(body),
+                }
+            }
+            Err(mut refusal) => {
+                self.extra.add_to(&mut refusal.headers);
+                refusal
+            }
+        };
+        if self.is_head {
+            answer.source = Source::Empty;
+        }
+        answer
+    }
+}

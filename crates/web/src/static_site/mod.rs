@@ -1,0 +1,215 @@
+//! One site of files: what it answers to a request, and nothing about how that is sent.
+//!
+//! A file in memory that was looked at in the last second costs no system call and no allocation but its headers.
+//! Everything that is not a file (refusals, redirects) is made the site's own at the end: its error pages, its headers.
+
+pub mod accept;
+pub mod accept_encoding;
+mod build;
+mod config;
+pub mod host;
+mod listing;
+mod multipart;
+mod quality;
+pub mod redirect;
+mod refusal;
+mod representation;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+pub use build::Shared;
+pub use config::{RedirectConfig, StaticConfig};
+pub use listing::{Listing, PendingListing};
+pub use sites::Sites;
+
+use crate::answer::plain;
+use crate::body::Source;
+use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Found, Resource, media_type};
+use crate::message::Answer;
+use crate::target::{self, DotFiles};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+use listing::{Listed, Lister};
+use redirect::Redirect;
+use representation::{Delivery, FileAnswer};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// One site.
+#[derive(Debug)]
+pub struct StaticSite {
+    redirects: Vec<Redirect>,
+    extra: ExtraHeaders,
+    error_pages: Vec<(StatusCode, Box<[u8]>)>,
+    disk: Option<Disk>,
+    delivery: Delivery,
+}
+
+/// What a site has on the disk.
+#[derive(Debug)]
+struct Disk {
+    cache: Rc<RefCell<FileCache>>,
+    folder: FolderId,
+    dot_files: DotFiles,
+    lister: Lister,
+    fallback: Option<Box<[u8]>>,
+}
+
+/// The answer of a site.
+#[derive(Debug)]
+pub enum StaticReply {
+    /// Here it is.
+    Now(Answer),
+    /// A directory has to be read for it, by a thread that may wait.
+    Listing(PendingListing),
+}
+
+/// An answer on its way.
+enum Draft {
+    /// As it will be sent.
+    Complete(Answer),
+    /// Without the site's headers and error pages.
+    Bare(Answer),
+    Listing(PendingListing),
+}
+
+impl StaticSite {
+    /// Answers a request, reading directories at once if need be: for tests, and for those who may wait.
+    pub fn answer<B>(&self, request: &Request<B>, now: Instant) -> Answer {
+        match self.respond(request, now) {
+            StaticReply::Now(answer) => answer,
+            StaticReply::Listing(pending) => pending.read(),
+        }
+    }
+
+    /// Answers a request. Waits for the disk only to open files and to read those that are kept in memory.
+    pub fn respond<B>(&self, request: &Request<B>, now: Instant) -> StaticReply {
+        let mut answer = match self.draft(request, now) {
+            Draft::Complete(answer) => answer,
+            Draft::Bare(answer) => self.made_own(answer, now),
+            Draft::Listing(pending) => return StaticReply::Listing(pending),
+        };
+        if request.method() == Method::HEAD {
+            answer.source = Source::Empty;
+        }
+        StaticReply::Now(answer)
+    }
+
+    /// An answer with an error: the site's page for it, or else a line of text that says `what` is wrong.
+    pub fn error_page(&self, status: StatusCode, what: &str, now: Instant) -> Answer {
+        self.made_own(plain(status, what), now)
+    }
+
+    /// What the site adds to the head of an answer somebody else has made.
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        self.extra.add_to(headers);
+    }
+
+    /// Whether a request is redirected, whoever else would answer it: the answer then.
+    pub fn redirect<B>(&self, request: &Request<B>, now: Instant) -> Option<Answer> {
+        let answer = self.redirected(request.uri())?;
+        let mut answer = self.made_own(answer, now);
+        if request.method() == Method::HEAD {
+            answer.source = Source::Empty;
+        }
+        Some(answer)
+    }
+
+    fn draft<B>(&self, request: &Request<B>, now: Instant) -> Draft {
+        if let Some(answer) = self.redirected(request.uri()) {
+            return Draft::Bare(answer);
+        }
+        match (request.method(), &self.disk) {
+            (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
+            (&Method::GET | &Method::HEAD, None) => Draft::Bare(refusal::not_found()),
+            (&Method::OPTIONS, _) => Draft::Bare(refusal::methods()),
+            _ => Draft::Bare(refusal::of_method()),
+        }
+    }
+
+    fn redirected(&self, uri: &Uri) -> Option<Answer> {
+        self.redirects.iter().find_map(|redirect| {
+            let location = redirect.location(uri.path(), uri.query())?;
+            Some(refusal::elsewhere(
+                redirect.status(),
+                "it is elsewhere",
+                location,
+            ))
+        })
+    }
+
+    fn file<B>(&self, request: &Request<B>, disk: &Disk, now: Instant) -> Draft {
+        let target = match target::parse(request.uri().path(), disk.dot_files) {
+            Ok(target) => target,
+            Err(error) => return Draft::Bare(refusal::of_target(error)),
+        };
+        match disk.find(&target.path, target.is_directory, now) {
+            Ok(Found::Resource(resource)) => self.resource(request, &resource),
+            Ok(Found::Directory(_)) if !target.is_directory => {
+                let query = request.uri().query();
+                Draft::Bare(refusal::directory_without_slash(&target.path, query))
+            }
+            Ok(Found::Directory(directory)) => {
+                match disk.lister.list(request, directory, &target.path) {
+                    Listed::Pending(pending) => Draft::Listing(pending),
+                    Listed::Refusal(answer) => Draft::Bare(answer),
+                    Listed::Off => self.missing(request, disk, &target.path, now),
+                }
+            }
+            Err(FileError::NotFound) => self.missing(request, disk, &target.path, now),
+            Err(error) => Draft::Bare(refusal::of_file(&error)),
+        }
+    }
+
+    fn resource<B>(&self, request: &Request<B>, resource: &Resource) -> Draft {
+        match representation::answer(request, resource, &self.delivery) {
+            FileAnswer::Complete(answer) => Draft::Complete(answer),
+            FileAnswer::Refusal(answer) => Draft::Bare(answer),
+        }
+    }
+
+    /// The page of the application, unless the path ends like that of a file: a script that is missing must not be a
+    /// page, which caches would keep and browsers could not read.
+    fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Instant) -> Draft {
+        if let Some(fallback) = &disk.fallback
+            && !media_type::is_known(path)
+            && let Ok(Found::Resource(resource)) = disk.find(fallback, false, now)
+        {
+            return self.resource(request, &resource);
+        }
+        Draft::Bare(refusal::not_found())
+    }
+
+    /// With the site's page for its status, if there is one, and the site's headers.
+    fn made_own(&self, mut answer: Answer, now: Instant) -> Answer {
+        if let Some(page) = self.page_for(answer.status, now) {
+            let headers = &mut answer.headers;
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(page.plain.len));
+            if let Some(kind) = page.plain.headers.get(CONTENT_TYPE) {
+                headers.insert(CONTENT_TYPE, kind.clone());
+            }
+            let chunk_bytes = self.delivery.chunk_bytes;
+            answer.source = Source::part(&page.plain, 0, page.plain.len, chunk_bytes);
+        }
+        self.extra.add_to(&mut answer.headers);
+        answer
+    }
+
+    fn page_for(&self, status: StatusCode, now: Instant) -> Option<Rc<Resource>> {
+        let (_, path) = self.error_pages.iter().find(|(of, _)| *of == status)?;
+        match self.disk.as_ref()?.find(path, false, now) {
+            Ok(Found::Resource(resource)) => Some(resource),
+            _ => None,
+        }
+    }
+}
+
+impl Disk {
+    fn find(&self, path: &[u8], as_directory: bool, now: Instant) -> Result<Found, FileError> {
+        self.cache
+            .borrow_mut()
+            .find(self.folder, path, as_directory, now)
+    }
+}

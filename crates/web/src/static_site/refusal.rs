@@ -1,0 +1,87 @@
+//! What is said to requests that get no file.
+
+use crate::answer::{plain, plain_with, visible};
+use crate::body::Source;
+use crate::files::FileError;
+use crate::message::Answer;
+use crate::target::{TargetError, directory_location};
+use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::{HeaderMap, StatusCode};
+
+/// The methods files have.
+const METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// A path that is not looked for.
+pub fn of_target(error: TargetError) -> Answer {
+    match error {
+        TargetError::Hidden => plain(StatusCode::FORBIDDEN, "hidden files are not served"),
+        _ => plain(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
+/// A file that cannot be sent.
+pub fn of_file(error: &FileError) -> Answer {
+    match error {
+        FileError::NotFound => not_found(),
+        FileError::Forbidden => plain(StatusCode::FORBIDDEN, "not to be read"),
+        FileError::Unreadable(_) => {
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read")
+        }
+        FileError::Exhausted(_) => too_much(),
+    }
+}
+
+/// Nothing of that name.
+pub fn not_found() -> Answer {
+    plain(StatusCode::NOT_FOUND, "no such file")
+}
+
+/// No descriptor or no memory for it now.
+pub fn too_much() -> Answer {
+    plain_with(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too much at once, try again",
+        RETRY_AFTER,
+        HeaderValue::from_static("1"),
+    )
+}
+
+/// A method that files do not have.
+pub fn of_method() -> Answer {
+    plain_with(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "only GET and HEAD",
+        ALLOW,
+        HeaderValue::from_static(METHODS),
+    )
+}
+
+/// The methods files have, to who asks for them.
+pub fn methods() -> Answer {
+    let mut headers = HeaderMap::with_capacity(1);
+    headers.insert(ALLOW, HeaderValue::from_static(METHODS));
+    Answer {
+        status: StatusCode::NO_CONTENT,
+        headers,
+        source: Source::Empty,
+    }
+}
+
+/// A directory without the slash at its end: relative links in it would go astray.
+pub fn directory_without_slash(path: &[u8], query: Option<&str>) -> Answer {
+    let mut location = directory_location(path);
+    if let Some(query) = query {
+        location.push('?');
+        location.push_str(query);
+    }
+    elsewhere(
+        StatusCode::MOVED_PERMANENTLY,
+        "a directory ends with a slash",
+        location,
+    )
+}
+
+/// A redirect.
+pub fn elsewhere(status: StatusCode, what: &str, location: String) -> Answer {
+    plain_with(status, what, LOCATION, visible(location))
+}

@@ -1,0 +1,201 @@
+//! The answer with a file: which of its forms, all of it, some of it, or only that the client has it already.
+
+use super::accept_encoding;
+use super::multipart::{self, Multipart};
+use crate::answer::{plain, plain_with, visible};
+use crate::body::Source;
+use crate::conditional::{self, Outcome, Version};
+use crate::files::{File, Resource};
+use crate::message::Answer;
+use crate::range::{self, ByteRange, Selection};
+use hyper::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    HeaderName, HeaderValue, RANGE,
+};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// How files are sent.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Bytes read from a file at once.
+    pub chunk_bytes: usize,
+    /// Makes the boundaries of multipart bodies, so that nobody can put one into a file.
+    pub boundaries: RandomState,
+}
+
+/// An answer about a file.
+#[derive(Debug)]
+pub enum FileAnswer {
+    /// With the file's own headers, which hold all there is to say.
+    Complete(Answer),
+    /// A refusal: still to be made the site's own.
+    Refusal(Answer),
+}
+
+/// Answers a GET or HEAD with one of the forms of `resource`.
+pub fn answer<B>(request: &Request<B>, resource: &Resource, delivery: &Delivery) -> FileAnswer {
+    let file = negotiate(request.headers(), resource);
+    let version = Version {
+        etag: &file.etag,
+        modified: file.modified,
+    };
+    match conditional::evaluate(request.headers(), version) {
+        Outcome::Proceed => {}
+        Outcome::NotModified => return FileAnswer::Complete(not_modified(file)),
+        Outcome::Failed => {
+            return FileAnswer::Refusal(plain(
+                StatusCode::PRECONDITION_FAILED,
+                "the file is another version",
+            ));
+        }
+    }
+    FileAnswer::Complete(match selection(request, file, version) {
+        Selection::Whole => whole(file, StatusCode::OK, delivery),
+        Selection::Part(range) => part(file, range, delivery),
+        Selection::Parts(ranges) => parts(file, &ranges, delivery),
+        Selection::Unsatisfiable => {
+            return FileAnswer::Refusal(plain_with(
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                "the file has no such bytes",
+                CONTENT_RANGE,
+                visible(format!("bytes */{}", file.len)),
+            ));
+        }
+    })
+}
+
+/// A complete file under any status.
+pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Answer {
+    Answer {
+        status,
+        headers: file.headers.clone(),
+        source: Source::part(file, 0, file.len, delivery.chunk_bytes),
+    }
+}
+
+/// The form the client wants; without a header it is the file itself.
+fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
+    if resource.encoded.is_empty() {
+        return &resource.plain;
+    }
+    let values = headers.get_all(ACCEPT_ENCODING).iter();
+    let wanted = accept_encoding::parse(values.map(HeaderValue::as_bytes));
+    let offered = resource.encoded.iter().map(|(coding, _)| *coding);
+    let chosen = wanted.choose(offered);
+    resource
+        .encoded
+        .iter()
+        .find(|(coding, _)| Some(*coding) == chosen)
+        .map_or(&resource.plain, |(_, file)| file)
+}
+
+fn selection<B>(request: &Request<B>, file: &File, version: Version<'_>) -> Selection {
+    let mut values = request.headers().get_all(RANGE).iter();
+    let (Some(range), None) = (values.next(), values.next()) else {
+        return Selection::Whole;
+    };
+    // A range has a meaning for GET alone (RFC 9110, 14.2).
+    if request.method() != Method::GET || !conditional::range_applies(request.headers(), version) {
+        return Selection::Whole;
+    }
+    range
+        .to_str()
+        .map_or(Selection::Whole, |range| range::parse(range, file.len))
+}
+
+fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
+    let ByteRange { first, last } = range;
+    let mut headers = file.headers.clone();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(range.byte_count()));
+    headers.insert(
+        CONTENT_RANGE,
+        visible(format!("bytes {first}-{last}/{}", file.len)),
+    );
+    Answer {
+        status: StatusCode::PARTIAL_CONTENT,
+        headers,
+        source: Source::part(file, first, last + 1, delivery.chunk_bytes),
+    }
+}
+
+/// Several parts; or everything, where that is not longer, or where the file is compressed: nobody could tell whether
+/// the coding is that of the whole body or of the parts in it.
+fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer {
+    let Multipart {
+        content_type,
+        source,
+        byte_count,
+    } = multipart::build(
+        file,
+        ranges,
+        &boundary(file, ranges, delivery),
+        delivery.chunk_bytes,
+    );
+    if byte_count >= file.len || file.headers.contains_key(CONTENT_ENCODING) {
+        return whole(file, StatusCode::OK, delivery);
+    }
+    let mut headers = file.headers.clone();
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(byte_count));
+    Answer {
+        status: StatusCode::PARTIAL_CONTENT,
+        headers,
+        source,
+    }
+}
+
+fn boundary(file: &File, ranges: &[ByteRange], delivery: &Delivery) -> String {
+    let about = (file.etag.as_bytes(), ranges[0].first, ranges.len());
+    let [one, two] = [0u8, 1].map(|salt| delivery.boundaries.hash_one((about, salt)));
+    format!("{one:016x}{two:016x}")
+}
+
+fn not_modified(file: &File) -> Answer {
+    let mut headers = HeaderMap::with_capacity(file.headers.len());
+    for (name, value) in &file.headers {
+        if !describes_content(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    Answer {
+        status: StatusCode::NOT_MODIFIED,
+        headers,
+        source: Source::Empty,
+    }
+}
+
+/// Whether a 304 leaves it out, because the content it is about is not sent (RFC 9110, 15.4.5).
+fn describes_content(name: &HeaderName) -> bool {
+    [
+        CONTENT_TYPE,
+        CONTENT_LENGTH,
+        CONTENT_ENCODING,
+        ACCEPT_RANGES,
+    ]
+    .contains(name)
+}
+
+#[cfg(test)]
+mod tests {
+    // The answers are looked at in the tests of the whole site; here is what they cannot see.
+    use super::*;
+
+    #[test]
+    fn nobody_can_foresee_a_boundary() {
+        let delivery = |boundaries| Delivery {
+            chunk_bytes: 1,
+            boundaries,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "a").unwrap();
+        let resource = super::super::tests::resource(folder.path(), "a");
+        let ranges = [ByteRange { first: 0, last: 0 }];
+        let (one, other) = (delivery(RandomState::new()), delivery(RandomState::new()));
+        let of = |delivery| boundary(&resource.plain, &ranges, delivery);
+        assert_eq!(of(&one), of(&one));
+        assert_ne!(of(&one), of(&other));
+        assert_eq!(of(&one).len(), 32);
+    }
+}
