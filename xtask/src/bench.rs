@@ -4,18 +4,29 @@
 //! came out, each result written as it comes. Parts that need a link make network namespaces of their own, which needs root; load never
 //! leaves them. Compared are always servers that ran side by side, and ratios, because machines are shared and noisy.
 
+mod attacks;
 mod beside_nginx;
+mod certificate;
 mod check;
 mod cpu;
 mod demo;
 mod generator;
 mod hostile;
 mod link;
+mod others;
+mod page;
 mod parse;
+mod proc;
+mod proxied;
+mod proxies;
 mod ranks;
 mod record;
+mod replays;
 mod saturated;
 mod server;
+mod streams;
+mod tls;
+mod tls_cpu;
 
 use anyhow::{Context, bail};
 
@@ -33,16 +44,23 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 16] = [
     ("ranks", ranks::run),
     ("demo", demo::run),
     ("generator", generator::run),
+    ("generator-tls", generator::secured),
     ("beside-nginx", beside_nginx::loads),
     ("kernel-defaults", beside_nginx::kernel_defaults),
     ("broken-policy", beside_nginx::broken_policy),
     ("saturated", saturated::run),
     ("cpu", cpu::run),
     ("hostile-clients", hostile::run),
+    ("tls", tls::run),
+    ("streams", streams::run),
+    ("tls-cpu", tls_cpu::run),
+    ("proxied", proxied::run),
+    ("attacks", attacks::run),
+    ("page", page::run),
 ];
 
 /// Runs the named parts, or all; whether every check passed.

@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask test | tidy | fuzz | bench | package`. CONTRIBUTING.md says when to use which.
 
 mod bench;
+mod clients;
 mod fuzz;
 mod package;
 mod packages;
@@ -30,6 +31,9 @@ fn main() -> ExitCode {
         ["package"] => package::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
+        ["attack-clients", rest @ ..] => clients::attack::run(rest),
+        ["idle-clients", rest @ ..] => clients::idle::run(rest),
+        ["backend", rest @ ..] => clients::backend::run(rest),
         ["fuzz", rest @ ..] if rest.len() <= 2 => run_fuzz(rest),
         _ => {
             eprintln!("{USAGE}");

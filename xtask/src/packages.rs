@@ -27,6 +27,11 @@ pub const FOR_TESTS: &[Need] = &[
         package: "iproute2",
         what_for: "tests of kernel bands",
     },
+    Need {
+        program: "nginx",
+        package: "nginx-light",
+        what_for: "tests of the load generator over TLS and HTTP/2",
+    },
 ];
 
 /// Installs what is missing with apt, when we are root on a Debian system; says what stays missing.

@@ -1,37 +1,20 @@
 //! Response times on a limited link: nginx, `sooner serve` without privilege and with bands, at the same time on links of their own, with
 //! the very same arrivals, and beside them the ideal that no server can beat.
 
-use std::process::{Child, Stdio};
-
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Effort;
-use super::check::{Checks, median, spread};
-use super::link::{Link, Stack};
-use super::parse::{figure, run_of};
-use super::record::{Record, slim};
-use super::server::{Root, Server, sooner};
+use super::check::{Checks, median};
+use super::link::Stack;
+use super::record::Record;
+use super::replays::{self, Case, Protocol, all, errors, over_ideal, ratios};
+use super::server::Server;
 
-const RATE_MBIT: u64 = 10;
 /// A full packet on a 10 Mbit/s link, ms.
 const PACKET_MS: f64 = 1.2112;
 /// What the mean may be at most, in ideal means; on the alternating schedule the link drains a queue that any lost capacity lengthens.
 const MEAN_MAX: f64 = 1.15;
 const ALTERNATING_MEAN_MAX: f64 = 1.25;
-
-/// How often a repetition is measured before an INVALID one is taken.
-const ATTEMPTS_MAX: u32 = 4;
-
-/// One row: what is offered and how.
-struct Case {
-    name: &'static str,
-    trace: &'static str,
-    load: &'static [&'static str],
-    seconds: u32,
-    stack: Stack,
-    more: &'static [&'static str],
-    seed: u64,
-}
 
 const PLAIN: &[&str] = &["--congestion-control", "cubic"];
 
@@ -42,6 +25,7 @@ const fn epa(name: &'static str, load: &'static [&'static str], seconds: u32) ->
         load,
         seconds,
         stack: Stack::Plain,
+        protocol: Protocol::Clear,
         more: PLAIN,
         seed: 1,
     }
@@ -62,6 +46,7 @@ const DEFAULTS: Case = Case {
     load: &["--rho", "0.8"],
     seconds: 120,
     stack: Stack::KernelDefaults,
+    protocol: Protocol::Clear,
     more: &["--requests-per-connection", "5"],
     seed: 20_261_121,
 };
@@ -107,163 +92,18 @@ fn measure(
 ) -> anyhow::Result<Checks> {
     let mut record = Record::open("beside-nginx", part)?;
     let mut checks = Checks::default();
-    let mut table = String::from(
-        "| load | server | mean, ms | / ideal SRPT | smallest half, ms | its ideal | largest 1 %, ms | p99, ms | errors |\n|---|---|---|---|---|---|---|---|---|\n",
-    );
+    let mut table = String::from(replays::TABLE_HEAD);
     for case in cases {
-        let root = Root::of(case.trace)?;
-        let mut runs: Vec<Vec<Value>> = vec![Vec::new(); servers.len()];
-        for repetition in 0..effort.repetitions {
-            let seed = case.seed + u64::from(repetition);
-            let kept = until_valid(case, servers, &root, seed, effort.quick, &mut record)?;
-            runs.iter_mut()
-                .zip(kept)
-                .for_each(|(runs, run)| runs.push(run));
-        }
-        let nginx = runs[0].clone();
-        for (server, runs) in servers.iter().zip(&runs) {
-            table += &row(case, *server, runs);
+        let runs = replays::repeat(case, servers, effort, &mut record)?;
+        for (server, runs_of_one) in servers.iter().zip(&runs) {
+            table += &replays::row(case, *server, runs_of_one);
             if *server != Server::Nginx {
-                hold(case, *server, runs, &nginx, &mut checks);
+                hold(case, *server, runs_of_one, &runs[0], &mut checks);
             }
         }
     }
     record.table(part, &format!("{table}\n{}", checks.table()))?;
     Ok(checks)
-}
-
-/// One repetition; measured again while a generator says that it was held up, which has nothing to do with the servers. Every attempt is kept.
-fn until_valid(
-    case: &Case,
-    servers: &[Server],
-    root: &Root,
-    seed: u64,
-    quick: bool,
-    record: &mut Record,
-) -> anyhow::Result<Vec<Value>> {
-    let mut attempt = 1;
-    loop {
-        let before = stolen_cpu_seconds();
-        let runs = side_by_side(case, servers, root, seed, quick)?;
-        let stolen = stolen_cpu_seconds() - before;
-        for (server, run) in servers.iter().zip(&runs) {
-            record.add(&json!({"case": case.name, "server": server.name(), "seed": seed, "attempt": attempt,
-                "quick": quick, "stolen_cpu_seconds": stolen, "run": slim(run)}))?;
-        }
-        let held_up = runs.iter().any(|run| {
-            let reason = run["verdict_reason"].as_str().unwrap_or_default();
-            run["verdict"] != "VALID" && reason.contains("send lag")
-        });
-        if !held_up || attempt == ATTEMPTS_MAX {
-            return Ok(runs);
-        }
-        eprintln!("held up ({stolen:.1} s of processor time taken by others); once more");
-        attempt += 1;
-    }
-}
-
-/// Processor seconds that a hypervisor gave to others, over all cores.
-fn stolen_cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks = stat
-        .split_whitespace()
-        .nth(8)
-        .and_then(|ticks| ticks.parse::<f64>().ok());
-    ticks.unwrap_or(0.0) / 100.0
-}
-
-/// One repetition: every server on a link of its own, the same arrivals for each at the same time.
-fn side_by_side(
-    case: &Case,
-    servers: &[Server],
-    root: &Root,
-    seed: u64,
-    quick: bool,
-) -> anyhow::Result<Vec<Value>> {
-    eprintln!("load {}, seed {seed}", case.name);
-    let mut stands = Vec::new();
-    for server in servers {
-        let link = Link::up(server.tag(), RATE_MBIT, server.shaper(), case.stack)?;
-        let running = server.start(&link, root.path(), RATE_MBIT)?;
-        // Dropped in this order: first the server, then its hosts.
-        stands.push((running, link));
-    }
-    let clients: Vec<Child> = stands
-        .iter()
-        .map(|(_, link)| client(case, link, seed, quick))
-        .collect::<anyhow::Result<_>>()?;
-    clients.into_iter().map(run_of).collect()
-}
-
-fn client(case: &Case, link: &Link, seed: u64, quick: bool) -> anyhow::Result<Child> {
-    let seconds = if quick {
-        case.seconds / 5
-    } else {
-        case.seconds
-    };
-    let mut command = link.on_client(&sooner());
-    command.args([
-        "load",
-        "replay",
-        case.trace,
-        "--url",
-        "http://10.77.0.1:8080",
-        "--poisson",
-        "--json",
-    ]);
-    command.args(case.load).args(case.more);
-    command.args([
-        "--uplink",
-        &format!("{RATE_MBIT}mbit"),
-        "--for",
-        &seconds.to_string(),
-        "--seed",
-        &seed.to_string(),
-    ]);
-    Ok(command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?)
-}
-
-fn all(runs: &[Value], pointer: &str) -> Vec<f64> {
-    runs.iter().map(|run| figure(run, pointer)).collect()
-}
-
-fn ratios(above: &[f64], below: &[f64]) -> Vec<f64> {
-    above
-        .iter()
-        .zip(below)
-        .map(|(above, below)| above / below)
-        .collect()
-}
-
-fn over_ideal(runs: &[Value]) -> Vec<f64> {
-    ratios(
-        &all(runs, "/all/mean_response_ms"),
-        &all(runs, "/all/ideal_srpt_mean_response_ms"),
-    )
-}
-
-fn errors(runs: &[Value]) -> f64 {
-    all(runs, "/all/errors").iter().sum::<f64>() + all(runs, "/incompletes").iter().sum::<f64>()
-}
-
-fn row(case: &Case, server: Server, runs: &[Value]) -> String {
-    let shown = |pointer: &str, decimals: usize| spread(&all(runs, pointer), decimals);
-    format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
-        case.name,
-        server.name(),
-        shown("/all/mean_response_ms", 1),
-        spread(&over_ideal(runs), 2),
-        shown("/smallest_half/mean_response_ms", 2),
-        shown("/smallest_half/ideal_srpt_mean_response_ms", 2),
-        shown("/largest_1_percent/mean_response_ms", 0),
-        shown("/all/p99_response_ms", 0),
-        errors(runs),
-    )
 }
 
 /// Holds one server's medians to what is claimed.

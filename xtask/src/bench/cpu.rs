@@ -11,11 +11,11 @@ use serde_json::json;
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
+use super::proc::cpu_seconds;
 use super::record::Record;
 use super::server::{NginxOptions, Root, nginx_config, sooner};
 
 const LISTEN: &str = "127.0.0.1:18080";
-const TICKS_PER_SEC: f64 = 100.0;
 /// What 100 KB may cost in units of nginx's best: its sendfile does not copy.
 const LARGE_MAX: f64 = 1.35;
 /// The share of a core that ordering a full gigabit may take.
@@ -50,6 +50,7 @@ impl Subject {
                     tcp_nopush,
                     open_file_cache: true,
                     access_log: Some(log),
+                    certificate: None,
                 };
                 command
                     .args(["nginx", "-c"])
@@ -181,26 +182,4 @@ fn measure(subject: Subject, root: &Path, file: &str, quick: bool) -> anyhow::Re
         subject.name()
     );
     Ok([cpu * 1e6 / requests, requests / elapsed, cpu / elapsed])
-}
-
-/// CPU seconds of a process and its children that run.
-fn cpu_seconds(pid: u32) -> f64 {
-    let children =
-        fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let own = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // utime and stime are the 14th and 15th field; the 2nd, in parentheses, may hold spaces.
-    let fields = own
-        .rsplit(") ")
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .skip(11)
-        .take(2);
-    let ticks: f64 = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
-    ticks / TICKS_PER_SEC
-        + children
-            .split_whitespace()
-            .filter_map(|child| child.parse().ok())
-            .map(cpu_seconds)
-            .sum::<f64>()
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -11,12 +10,11 @@ use serde_json::json;
 
 use super::Effort;
 use super::check::{Checks, median, spread};
-use super::link::{Link, Running, Stack};
-use super::parse::{figure, run_of};
+use super::others::{self, Stand};
+use super::parse::figure;
 use super::record::{Record, slim};
-use super::server::{Root, Server, sooner};
+use super::server::{Root, Server};
 
-const RATE_MBIT: u64 = 10;
 const STALLED: usize = 50;
 const SLOW: usize = 50;
 const RESETS_PER_SEC: u64 = 5;
@@ -38,7 +36,15 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
         let mut figures = [const { Vec::new() }; 6];
         let mut valid = true;
         for repetition in 0..effort.repetitions {
-            let outcome = beside(server, &root, 1 + u64::from(repetition), effort.quick)?;
+            let stand = Stand {
+                server,
+                root: &root,
+                secured: false,
+                clients: &["hostile-clients"],
+                seconds: if effort.quick { 15 } else { 60 },
+                seed: 1 + u64::from(repetition),
+            };
+            let outcome = others::beside(&stand)?;
             record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
                 "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
             valid &= [&outcome.alone, &outcome.with]
@@ -91,111 +97,6 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     record.table("others", &format!("{table}\n{}", part.table()))?;
     checks.extend(part);
     Ok(())
-}
-
-struct Outcome {
-    alone: serde_json::Value,
-    with: serde_json::Value,
-    /// What they took of the link, as a share of its rate.
-    hostile_share: f64,
-    descriptors_kept: f64,
-    memory_kept_kib: f64,
-}
-
-fn beside(server: Server, root: &Root, seed: u64, quick: bool) -> anyhow::Result<Outcome> {
-    let seconds: u64 = if quick { 15 } else { 60 };
-    let quiet_link = Link::up("q", RATE_MBIT, server.shaper(), Stack::Plain)?;
-    let link = Link::up("h", RATE_MBIT, server.shaper(), Stack::Plain)?;
-    let quiet_server = server.start(&quiet_link, root.path(), RATE_MBIT)?;
-    let running = server.start(&link, root.path(), RATE_MBIT)?;
-    let pid = pid_of(&running)?;
-    let quiet_pid = pid_of(&quiet_server)?;
-    let hostile = Running(
-        link.on_client(&std::env::current_exe()?.display().to_string())
-            .args([
-                "hostile-clients",
-                "10.77.0.1:8080",
-                &(seconds + 4).to_string(),
-            ])
-            .stdin(Stdio::null())
-            .spawn()?,
-    );
-    // They all have what they will get before the others are counted.
-    std::thread::sleep(Duration::from_secs(3));
-    let clients = [
-        client(&quiet_link, seed, seconds)?,
-        client(&link, seed, seconds)?,
-    ];
-    let [alone, with] = clients.map(run_of);
-    let sent_bits = 8.0 * (link.sent_bytes()? - quiet_link.sent_bytes()?);
-    drop(hostile);
-    std::thread::sleep(Duration::from_secs(2));
-    // Both have had the same requests, so what differs is left over; the file that only hostile clients asked for stays open in the cache.
-    let kept = (
-        descriptors(pid) - descriptors(quiet_pid) - 1.0,
-        memory_kib(pid) - memory_kib(quiet_pid),
-    );
-    drop((quiet_server, running));
-    Ok(Outcome {
-        alone: alone?,
-        with: with?,
-        hostile_share: sent_bits / (RATE_MBIT as f64 * 1e6 * (seconds + 3) as f64),
-        descriptors_kept: kept.0.max(0.0),
-        memory_kept_kib: kept.1.max(0.0),
-    })
-}
-
-fn client(link: &Link, seed: u64, seconds: u64) -> anyhow::Result<Child> {
-    let mut command = link.on_client(&sooner());
-    command.args([
-        "load",
-        "replay",
-        "epa",
-        "--url",
-        "http://10.77.0.1:8080",
-        "--rho",
-        "0.7",
-        "--uplink",
-        "10mbit",
-        "--poisson",
-        "--json",
-    ]);
-    command.args([
-        "--for",
-        &seconds.to_string(),
-        "--seed",
-        &seed.to_string(),
-        "--congestion-control",
-        "cubic",
-    ]);
-    Ok(command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?)
-}
-
-/// `ip netns exec` and `setpriv` replace themselves, so the server has the id we started.
-fn pid_of(running: &Running) -> anyhow::Result<u32> {
-    let name = fs::read_to_string(format!("/proc/{}/comm", running.id()))?;
-    anyhow::ensure!(
-        name.trim() == "sooner",
-        "process {} is {}",
-        running.id(),
-        name.trim()
-    );
-    Ok(running.id())
-}
-
-fn descriptors(pid: u32) -> f64 {
-    fs::read_dir(format!("/proc/{pid}/fd")).map_or(f64::NAN, |entries| entries.count() as f64)
-}
-
-fn memory_kib(pid: u32) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
-        .unwrap_or(f64::NAN)
 }
 
 /// The hostile clients themselves, a process in the client's namespace: `hostile-clients ADDRESS SECONDS`.

@@ -8,8 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+use super::certificate::Certificate;
 use super::link::{Link, Running, SERVER_ADDRESS, Shaper};
 use crate::process;
+
+/// Where clear text is served.
+pub const CLEAR_PORT: u16 = 8080;
+/// Where TLS is served, with HTTP/1.1 and HTTP/2.
+pub const TLS_PORT: u16 = 8443;
 
 /// A server under test.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +62,6 @@ impl Server {
 
     /// Starts it on the server's host of `link`, serving `root` on port 8080.
     pub fn start(self, link: &Link, root: &Path, rate_mbit: u64) -> anyhow::Result<Running> {
-        let rate = format!("{rate_mbit}mbit");
         let mut command = match self {
             Self::Nginx => {
                 let mut command = link.on_server("nginx");
@@ -65,68 +70,119 @@ impl Server {
                     .arg(nginx_config(root, &NginxOptions::default())?);
                 command
             }
-            Self::UserSpace => serve(
-                link.on_server("setpriv"),
-                Some(&readable_copy(root)?),
-                root,
-                &rate,
-                &["--mechanism", "user-space"],
-            ),
-            Self::Bands => serve(
-                link.on_server(&sooner()),
-                None,
-                root,
-                &rate,
-                &["--mechanism", "both"],
-            ),
-            Self::LongestFirst => serve(
-                link.on_server(&sooner()),
-                None,
-                root,
-                &rate,
-                &["--mechanism", "user-space", "--policy", "ljf"],
-            ),
+            _ => {
+                let mut command = self.ours(link, root)?;
+                command.arg("serve").arg(root).args([
+                    "--listen",
+                    &format!("{SERVER_ADDRESS}:{CLEAR_PORT}"),
+                    "--uplink",
+                    &format!("{rate_mbit}mbit"),
+                    "--quiet",
+                    "--mechanism",
+                    self.mechanism(),
+                    "--policy",
+                    self.policy(),
+                ]);
+                command
+            }
         };
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .context("cannot start the server")?;
-        let mut running = Running(child);
-        await_listening(link, &mut running)?;
-        Ok(running)
+        spawn(&mut command, link, CLEAR_PORT)
     }
-}
 
-fn serve(
-    mut command: Command,
-    unprivileged: Option<&str>,
-    root: &Path,
-    rate: &str,
-    more: &[&str],
-) -> Command {
-    if let Some(program) = unprivileged {
+    /// Starts it with TLS, HTTP/1.1 and HTTP/2 on port 8443; ours with these `uplink` lines as well.
+    pub fn start_secured(
+        self,
+        link: &Link,
+        root: &Path,
+        rate_mbit: u64,
+        certificate: &Certificate,
+        uplink: &str,
+    ) -> anyhow::Result<Running> {
+        let listen = format!("{SERVER_ADDRESS}:{TLS_PORT}");
+        let mut command = match self {
+            Self::Nginx => {
+                let options = NginxOptions {
+                    listen,
+                    certificate: Some(certificate.clone()),
+                    ..NginxOptions::default()
+                };
+                let mut command = link.on_server("nginx");
+                command.arg("-c").arg(nginx_config(root, &options)?);
+                command
+            }
+            _ => {
+                let uplink = format!(
+                    "rate = \"{rate_mbit}mbit\"\nmechanism = \"{}\"\npolicy = \"{}\"\n{uplink}",
+                    self.mechanism(),
+                    self.policy()
+                );
+                let config = config_file(root, &listen, certificate, &uplink)?;
+                let mut command = self.ours(link, root)?;
+                command.args(["serve", "--quiet", "--config"]).arg(config);
+                command
+            }
+        };
+        spawn(&mut command, link, TLS_PORT)
+    }
+
+    /// `sooner` on the server's host, as nobody where no privilege is wanted.
+    fn ours(self, link: &Link, root: &Path) -> anyhow::Result<Command> {
+        if self != Self::UserSpace {
+            return Ok(link.on_server(&sooner()));
+        }
+        let mut command = link.on_server("setpriv");
         command.args([
             "--reuid=65534",
             "--regid=65534",
             "--clear-groups",
             "--bounding-set=-all",
             "--inh-caps=-all",
-            program,
+            &readable_copy(root)?,
         ]);
+        Ok(command)
     }
-    command
-        .arg("serve")
-        .arg(root)
-        .args([
-            "--listen",
-            &format!("{SERVER_ADDRESS}:8080"),
-            "--uplink",
-            rate,
-            "--quiet",
-        ])
-        .args(more);
-    command
+
+    fn mechanism(self) -> &'static str {
+        match self {
+            Self::Bands => "both",
+            _ => "user-space",
+        }
+    }
+
+    fn policy(self) -> &'static str {
+        match self {
+            Self::LongestFirst => "ljf",
+            _ => "srpt",
+        }
+    }
+}
+
+/// A configuration of `sooner serve` with TLS on `listen` beside `root`; `uplink` is what stands in that table.
+pub fn config_file(
+    root: &Path,
+    listen: &str,
+    certificate: &Certificate,
+    uplink: &str,
+) -> anyhow::Result<PathBuf> {
+    let text = format!(
+        "listen_tls = [\"{listen}\"]\nroot = \"{}\"\n\n[uplink]\n{uplink}\n{}",
+        root.display(),
+        certificate.table()
+    );
+    let path = root.with_file_name(format!("sooner-{}.toml", listen.replace([':', '.'], "-")));
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+fn spawn(command: &mut Command, link: &Link, port: u16) -> anyhow::Result<Running> {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot start the server")?;
+    let mut running = Running(child);
+    await_listening(link, &mut running, port)?;
+    Ok(running)
 }
 
 /// The release binary.
@@ -156,15 +212,18 @@ pub struct NginxOptions {
     pub open_file_cache: bool,
     /// Where requests are logged; `None`: nowhere.
     pub access_log: Option<PathBuf>,
+    /// TLS, with HTTP/2 for those who ask for it; `None`: clear text.
+    pub certificate: Option<Certificate>,
 }
 
 impl Default for NginxOptions {
     fn default() -> Self {
         Self {
-            listen: format!("{SERVER_ADDRESS}:8080"),
+            listen: format!("{SERVER_ADDRESS}:{CLEAR_PORT}"),
             tcp_nopush: true,
             open_file_cache: true,
             access_log: None,
+            certificate: None,
         }
     }
 }
@@ -183,16 +242,18 @@ pub fn nginx_config(root: &Path, options: &NginxOptions) -> anyhow::Result<PathB
     } else {
         "off"
     };
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
-        .concat();
+    let (ssl, certificate) = match &options.certificate {
+        Some(certificate) => (" ssl http2", certificate.nginx()),
+        None => ("", String::new()),
+    };
+    let temporary = nginx_temporary(&scratch);
     // The fields both servers can know, in the form ours has; waiting and rank exist in ours alone.
     let log_format = r#"log_format as_ours escape=json '{"time":"$time_iso8601","remote":"$remote_addr:$remote_port","method":"$request_method","target":"$request_uri","user_agent":"$http_user_agent","referer":"$http_referer","status":$status,"size_bytes":$body_bytes_sent,"service_s":$request_time}'"#;
     let text = format!(
         "daemon off;\nworker_processes 1;\nworker_rlimit_nofile 65536;\npid {at}/pid;\nerror_log {at}/error.log;\n\
          events {{ worker_connections 16384; }}\nhttp {{\n{temporary}  {log_format};\n  access_log {log};\n  sendfile on;\n  tcp_nopush {nopush};\n  \
          keepalive_requests 100000000;\n  open_file_cache {cache};\n  open_file_cache_valid 60s;\n  \
-         server {{ listen {} backlog=4096; root {}; }}\n}}\n",
+         types {{ text/html html; text/css css; image/bmp bmp; }}\n{certificate}\n  server {{ listen {} backlog=4096{ssl}; root {}; }}\n}}\n",
         options.listen,
         root.display()
     );
@@ -201,14 +262,22 @@ pub fn nginx_config(root: &Path, options: &NginxOptions) -> anyhow::Result<PathB
     Ok(path)
 }
 
-fn await_listening(link: &Link, running: &mut Running) -> anyhow::Result<()> {
+/// The directives that keep nginx's own files in `scratch`.
+pub fn nginx_temporary(scratch: &Path) -> String {
+    let at = scratch.display();
+    ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
+        .concat()
+}
+
+fn await_listening(link: &Link, running: &mut Running, port: u16) -> anyhow::Result<()> {
     for _ in 0..200 {
         if let Some(status) = running.0.try_wait()? {
             bail!("the server ended at once: {status}");
         }
         let listening = link
             .on_server("ss")
-            .args(["-Hltn", "sport = :8080"])
+            .args(["-Hltn", &format!("sport = :{port}")])
             .output()?;
         if !listening.stdout.is_empty() {
             return Ok(());
@@ -221,7 +290,7 @@ fn await_listening(link: &Link, running: &mut Running) -> anyhow::Result<()> {
 /// A document root for the runs of one part; removed with it.
 pub struct Root {
     folder: PathBuf,
-    _scratch: tempfile::TempDir,
+    scratch: tempfile::TempDir,
 }
 
 impl Root {
@@ -245,12 +314,17 @@ impl Root {
         fs::create_dir(&folder)?;
         Ok(Self {
             folder,
-            _scratch: scratch,
+            scratch,
         })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.folder
+    }
+
+    /// The folder it is in, for what servers need beside it.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
     }
 }

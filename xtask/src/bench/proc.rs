@@ -1,0 +1,42 @@
+//! What the kernel says of a process.
+
+use std::fs;
+
+const TICKS_PER_SEC: f64 = 100.0;
+
+/// CPU seconds of a process and its children that run.
+pub fn cpu_seconds(pid: u32) -> f64 {
+    let own = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // utime and stime are the 14th and 15th field; the 2nd, in parentheses, may hold spaces.
+    let fields = own
+        .rsplit(") ")
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .skip(11)
+        .take(2);
+    let ticks: f64 = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    ticks / TICKS_PER_SEC + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
+}
+
+/// Resident memory of a process and its children, KiB; what they share is counted once for each.
+pub fn resident_kib(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let own = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    own.unwrap_or(f64::NAN) + children(pid).into_iter().map(resident_kib).sum::<f64>()
+}
+
+/// How many descriptors a process has open.
+pub fn descriptors(pid: u32) -> f64 {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(f64::NAN, |entries| entries.count() as f64)
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let children =
+        fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok())
+        .collect()
+}
