@@ -7,6 +7,7 @@ mod tcp_info;
 use std::io;
 use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
 use crate::raw;
@@ -45,6 +46,17 @@ pub fn in_host_bytes(fd: impl AsFd) -> io::Result<u32> {
         meminfo[at + 2],
         meminfo[at + 3],
     ]))
+}
+
+/// Whether a write would be taken now, or the connection is broken. Where it would not, the kernel remembers that somebody wants to write,
+/// and tells the socket's epoll when it is; without a call that was refused it would not.
+pub fn is_writable(fd: impl AsFd) -> io::Result<bool> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let ready_count = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&now))?;
+    Ok(ready_count > 0)
 }
 
 /// Sets `SO_PRIORITY` of the packets sent from now on; above 6 needs `CAP_NET_ADMIN` or `CAP_NET_RAW`, else permission denied.
@@ -91,6 +103,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(unsent_bytes(&server).unwrap(), 0);
+        assert!(is_writable(&server).unwrap());
         assert_eq!(in_host_bytes(&server).unwrap(), 0);
         let info = tcp_info(&server).unwrap();
         assert_eq!((info.bytes_sent, info.bytes_acked), (5000, 5000));
@@ -109,7 +122,7 @@ mod tests {
             unacked_bytes(&server).unwrap() > 0
                 && unacked_bytes(&server).unwrap() as usize <= written
         );
-        assert!(unsent_bytes(&server).unwrap() > 0);
+        assert!(unsent_bytes(&server).unwrap() > 0 && !is_writable(&server).unwrap());
         drop(client);
     }
 

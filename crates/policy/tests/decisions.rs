@@ -107,7 +107,7 @@ fn a_change_of_class_keeps_what_a_job_has_had() {
     );
     assert_eq!(
         decisions_changing(PolicyName::Las, &jobs, &changes),
-        "A3 B4 A3"
+        "A3 B3 A1 B1 A2"
     );
 }
 

@@ -15,6 +15,7 @@ pub struct Bucket {
     /// Unused time that may be made up for, ns: what a late wake-up left unsent.
     credit_ns: u64,
     free_at_ps: u128,
+    charged_bytes: u64,
 }
 
 impl Bucket {
@@ -24,6 +25,7 @@ impl Bucket {
             rate_bits_per_sec: rate_bits_per_sec.max(1),
             credit_ns,
             free_at_ps: 0,
+            charged_bytes: 0,
         }
     }
 
@@ -34,6 +36,12 @@ impl Bucket {
         let duration =
             u128::from(bytes) * PS_PER_BYTE_AT_1_BIT_PER_SEC / u128::from(self.rate_bits_per_sec);
         self.free_at_ps = self.free_at_ps.max(earliest) + duration;
+        self.charged_bytes = self.charged_bytes.saturating_add(bytes);
+    }
+
+    /// Everything charged so far, bytes.
+    pub fn charged_bytes(&self) -> u64 {
+        self.charged_bytes
     }
 
     /// When the link has sent everything charged, rounded up to a nanosecond.

@@ -4,17 +4,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate::FlowId;
+use crate::stream_flow::StreamFlow;
 use crate::uplink::Shared;
 
 /// A response that is about to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseStart {
     /// Bytes of the body, if known.
     pub body_bytes: Option<u64>,
     /// Bytes of the head; an estimate will do.
     pub head_bytes: u32,
+    /// What is written around head and body: TLS records ([`crate::wire::tls_overhead_bytes`]), chunk sizes, frames; an estimate will do.
+    pub overhead_bytes: u64,
     /// Its class; 0 goes before 1.
     pub class: u8,
+}
+
+impl ResponseStart {
+    /// Everything that will be written, bytes, if known.
+    pub fn size_bytes(&self) -> Option<u64> {
+        let around_bytes = u64::from(self.head_bytes).saturating_add(self.overhead_bytes);
+        self.body_bytes
+            .map(|body_bytes| body_bytes.saturating_add(around_bytes))
+    }
 }
 
 /// How a response went: the fields that say why it took as long as it did.
@@ -24,7 +36,7 @@ pub struct JobReport {
     pub wait_ns: u64,
     /// The rest of its time, ns: being written, or waiting for its own client.
     pub service_ns: u64,
-    /// Bytes written for it, head included.
+    /// Bytes written for it, head included; of a stream, the payload of its DATA frames.
     pub sent_bytes: u64,
     /// The policy in force.
     pub policy: &'static str,
@@ -56,42 +68,72 @@ impl JobReport {
 pub struct Flow {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: FlowId,
-    pub(crate) body_done: BodyDone,
+    pub(crate) signals: Signals,
 }
 
-/// Whether the body of the response started last is done; said by the body, heard by the stream, without the uplink's lock.
+/// What the code that makes responses tells the socket of the same connection without the uplink's lock.
 #[derive(Clone, Default)]
-pub(crate) struct BodyDone(Arc<AtomicBool>);
+pub(crate) struct Signals(Arc<SignalBits>);
 
-impl BodyDone {
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+#[derive(Default)]
+struct SignalBits {
+    body_done: AtomicBool,
+    has_streams: AtomicBool,
+}
+
+impl Signals {
+    /// Whether the body of the response started last is done; said by the body.
+    pub(crate) fn is_body_done(&self) -> bool {
+        self.0.body_done.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_body_done(&self) -> bool {
+        self.0.body_done.swap(false, Ordering::Relaxed)
+    }
+
+    fn set_body_done(&self) {
+        self.0.body_done.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection has or had streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.0.has_streams.load(Ordering::Relaxed)
+    }
+
+    fn set_has_streams(&self) {
+        self.0.has_streams.store(true, Ordering::Relaxed);
     }
 }
 
 impl Flow {
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
+    ///
+    /// Not for `101 Switching Protocols`: what is not announced is written at once and charged, which is what the bytes of another protocol
+    /// need, and hyper gives the socket away without waiting until that head is flushed.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
-        let body_done = self.body_done.take();
+        let body_done = self.signals.take_body_done();
         let now = self.shared.now();
-        let gone = {
+        let started = {
             let mut core = self.shared.lock();
             if body_done {
                 core.body_done(self.id);
             }
             core.start(self.id, response, Box::new(on_end), now)
         };
-        if let Some((on_end, report)) = gone {
-            on_end(report);
-        }
+        self.shared.report_start(started, now);
     }
 
     /// The body of the response started last has given its last frame, or was dropped.
     pub fn body_done(&self) {
-        self.body_done.0.store(true, Ordering::Relaxed);
+        self.signals.set_body_done();
+    }
+
+    /// The connection carries several responses at a time: a handle for one of them. The connection itself then announces none, and its
+    /// socket never waits.
+    ///
+    /// Streams are to be opened in the order in which they were requested, within a tokio runtime.
+    pub fn open_stream(&self) -> StreamFlow {
+        self.signals.set_has_streams();
+        StreamFlow::open(self.shared.clone(), self.id)
     }
 }

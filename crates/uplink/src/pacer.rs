@@ -1,6 +1,7 @@
 //! The task that wakes the next writer when the link can take more.
 
 use std::sync::Weak;
+use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::qdisc::BacklogProbe;
@@ -8,7 +9,7 @@ use sooner_kernel::timer::PacingTimer;
 use sooner_policy::Time;
 
 use crate::bucket::transmission_ns;
-use crate::uplink::Shared;
+use crate::shared::Shared;
 
 /// The longest wait for the device's queue to drain, ns. Others' traffic may keep that queue long for ever; then grants still pass, one after
 /// each such wait, and every promise of the guard holds at that pace.
@@ -64,6 +65,32 @@ pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: O
         match hold_until {
             Some(until) => strong.hold_until(until),
             None => strong.call_next(),
+        }
+    }
+}
+
+/// Without pacing there is no link to wait for, only those who were called and do not come. Runs until the uplink is dropped.
+pub(crate) async fn watch(shared: Weak<Shared>) {
+    loop {
+        let Some(strong) = shared.upgrade() else {
+            return;
+        };
+        let wake_at = strong.arm_pacer();
+        let notified = strong.pacer_wanted.clone();
+        drop(strong);
+        let Some(at) = wake_at else {
+            notified.notified().await;
+            continue;
+        };
+        let delay_ns = at.since(Time::from_ns(monotonic_ns()));
+        if delay_ns > 0 {
+            tokio::select! {
+                () = notified.notified() => continue,
+                () = tokio::time::sleep(Duration::from_nanos(delay_ns)) => {}
+            }
+        }
+        if let Some(strong) = shared.upgrade() {
+            strong.call_next();
         }
     }
 }

@@ -2,38 +2,46 @@
 //!
 //! hyper calls `poll_write_vectored` again after every short write, so a grant shorter than what it offered is where others get in. A flush
 //! with nothing left to write marks the end of the responses whose bodies are done.
+//!
+//! TLS fits in between: rustls flushes its socket only when all its records are written, and what it writes on its own (handshake, tickets,
+//! alerts) belongs to no response. A connection with streams writes without waiting; its streams waited before.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::core::Ended;
-use crate::flow::{BodyDone, Flow};
+use crate::core::Outcome;
+use crate::flow::{Flow, Signals};
 use crate::gate::{Answer, FlowId};
-use crate::uplink::Shared;
+use crate::shared::Shared;
 use crate::wire::HEADER_BYTES;
 
 /// Slices of a vectored write that are passed on; hyper offers a head and up to 16 chunks, and comes back for what was left.
 const SLICES_MAX: usize = 16;
 /// Bytes between two looks at what the kernel really sent.
 const ACCOUNT_BYTES: u64 = 65_536;
+/// Unsent bytes in the socket of a connection with streams where writes are not paced: enough to keep a fast client busy, and few enough
+/// that a change of order is soon felt (RFC 9218, 10: do not buffer what cannot be sent).
+const STREAMS_UNSENT_BYTES_MAX: u32 = 131_072;
 
 /// An accepted connection behind the gate.
 pub struct GatedStream {
     io: TcpStream,
     shared: Arc<Shared>,
     flow: FlowId,
-    body_done: BodyDone,
+    signals: Signals,
     /// Written since the kernel was last asked what it sent.
     unaccounted_bytes: u64,
     /// Written, but still in the socket when last asked: a window is shut.
     unsent_bytes: u64,
     /// Written and not yet settled; only without pacing, where nothing depends on it before the flush.
     unsettled_bytes: u64,
+    /// Whether the socket was told to hold little because streams share it.
+    holds_little: bool,
 }
 
 impl GatedStream {
@@ -42,10 +50,11 @@ impl GatedStream {
             io,
             shared: flow.shared.clone(),
             flow: flow.id,
-            body_done: flow.body_done.clone(),
+            signals: flow.signals.clone(),
             unaccounted_bytes: 0,
             unsent_bytes: 0,
             unsettled_bytes: 0,
+            holds_little: flow.shared.paced || flow.shared.marks,
         }
     }
 
@@ -89,7 +98,7 @@ impl GatedStream {
     fn settle(&mut self, written_bytes: u64) {
         if !self.shared.paced {
             self.unsettled_bytes += written_bytes;
-            if self.shared.marks {
+            if self.shared.marks || self.signals.has_streams() {
                 self.settle_unpaced();
             }
             return;
@@ -111,11 +120,13 @@ impl GatedStream {
         }
     }
 
-    /// Without pacing nothing is charged, but the account of the response and its band follow what was written.
+    /// Without pacing nothing is charged, but the account of the response, its band and its streams follow what was written.
     fn settle_unpaced(&mut self) {
         let written_bytes = std::mem::take(&mut self.unsettled_bytes);
         let now = self.shared.now();
-        self.shared.lock().settle(self.flow, written_bytes, 0, now);
+        self.shared
+            .lock()
+            .settle(self.flow, written_bytes, written_bytes, now);
     }
 
     /// What of `written_bytes` still lies in the socket; nothing where the kernel does not say.
@@ -129,7 +140,11 @@ impl GatedStream {
         if self.unsent_bytes == 0 {
             return;
         }
-        let unsent_bytes = self.unsent_of(self.unsent_bytes);
+        self.note_unsent(self.unsent_of(self.unsent_bytes));
+    }
+
+    /// Only `unsent_bytes` of what was written are still in the socket.
+    fn note_unsent(&mut self, unsent_bytes: u64) {
         let sent_bytes = std::mem::replace(&mut self.unsent_bytes, unsent_bytes) - unsent_bytes;
         if sent_bytes > 0 {
             let now = self.shared.now();
@@ -137,22 +152,62 @@ impl GatedStream {
         }
     }
 
+    /// While its socket sends nothing, a connection's streams get no grants, so it has nothing to write and would not hear when the socket
+    /// sends again: it is polled then, and flushes.
+    fn watch_unsent(&mut self, cx: &mut Context<'_>) {
+        self.settle_sent();
+        while self.unsent_bytes > 0 {
+            let is_writable = || match sooner_kernel::socket::is_writable(&self.io) {
+                Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            };
+            match self.io.try_io(Interest::WRITABLE, is_writable) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let Poll::Ready(Ok(())) = self.io.poll_write_ready(cx) else {
+                        return;
+                    };
+                }
+                // It takes more, or is broken and keeps nothing for us.
+                _ => self.note_unsent(0),
+            }
+        }
+    }
+
+    /// Streams that share a socket are out of order in it.
+    fn hold_little(&mut self) {
+        if !self.holds_little && self.signals.has_streams() {
+            self.holds_little = true;
+            // Where the kernel lacks the option more lies in it; what is handed over later is still in order.
+            let _ = sooner_kernel::socket::set_notsent_lowat(&self.io, STREAMS_UNSENT_BYTES_MAX);
+        }
+    }
+
     /// Everything that was buffered is written; returns the responses that are over.
-    fn flushed(&mut self) -> Ended {
-        let nothing_new = !self.body_done.is_set() && self.unsettled_bytes == 0;
+    fn flushed(&mut self) -> Outcome {
+        let nothing_new = !self.signals.is_body_done()
+            && self.unsettled_bytes == 0
+            && !self.signals.has_streams();
         if !self.shared.paced && nothing_new {
-            return Ended::new();
+            return Outcome::default();
         }
         let now = self.shared.now();
         let mut core = self.shared.lock();
         if self.unsettled_bytes > 0 {
-            core.settle(self.flow, self.unsettled_bytes, 0, now);
+            core.settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
             self.unsettled_bytes = 0;
         }
-        if self.body_done.take() {
+        if self.signals.take_body_done() {
             core.body_done(self.flow);
         }
         core.flushed(self.flow, now)
+    }
+
+    /// Wakes whose turn it is, where there are turns.
+    fn call_next(&self) {
+        if self.shared.paced || self.signals.has_streams() {
+            self.shared.call_next();
+        }
     }
 
     fn remark(&self) {
@@ -163,12 +218,6 @@ impl GatedStream {
         if let Some(priority) = band.and_then(|band| self.shared.priority_of(band)) {
             // A socket that cannot be marked keeps the band it has: slower, not wrong.
             let _ = sooner_kernel::socket::set_priority(&self.io, priority);
-        }
-    }
-
-    fn report(ended: Ended) {
-        for (on_end, report) in ended {
-            on_end(report);
         }
     }
 }
@@ -206,6 +255,7 @@ impl AsyncWrite for GatedStream {
             return Poll::Pending;
         };
         self.remark();
+        self.hold_little();
         let result = self.write_granted(cx, bufs, granted as usize);
         let written = if let Poll::Ready(Ok(written)) = result {
             written as u64
@@ -215,7 +265,7 @@ impl AsyncWrite for GatedStream {
         self.settle(written);
         if result.is_pending() {
             // Its socket is full: the turn is somebody else's.
-            self.shared.call_next();
+            self.call_next();
         }
         result
     }
@@ -226,12 +276,15 @@ impl AsyncWrite for GatedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        let ended = self.flushed();
-        if !ended.is_empty() && self.shared.paced {
+        if self.shared.paced && self.signals.has_streams() {
+            self.watch_unsent(cx);
+        }
+        let outcome = self.flushed();
+        if !outcome.ended.is_empty() && self.shared.paced {
             self.account();
         }
-        Self::report(ended);
-        self.shared.call_next();
+        self.shared.conclude(outcome);
+        self.call_next();
         Poll::Ready(Ok(()))
     }
 
@@ -243,14 +296,14 @@ impl AsyncWrite for GatedStream {
 impl Drop for GatedStream {
     fn drop(&mut self) {
         let now = self.shared.now();
-        let ended = {
+        let outcome = {
             let mut core = self.shared.lock();
-            core.settle(self.flow, self.unsettled_bytes, 0, now);
+            core.settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
             // What the kernel still holds of it goes out after us.
             core.sent(self.flow, self.unsent_bytes, now);
             core.close(self.flow, now)
         };
-        Self::report(ended);
-        self.shared.call_next();
+        self.shared.conclude(outcome);
+        self.call_next();
     }
 }

@@ -12,6 +12,23 @@ pub const PACKET_BYTES: u64 = SEGMENT_BYTES + HEADER_BYTES;
 /// The packets without payload of one connection, bytes.
 pub const CONNECTION_BYTES: u64 = 4 * HEADER_BYTES;
 
+/// Most payload of a TLS record (RFC 8446, 5.1) and, by default, of an HTTP/2 frame (RFC 9113, 4.2), bytes.
+pub const RECORD_BYTES: u64 = 16_384;
+/// What a TLS 1.3 record adds: header, content type, tag (RFC 8446, 5.2), bytes.
+pub const TLS_RECORD_BYTES: u64 = 22;
+/// The header of an HTTP/2 frame (RFC 9113, 4.1), bytes.
+pub const FRAME_HEADER_BYTES: u64 = 9;
+
+/// What TLS adds to `payload_bytes` in full records, bytes.
+pub const fn tls_overhead_bytes(payload_bytes: u64) -> u64 {
+    TLS_RECORD_BYTES * payload_bytes.div_ceil(RECORD_BYTES)
+}
+
+/// What HTTP/2 over TLS adds to `payload_bytes` in frames of a record each, bytes.
+pub const fn framing_bytes(payload_bytes: u64) -> u64 {
+    (FRAME_HEADER_BYTES + TLS_RECORD_BYTES) * payload_bytes.div_ceil(RECORD_BYTES)
+}
+
 /// The most payload that `wire_bytes` carry, at least a byte.
 pub const fn payload_within_bytes(wire_bytes: u64) -> u64 {
     let rest = (wire_bytes % PACKET_BYTES).saturating_sub(HEADER_BYTES);

@@ -18,6 +18,7 @@ struct World {
     /// Names of flows in the order of their grants.
     decisions: String,
     done_at: Vec<Option<Time>>,
+    opened: FlowId,
 }
 
 impl World {
@@ -33,12 +34,20 @@ impl World {
             flows: Vec::new(),
             decisions: String::new(),
             done_at: Vec::new(),
+            opened: 0,
         }
+    }
+
+    /// A connection without a response.
+    fn open(&mut self) -> FlowId {
+        self.opened += 1;
+        self.gate.open(self.opened, self.now);
+        self.opened
     }
 
     /// A connection with one response; asks at once, as hyper does.
     fn add(&mut self, bytes: u64) -> usize {
-        let flow = self.gate.open(self.now);
+        let flow = self.open();
         self.gate.start(flow, Some(bytes), 0, self.now);
         self.flows.push((flow, bytes));
         self.done_at.push(None);
@@ -143,7 +152,7 @@ fn retransmissions_and_foreign_traffic_delay_the_next_grant() {
 fn a_flow_that_does_not_come_when_called_lets_others_go() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(SEGMENT * 9);
-    let stalled = world.gate.open(world.now);
+    let stalled = world.open();
     world.gate.start(stalled, Some(SEGMENT), 0, world.now);
     assert_eq!(world.gate.ask(stalled, SEGMENT, world.now), Answer::Wait);
     world.now = world.gate.wake_at().expect("two flows wait");
@@ -175,7 +184,7 @@ impl World {
 #[test]
 fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
     let mut world = World::new(PolicyName::Srpt);
-    let slow = world.gate.open(world.now);
+    let slow = world.open();
     world.gate.start(slow, Some(10), 0, world.now);
     world.now = world.now.after(1_000_000);
     assert_eq!(world.gate.ask(slow, 10, world.now), Answer::Go(10));
@@ -190,7 +199,7 @@ fn what_belongs_to_no_response_passes_at_once_and_is_charged() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(2 * SEGMENT);
     let due = world.gate.wake_at().expect("a segment waits");
-    let other = world.gate.open(world.now);
+    let other = world.open();
     assert_eq!(world.gate.ask(other, 200, world.now), Answer::Go(200));
     world.gate.settle(other, 200, 200, world.now);
     let charged_ns = (200 + wire::HEADER_BYTES + wire::CONNECTION_BYTES) * 1_000;
@@ -222,7 +231,7 @@ fn closing_forgets_everything() {
 #[test]
 fn responses_pipelined_on_a_connection_are_one_job() {
     let mut world = World::new(PolicyName::Srpt);
-    let flow = world.gate.open(world.now);
+    let flow = world.open();
     let cost = wire::payload_cost_bytes;
     let mut start = |bytes| world.gate.start(flow, Some(bytes), 0, world.now);
     assert_eq!(start(100), cost(100));
@@ -261,7 +270,8 @@ proptest! {
         for (call, flow, amount) in calls {
             now = now.after(amount * 100);
             match call {
-                0 => _ = gate.open(now),
+                0 if gate.knows(flow) => {}
+                0 => gate.open(flow, now),
                 1 => _ = gate.start(flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
                 2 => _ = gate.ask(flow, amount + 1, now),
                 3 => gate.settle(flow, amount, amount, now),
@@ -285,7 +295,7 @@ proptest! {
 #[test]
 fn bytes_behind_a_shut_window_are_charged_when_they_go() {
     let mut world = World::new(PolicyName::Srpt);
-    let flow = world.gate.open(world.now);
+    let flow = world.open();
     world.gate.start(flow, Some(2 * SEGMENT), 0, world.now);
     world.now = world.now.after(1_000_000);
     assert_eq!(
@@ -296,7 +306,7 @@ fn bytes_behind_a_shut_window_are_charged_when_they_go() {
     world.add(SEGMENT);
     let opened = world.now.after(wire::CONNECTION_BYTES * 1_000);
     assert_eq!(world.gate.wake_at(), Some(opened), "the link is free");
-    world.gate.sent(SEGMENT, world.now);
+    world.gate.sent(flow, SEGMENT, world.now);
     let sent = opened.after(wire::PACKET_BYTES * 1_000);
     assert_eq!(world.gate.wake_at(), Some(sent));
 }

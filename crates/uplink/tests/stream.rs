@@ -44,8 +44,7 @@ async fn respond_promising(
 ) {
     let start = ResponseStart {
         body_bytes: Some(promised_bytes),
-        head_bytes: 0,
-        class: 0,
+        ..ResponseStart::default()
     };
     flow.start(start, move |report| {
         ends.lock().expect("no panic").push((index, report));

@@ -1,0 +1,504 @@
+//! The gate together with what tokio needs beside it: wakers, and the account of every response.
+
+mod record;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use sooner_policy::{PolicyName, Time};
+
+use crate::config::StreamRule;
+use crate::flow::{JobReport, ResponseStart};
+use crate::gate::{Answer, FlowId, Gate};
+use crate::marks::Marks;
+use crate::snapshot::{Load, Snapshot, size_class};
+use crate::wire;
+use record::{FlowRecord, Response};
+
+/// Called once, when a response is over.
+pub(crate) type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
+
+/// A response whose time has come.
+pub(crate) struct Ended {
+    pub(crate) job: u64,
+    pub(crate) on_end: OnEnd,
+    pub(crate) report: JobReport,
+}
+
+/// What is left to do when the lock is released.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) ended: Vec<Ended>,
+    pub(crate) wakers: Vec<Waker>,
+}
+
+/// A response that has begun.
+pub(crate) struct Started {
+    pub(crate) job: u64,
+    /// Its size on the wire, if known.
+    pub(crate) wire_bytes: Option<u64>,
+}
+
+/// What an uplink is told of the order; no policy where nothing is ordered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Order {
+    pub(crate) policy: Option<PolicyName>,
+    pub(crate) rate_bits_per_sec: Option<u64>,
+    pub(crate) streams: StreamRule,
+}
+
+/// Everything behind the lock.
+pub(crate) struct Core {
+    pub(crate) gate: Option<Gate>,
+    pub(crate) marks: Option<Marks>,
+    order: Order,
+    /// Whether the gate paces all writes; without pacing it only orders streams.
+    is_paced: bool,
+    flows: BTreeMap<FlowId, FlowRecord>,
+    opened: FlowId,
+    started: u64,
+    /// Written for responses; the frames around streams belong to none.
+    response_bytes: u64,
+    /// Written to sockets.
+    socket_bytes: u64,
+    /// When the link was last looked at, and what had been charged to it.
+    looked_at: (Time, u64),
+    /// Until when the pacer sleeps; it must be woken for anything earlier.
+    pub(crate) pacer_until: Option<Time>,
+}
+
+impl Core {
+    /// With a gate all writes are paced.
+    pub(crate) fn new(order: Order, gate: Option<Gate>, marks: Option<Marks>, now: Time) -> Self {
+        Self {
+            is_paced: gate.is_some(),
+            gate,
+            marks,
+            order,
+            flows: BTreeMap::new(),
+            opened: 0,
+            started: 0,
+            response_bytes: 0,
+            socket_bytes: 0,
+            looked_at: (now, 0),
+            pacer_until: None,
+        }
+    }
+
+    pub(crate) fn open(&mut self, now: Time) -> FlowId {
+        let flow = self.new_name();
+        if let Some(gate) = self.gate.as_mut().filter(|_| self.is_paced) {
+            gate.open(flow, now);
+        }
+        self.flows.insert(flow, FlowRecord::new());
+        flow
+    }
+
+    fn new_name(&mut self) -> FlowId {
+        let flow = self.opened;
+        self.opened += 1;
+        flow
+    }
+
+    fn policy_name(&self) -> &'static str {
+        self.order.policy.map_or("none", PolicyName::as_str)
+    }
+
+    /// A response begins; on a connection that is gone already it ends at once, which is for the caller to report.
+    pub(crate) fn start(
+        &mut self,
+        flow: FlowId,
+        response: ResponseStart,
+        on_end: OnEnd,
+        now: Time,
+    ) -> Result<Started, (OnEnd, JobReport)> {
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return Err((on_end, JobReport::never_sent(self.policy_name())));
+        };
+        // A stream's head and frames are the connection's.
+        let size_bytes = match record.connection {
+            Some(_) => response.body_bytes,
+            None => response.size_bytes(),
+        };
+        let rank_at_start = match &mut self.gate {
+            Some(gate) => gate.start(flow, size_bytes, response.class, now),
+            None => 0,
+        };
+        if let (Some(marks), Some(size)) = (&mut self.marks, size_bytes) {
+            marks.record(size);
+        }
+        record.promised_bytes = record
+            .promised_bytes
+            .zip(size_bytes)
+            .map(|(promised, size)| promised + size);
+        self.started += 1;
+        record.responses.push_back(Response {
+            job: self.started,
+            on_end,
+            started_at: now,
+            rank_at_start,
+            body_done: false,
+            waited_before_ns: record.waited_ns_at(0, now),
+            sent_before_bytes: record.sent_bytes,
+            all_sent_before_bytes: self.response_bytes,
+        });
+        let is_first = !std::mem::replace(&mut record.has_had_response, true);
+        let opens = is_first && record.connection.is_none();
+        let opening_bytes = if opens { wire::CONNECTION_BYTES } else { 0 };
+        Ok(Started {
+            job: self.started,
+            wire_bytes: response
+                .size_bytes()
+                .map(|size| opening_bytes + wire::payload_cost_bytes(size)),
+        })
+    }
+
+    pub(crate) fn body_done(&mut self, flow: FlowId) {
+        if let Some(response) = self
+            .flows
+            .get_mut(&flow)
+            .and_then(|record| record.responses.back_mut())
+        {
+            response.body_done = true;
+        }
+    }
+
+    /// Whether the flow may write `want_bytes` now; if not, its waker is kept.
+    pub(crate) fn ask(
+        &mut self,
+        flow: FlowId,
+        want_bytes: u64,
+        waker: &Waker,
+        now: Time,
+    ) -> Answer {
+        let Some(gate) = &mut self.gate else {
+            return Answer::Go(want_bytes);
+        };
+        let answer = gate.ask(flow, want_bytes, now);
+        if let Some(record) = self.flows.get_mut(&flow) {
+            let backed_up_ns = match record.connection {
+                Some(_) => gate.backed_up_ns(flow, now),
+                None => 0,
+            };
+            match answer {
+                Answer::Go(_) => record.end_wait(backed_up_ns, now),
+                Answer::Wait => record.begin_wait(waker, backed_up_ns, now),
+            }
+        }
+        answer
+    }
+
+    /// The flow wrote `written_bytes`, and `sent_bytes` more than before have left its socket.
+    pub(crate) fn settle(&mut self, flow: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
+        self.socket_bytes += written_bytes;
+        if let Some(record) = self.flows.get_mut(&flow) {
+            record.sent_bytes += written_bytes;
+            if record.streams.is_none() {
+                self.response_bytes += written_bytes;
+            }
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.settle(flow, written_bytes, sent_bytes, now);
+        }
+    }
+
+    /// `sent_bytes` that the flow had written before have left its socket by themselves.
+    pub(crate) fn sent(&mut self, flow: FlowId, sent_bytes: u64, now: Time) {
+        if let Some(gate) = &mut self.gate {
+            gate.sent(flow, sent_bytes, now);
+        }
+    }
+
+    /// The kernel counted `wire_bytes` for the connection in all; what was not charged yet (retransmissions, acknowledgements) is.
+    pub(crate) fn account(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
+        if let Some(gate) = &mut self.gate {
+            gate.account(flow, wire_bytes, now);
+        }
+    }
+
+    /// The band the flow's next bytes belong in, if it is another than theirs so far; with streams, the best of theirs.
+    pub(crate) fn new_band(&mut self, flow: FlowId) -> Option<u8> {
+        let marks = self.marks.as_ref()?;
+        let band_of = |record: &FlowRecord| {
+            marks.band(
+                record.remaining_bytes(),
+                record.attained_bytes(),
+                record.size_bytes(),
+            )
+        };
+        let record = self.flows.get(&flow)?;
+        let band = match &record.streams {
+            None => band_of(record),
+            Some(streams) => {
+                let records = streams
+                    .present
+                    .iter()
+                    .filter_map(|stream| self.flows.get(stream))
+                    .filter(|record| !record.responses.is_empty());
+                // Frames without a response are as urgent as a response of no size.
+                records
+                    .map(band_of)
+                    .min()
+                    .unwrap_or_else(|| marks.band(Some(0), 0, Some(0)))
+            }
+        };
+        let record = self.flows.get_mut(&flow)?;
+        (record.band.replace(band) != Some(band)).then_some(band)
+    }
+
+    /// All that was buffered is written: responses whose bodies are done are over.
+    pub(crate) fn flushed(&mut self, flow: FlowId, now: Time) -> Outcome {
+        let mut ended = self.end(flow, true, now);
+        if let Some(record) = self.flows.get_mut(&flow) {
+            let has_streams = record.streams.is_some();
+            if record.responses.is_empty() {
+                record.promised_bytes = Some(record.sent_bytes);
+                record.job_from_bytes = record.sent_bytes;
+                if let Some(gate) = &mut self.gate {
+                    gate.finish(flow, now);
+                }
+            }
+            if has_streams {
+                self.end_finished_streams(flow, &mut ended, now);
+            }
+        }
+        Outcome {
+            ended,
+            wakers: Vec::new(),
+        }
+    }
+
+    /// The connection is gone, and with it what was not written, its streams' as well.
+    pub(crate) fn close(&mut self, flow: FlowId, now: Time) -> Outcome {
+        let mut outcome = Outcome {
+            ended: self.end(flow, false, now),
+            wakers: Vec::new(),
+        };
+        let streams = self.flows.remove(&flow).and_then(|record| record.streams);
+        for stream in streams.into_iter().flat_map(|streams| streams.present) {
+            outcome.ended.append(&mut self.end(stream, false, now));
+            let record = self.flows.remove(&stream);
+            outcome
+                .wakers
+                .extend(record.and_then(|record| record.waker));
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.close(flow, now);
+        }
+        outcome
+    }
+
+    /// The waker of the flow whose turn it is, if the link can take more.
+    pub(crate) fn call(&mut self, now: Time) -> Option<Waker> {
+        let flow = self.gate.as_mut()?.call(now)?;
+        self.flows.get_mut(&flow)?.waker.take()
+    }
+
+    /// What is there now, and how busy the link was since the last time this was asked.
+    pub(crate) fn snapshot(&mut self, now: Time) -> Snapshot {
+        let paced = self.gate.as_ref().filter(|_| self.is_paced);
+        let charged_bytes = paced.map(Gate::charged_bytes);
+        let (since, charged_before_bytes) =
+            std::mem::replace(&mut self.looked_at, (now, charged_bytes.unwrap_or(0)));
+        let mut snapshot = Snapshot {
+            policy: self.policy_name(),
+            rate_bits_per_sec: self.order.rate_bits_per_sec,
+            socket_bytes: self.socket_bytes,
+            wire_bytes: charged_bytes,
+            ..Snapshot::default()
+        };
+        if let Some(charged_bytes) = charged_bytes {
+            snapshot.note_busy(charged_bytes - charged_before_bytes, now.since(since));
+        }
+        for record in self.flows.values() {
+            match record.connection {
+                Some(_) => snapshot.streams += 1,
+                None => snapshot.connections += 1,
+            }
+            if record.responses.is_empty() {
+                continue;
+            }
+            let class = size_class(record.size_bytes().unwrap_or(record.attained_bytes()));
+            let loads = match record.is_waiting() {
+                true => &mut snapshot.waiting,
+                false => &mut snapshot.sending,
+            };
+            loads[class].add(Load {
+                jobs: 1,
+                remaining_bytes: record.remaining_bytes().unwrap_or(0),
+            });
+        }
+        snapshot
+    }
+
+    fn end(&mut self, flow: FlowId, completed: bool, now: Time) -> Vec<Ended> {
+        let (policy, all_sent_bytes) = (self.policy_name(), self.response_bytes);
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return Vec::new();
+        };
+        let backed_up_ns = match (record.connection, &self.gate) {
+            (Some(_), Some(gate)) => gate.backed_up_ns(flow, now),
+            _ => 0,
+        };
+        let mut ended = Vec::new();
+        while record
+            .responses
+            .front()
+            .is_some_and(|response| response.body_done || !completed)
+        {
+            let Some(response) = record.responses.pop_front() else {
+                break;
+            };
+            let sent_bytes = record.sent_bytes - response.sent_before_bytes;
+            let wait_ns = record.waited_ns_at(backed_up_ns, now) - response.waited_before_ns;
+            let report = JobReport {
+                wait_ns,
+                service_ns: now.since(response.started_at).saturating_sub(wait_ns),
+                sent_bytes,
+                policy,
+                rank_at_start: response.rank_at_start,
+                bytes_of_others_meanwhile: (all_sent_bytes - response.all_sent_before_bytes)
+                    .saturating_sub(sent_bytes),
+                completed,
+            };
+            ended.push(Ended {
+                job: response.job,
+                on_end: response.on_end,
+                report,
+            });
+        }
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core(order: Order, marks: Option<Marks>) -> Core {
+        Core::new(order, None, marks, Time::ZERO)
+    }
+
+    fn start(core: &mut Core, flow: FlowId, bytes: u64) {
+        let response = ResponseStart {
+            body_bytes: Some(bytes),
+            ..ResponseStart::default()
+        };
+        let started = core.start(flow, response, Box::new(|_| {}), Time::ZERO);
+        assert!(started.is_ok());
+    }
+
+    #[test]
+    fn bands_count_the_job_and_not_what_the_connection_had_before() {
+        for policy in [PolicyName::Srpt, PolicyName::Psjf, PolicyName::Las] {
+            let mut core = core(Order::default(), Some(Marks::for_policy(policy)));
+            let flow = core.open(Time::ZERO);
+            start(&mut core, flow, 10_000_000);
+            core.settle(flow, 10_000_000, 0, Time::ZERO);
+            core.new_band(flow);
+            core.body_done(flow);
+            assert_eq!(core.flushed(flow, Time::ZERO).ended.len(), 1);
+            start(&mut core, flow, 100);
+            let band = core.new_band(flow);
+            assert!(matches!(band, Some(0) | None), "{policy}: {band:?}");
+            core.settle(flow, 100, 0, Time::ZERO);
+            assert_eq!(core.new_band(flow), None, "{policy}: it stays on top");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_in_the_band_of_its_best_stream() {
+        let marks = Marks::for_policy(PolicyName::Srpt);
+        let mut core = core(Order::default(), Some(marks));
+        let flow = core.open(Time::ZERO);
+        let [large, small] = [10_000_000, 100].map(|bytes| {
+            let stream = core.open_stream(flow, Time::ZERO).stream;
+            start(&mut core, stream, bytes);
+            (stream, bytes)
+        });
+        assert_eq!(core.new_band(flow), Some(0));
+        core.settle_stream(small.0, small.1, Time::ZERO);
+        core.finish_stream(small.0, Time::ZERO);
+        assert_eq!(core.new_band(flow), None, "its bytes are not written yet");
+        core.settle(flow, 109, 109, Time::ZERO);
+        assert_eq!(core.flushed(flow, Time::ZERO).ended.len(), 1);
+        assert_eq!(core.new_band(flow), Some(7));
+        core.close_stream(large.0, Time::ZERO);
+        assert_eq!(core.new_band(flow), Some(0), "frames go first");
+    }
+
+    #[test]
+    fn a_response_on_a_connection_that_is_gone_ends_at_once() {
+        let mut core = core(Order::default(), None);
+        let flow = core.open(Time::ZERO);
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        core.close(flow, Time::ZERO);
+        let late = core.open_stream(flow, Time::ZERO).stream;
+        for flow in [flow, stream, late] {
+            let start = ResponseStart::default();
+            let gone = core.start(flow, start, Box::new(|_| {}), Time::ZERO);
+            assert!(gone.is_err_and(|(_, report)| !report.completed));
+        }
+    }
+
+    #[test]
+    fn a_finished_stream_ends_when_the_connection_has_written_it() {
+        let mut core = core(Order::default(), None);
+        let flow = core.open(Time::ZERO);
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        start(&mut core, stream, 3_000);
+        core.settle_stream(stream, 3_000, Time::ZERO);
+        core.finish_stream(stream, Time::ZERO);
+        core.settle(flow, 1_000, 1_000, Time::ZERO);
+        assert!(core.flushed(flow, Time::ZERO).ended.is_empty());
+        core.settle(flow, 2_009, 2_009, Time::ZERO);
+        let ended = core.flushed(flow, Time::ZERO).ended;
+        assert!(ended[0].report.completed && ended[0].report.sent_bytes == 3_000);
+        assert_eq!(core.snapshot(Time::ZERO).streams, 0);
+    }
+
+    #[test]
+    fn what_a_closed_connection_had_handed_over_was_not_sent() {
+        let mut core = core(Order::default(), None);
+        let flow = core.open(Time::ZERO);
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        start(&mut core, stream, 10);
+        core.settle_stream(stream, 10, Time::ZERO);
+        core.finish_stream(stream, Time::ZERO);
+        let ended = core.close(flow, Time::ZERO).ended;
+        assert!(matches!(&ended[..], [ended] if !ended.report.completed));
+    }
+
+    #[test]
+    fn a_stream_whose_connection_is_backed_up_does_not_wait_for_others() {
+        let mut core = core(Order::default(), None);
+        let flow = core.open(Time::ZERO);
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        start(&mut core, stream, 1_000_000);
+        core.settle_stream(stream, 40_000, Time::ZERO);
+        let at = Time::from_ns;
+        let waker = Waker::noop();
+        assert_eq!(core.ask(stream, 1, waker, at(5)), Answer::Wait);
+        core.settle(flow, 40_009, 40_009, at(90));
+        let ended = core.close(flow, at(100)).ended;
+        assert_eq!(ended[0].report.wait_ns, 10);
+        assert_eq!(ended[0].report.service_ns, 90);
+    }
+
+    #[test]
+    fn a_snapshot_counts_by_size_and_by_who_waits() {
+        let mut core = core(Order::default(), None);
+        let flow = core.open(Time::ZERO);
+        start(&mut core, flow, 5_000);
+        core.settle(flow, 1_000, 1_000, Time::ZERO);
+        let snapshot = core.snapshot(Time::ZERO);
+        let load = Load {
+            jobs: 1,
+            remaining_bytes: 4_000,
+        };
+        assert_eq!(snapshot.sending[1], load);
+        assert_eq!(snapshot.waiting, Default::default());
+        assert_eq!((snapshot.connections, snapshot.socket_bytes), (1, 1_000));
+    }
+}

@@ -1,0 +1,113 @@
+//! What is kept of a connection or a stream beside the gate: who to wake, and the account of its responses.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::task::Waker;
+
+use sooner_policy::Time;
+
+use super::OnEnd;
+use crate::gate::FlowId;
+
+/// A connection or a stream.
+#[derive(Default)]
+pub(super) struct FlowRecord {
+    pub(super) waker: Option<Waker>,
+    pub(super) responses: VecDeque<Response>,
+    waits_since: Option<WaitStart>,
+    waited_ns: u64,
+    pub(super) sent_bytes: u64,
+    /// What had been sent when the present job began.
+    pub(super) job_from_bytes: u64,
+    /// Bytes promised by `start`, sent or not; `None` once a size was unknown.
+    pub(super) promised_bytes: Option<u64>,
+    pub(super) has_had_response: bool,
+    pub(super) band: Option<u8>,
+    /// Of a stream: its connection.
+    pub(super) connection: Option<FlowId>,
+    /// Of a connection: its streams.
+    pub(super) streams: Option<Box<StreamRecords>>,
+}
+
+/// The streams of a connection.
+#[derive(Default)]
+pub(super) struct StreamRecords {
+    /// Those that are open, or finished and not flushed.
+    pub(super) present: BTreeSet<FlowId>,
+    /// Those that handed over everything; their responses end when the connection has written it.
+    pub(super) finished: Vec<FlowId>,
+}
+
+/// A response from its start to its end.
+pub(super) struct Response {
+    pub(super) job: u64,
+    pub(super) on_end: OnEnd,
+    pub(super) started_at: Time,
+    pub(super) rank_at_start: u64,
+    pub(super) body_done: bool,
+    pub(super) waited_before_ns: u64,
+    pub(super) sent_before_bytes: u64,
+    pub(super) all_sent_before_bytes: u64,
+}
+
+/// When a wait began, and for how long the connection had been backed up by then.
+#[derive(Clone, Copy)]
+struct WaitStart {
+    at: Time,
+    backed_up_ns: u64,
+}
+
+impl FlowRecord {
+    /// A connection that nothing was promised on.
+    pub(super) fn new() -> Self {
+        Self {
+            promised_bytes: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// Time during which its own connection is backed up does not count: nobody else is waited for.
+    pub(super) fn begin_wait(&mut self, waker: &Waker, backed_up_ns: u64, now: Time) {
+        self.waits_since.get_or_insert(WaitStart {
+            at: now,
+            backed_up_ns,
+        });
+        match &mut self.waker {
+            Some(kept) => kept.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    pub(super) fn end_wait(&mut self, backed_up_ns: u64, now: Time) {
+        self.waited_ns = self.waited_ns_at(backed_up_ns, now);
+        self.waits_since = None;
+    }
+
+    pub(super) fn waited_ns_at(&self, backed_up_ns: u64, now: Time) -> u64 {
+        let waits_ns = self.waits_since.map_or(0, |start| {
+            let backed_up_ns = backed_up_ns.saturating_sub(start.backed_up_ns);
+            now.since(start.at).saturating_sub(backed_up_ns)
+        });
+        self.waited_ns + waits_ns
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waits_since.is_some()
+    }
+
+    /// Bytes of the present job still to be sent, if the size is known.
+    pub(super) fn remaining_bytes(&self) -> Option<u64> {
+        self.promised_bytes
+            .map(|promised| promised.saturating_sub(self.sent_bytes))
+    }
+
+    /// Bytes sent of the present job.
+    pub(super) fn attained_bytes(&self) -> u64 {
+        self.sent_bytes - self.job_from_bytes
+    }
+
+    /// The size of the present job in bytes, if it is known.
+    pub(super) fn size_bytes(&self) -> Option<u64> {
+        self.promised_bytes
+            .map(|promised| promised.saturating_sub(self.job_from_bytes))
+    }
+}

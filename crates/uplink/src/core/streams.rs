@@ -1,0 +1,142 @@
+//! Streams: from their opening to the flush that ends their responses.
+
+use sooner_policy::{GuardLimits, PolicyName, Time};
+
+use super::record::FlowRecord;
+use super::{Core, Ended};
+use crate::config::StreamRule;
+use crate::gate::{FlowId, Gate, GateLimits};
+use crate::siblings::StreamOrder;
+
+/// A stream that was opened.
+pub(crate) struct OpenedStream {
+    pub(crate) stream: FlowId,
+    /// Whether it is the first of an uplink without pacing, so that nobody watches over those who are called yet.
+    pub(crate) wants_pacer: bool,
+}
+
+impl Core {
+    /// The connection opens a stream; on a connection that is gone it is never told to wait.
+    pub(crate) fn open_stream(&mut self, connection: FlowId, now: Time) -> OpenedStream {
+        let stream = self.new_name();
+        let Some(record) = self.flows.get_mut(&connection) else {
+            return OpenedStream {
+                stream,
+                wants_pacer: false,
+            };
+        };
+        let streams = record.streams.get_or_insert_default();
+        streams.present.insert(stream);
+        let record = FlowRecord {
+            connection: Some(connection),
+            ..FlowRecord::new()
+        };
+        self.flows.insert(stream, record);
+        let wants_pacer = self.gate.is_none();
+        let policy = self.order.policy;
+        let gate = self.gate.get_or_insert_with(|| gate_without_rate(policy));
+        if !gate.knows(connection) {
+            gate.open(connection, now);
+        }
+        gate.open_stream(connection, stream);
+        OpenedStream {
+            stream,
+            wants_pacer,
+        }
+    }
+
+    /// The stream was granted a turn and handed over `written_bytes`; 0 gives the turn back.
+    pub(crate) fn settle_stream(&mut self, stream: FlowId, written_bytes: u64, now: Time) {
+        let Some(record) = self.flows.get_mut(&stream) else {
+            return;
+        };
+        record.sent_bytes += written_bytes;
+        self.response_bytes += written_bytes;
+        if let Some(gate) = &mut self.gate {
+            gate.settle_stream(stream, written_bytes, now);
+        }
+    }
+
+    /// The stream's class and its order among its siblings, as the client wants them now.
+    pub(crate) fn set_urgency(&mut self, stream: FlowId, class: u8, order: StreamOrder, now: Time) {
+        let order = match self.order.streams {
+            StreamRule::Standard => order,
+            StreamRule::Size => StreamOrder::BySize,
+        };
+        if let Some(gate) = &mut self.gate {
+            gate.set_urgency(stream, class, order, now);
+        }
+    }
+
+    /// The stream has handed over everything; its response ends when the connection has written it.
+    pub(crate) fn finish_stream(&mut self, stream: FlowId, now: Time) {
+        let Some(record) = self.flows.get_mut(&stream) else {
+            return;
+        };
+        if let Some(gate) = &mut self.gate {
+            record.end_wait(gate.backed_up_ns(stream, now), now);
+            gate.close(stream, now);
+        }
+        let responses = record.responses.iter_mut();
+        responses.for_each(|response| response.body_done = true);
+        let connection = record.connection;
+        if let Some(connection) = connection.and_then(|flow| self.flows.get_mut(&flow))
+            && let Some(streams) = &mut connection.streams
+        {
+            streams.finished.push(stream);
+        }
+    }
+
+    /// The stream is given up.
+    pub(crate) fn close_stream(&mut self, stream: FlowId, now: Time) -> Vec<Ended> {
+        let ended = self.end(stream, false, now);
+        if let Some(gate) = &mut self.gate {
+            gate.close(stream, now);
+        }
+        self.forget_stream(stream);
+        ended
+    }
+
+    /// Ends the responses that are written now that the connection has flushed.
+    pub(super) fn end_finished_streams(
+        &mut self,
+        connection: FlowId,
+        ended: &mut Vec<Ended>,
+        now: Time,
+    ) {
+        let is_certain = match &mut self.gate {
+            Some(gate) => gate.flushed(connection, now),
+            None => true,
+        };
+        let record = self.flows.get_mut(&connection);
+        let Some(streams) = record.and_then(|record| record.streams.as_mut()) else {
+            return;
+        };
+        if !is_certain || streams.finished.is_empty() {
+            return;
+        }
+        for stream in std::mem::take(&mut streams.finished) {
+            ended.append(&mut self.end(stream, true, now));
+            self.forget_stream(stream);
+        }
+    }
+
+    fn forget_stream(&mut self, stream: FlowId) {
+        let record = self.flows.remove(&stream);
+        let connection = record.and_then(|record| record.connection);
+        if let Some(connection) = connection.and_then(|flow| self.flows.get_mut(&flow))
+            && let Some(streams) = &mut connection.streams
+        {
+            streams.present.remove(&stream);
+        }
+    }
+}
+
+/// The order among streams where no link is metered: the policy's if one was given, else in turns as other servers do.
+fn gate_without_rate(policy: Option<PolicyName>) -> Gate {
+    let limits = GateLimits::without_rate();
+    let quantum = limits.quantum_wire_bytes();
+    let guard = GuardLimits::with_turn(quantum);
+    let policy = policy.unwrap_or(PolicyName::Fair);
+    Gate::new(limits, policy.scheduler(quantum, Some(guard)))
+}
