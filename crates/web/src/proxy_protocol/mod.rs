@@ -30,23 +30,21 @@ pub struct ProxyProtocolConfig {
     pub from: Vec<Spanned<String>>,
 }
 
-impl ProxyProtocolConfig {
-    /// The proxies that are believed.
-    pub fn build(&self) -> Result<TrustedProxies, Misconfigured> {
+/// Who may say on whose behalf a connection comes; nobody by default.
+#[derive(Debug, Clone, Default)]
+pub struct Senders(Vec<Network>);
+
+impl Senders {
+    /// The proxies that the table names.
+    pub fn new(config: &ProxyProtocolConfig) -> Result<Self, Misconfigured> {
         let network = |text: &Spanned<String>| {
             let network = text.get_ref().parse::<Network>();
             network.map_err(|error| Misconfigured::at(text, "proxy_protocol.from", error))
         };
-        let networks = self.from.iter().map(network).collect::<Result<_, _>>()?;
-        Ok(TrustedProxies(networks))
+        let networks = config.from.iter().map(network).collect::<Result<_, _>>()?;
+        Ok(Self(networks))
     }
-}
 
-/// Who may say on whose behalf a connection comes; nobody by default.
-#[derive(Debug, Clone, Default)]
-pub struct TrustedProxies(Vec<Network>);
-
-impl TrustedProxies {
     /// Whether a connection from `address` begins with a header.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))

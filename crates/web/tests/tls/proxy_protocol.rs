@@ -2,7 +2,7 @@
 
 use crate::certificates::{Authority, Files};
 use crate::support::{Client, PATIENCE, Server, Setup, ask, connect, over};
-use sooner_web::proxy_protocol::{ProxyProtocolConfig, TrustedProxies};
+use sooner_web::proxy_protocol::{ProxyProtocolConfig, Senders};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ const V1: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n";
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb";
 const V2_LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
-fn proxies(text: &str) -> TrustedProxies {
+fn proxies(text: &str) -> Senders {
     let config: ProxyProtocolConfig = toml::from_str(text).unwrap();
-    config.build().unwrap()
+    Senders::new(&config).unwrap()
 }
 
 fn clear_text(from: &str, handshake_timeout: Duration) -> Server {
@@ -95,7 +95,7 @@ fn only_from_those_who_may_and_then_always() {
 fn a_network_that_is_none_is_pointed_at() {
     let text = "from = [\"10.0.0.0/8\", \"10.0.0.1/8\"]";
     let config: ProxyProtocolConfig = toml::from_str(text).unwrap();
-    let mistake = config.build().unwrap_err();
+    let mistake = Senders::new(&config).unwrap_err();
     assert_eq!(&text[mistake.span.clone().unwrap()], "\"10.0.0.1/8\"");
     assert!(mistake.message.ends_with("the network is 10.0.0.0/8"));
 }

@@ -4,7 +4,7 @@ use crate::certificates::{Authority, Files};
 use crate::support::{Client, PATIENCE, Server, Setup, ask, connect, connect_tls};
 use rustls::HandshakeKind;
 use rustls::version::{TLS12, TLS13};
-use sooner_web::proxy_protocol::TrustedProxies;
+use sooner_web::proxy_protocol::Senders;
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -238,7 +238,7 @@ fn handshakes_end_in_time() {
     let (authority, files) = simple();
     let server = Server::start(Setup {
         tables: Some(files.tables(&[("x", "")]).tables),
-        proxies: TrustedProxies::default(),
+        proxies: Senders::default(),
         handshake_timeout: Duration::from_millis(300),
     });
     for start in [&b""[..], &[22, 3, 1, 2, 0][..]] {

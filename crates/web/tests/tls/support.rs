@@ -6,7 +6,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
 use sooner_web::Uplink;
-use sooner_web::proxy_protocol::{self, TrustedProxies};
+use sooner_web::proxy_protocol::{self, Senders};
 use sooner_web::tls::{Prepared, Tls, TlsConfig, prepare};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -31,7 +31,7 @@ enum Order {
 /// How the server differs from one that speaks TLS.
 pub struct Setup {
     pub tables: Option<Vec<TlsConfig>>,
-    pub proxies: TrustedProxies,
+    pub proxies: Senders,
     pub handshake_timeout: Duration,
 }
 
@@ -48,7 +48,7 @@ impl Server {
     pub fn tls(tables: &[TlsConfig]) -> Self {
         Self::start(Setup {
             tables: Some(tables.to_vec()),
-            proxies: TrustedProxies::default(),
+            proxies: Senders::default(),
             handshake_timeout: PATIENCE,
         })
     }
@@ -97,7 +97,7 @@ impl Drop for Server {
 
 struct Shared {
     tls: Option<Tls>,
-    proxies: TrustedProxies,
+    proxies: Senders,
     handshake_timeout: Duration,
     complain: Sender<String>,
 }
