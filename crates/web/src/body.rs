@@ -2,6 +2,7 @@
 //! somebody else sends.
 
 use crate::files::File;
+use crate::limits::Activity;
 use crate::message::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -191,12 +192,17 @@ impl Part {
 pub struct ResponseBody {
     source: Source,
     flow: Flow,
+    activity: Arc<Activity>,
 }
 
 impl ResponseBody {
-    /// A body that yields `source` into the connection of `flow`.
-    pub fn new(source: Source, flow: Flow) -> Self {
-        Self { source, flow }
+    /// A body that yields `source` into the connection of `flow`, which does `activity`.
+    pub fn new(source: Source, flow: Flow, activity: Arc<Activity>) -> Self {
+        Self {
+            source,
+            flow,
+            activity,
+        }
     }
 }
 
@@ -204,6 +210,7 @@ impl Drop for ResponseBody {
     // hyper drops a body as soon as it has the last frame.
     fn drop(&mut self) {
         self.flow.body_done();
+        self.activity.answered();
     }
 }
 

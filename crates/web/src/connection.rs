@@ -1,6 +1,7 @@
 //! One HTTP/1 connection: requests in, answers out through the uplink.
 
 use crate::body::ResponseBody;
+use crate::limits::Activity;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::service::{Asked, Reply, Service};
 use hyper::body::Incoming;
@@ -8,13 +9,14 @@ use hyper::header::{CONNECTION, HeaderMap};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
 use hyper::{Request, Response, Version};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use sooner_uplink::Flow;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// hyper refuses less.
@@ -30,8 +32,6 @@ pub struct Engine(Builder);
 pub struct EngineLimits {
     /// Longest request head, bytes; others get status 431.
     pub head_bytes_max: usize,
-    /// How long a client may take to send a request, counted from the response before it.
-    pub head_timeout: Duration,
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
 }
@@ -42,8 +42,8 @@ impl Engine {
         let mut builder = Builder::new();
         builder
             .half_close(true)
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_timeout)
+            // Times are kept for all connections together, see `limits`.
+            .header_read_timeout(None)
             .max_header_size(limits.head_bytes_max)
             // Bounds how far hyper reads a body ahead of the socket.
             .max_buf_size(BUFFER_BYTES_MIN.max(2 * limits.chunk_bytes));
@@ -72,15 +72,17 @@ struct Inner {
     service: Rc<Service>,
     peer: Peer,
     flow: Flow,
+    activity: Arc<Activity>,
 }
 
 impl Client {
-    /// Answers `peer` through `flow` as `service` says.
-    pub fn new(service: Rc<Service>, peer: Peer, flow: Flow) -> Self {
+    /// Answers `peer` through `flow` as `service` says, and tells `activity` what happens.
+    pub fn new(service: Rc<Service>, peer: Peer, flow: Flow, activity: Arc<Activity>) -> Self {
         Self(Rc::new(Inner {
             service,
             peer,
             flow,
+            activity,
         }))
     }
 }
@@ -93,10 +95,11 @@ impl HyperService<Request<Incoming>> for Client {
     fn call(&self, request: Request<Incoming>) -> Replying {
         let now = Instant::now();
         let inner = &self.0;
+        inner.activity.asked();
         let head = HeadShape::of(&request);
-        let asked = inner.service.asked(&request, &inner.peer, now);
+        let mut asked = inner.service.asked(&request, &inner.peer, now);
         let request = request.map(RequestBody::Http1);
-        match inner.service.respond(request, &inner.peer, now) {
+        match inner.service.respond(&mut asked, request, &inner.peer, now) {
             Reply::Now(answer) => Replying::Now(Some(inner.start(asked, head, answer))),
             Reply::Later(answering) => Replying::Later {
                 answering,
@@ -143,7 +146,8 @@ impl Inner {
         let head_bytes = head.bytes(&answer);
         let announcement = self.service.announce(asked, &answer, head_bytes);
         self.flow.start(announcement.start, announcement.on_end);
-        let mut response = Response::new(ResponseBody::new(answer.source, self.flow.clone()));
+        let body = ResponseBody::new(answer.source, self.flow.clone(), self.activity.clone());
+        let mut response = Response::new(body);
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
         response

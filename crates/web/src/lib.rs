@@ -1,19 +1,37 @@
-//! HTTP server: static files, HTTP/1.0 and 1.1, every response in the order the uplink decides.
+//! HTTP server: static files and a reverse proxy, HTTP/1 and 2, TLS; every response in the order the uplink decides.
 //!
-//! hyper speaks the protocol; this crate decides what to answer, keeps files at hand, and tells the uplink how long
-//! every response is before its first byte.
+//! hyper and h2 speak the protocols, rustls encrypts; this crate decides what to answer, keeps files at hand, and tells
+//! the uplink how long every response is before its first byte.
 
+mod acceptor;
 pub mod access_log;
+mod activation;
+pub mod admin;
 mod answer;
 mod body;
 mod conditional;
+pub mod config;
 mod connection;
 pub mod files;
+mod generation;
+pub mod http2;
+pub mod limits;
 mod listen;
+mod message;
+pub mod metrics;
+pub mod proxy;
+pub mod proxy_protocol;
 pub mod range;
 mod server;
+mod service;
+pub mod static_site;
 pub mod target;
+pub mod tls;
+pub mod urgency;
 
+pub use acceptor::Speech;
+pub use activation::{PassedError, PassedListeners, passed_listeners};
+pub use generation::Means;
 pub use listen::ListenError;
-pub use server::{Listening, Server, StartError};
+pub use server::{Control, Listening, Server, StartError};
 pub use sooner_uplink::Uplink;

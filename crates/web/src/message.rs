@@ -2,6 +2,7 @@
 
 use crate::access_log::Remote;
 use crate::body::Source;
+use crate::limits::{Limits, MeteredBody, ReceiveMeter};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::{HeaderMap, StatusCode};
@@ -62,6 +63,19 @@ pub enum RequestBody {
     Http1(Incoming),
     /// Over HTTP/2.
     Http2(crate::http2::RequestStream),
+    /// One of the others, within the bounds of what a client may send.
+    Metered(Box<MeteredBody<RequestBody>>),
+}
+
+impl RequestBody {
+    /// The body within `limits`; one that is over already needs none.
+    pub fn metered(self, limits: &Limits) -> Self {
+        if self.is_end_stream() {
+            return Self::Empty;
+        }
+        let meter = ReceiveMeter::new(limits.receive_bytes_per_sec);
+        Self::Metered(Box::new(MeteredBody::new(self, limits.body_bytes, meter)))
+    }
 }
 
 impl Body for RequestBody {
@@ -78,6 +92,7 @@ impl Body for RequestBody {
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
             Self::Http2(body) => Pin::new(body).poll_frame(cx),
+            Self::Metered(body) => Pin::new(body.as_mut()).poll_frame(cx),
         }
     }
 
@@ -86,6 +101,7 @@ impl Body for RequestBody {
             Self::Empty => true,
             Self::Http1(body) => body.is_end_stream(),
             Self::Http2(body) => body.is_end_stream(),
+            Self::Metered(body) => body.is_end_stream(),
         }
     }
 
@@ -94,6 +110,7 @@ impl Body for RequestBody {
             Self::Empty => SizeHint::with_exact(0),
             Self::Http1(body) => body.size_hint(),
             Self::Http2(body) => body.size_hint(),
+            Self::Metered(body) => body.size_hint(),
         }
     }
 }

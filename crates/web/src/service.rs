@@ -23,6 +23,17 @@ const TLS_RECORD_BYTES: u64 = 22;
 /// The most a TLS record holds, bytes.
 const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
 
+/// The report of a response the uplink was not told of.
+const NEVER_QUEUED: JobReport = JobReport {
+    wait_ns: 0,
+    service_ns: 0,
+    sent_bytes: 0,
+    policy: "none",
+    rank_at_start: 0,
+    bytes_of_others_meanwhile: 0,
+    completed: true,
+};
+
 /// An answer, now or when somebody else has made it.
 pub enum Reply {
     /// It is here.
@@ -125,6 +136,7 @@ impl Service {
         if let Some(route) = generation.proxy.route(host, request.uri().path()) {
             let via = Rc::<OnceCell<Via>>::default();
             asked.via = Some(via.clone());
+            let request = request.map(|body| body.metered(&generation.limits));
             let forwarding = generation.proxy.forward(&route, request, peer);
             let upstream = route.upstream_name();
             return Reply::Later(Box::pin(async move {
@@ -180,6 +192,24 @@ impl Service {
                     log.write(&record, &report, None);
                 }
             },
+        }
+    }
+}
+
+impl Service {
+    /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that breaks otherwise
+    /// concerns nobody but its client.
+    pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
+        if !error.is_parse() {
+            return;
+        }
+        let mut clock = self.wall_clock.borrow_mut();
+        if let Some(begun) = self.log.begin_unreadable(&mut clock, Instant::now(), &peer.named) {
+            let answered = Answered {
+                status: if error.is_parse_too_large() { 431 } else { 400 },
+                ..Answered::default()
+            };
+            self.log.write(&begun.answered(answered), &NEVER_QUEUED, None);
         }
     }
 }

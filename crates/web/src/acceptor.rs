@@ -1,0 +1,253 @@
+//! From a listener to connections that are served: room, the PROXY protocol, TLS, and which HTTP is spoken.
+
+use crate::connection::Client;
+use crate::http2::{self, Connected};
+use crate::limits::{CloseReason, Connections, Guest, Watched};
+use crate::message::{Peer, TlsPeer};
+use crate::metrics::Refusal;
+use crate::proxy_protocol;
+use crate::service::Service;
+use crate::tls::{Alpn, Tls};
+use sooner_uplink::{Flow, GatedStream, Uplink};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+/// After an accept that failed for want of descriptors or memory: long enough for some to come back.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// When to look again for the rest of a preface that comes in pieces.
+const REST_OF_PREFACE_AFTER: Duration = Duration::from_millis(5);
+
+/// What is spoken on a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speech {
+    /// HTTP.
+    Clear,
+    /// HTTP within TLS.
+    Tls,
+}
+
+/// Accepts connections from one listener.
+pub struct Acceptor {
+    /// Who answers.
+    pub service: Rc<Service>,
+    /// All connections of the server.
+    pub connections: Connections,
+    /// With it TLS is spoken here.
+    pub tls: Option<Rc<Tls>>,
+    /// What responses leave through.
+    pub uplink: Uplink,
+    /// Changes when the server is to stop.
+    pub is_stopping: watch::Receiver<()>,
+    /// Held by every connection until its end.
+    pub alive: mpsc::Sender<()>,
+}
+
+impl Acceptor {
+    /// Accepts for ever.
+    pub async fn accept_all(self, listener: TcpListener) {
+        let acceptor = Rc::new(self);
+        let mut has_complained = false;
+        loop {
+            acceptor.connections.room().await;
+            match listener.accept().await {
+                Ok((stream, remote)) => acceptor.spawn(stream, remote),
+                // The client went away while it waited: not our trouble.
+                Err(error) if is_of_client(&error) => {}
+                Err(error) => {
+                    if !has_complained {
+                        eprintln!(
+                            "sooner: cannot accept connections: {error}; closing idle ones and trying again (a higher `ulimit -n` may help)"
+                        );
+                        has_complained = true;
+                    }
+                    acceptor.service.metrics().connection_refused(Refusal::System);
+                    acceptor.connections.evict();
+                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    fn spawn(self: &Rc<Self>, stream: TcpStream, remote: SocketAddr) {
+        let guest = Rc::new(self.connections.enter());
+        let metrics = self.service.metrics();
+        metrics.connection_opened();
+        let (stream, flow) = self.uplink.wrap(stream);
+        let acceptor = self.clone();
+        spawn_local(async move {
+            let _alive = acceptor.alive.clone();
+            acceptor.greet(stream, flow, remote, guest).await;
+            acceptor.service.metrics().connection_closed();
+        });
+    }
+
+    /// Finds out who speaks and how, and serves it.
+    async fn greet(
+        &self,
+        mut stream: GatedStream,
+        flow: Flow,
+        remote: SocketAddr,
+        guest: Rc<Guest>,
+    ) {
+        let generation = self.service.generation();
+        let head_time = generation.limits.head_time();
+        let local = stream.get_ref().local_addr().unwrap_or(remote);
+        let mut remote = remote;
+        if generation.proxy_protocol.may_send(remote.ip()) {
+            let named = proxy_protocol::receive(&mut stream);
+            match timeout(head_time, named).await {
+                Ok(Ok(Some(client))) => remote = client,
+                Ok(Ok(None)) => {}
+                Ok(Err(_)) | Err(_) => {
+                    let metrics = self.service.metrics();
+                    return metrics.connection_refused(Refusal::ProxyProtocol);
+                }
+            }
+        }
+        if guest.claim(remote.ip()).is_err() {
+            let metrics = self.service.metrics();
+            return metrics.connection_refused(Refusal::ConnectionsPerAddress);
+        }
+        drop(generation);
+        match &self.tls {
+            None => {
+                let speaks_http2 = match timeout(head_time, speaks_http2(stream.get_ref())).await {
+                    Ok(Ok(speaks)) => speaks,
+                    Ok(Err(_)) | Err(_) => return,
+                };
+                let visit = Visit::new(remote, local, None, flow, guest);
+                self.serve(stream, visit, speaks_http2).await;
+            }
+            Some(tls) => {
+                let accepted = tls.accept(stream, head_time).await;
+                self.service.metrics().handshake(accepted.is_ok());
+                let Ok((stream, tls_peer, alpn)) = accepted else {
+                    return;
+                };
+                guest.head_begins();
+                let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
+                self.serve(stream, visit, alpn == Alpn::Http2).await;
+            }
+        }
+    }
+
+    async fn serve<Io>(&self, stream: Io, visit: Visit, speaks_http2: bool)
+    where
+        Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        if speaks_http2 {
+            self.serve_http2(stream, visit).await;
+        } else {
+            self.serve_http1(stream, visit).await;
+        }
+    }
+
+    async fn serve_http2<Io>(&self, stream: Io, visit: Visit)
+    where
+        Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let bounds = self.service.generation().http2;
+        let connected = Connected {
+            peer: visit.peer,
+            service: self.service.clone(),
+            flow: visit.flow,
+            guest: visit.guest.clone(),
+        };
+        let stream = Watched::new(stream, visit.guest.activity().clone());
+        let mut is_stopping = self.is_stopping.clone();
+        let stop = async move {
+            // The sender is dropped only after all connections have ended.
+            let _ = is_stopping.changed().await;
+        };
+        // How a connection breaks concerns nobody but its client.
+        let _ = http2::serve(stream, connected, bounds, stop).await;
+    }
+
+    async fn serve_http1<Io>(&self, stream: Io, visit: Visit)
+    where
+        Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let generation = self.service.generation();
+        let activity = visit.guest.activity().clone();
+        let stream = Watched::new(stream, activity.clone());
+        let client = Client::new(self.service.clone(), visit.peer.clone(), visit.flow, activity);
+        let connection = generation.engine.serve(stream, client);
+        drop(generation);
+        let mut is_stopping = self.is_stopping.clone();
+        let mut connection = pin!(connection);
+        let result = tokio::select! {
+            biased;
+            result = connection.as_mut() => result,
+            reason = visit.guest.closing() => match reason {
+                CloseReason::SlowHead => return,
+                CloseReason::Idle => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            },
+            _ = is_stopping.changed() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            self.service.broken_request(&visit.peer, &error);
+        }
+    }
+}
+
+/// One connection's client and what it came through.
+struct Visit {
+    peer: Peer,
+    flow: Flow,
+    guest: Rc<Guest>,
+}
+
+impl Visit {
+    fn new(
+        remote: SocketAddr,
+        local: SocketAddr,
+        tls: Option<TlsPeer>,
+        flow: Flow,
+        guest: Rc<Guest>,
+    ) -> Self {
+        Self {
+            peer: Peer::new(remote, local, tls),
+            flow,
+            guest,
+        }
+    }
+}
+
+/// Whether the client begins with HTTP/2's preface (RFC 9113, 3.3: with prior knowledge); takes nothing out.
+async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
+    // No method of HTTP/1 begins with these three.
+    let mut first = [0; 3];
+    loop {
+        let seen = stream.peek(&mut first).await?;
+        let is_undecided = (1..first.len()).contains(&seen) && http2::PREFACE.starts_with(&first[..seen]);
+        if !is_undecided {
+            return Ok(seen == first.len() && http2::PREFACE.starts_with(&first));
+        }
+        // Readiness does not tell of more while something is unread.
+        tokio::time::sleep(REST_OF_PREFACE_AFTER).await;
+    }
+}
+
+fn is_of_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
