@@ -1,0 +1,334 @@
+//! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+
+use super::process::ProcessReading;
+use super::sources::{ClassLoad, UplinkReading, UpstreamReading};
+use crate::metrics::{
+    BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
+};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::sync::Arc;
+
+/// The content type of what [`Exposition::encode`] gives.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Everything that is told, at one moment.
+#[derive(Debug)]
+pub struct Exposition {
+    /// What was counted.
+    pub metrics: Arc<Metrics>,
+    /// The uplink.
+    pub uplink: UplinkReading,
+    /// The share of the link that was used in the last seconds.
+    pub busy_share: Option<f64>,
+    /// The servers behind this one.
+    pub upstreams: Vec<UpstreamReading>,
+    /// The process.
+    pub process: ProcessReading,
+    /// Jobs that FAIR would still be serving, jobs that were not followed, figures that nobody took.
+    pub shadow: (u64, u64, u64),
+    /// Lines that the access log has lost.
+    pub log_lines_lost: u64,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+impl Exposition {
+    /// The text.
+    pub fn encode(self) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        let mut out = String::with_capacity(64 << 10);
+        text::encode(&mut out, &registry)?;
+        Ok(out)
+    }
+
+    fn requests(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let sites = self.metrics.sites();
+        let mut requests = Vec::new();
+        for site in &sites {
+            for (protocol, counts) in PROTOCOLS.iter().zip(&site.requests) {
+                for (status, &count) in STATUS_CLASSES.iter().zip(counts) {
+                    if count > 0 {
+                        let labels = vec![
+                            ("site", site.name.clone()),
+                            ("protocol", (*protocol).to_owned()),
+                            ("status", (*status).to_owned()),
+                        ];
+                        requests.push((labels, count));
+                    }
+                }
+            }
+        }
+        to.counters("sooner_requests", "Responses that ended, by class of status", None, requests)?;
+        let bytes = sites.iter().map(|site| (vec![("site", site.name.clone())], site.response_bytes));
+        to.counters("sooner_response", "Bytes of response bodies sent", Some(Unit::Bytes), bytes)?;
+        to.counter("sooner_responses_aborted", "Responses that were not sent whole", self.metrics.aborted.get())
+    }
+
+    fn times(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let metrics = &self.metrics;
+        to.histograms("sooner_response", "From the start of a response to its last byte, by size of its body", &metrics.responses)?;
+        to.histograms("sooner_wait", "How long the same responses waited while others went first", &metrics.waits)?;
+        to.histograms("sooner_compared_response", "Response time of the responses that FAIR has done too, by size on the wire", &metrics.compared)?;
+        to.histograms("sooner_fair_response", "What FAIR, an equally shared link, would have given the very same responses", &metrics.fair)?;
+        let (jobs, missed, dropped) = self.shadow;
+        to.gauge("sooner_fair_jobs", "Responses that FAIR would still be sending", None, jobs as f64)?;
+        to.counter("sooner_fair_missed_jobs", "Responses not compared because too many were", missed)?;
+        to.counter("sooner_fair_dropped_figures", "Comparisons lost because nobody took them", dropped)
+    }
+
+    fn connections(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let metrics = &self.metrics;
+        let accepted = metrics.connections_opened.get();
+        let open = accepted.saturating_sub(metrics.connections_closed.get());
+        to.gauge("sooner_connections", "Open connections", None, open as f64)?;
+        to.counter("sooner_connections_accepted", "Connections accepted", accepted)?;
+        let refused = Refusal::ALL.map(|reason| {
+            let labels = vec![("reason", reason.name().to_owned())];
+            (labels, metrics.refused(reason))
+        });
+        to.counters("sooner_connections_refused", "Connections not served", None, refused)?;
+        let results = [("ok", &metrics.handshakes), ("failed", &metrics.handshakes_failed)];
+        to.counters("sooner_tls_handshakes", "TLS handshakes", None, by_result(results.map(|(name, count)| (name, count.get()))))
+    }
+
+    fn uplink(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let uplink = &self.uplink;
+        if let Some(rate) = uplink.rate_bits_per_sec {
+            to.gauge("sooner_uplink_rate_bytes_per_second", "Rate of the link", None, rate as f64 / 8.0)?;
+        }
+        if let Some(share) = self.busy_share {
+            to.gauge("sooner_uplink_busy_ratio", "Share of the link used in the last ten seconds", None, share)?;
+        }
+        to.counters("sooner_uplink_sent", "Bytes charged to the link, packet headers included", Some(Unit::Bytes), [(Labels::new(), uplink.sent_wire_bytes)])?;
+        to.loads("sooner_uplink_waiting", "waiting for their turn", &uplink.waiting)?;
+        to.loads("sooner_uplink_sending", "being sent, or waiting for their own client", &uplink.sending)
+    }
+
+    fn upstreams(&self, to: &mut Writer<'_>) -> fmt::Result {
+        if self.upstreams.is_empty() {
+            return Ok(());
+        }
+        let by_server = |value: fn(&UpstreamReading) -> u64| {
+            let labels = |server: &UpstreamReading| {
+                vec![("upstream", server.upstream.clone()), ("server", server.server.clone())]
+            };
+            self.upstreams.iter().map(move |server| (labels(server), value(server)))
+        };
+        to.gauges("sooner_upstream_up", "Whether requests are sent to the server", None, by_server(|server| server.is_up.into()))?;
+        to.gauges("sooner_upstream_inside_requests", "Requests inside the server", None, by_server(|server| server.requests_inside))?;
+        to.gauges("sooner_upstream_waiting_requests", "Requests that wait outside", None, by_server(|server| server.requests_waiting))?;
+        to.counters("sooner_upstream_requests", "Requests sent to the server", None, by_server(|server| server.requests_total))?;
+        to.counters("sooner_upstream_failures", "Requests that failed there", None, by_server(|server| server.failures_total))
+    }
+
+    fn operation(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let metrics = &self.metrics;
+        to.counter("sooner_log_lines_lost", "Access log lines lost", self.log_lines_lost)?;
+        let results = [("ok", metrics.reloads.get()), ("failed", metrics.reloads_failed.get())];
+        to.counters("sooner_config_loads", "Configurations taken, the first included, and refused", None, by_result(results))?;
+        let configured_at = metrics.configured_at_unix_seconds.get() as f64;
+        to.gauge("sooner_config_last_load_timestamp", "When the present configuration was taken", Some(Unit::Seconds), configured_at)?;
+        to.info("sooner_config", "The present configuration", ("hash", format!("{:016x}", metrics.config_hash.get())))?;
+        to.info("sooner_build", "The program", ("version", env!("CARGO_PKG_VERSION").to_owned()))
+    }
+
+    fn process(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let process = &self.process;
+        let started_at = self.metrics.started_at_unix_seconds;
+        to.gauge("process_resident_memory", "Memory in RAM", Some(Unit::Bytes), process.resident_bytes as f64)?;
+        to.gauge("process_open_fds", "Open descriptors", None, process.open_descriptors as f64)?;
+        to.gauge("process_max_fds", "Descriptors that may be open", None, process.descriptors_max as f64)?;
+        to.gauge("process_start_time", "When the server began", Some(Unit::Seconds), started_at)?;
+        to.counter_of_seconds("process_cpu", "Processor time of all threads", process.cpu_seconds)
+    }
+}
+
+impl Collector for Exposition {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let mut to = Writer(encoder);
+        self.requests(&mut to)?;
+        self.times(&mut to)?;
+        self.connections(&mut to)?;
+        self.uplink(&mut to)?;
+        self.upstreams(&mut to)?;
+        self.operation(&mut to)?;
+        self.process(&mut to)
+    }
+}
+
+/// One call a family.
+struct Writer<'a>(DescriptorEncoder<'a>);
+
+impl Writer<'_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.counters(name, help, None, [(Labels::new(), value)])
+    }
+
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        samples: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        for (labels, value) in samples {
+            if labels.is_empty() {
+                family.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+            } else {
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counter_of_seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
+        family.encode_counter::<NoLabelSet, _, u64>(&value, None)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, value: f64) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        family.encode_gauge(&value)
+    }
+
+    fn gauges(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        samples: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for (labels, value) in samples {
+            family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    /// Jobs and bytes by size class.
+    fn loads(&mut self, name: &str, what: &str, loads: &[ClassLoad]) -> fmt::Result {
+        let jobs = by_size(loads.iter().map(|load| load.jobs));
+        let help = format!("Responses {what}, by size");
+        self.gauges(&format!("{name}_jobs"), &help, None, jobs)?;
+        let bytes = by_size(loads.iter().map(|load| load.bytes));
+        let help = format!("What remains to be sent of the responses {what}");
+        self.gauges(name, &help, Some(Unit::Bytes), bytes)
+    }
+
+    fn histograms(&mut self, name: &str, help: &str, histograms: &[Histogram]) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        let bounds = BOUNDS_NS.iter().map(|&bound| bound as f64 / 1e9);
+        let bounds: Vec<f64> = bounds.chain([f64::INFINITY]).collect();
+        for (labels, histogram) in by_size(histograms) {
+            let buckets: Vec<(f64, u64)> = bounds.iter().copied().zip(histogram.buckets()).collect();
+            let count = buckets.iter().map(|(_, count)| count).sum();
+            let sum = histogram.sum_ns() as f64 / 1e9;
+            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    fn info(&mut self, name: &str, help: &str, label: (&'static str, String)) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Info)?;
+        family.encode_info(&[label])
+    }
+}
+
+fn by_size<T>(values: impl IntoIterator<Item = T>) -> impl Iterator<Item = (Labels, T)> {
+    let classes = SIZE_CLASSES.iter().zip(values);
+    classes.map(|(class, value)| (vec![("size_class", class.name.to_owned())], value))
+}
+
+fn by_result(results: [(&'static str, u64); 2]) -> [(Labels, u64); 2] {
+    results.map(|(result, count)| (vec![("result", result.to_owned())], count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::status::tests::{history, sources};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn text() -> String {
+        let sources = sources();
+        let history = history(&sources, "/");
+        let exposition = Exposition {
+            metrics: sources.metrics.clone(),
+            uplink: (sources.uplink)(),
+            busy_share: history.busy_share(10_000_000),
+            upstreams: (sources.upstreams)(),
+            process: ProcessReading::now(),
+            shadow: (1, 2, 3),
+            log_lines_lost: 4,
+        };
+        exposition.encode().unwrap()
+    }
+
+    #[test]
+    fn figures_are_under_their_names() {
+        let text = text();
+        for line in [
+            "sooner_requests_total{site=\"other\",protocol=\"HTTP/1.1\",status=\"2xx\"} 20",
+            "sooner_response_bytes_total{site=\"other\"} 100000",
+            "sooner_response_seconds_count{size_class=\"10K\"} 20",
+            "sooner_response_seconds_bucket{le=\"0.0025\",size_class=\"10K\"} 20",
+            "sooner_response_seconds_bucket{le=\"+Inf\",size_class=\"10K\"} 20",
+            "sooner_fair_response_seconds_sum{size_class=\"10K\"} 0.16",
+            "sooner_fair_missed_jobs_total 2",
+            "sooner_connections 1.0",
+            "sooner_connections_refused_total{reason=\"memory\"} 1",
+            "sooner_tls_handshakes_total{result=\"failed\"} 1",
+            "sooner_uplink_rate_bytes_per_second 1250000.0",
+            "sooner_uplink_busy_ratio 0.5",
+            "sooner_uplink_waiting_jobs{size_class=\"1K\"} 2",
+            "sooner_uplink_waiting_bytes{size_class=\"1K\"} 30",
+            "sooner_upstream_waiting_requests{upstream=\"app\",server=\"http://127.0.0.1:3000\"} 4",
+            "sooner_config_loads_total{result=\"ok\"} 1",
+            "sooner_config_info{hash=\"0000000000000abc\"} 1",
+            "sooner_log_lines_lost_total 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    /// What OpenMetrics demands of any exposition: families described once and not interleaved, samples under their family's name,
+    /// cumulative buckets, counters that end in `_total`.
+    #[test]
+    fn the_text_is_well_formed() {
+        let text = text();
+        let (mut seen, mut kind) = (BTreeSet::new(), String::new());
+        let (mut family, mut last_bucket) = (String::new(), BTreeMap::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, of) = rest.split_once(' ').unwrap();
+                assert!(seen.insert(name.to_owned()), "{name} is described twice");
+                (family, kind) = (name.to_owned(), of.to_owned());
+            } else if !line.starts_with('#') {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                let value: f64 = value.parse().unwrap();
+                let bare = name.split('{').next().unwrap();
+                let suffix = bare.strip_prefix(family.as_str()).unwrap_or_else(|| panic!("{line} is not of {family}"));
+                let suffixes: &[&str] = match kind.as_str() {
+                    "counter" => &["_total"],
+                    "histogram" => &["_bucket", "_count", "_sum"],
+                    "info" => &["_info"],
+                    _ => &[""],
+                };
+                assert!(suffixes.contains(&suffix), "{line}");
+                if suffix == "_bucket" {
+                    let class = name.split("size_class").nth(1).unwrap().to_owned();
+                    let before = last_bucket.insert((family.clone(), class), value).unwrap_or(0.0);
+                    assert!(before <= value, "{line}");
+                }
+            }
+        }
+        assert!(seen.len() > 25);
+    }
+}

@@ -1,0 +1,196 @@
+//! The live page: one file that needs nothing else. Its script asks for `/status.json` once a second and shows what it gets; without
+//! JavaScript there is a plain page instead, made here, that is loaded anew every five seconds.
+
+use super::status::{SizeStatus, SlowStatus, Status};
+use super::text::{bits_per_sec, bytes, html, seconds};
+use crate::metrics::SIZE_CLASSES;
+use std::hash::{BuildHasher, RandomState};
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The page, and the policy under which a browser may run it: only what carries this page's nonce, so that no name of a file that a stranger
+/// asked for can ever become a script.
+pub fn render(status: &Status) -> (String, String) {
+    let nonce = nonce();
+    let page = PAGE
+        .replace("@nonce@", &nonce)
+        .replace("@style@", STYLE)
+        .replace("@script@", SCRIPT)
+        // Last, because it holds what strangers sent.
+        .replace("@plain@", &plain(status));
+    let policy = format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'"
+    );
+    (page, policy)
+}
+
+/// 128 bits nobody can guess: std seeds its hashers from the system's random numbers.
+fn nonce() -> String {
+    let half = || RandomState::new().hash_one(0_u8);
+    format!("{:016x}{:016x}", half(), half())
+}
+
+/// What the comparison says, in one line.
+fn headline(status: &Status) -> String {
+    let policy = html(&status.uplink.policy.to_uppercase());
+    if status.uplink.rate_bits_per_sec.is_none() {
+        return "Responses are not ordered".into();
+    }
+    match status.comparison.times_sooner {
+        None => format!("{policy}: too few responses in the last minute to compare"),
+        Some(times) if times >= 1.05 => format!("{policy} answers {times:.1} times sooner than FAIR"),
+        Some(times) if times >= 0.95 => format!("{policy} answers as soon as FAIR"),
+        Some(times) => format!("{policy} answers {:.1} times later than FAIR", 1.0 / times),
+    }
+}
+
+fn plain(status: &Status) -> String {
+    let uplink = &status.uplink;
+    let rate = uplink.rate_bits_per_sec.map_or("no limit".into(), bits_per_sec);
+    let busy = uplink
+        .busy_share
+        .map_or("\u{2013}".into(), |share| format!("{:.0} %", share * 100.0));
+    let figures = table(
+        "Now",
+        &["", ""],
+        &[
+            vec!["Uplink".into(), rate],
+            vec!["Of it used".into(), busy],
+            vec!["Responses waiting".into(), uplink.waiting.jobs.to_string()],
+            vec!["Responses being sent".into(), uplink.sending.jobs.to_string()],
+            vec!["Connections".into(), status.connections.open.to_string()],
+            vec!["Log lines lost".into(), status.log_lines_lost_total.to_string()],
+        ],
+    );
+    let sizes: Vec<_> = status.sizes.iter().enumerate().map(size_row).collect();
+    let sizes = table(
+        "By size, last minute",
+        &["Size", "Responses", "Response time", "Compared", "Of those", "FAIR", "Waiting now", "Sending now"],
+        &sizes,
+    );
+    let slowest: Vec<_> = status.slowest.iter().map(slow_row).collect();
+    let slowest = table(
+        "Slowest of the last five minutes",
+        &["Target", "Status", "Size", "Waited for others", "Being sent"],
+        &slowest,
+    );
+    let headline = headline(status);
+    format!("<h1>{headline}</h1>\n{figures}{sizes}{}{slowest}", upstreams(status))
+}
+
+fn upstreams(status: &Status) -> String {
+    if status.upstreams.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = (status.upstreams.iter())
+        .map(|server| {
+            vec![
+                html(&server.upstream),
+                html(&server.server),
+                if server.is_up { "up".into() } else { "down".into() },
+                server.requests_inside.to_string(),
+                server.requests_waiting.to_string(),
+                server.failures_total.to_string(),
+            ]
+        })
+        .collect();
+    let columns = ["Upstream", "Server", "State", "Inside", "Waiting", "Failures"];
+    table("Upstreams", &columns, &rows)
+}
+
+fn size_row((index, size): (usize, &SizeStatus)) -> Vec<String> {
+    vec![
+        size_label(index),
+        size.responses.to_string(),
+        seconds(size.mean_response_seconds),
+        size.compared.to_string(),
+        seconds(size.mean_compared_response_seconds),
+        seconds(size.mean_fair_response_seconds),
+        size.waiting.jobs.to_string(),
+        size.sending.jobs.to_string(),
+    ]
+}
+
+fn slow_row(slow: &SlowStatus) -> Vec<String> {
+    vec![
+        html(&slow.target),
+        slow.status.to_string(),
+        bytes(slow.size_bytes),
+        seconds(Some(slow.wait_seconds)),
+        seconds(Some(slow.service_seconds)),
+    ]
+}
+
+fn size_label(index: usize) -> String {
+    let below = index.checked_sub(1).and_then(|below| SIZE_CLASSES[below].up_to_bytes);
+    match (SIZE_CLASSES[index].up_to_bytes, below) {
+        (Some(up_to), _) => format!("up to {}", bytes(up_to)),
+        (None, Some(below)) => format!("over {}", bytes(below)),
+        (None, None) => "all".into(),
+    }
+}
+
+/// A table; cells are HTML already.
+fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
+    let head: String = columns.iter().map(|column| format!("<th scope=\"col\">{column}</th>")).collect();
+    let row = |cells: &Vec<String>| {
+        let (first, rest) = cells.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let rest: String = rest.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        format!("<tr><th scope=\"row\">{first}</th>{rest}</tr>\n")
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!(
+        "<h2>{caption}</h2>\n<div class=\"scroll\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::status::tests::{history, sources};
+    use std::time::UNIX_EPOCH;
+
+    fn status(target: &str) -> Status {
+        let sources = sources();
+        let history = history(&sources, target);
+        Status::read(&sources, &history, UNIX_EPOCH)
+    }
+
+    #[test]
+    fn the_plain_page_says_the_same() {
+        let (page, policy) = render(&status("/a?b"));
+        for text in ["SRPT answers 4.0 times sooner than FAIR", "<td>8 ms</td>", "/a?b", "http://127.0.0.1:3000", "over 10 MB"] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(!page.contains("@plain@") && !page.contains("@nonce@") && !page.contains("@script@"));
+        let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+        assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
+        assert_ne!(render(&status("/")).1, policy);
+    }
+
+    #[test]
+    fn what_a_stranger_asked_for_is_text() {
+        let mut status = status("/");
+        status.slowest[0].target = "/<script>alert(1)</script>".into();
+        let (page, _) = render(&status);
+        assert!(!page.contains("<script>alert"));
+    }
+
+    #[test]
+    fn the_headline_says_how_it_is() {
+        let mut status = status("/");
+        for (times, text) in [
+            (Some(1.0), "as soon as"),
+            (Some(0.5), "2.0 times later"),
+            (None, "too few"),
+        ] {
+            status.comparison.times_sooner = times;
+            assert!(headline(&status).contains(text));
+        }
+        status.uplink.rate_bits_per_sec = None;
+        assert!(headline(&status).contains("not ordered"));
+    }
+}
