@@ -52,7 +52,8 @@ pub async fn probe(
         }
         prober.measure().await
     };
-    let probing = tokio::time::timeout(WAIT, LocalSet::new().run_until(probing));
+    let tasks = LocalSet::new();
+    let probing = tokio::time::timeout(WAIT, tasks.run_until(probing));
     probing.await.unwrap_or(Err(Failure::TimedOut))
 }
 
@@ -106,7 +107,7 @@ impl Prober<'_> {
     async fn measure_http2(&self, wire: WireModel) -> Result<Costs, Failure> {
         let pool = self.pool(NonZeroU32::MAX);
         let mut received = [self.client.received_bytes(), 0, 0];
-        for count in 1..received.len() {
+        for count in received.iter_mut().skip(1) {
             let mut carrier = match pool.take() {
                 Some(carrier) => carrier,
                 None => pool.connect().1?,
@@ -114,7 +115,7 @@ impl Prober<'_> {
             carrier
                 .request(self.target, self.path, false, Some(self.body_bytes))
                 .await?;
-            received[count] = self.client.received_bytes();
+            *count = self.client.received_bytes();
         }
         let [before, first, second] = received;
         let response_bytes = second - first;

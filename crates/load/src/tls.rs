@@ -57,7 +57,7 @@ pub enum TlsError {
     )]
     NoAuthorities,
     /// The file of authorities cannot be read.
-    #[error("{}: cannot read certificates ({reason}); give a PEM file", path.display())]
+    #[error("{}: cannot read certificates ({reason}); give a PEM file", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -125,7 +125,7 @@ fn one_after_the_other(
     } else {
         Server::Nginx.start(&link, root.path(), rate_mbit)?
     };
-    let mut both = [const { [const { Vec::new() }; 2] }; 2];
+    let mut both: [[Vec<f64>; 2]; 2] = Default::default();
     let seconds = if effort.quick { "5" } else { "10" };
     for repetition in 0..effort.repetitions {
         let other = match way.other {
