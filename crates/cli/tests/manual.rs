@@ -1,5 +1,7 @@
-//! The manual against the program: every flag of every command is in its section, with the default it really has.
+//! The manual against the program: every flag of every command is in its section, with the default it really has, and every key of the
+//! configuration file is in its table.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
@@ -65,10 +67,14 @@ fn section<'a>(manual: &'a str, command: &[String]) -> &'a str {
         .map_or(rest, |(section, _)| section)
 }
 
+fn manual() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual.md");
+    fs::read_to_string(path).expect("docs/manual.md")
+}
+
 #[test]
 fn every_flag_is_in_the_manual_with_its_default() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual.md");
-    let manual = fs::read_to_string(path).expect("docs/manual.md");
+    let manual = manual();
     let commands = leaves(Vec::new());
     assert!(commands.len() >= 5, "{commands:?}");
     let mut missing = Vec::new();
@@ -92,5 +98,28 @@ fn every_flag_is_in_the_manual_with_its_default() {
     assert!(
         missing.is_empty(),
         "not in docs/manual.md, or with another default: {missing:#?}"
+    );
+}
+
+#[test]
+fn the_manual_has_the_keys_of_the_configuration_file_and_no_others() {
+    let manual = manual();
+    let (_, rest) = manual
+        .split_once("\n### Configuration file\n")
+        .expect("the section");
+    let (section, _) = rest.split_once("\n### ").expect("another section");
+    let told: BTreeSet<String> = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .filter_map(|line| line[2..].split(" | ").next())
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect();
+    let read: BTreeSet<String> = sooner_web::config::keys().into_iter().collect();
+    let missing: Vec<_> = read.difference(&told).collect();
+    let gone: Vec<_> = told.difference(&read).collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "not in the manual: {missing:?}; in the manual alone: {gone:?}"
     );
 }

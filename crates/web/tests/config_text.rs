@@ -110,7 +110,7 @@ fn ports_the_system_chooses_may_be_asked_for_twice() {
 fn values_and_defaults() {
     let config = Config::parse("root = \"www\"\n[uplink]\nstreams = \"size\"").unwrap();
     assert_eq!(config.uplink.streams, StreamOrder::Size);
-    assert!(!config.uplink.trust_priority);
+    assert!(config.uplink.trust_priority);
     assert_eq!(config.uplink.policy().as_str(), "srpt");
     assert_eq!(
         config.clear_addresses(),

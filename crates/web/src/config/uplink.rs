@@ -11,7 +11,7 @@ use std::str::FromStr;
 use toml::Spanned;
 
 /// The table as it was written; what is `None` has the default its line says.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UplinkTable {
     /// Rate of the link, such as `100mbit`; default: none, responses are not ordered.
@@ -26,8 +26,22 @@ pub struct UplinkTable {
     pub replace_qdisc: bool,
     /// The order among the responses of one connection that ask for none; default: `standard`.
     pub streams: StreamOrder,
-    /// Whether what a client says of its responses' urgency counts against other clients too; default: no.
+    /// Whether what clients say of the urgency of their responses counts; default: yes.
     pub trust_priority: bool,
+}
+
+impl Default for UplinkTable {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            policy: None,
+            mechanism: None,
+            device: None,
+            replace_qdisc: false,
+            streams: StreamOrder::default(),
+            trust_priority: true,
+        }
+    }
 }
 
 /// A policy by its name.
