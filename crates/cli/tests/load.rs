@@ -32,7 +32,7 @@ fn bad_input_is_one_line_with_a_remedy() {
             .concat(),
         )
     };
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--url", HERE], "--rho"),
         (
             &["--url", HERE, "--rho", "0.9", "--schedule", "0.2,1.2,10,10"],
@@ -40,8 +40,23 @@ fn bad_input_is_one_line_with_a_remedy() {
         ),
         (&["--url", HERE, "--rho", "0"], "above 0"),
         (
-            &["--url", "https://127.0.0.1", "--rho", "0.9"],
+            &["--url", "ftp://127.0.0.1", "--rho", "0.9"],
             "http://127.0.0.1:8080",
+        ),
+        (
+            &["--url", HERE, "--rho", "0.9", "--streams", "4"],
+            "--http2",
+        ),
+        (
+            &[
+                "--url",
+                "https://127.0.0.1:9",
+                "--rho",
+                "0.9",
+                "--ca",
+                "/no/such.pem",
+            ],
+            "/no/such.pem",
         ),
         (
             &["--url", HERE, "--rho", "0.9", "--warm-up", "10"],
