@@ -2,56 +2,41 @@
 
 use crate::access_log::Closer;
 use crate::acceptor::{Acceptor, Speech};
-use crate::activation::{PassedError, PassedListeners};
-use crate::admin::{Admin, Sources, UplinkReading};
+use crate::activation::PassedListeners;
+use crate::admin::{Admin, Sources};
 use crate::config::{Config, Misconfigured};
 use crate::generation::{Generation, Means};
 use crate::limits::Connections;
 use crate::listen::{ListenError, listen};
 use crate::metrics::Metrics;
 use crate::service::Service;
-use crate::tls::{self, Tls};
+use crate::tls::{self, Prepared, Tls};
 use sooner_uplink::Uplink;
 use sooner_uplink::shadow::FairShadow;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
-/// What to serve, and with what means.
-pub struct Server {
-    /// The configuration.
-    pub config: Config,
-    /// What the process has to share out.
-    pub means: Means,
-    /// Listeners that a service manager opened; with any, the configuration's addresses are not opened.
-    pub passed: PassedListeners,
-}
-
-/// Why a server does not start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The configuration cannot work.
-    #[error("{0}")]
-    Misconfigured(#[from] Misconfigured),
-    /// An address cannot be listened on.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// A socket that was passed is of no use.
-    #[error(transparent)]
-    Passed(#[from] PassedError),
+/// What to serve, and with what means: looked at, nothing opened yet but files to read.
+pub struct Server<'a> {
+    config: &'a Config,
+    means: Means,
+    generation: Generation,
+    tls: Option<Prepared>,
+    metrics: Arc<Metrics>,
+    passed: PassedListeners,
 }
 
 /// A server that listens and does not serve yet.
 pub struct Listening {
     listeners: Vec<(TcpListener, Speech)>,
     shared: Rc<Shared>,
-    admin: Option<TcpListener>,
+    admin: Option<Admin>,
+    admin_hosts: Vec<String>,
     log_closer: Option<Closer>,
     warnings: Vec<Misconfigured>,
 }
@@ -69,51 +54,60 @@ struct Shared {
 #[derive(Clone)]
 pub struct Control(Rc<Shared>);
 
-impl Server {
-    /// A server as `config` says.
-    pub fn from_config(config: Config, means: Means) -> Self {
-        Self {
+impl<'a> Server<'a> {
+    /// A server as `config` says, after a look at everything that it names.
+    pub fn from_config(config: &'a Config, means: Means) -> Result<Self, Misconfigured> {
+        let metrics = Arc::new(Metrics::new(SystemTime::now()));
+        let generation = Generation::new(config, means, &metrics)?;
+        let tls = match config.tls.is_empty() {
+            true => None,
+            false => Some(tls::prepare(&config.tls, SystemTime::now())?),
+        };
+        Ok(Self {
             config,
             means,
+            generation,
+            tls,
+            metrics,
             passed: PassedListeners::default(),
-        }
+        })
     }
 
-    /// Looks at everything the configuration names, and opens nothing but files to read; gives warnings.
-    pub fn check(&self) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let metrics = Metrics::new(SystemTime::now());
-        Generation::new(&self.config, self.means, &metrics)?;
-        let mut warnings = self.config.remarks();
-        if !self.config.tls.is_empty() {
-            warnings.extend(tls::prepare(&self.config.tls, SystemTime::now())?.warnings);
-        }
-        Ok(warnings)
+    /// The same, accepting from listeners that a service manager opened; with any, the configuration's addresses are
+    /// not opened.
+    pub fn with_passed(mut self, passed: PassedListeners) -> Self {
+        self.passed = passed;
+        self
     }
 
-    /// Opens roots, certificates, the log and all listeners. Needs a tokio runtime around it; nothing is served before
-    /// [`Listening::run`], but clients can connect.
-    pub fn start(self) -> Result<Listening, StartError> {
-        let metrics = Arc::new(Metrics::new(SystemTime::now()));
-        let generation = Generation::new(&self.config, self.means, &metrics)?;
-        let mut warnings = self.config.remarks();
-        let tls = self.tls(&mut warnings)?;
+    /// Looks at everything `config` names; gives warnings.
+    pub fn check(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigured> {
+        let server = Server::from_config(config, means)?;
+        Ok(server.tls.map_or_else(Vec::new, |tls| tls.warnings))
+    }
+
+    /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before [`Listening::run`],
+    /// but clients can connect.
+    pub fn start(mut self) -> Result<Listening, Misconfigured> {
+        let mut warnings: Vec<_> = self.config.remarks();
+        warnings.extend(self.config.admin.remark());
+        if let Some(tls) = &mut self.tls {
+            warnings.append(&mut tls.warnings);
+        }
         let listeners = self.listeners()?;
-        let admin = match self.config.admin.address() {
-            Some(address) => Some(open(address, self.config.limits.stall_time())?),
-            None => None,
-        };
+        let admin = self.config.admin.bind()?;
         let (log, log_closer) = self.config.log.open()?;
-        let connections = Connections::new(&generation.limits, self.means.descriptors);
-        let service = Service::new(generation, log, metrics.clone(), Instant::now());
-        metrics.reloaded(self.config.hash, SystemTime::now());
+        let connections = Connections::new(&self.generation.limits, self.means.descriptors);
+        let service = Service::new(self.generation, log, self.metrics.clone(), Instant::now());
+        let chunk_bytes = self.means.chunk_bytes;
         Ok(Listening {
             listeners,
             shared: Rc::new(Shared {
                 service: Rc::new(service),
                 connections,
-                tls,
+                tls: self.tls.map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes))),
                 means: self.means,
-                metrics,
+                metrics: self.metrics,
             }),
             admin,
             log_closer,
@@ -121,30 +115,35 @@ impl Server {
         })
     }
 
-    fn tls(&self, warnings: &mut Vec<Misconfigured>) -> Result<Option<Rc<Tls>>, Misconfigured> {
-        if self.config.tls.is_empty() {
-            return Ok(None);
-        }
-        let mut prepared = tls::prepare(&self.config.tls, SystemTime::now())?;
-        warnings.append(&mut prepared.warnings);
-        Ok(Some(Rc::new(Tls::new(prepared, self.means.chunk_bytes))))
-    }
-
-    fn listeners(&self) -> Result<Vec<(TcpListener, Speech)>, StartError> {
+    fn listeners(&self) -> Result<Vec<(TcpListener, Speech)>, Misconfigured> {
         let stall_time = self.config.limits.stall_time();
         let mut listeners = Vec::new();
-        if self.passed.is_empty() {
-            for address in self.config.clear_addresses() {
-                listeners.push((open(address, stall_time)?, Speech::Clear));
-            }
-            for address in self.config.tls_addresses() {
-                listeners.push((open(address, stall_time)?, Speech::Tls));
+        if !self.passed.is_empty() {
+            for (passed, speech) in [
+                (&self.passed.clear, Speech::Clear),
+                (&self.passed.tls, Speech::Tls),
+            ] {
+                for listener in passed {
+                    listeners.push((adopt(listener)?, speech));
+                }
             }
             return Ok(listeners);
         }
-        for (passed, speech) in [(&self.passed.clear, Speech::Clear), (&self.passed.tls, Speech::Tls)] {
-            for listener in passed {
-                listeners.push((adopt(listener)?, speech));
+        if self.config.listen.is_empty() {
+            for address in self.config.clear_addresses() {
+                let listener = open(address, stall_time)
+                    .map_err(|error| Misconfigured::without_place("listen", error))?;
+                listeners.push((listener, Speech::Clear));
+            }
+        }
+        for (key, addresses, speech) in [
+            ("listen", &self.config.listen, Speech::Clear),
+            ("listen_tls", &self.config.listen_tls, Speech::Tls),
+        ] {
+            for address in addresses {
+                let listener = open(address.get_ref().0, stall_time)
+                    .map_err(|error| Misconfigured::at(address, key, error))?;
+                listeners.push((listener, speech));
             }
         }
         Ok(listeners)
@@ -156,26 +155,48 @@ fn open(address: SocketAddr, stall_time: Duration) -> Result<TcpListener, Listen
     TcpListener::from_std(listener).map_err(|error| ListenError::Other { address, error })
 }
 
-fn adopt(listener: &std::net::TcpListener) -> Result<TcpListener, PassedError> {
-    let other = |error: io::Error| PassedError::Other {
-        name: "to listen on".into(),
-        error,
-    };
-    TcpListener::from_std(listener.try_clone().map_err(other)?).map_err(other)
+fn adopt(listener: &std::net::TcpListener) -> Result<TcpListener, Misconfigured> {
+    let listener = listener.try_clone().and_then(TcpListener::from_std);
+    listener.map_err(|error| {
+        let message = format!("a socket of the service manager cannot be used: {error}");
+        Misconfigured::without_place("listen", message)
+    })
+}
+
+/// Whether this process could listen on `address` now; the port is free again when this returns.
+pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
+    listen(address, Duration::from_secs(60)).map(drop)
 }
 
 impl Listening {
-    /// The addresses it listens on, with the ports the system chose, and what is spoken there.
-    pub fn addresses(&self) -> Vec<(SocketAddr, Speech)> {
+    /// All addresses it listens on, with the ports the system chose.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let (mut clear, tls) = (self.clear_addresses(), self.tls_addresses());
+        clear.extend(tls);
+        clear
+    }
+
+    /// Those where clear text is spoken.
+    pub fn clear_addresses(&self) -> Vec<SocketAddr> {
+        self.addresses_of(Speech::Clear)
+    }
+
+    /// Those where TLS is spoken.
+    pub fn tls_addresses(&self) -> Vec<SocketAddr> {
+        self.addresses_of(Speech::Tls)
+    }
+
+    fn addresses_of(&self, speech: Speech) -> Vec<SocketAddr> {
         self.listeners
             .iter()
-            .filter_map(|(listener, speech)| Some((listener.local_addr().ok()?, *speech)))
+            .filter(|(_, spoken)| *spoken == speech)
+            .filter_map(|(listener, _)| listener.local_addr().ok())
             .collect()
     }
 
     /// The address of metrics and live page, if there is one.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref()?.local_addr().ok()
+        self.admin.as_ref()?.address().ok()
     }
 
     /// What works and is worth a word.
@@ -186,6 +207,11 @@ impl Listening {
     /// What changes the server while it runs.
     pub fn control(&self) -> Control {
         Control(self.shared.clone())
+    }
+
+    /// The configuration in force is the one with this hash.
+    pub fn note_config(&self, hash: u64) {
+        self.shared.metrics.reloaded(hash, SystemTime::now());
     }
 
     /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for responses in flight
@@ -203,6 +229,7 @@ impl Listening {
         let (stopping, is_stopping) = watch::channel(());
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
         let watching = spawn_local(self.shared.connections.clone().watch());
+        self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
         let accepting: Vec<_> = self
             .listeners
@@ -237,48 +264,47 @@ impl Listening {
     }
 
     /// Serves the admin address, if there is one.
-    fn start_admin(&mut self, uplink: &Uplink) -> Option<tokio::task::JoinHandle<()>> {
-        let listener = self.admin.take()?;
-        let shadow = uplink.rate_bits_per_sec().map(|rate| {
-            let metrics = self.shared.metrics.clone();
-            let shadow = Arc::new(FairShadow::new(rate, move |compared| metrics.compared(&compared)));
+    fn start_admin(&mut self, uplink: &Uplink) -> Option<JoinHandle<()>> {
+        let admin = self.admin.take()?;
+        let rate_bits_per_sec = uplink.snapshot().rate_bits_per_sec;
+        let shadow = rate_bits_per_sec.map(|rate| {
+            let shadow = Arc::new(FairShadow::new(rate));
             uplink.observe(shadow.clone());
+            self.shared.service.compare_with(shadow.clone());
             shadow
         });
-        let (uplink, service) = (uplink.clone(), self.shared.service.clone());
+        let service = self.shared.service.clone();
         let sources = Sources {
             metrics: self.shared.metrics.clone(),
             log: service.log().clone(),
             shadow,
-            uplink: Box::new(move || UplinkReading::of(&uplink)),
+            uplink: uplink.clone(),
             upstreams: Box::new(move || service.generation().proxy.states()),
         };
-        Some(spawn_local(Admin::new(sources).serve(listener)))
+        Some(spawn_local(admin.serve(sources)))
     }
 }
 
 impl Control {
-    /// Answers requests as `config` says from now on; after a mistake nothing has changed. Gives warnings.
-    pub fn reload(&self, config: &Config) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let result = self.try_reload(config);
-        match &result {
-            Ok(_) => self.0.metrics.reloaded(config.hash, SystemTime::now()),
-            Err(_) => self.0.metrics.reload_failed(),
-        }
-        result
-    }
-
-    fn try_reload(&self, config: &Config) -> Result<Vec<Misconfigured>, Misconfigured> {
+    /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake nothing has changed. Gives
+    /// warnings.
+    pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
         let generation = Generation::new(config, self.0.means, &self.0.metrics)?;
-        let mut warnings = config.remarks();
-        if let Some(tls) = &self.0.tls {
-            warnings.extend(tls.reload(&config.tls, SystemTime::now())?);
-        }
+        let warnings = match &self.0.tls {
+            Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
+            None => Vec::new(),
+        };
         self.0
             .connections
             .set_limits(&generation.limits, self.0.means.descriptors);
         self.0.service.replace(generation);
+        self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)
+    }
+
+    /// A configuration was not taken, for whatever reason.
+    pub fn reload_failed(&self) {
+        self.0.metrics.reload_failed();
     }
 
     /// Has the access log opened anew, after somebody moved it away.

@@ -14,5 +14,5 @@ mod writer;
 
 pub use config::{Destination, LogConfig, LogFormat};
 pub use record::{Answered, Begun, Record, Remote, Via, body_bytes_sent};
-pub use timestamp::WallClock;
+pub use timestamp::{WallClock, rfc3339};
 pub use writer::{AccessLog, Closer};

@@ -113,15 +113,17 @@ impl Exposition {
         if self.upstreams.is_empty() {
             return Ok(());
         }
+        let labels = |server: &UpstreamReading| -> Labels {
+            vec![("upstream", server.upstream.clone()), ("server", server.server.clone())]
+        };
+        let limits = self.upstreams.iter().filter_map(|server| Some((labels(server), server.requests_inside_max?)));
         let by_server = |value: fn(&UpstreamReading) -> u64| {
-            let labels = |server: &UpstreamReading| {
-                vec![("upstream", server.upstream.clone()), ("server", server.server.clone())]
-            };
             self.upstreams.iter().map(move |server| (labels(server), value(server)))
         };
         to.gauges("sooner_upstream_up", "Whether requests are sent to the server", None, by_server(|server| server.is_up.into()))?;
         to.gauges("sooner_upstream_inside_requests", "Requests inside the server", None, by_server(|server| server.requests_inside))?;
-        to.gauges("sooner_upstream_waiting_requests", "Requests that wait outside", None, by_server(|server| server.requests_waiting))?;
+        to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting))?;
+        to.gauges("sooner_upstream_inside_requests_max", "Requests that may be inside the upstream's servers together", None, limits)?;
         to.counters("sooner_upstream_requests", "Requests sent to the server", None, by_server(|server| server.requests_total))?;
         to.counters("sooner_upstream_failures", "Requests that failed there", None, by_server(|server| server.failures_total))
     }
@@ -262,7 +264,7 @@ mod tests {
             metrics: sources.metrics.clone(),
             uplink: (sources.uplink)(),
             busy_share: history.busy_share(10_000_000),
-            upstreams: (sources.upstreams)(),
+            upstreams: sources.upstream_readings(),
             process: ProcessReading::now(),
             shadow: (1, 2, 3),
             log_lines_lost: 4,

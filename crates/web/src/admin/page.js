@@ -150,7 +150,7 @@
     upstreams.forEach((server, index) => {
       const cells = shown[index].cells, limit = server.requests_inside_max;
       say(cells[0], `${server.upstream}: ${server.server}`);
-      say(cells[1], server.is_up ? "up" : "down");
+      say(cells[1], server.state);
       cells[1].className = server.is_up ? "" : "bad";
       say(cells[2], limit === null ? count(server.requests_inside) : `${count(server.requests_inside)} of ${count(limit)}`);
       say(cells[3], count(server.requests_waiting));

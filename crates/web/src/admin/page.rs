@@ -90,7 +90,7 @@ fn upstreams(status: &Status) -> String {
             vec![
                 html(&server.upstream),
                 html(&server.server),
-                if server.is_up { "up".into() } else { "down".into() },
+                server.state.into(),
                 server.requests_inside.to_string(),
                 server.requests_waiting.to_string(),
                 server.failures_total.to_string(),

@@ -114,7 +114,7 @@ impl Desk {
         let exposition = Exposition {
             uplink,
             busy_share: rate.and_then(|rate| self.history.borrow().busy_share(rate)),
-            upstreams: (self.sources.upstreams)(),
+            upstreams: self.sources.upstream_readings(),
             process: ProcessReading::now(),
             shadow,
             log_lines_lost: self.sources.log.lost_lines(),

@@ -2,12 +2,13 @@
 
 use super::routes::Desk;
 use super::sources::Sources;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
+use std::future::ready;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,30 +25,22 @@ const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
 const BUFFER_BYTES: usize = 8 << 10;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An admin address that is bound.
-#[derive(Debug)]
+/// Who answers at the admin address.
 pub struct Admin {
-    listener: TcpListener,
-    hosts: Vec<String>,
+    desk: Rc<Desk>,
 }
 
 impl Admin {
-    /// Binds `address`, to be asked for under the names `hosts` too. Needs a tokio runtime around it.
-    pub fn bind(address: SocketAddr, hosts: Vec<String>) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        Ok(Self { listener, hosts })
+    /// An answerer that is also asked for under the names `hosts`.
+    pub fn new(sources: Sources, hosts: Vec<String>) -> Self {
+        Self {
+            desk: Rc::new(Desk::new(sources, hosts)),
+        }
     }
 
-    /// Where it listens, with the port the system chose.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    /// Answers until it is dropped. Needs a `LocalSet` around it.
-    pub async fn serve(self, sources: Sources) {
-        let desk = Rc::new(Desk::new(sources, self.hosts));
+    /// Answers whoever connects to `listener` until it is dropped. Needs a `LocalSet` around it.
+    pub async fn serve(self, listener: TcpListener) {
+        let desk = self.desk;
         let mut seconds = interval_at(Instant::now() + SECOND, SECOND);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // After an error (no descriptors, most likely) the next second brings another try.
@@ -60,7 +53,7 @@ impl Admin {
                     is_tired = false;
                     desk.second_passed();
                 }
-                accepted = self.listener.accept(), if has_room && !is_tired => match accepted {
+                accepted = listener.accept(), if has_room && !is_tired => match accepted {
                     Ok((stream, _)) => {
                         spawn_local(timeout(CONNECTION_WITHIN, converse(stream, desk.clone())));
                     }
@@ -76,9 +69,8 @@ async fn converse(stream: TcpStream, desk: Rc<Desk>) {
     let Ok(reached) = stream.local_addr() else {
         return;
     };
-    let service = service_fn(|request| {
-        let answer = desk.answer(&request, reached);
-        async { Ok::<_, Infallible>(answer) }
+    let service = service_fn(|request: Request<Incoming>| {
+        ready(Ok::<_, Infallible>(desk.answer(&request, reached)))
     });
     let connection = Builder::new()
         .timer(TokioTimer::new())

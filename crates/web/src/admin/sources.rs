@@ -2,6 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
+use crate::proxy::{Standing, UpstreamState};
 use serde::Serialize;
 use sooner_uplink::Uplink;
 use sooner_uplink::snapshot::Load;
@@ -15,8 +16,8 @@ pub struct Sources {
     pub log: AccessLog,
     /// Asks the uplink; see [`UplinkReading::of`].
     pub uplink: Box<dyn Fn() -> UplinkReading>,
-    /// Asks the upstreams, one reading a server.
-    pub upstreams: Box<dyn Fn() -> Vec<UpstreamReading>>,
+    /// Asks the upstreams, one row a server.
+    pub upstreams: Box<dyn Fn() -> Vec<UpstreamState>>,
 }
 
 /// An uplink at one moment.
@@ -60,6 +61,14 @@ pub struct ClassLoad {
     pub bytes: u64,
 }
 
+impl Sources {
+    /// The servers behind this one now.
+    pub fn upstream_readings(&self) -> Vec<UpstreamReading> {
+        let states = (self.upstreams)();
+        states.into_iter().map(UpstreamReading::from).collect()
+    }
+}
+
 impl ClassLoad {
     fn of(load: Load) -> Self {
         Self {
@@ -70,22 +79,47 @@ impl ClassLoad {
 }
 
 /// A server behind this one at one moment.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UpstreamReading {
     /// The upstream's name.
     pub upstream: String,
     /// The server's address.
     pub server: String,
+    /// How it stands, in a word.
+    pub state: &'static str,
     /// Whether requests are sent to it.
     pub is_up: bool,
     /// Requests it has now.
     pub requests_inside: u64,
-    /// How many it may have at once; `None`: no limit.
+    /// How many the upstream's servers may have together; `null`: no limit.
     pub requests_inside_max: Option<u64>,
-    /// Requests that wait outside for a place at this upstream.
+    /// Requests that wait for a place at the upstream, for all its servers in one queue.
     pub requests_waiting: u64,
     /// Requests it got in all.
     pub requests_total: u64,
-    /// Requests that failed there: no connection, no answer in time, a broken one.
+    /// Requests it did not answer, or not to the end.
     pub failures_total: u64,
+    /// The mean time of a request inside it, of late; `null` before the first.
+    pub mean_inside_seconds: Option<f64>,
+}
+
+impl From<UpstreamState> for UpstreamReading {
+    fn from(state: UpstreamState) -> Self {
+        Self {
+            upstream: state.name.as_ref().into(),
+            server: state.server.as_ref().into(),
+            state: match state.standing {
+                Standing::Up => "up",
+                Standing::OnProbation => "on probation",
+                Standing::Down => "down",
+            },
+            is_up: state.standing == Standing::Up,
+            requests_inside: state.inside as u64,
+            requests_inside_max: (state.limit < usize::MAX).then_some(state.limit as u64),
+            requests_waiting: state.waiting as u64,
+            requests_total: state.requests,
+            failures_total: state.failures,
+            mean_inside_seconds: state.mean_service_ms.map(|ms| ms / 1e3),
+        }
+    }
 }

@@ -214,7 +214,7 @@ impl Status {
                 ok_total: metrics.handshakes.get(),
                 failed_total: metrics.handshakes_failed.get(),
             },
-            upstreams: (sources.upstreams)(),
+            upstreams: sources.upstream_readings(),
             slowest: metrics.slowest().into_iter().map(SlowStatus::new).collect(),
             log_lines_lost_total: sources.log.lost_lines(),
             config: ConfigStatus {
@@ -290,6 +290,7 @@ pub(crate) mod tests {
     use crate::admin::history::Totals;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
+    use crate::proxy::{Standing, UpstreamState};
     use hyper::Request;
     use sooner_uplink::shadow::Compared;
     use std::sync::Arc;
@@ -315,15 +316,16 @@ pub(crate) mod tests {
                 sending: [ClassLoad { jobs: 1, bytes: 20 }; 6],
             }),
             upstreams: Box::new(|| {
-                vec![UpstreamReading {
-                    upstream: "app".into(),
+                vec![UpstreamState {
+                    name: "app".into(),
                     server: "http://127.0.0.1:3000".into(),
-                    is_up: true,
-                    requests_inside: 3,
-                    requests_inside_max: Some(8),
-                    requests_waiting: 4,
-                    requests_total: 100,
-                    failures_total: 1,
+                    standing: Standing::Up,
+                    inside: 3,
+                    limit: 8,
+                    waiting: 4,
+                    requests: 100,
+                    failures: 1,
+                    mean_service_ms: Some(2.0),
                 }]
             }),
         }
@@ -362,6 +364,8 @@ pub(crate) mod tests {
         assert_eq!((status.uptime_seconds, status.requests_total), (60.0, 20));
         assert_eq!((status.connections.open, status.connections.refused_total), (1, 1));
         assert_eq!(status.slowest[0].target, "/a?b");
+        let upstream = &status.upstreams[0];
+        assert_eq!((upstream.state, upstream.requests_inside_max, upstream.mean_inside_seconds), ("up", Some(8), Some(0.002)));
         assert_eq!((status.config.hash.as_str(), status.config.since_unix_seconds), ("0000000000000abc", 9));
     }
 
