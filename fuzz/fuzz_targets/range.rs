@@ -1,12 +1,22 @@
-//! A range is inside the file, whatever the header says.
+//! Ranges are inside the file and apart from each other, whatever the header says.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::range::{Selection, parse};
+use sooner_web::range::{RANGES_MAX, Selection, parse};
 
 fuzz_target!(|input: (u64, &str)| {
     let (len, header) = input;
-    if let Selection::Part { first, last } = parse(header, len) {
-        assert!(first <= last && last < len);
+    let mut ranges = match parse(header, len) {
+        Selection::Part(range) => vec![range],
+        Selection::Parts(ranges) => ranges,
+        Selection::Whole | Selection::Unsatisfiable => return,
+    };
+    assert!(ranges.len() <= RANGES_MAX);
+    ranges.sort_by_key(|range| range.first);
+    for range in &ranges {
+        assert!(range.first <= range.last && range.last < len);
+    }
+    for pair in ranges.windows(2) {
+        assert!(pair[0].last + 1 < pair[1].first, "they touch");
     }
 });

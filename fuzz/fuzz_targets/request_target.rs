@@ -2,12 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::target;
+use sooner_web::target::{self, DotFiles};
 
 fuzz_target!(|text: &str| {
-    let Ok(target) = target::parse(text) else {
+    let hidden_too = target::parse(text, DotFiles::Served);
+    let Ok(target) = target::parse(text, DotFiles::Refused) else {
         return;
     };
+    assert_eq!(hidden_too.as_ref(), Ok(&target));
     let path = target.path.as_ref();
     assert!(!path.contains(&0), "a NUL ends the name early");
     assert!(!path.starts_with(b"/"), "an absolute path");
@@ -16,6 +18,6 @@ fuzz_target!(|text: &str| {
         assert!(component != b"." && (path.is_empty() || !component.is_empty()));
     }
     let location = target::directory_location(path);
-    let again = target::parse(&location).expect("a location we send is one we serve");
+    let again = target::parse(&location, DotFiles::Refused).expect("a location we send is one we serve");
     assert_eq!(again.path.as_ref(), path);
 });

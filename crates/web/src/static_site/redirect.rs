@@ -3,6 +3,7 @@
 //! What a client sent becomes part of the new place only behind its host: no request makes this server send anybody
 //! to a host the owner did not name.
 
+use super::host;
 use crate::target::push_escape;
 use hyper::StatusCode;
 use thiserror::Error;
@@ -181,6 +182,9 @@ impl Place {
         if to.find(REST).is_some_and(|rest| rest <= before_path) {
             return Err(RedirectError::RestInHost);
         }
+        if !is_place(&to[..before_path]) {
+            return Err(RedirectError::ToNotAPlace);
+        }
         Ok(Self {
             around: to.split(REST).map(escaped).collect(),
             has_query: to.contains('?'),
@@ -215,18 +219,28 @@ fn is_rest(text: &str) -> bool {
         .is_some_and(|tail| !tail.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-/// How long scheme and host are, if it is a place at all; 0 for a path.
+/// How long scheme and host are, if it is a path (0) or may be a URL.
 fn before_path(to: &str) -> Option<usize> {
     if to.starts_with('/') {
         return (!to.starts_with("//") && !to.starts_with("/\\")).then_some(0);
     }
-    let scheme = ["http://", "https://"]
-        .into_iter()
-        .find(|scheme| to.starts_with(scheme))?;
+    let scheme = scheme_of(to)?;
     let host = &to[scheme.len()..];
-    let host_len = host.find(['/', '?', '\\']).unwrap_or(host.len());
-    let is_host = host_len > 0 && !host[..host_len].contains(['@', ' ']);
-    is_host.then_some(scheme.len() + host_len)
+    Some(scheme.len() + host.find(['/', '?']).unwrap_or(host.len()))
+}
+
+fn scheme_of(to: &str) -> Option<&'static str> {
+    ["http://", "https://"]
+        .into_iter()
+        .find(|scheme| to.starts_with(scheme))
+}
+
+/// Whether what comes before the path is nothing, or scheme and host.
+fn is_place(before_path: &str) -> bool {
+    let Some(scheme) = scheme_of(before_path) else {
+        return before_path.is_empty();
+    };
+    host::parse(&before_path.as_bytes()[scheme.len()..]).is_some_and(|host| !host.is_empty())
 }
 
 /// Two slashes at the beginning of a place would name a host, so a slash is never followed by another one here.
@@ -343,6 +357,9 @@ mod tests {
             ("/a", "ftp://b.org/", 301, ToNotAPlace),
             ("/a", "https:///x", 301, ToNotAPlace),
             ("/a", "https://u@b.org/", 301, ToNotAPlace),
+            ("/a", "https://b.org\\x", 301, ToNotAPlace),
+            ("/a", "https://m\u{fc}nchen.de/", 301, ToNotAPlace),
+            ("/a", "https://b.org:x/", 301, ToNotAPlace),
             ("/a", "/b/$1", 301, RestOfNothing),
             ("/a/*", "/b/$2", 301, OtherRest),
             ("/a/*", "/b/$12", 301, OtherRest),
