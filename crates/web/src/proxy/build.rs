@@ -1,0 +1,302 @@
+//! A proxy from its tables: everything a configuration can get wrong about it is found here, with its place.
+
+use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
+use super::download::Budget;
+use super::routes::{self, HostPattern, Routes};
+use super::trusted::Network;
+use super::upstream::{Times, Upstream};
+use super::{Proxy, Route};
+use crate::config::Misconfigured;
+use std::rc::Rc;
+use toml::Spanned;
+
+/// The last class.
+const CLASS_MAX: u8 = 7;
+/// How long a switched connection may be silent unless said otherwise, s.
+const TUNNEL_SECONDS: f64 = 3600.0;
+
+impl Proxy {
+    /// The proxy of a configuration. Nothing is connected, but certificates are read.
+    pub fn new(
+        proxy: &ProxyTable,
+        upstreams: &[UpstreamTable],
+        routes: &[RouteTable],
+    ) -> Result<Self, Misconfigured> {
+        Self::build(proxy, upstreams, routes, None)
+    }
+
+    /// The proxy of a new configuration after this one. Upstreams whose tables are the same are taken over with all they know: who
+    /// waits and who is inside, estimates, health, connections.
+    pub fn successor(
+        &self,
+        proxy: &ProxyTable,
+        upstreams: &[UpstreamTable],
+        routes: &[RouteTable],
+    ) -> Result<Self, Misconfigured> {
+        Self::build(proxy, upstreams, routes, Some(self))
+    }
+
+    fn build(
+        proxy: &ProxyTable,
+        upstreams: &[UpstreamTable],
+        routes: &[RouteTable],
+        previous: Option<&Self>,
+    ) -> Result<Self, Misconfigured> {
+        let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(upstreams.len());
+        for table in upstreams {
+            let name = table.name.get_ref();
+            if built.iter().any(|other| other.name.as_ref() == name) {
+                return Err(Misconfigured::at(
+                    &table.name,
+                    "upstream.name",
+                    format!("`{name}` is the name of another upstream; each needs its own"),
+                ));
+            }
+            let kept = previous.and_then(|previous| previous.unchanged(table));
+            built.push(match kept {
+                Some(upstream) => upstream,
+                None => Upstream::build(table)?,
+            });
+        }
+        let mut table = Routes::default();
+        for route in routes {
+            add_route(&mut table, route, &built)?;
+        }
+        Ok(Self {
+            routes: table,
+            upstreams: built,
+            trusted: networks(&proxy.trusted)?,
+            budget: Budget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+        })
+    }
+
+    /// Files may have changed behind an unchanged table: what reads files is built anew.
+    fn unchanged(&self, table: &UpstreamTable) -> Option<Rc<Upstream>> {
+        self.upstreams
+            .iter()
+            .find(|upstream| upstream.table == *table && !upstream.has_tls())
+            .cloned()
+    }
+}
+
+fn networks(texts: &[Spanned<String>]) -> Result<Vec<Network>, Misconfigured> {
+    texts
+        .iter()
+        .map(|text| {
+            text.get_ref()
+                .parse()
+                .map_err(|error| Misconfigured::at(text, "proxy.trusted", error))
+        })
+        .collect()
+}
+
+fn add_route(
+    routes: &mut Routes<Rc<Route>>,
+    table: &RouteTable,
+    upstreams: &[Rc<Upstream>],
+) -> Result<(), Misconfigured> {
+    let path = table.path.get_ref();
+    routes::check_path(path).map_err(|error| {
+        Misconfigured::at(&table.path, "route.path", format!("`{path}`: {error}"))
+    })?;
+    let route = Rc::new(route(table, upstreams)?);
+    if table.hosts.is_empty() {
+        return routes
+            .add(HostPattern::Any, path, route)
+            .map_err(|_| overlap(&table.path, path, "every host"));
+    }
+    for host in &table.hosts {
+        let pattern = HostPattern::parse(host.get_ref())
+            .map_err(|error| Misconfigured::at(host, "route.hosts", error))?;
+        routes
+            .add(pattern, path, route.clone())
+            .map_err(|_| overlap(host, path, host.get_ref()))?;
+    }
+    Ok(())
+}
+
+fn overlap<T>(place: &Spanned<T>, path: &str, host: &str) -> Misconfigured {
+    Misconfigured::at(
+        place,
+        "route.path",
+        format!("`{path}` at {host} has a route already; a request can take only one"),
+    )
+}
+
+fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Misconfigured> {
+    let name = table.upstream.get_ref();
+    let upstream = upstreams
+        .iter()
+        .find(|upstream| upstream.name.as_ref() == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name.as_ref()).collect();
+            let known = if names.is_empty() {
+                "there is no [[upstream]] yet".to_owned()
+            } else {
+                format!("there are: {}", names.join(", "))
+            };
+            Misconfigured::at(&table.upstream, "route.upstream", format!("no upstream is called `{name}`; {known}"))
+        })?;
+    let class = match &table.class {
+        Some(class) if *class.get_ref() > CLASS_MAX => {
+            return Err(Misconfigured::at(
+                class,
+                "route.class",
+                format!("{} is no class; write 0 (first) to {CLASS_MAX}", class.get_ref()),
+            ));
+        }
+        class => class.as_ref().map(|class| *class.get_ref()),
+    };
+    let default = upstream.times;
+    let or = |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));
+    Ok(Route {
+        path: table.path.get_ref().clone(),
+        upstream: upstream.clone(),
+        class,
+        times: Times {
+            queue: some_duration(&table.queue_seconds, "route.queue_seconds")?.or(default.queue),
+            connect: default.connect,
+            response: or(&table.response_seconds, "route.response_seconds", default.response)?,
+            idle: or(&table.idle_seconds, "route.idle_seconds", default.idle)?,
+        },
+        strips_prefix: table.strip_prefix,
+        upgrades: upgrades(&table.upgrade)?,
+        tunnel_silence: duration(&table.tunnel_seconds, "route.tunnel_seconds", TUNNEL_SECONDS)?,
+    })
+}
+
+fn upgrades(names: &[Spanned<String>]) -> Result<Vec<String>, Misconfigured> {
+    names
+        .iter()
+        .map(|name| {
+            let protocol = name.get_ref().to_ascii_lowercase();
+            let is_token = !protocol.is_empty()
+                && protocol
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte));
+            if !is_token || protocol == "h2c" {
+                return Err(Misconfigured::at(
+                    name,
+                    "route.upgrade",
+                    format!("`{protocol}` cannot be switched to; write for example \"websocket\""),
+                ));
+            }
+            Ok(protocol)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Tables {
+        #[serde(default)]
+        proxy: ProxyTable,
+        upstream: Vec<UpstreamTable>,
+        route: Vec<RouteTable>,
+    }
+
+    fn tables(text: &str) -> Tables {
+        toml::from_str(text).unwrap()
+    }
+
+    fn build(text: &str) -> Result<Proxy, Misconfigured> {
+        let tables = tables(text);
+        Proxy::new(&tables.proxy, &tables.upstream, &tables.route)
+    }
+
+    const APP: &str = "[[upstream]]\nname = 'app'\nservers = ['http://127.0.0.1:3000']\n";
+
+    /// The key and the text a mistake points at.
+    fn mistake(more: &str) -> (String, String) {
+        let text = format!("{APP}{more}");
+        let Err(error) = build(&text) else {
+            panic!("no mistake in {more}");
+        };
+        let span = error.span.clone().expect("it has a place");
+        (error.key, text[span].to_owned())
+    }
+
+    #[test]
+    fn every_mistake_has_its_place() {
+        let of = |key: &str, text: &str| (key.to_owned(), text.to_owned());
+        let route = |keys: &str| mistake(&format!("[[route]]\n{keys}\n"));
+        let upstream = |keys: &str| {
+            mistake(&format!("[[upstream]]\nname = 'b'\n{keys}\n[[route]]\npath='/'\nupstream='b'"))
+        };
+        assert_eq!(route("path='/'\nupstream='ap'"), of("route.upstream", "'ap'"));
+        assert_eq!(route("path='x'\nupstream='app'"), of("route.path", "'x'"));
+        assert_eq!(
+            route("path='/'\nupstream='app'\nclass=8"),
+            of("route.class", "8")
+        );
+        assert_eq!(
+            route("path='/'\nupstream='app'\nhosts=['a b']"),
+            of("route.hosts", "'a b'")
+        );
+        assert_eq!(
+            route("path='/'\nupstream='app'\nupgrade=['h2c']"),
+            of("route.upgrade", "'h2c'")
+        );
+        assert_eq!(
+            route("path='/x'\nupstream='app'\n[[route]]\npath=\"/%78\"\nupstream='app'"),
+            of("route.path", "\"/%78\"")
+        );
+        assert_eq!(upstream("servers=['app:80']"), of("upstream.servers", "'app:80'"));
+        assert_eq!(
+            upstream("servers=['http://a', 'http://a/']"),
+            of("upstream.servers", "'http://a/'")
+        );
+        assert_eq!(upstream("servers=[]"), of("upstream.servers", "'b'"));
+        assert_eq!(
+            upstream("servers=['http://a']\nlimit=0"),
+            of("upstream.limit", "0")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nhealth={path='x'}"),
+            of("upstream.health.path", "'x'")
+        );
+        assert_eq!(
+            upstream("servers=['https://a']\nca='/nowhere.pem'"),
+            of("upstream.ca", "'/nowhere.pem'")
+        );
+        assert_eq!(
+            mistake("[[upstream]]\nname='app'\nservers=['http://b']\n[[route]]\npath='/'\nupstream='app'"),
+            of("upstream.name", "'app'")
+        );
+        assert_eq!(
+            mistake("[[route]]\npath='/'\nupstream='app'\n[proxy]\ntrusted=['10/8']"),
+            of("proxy.trusted", "'10/8'")
+        );
+    }
+
+    #[test]
+    fn a_route_knows_its_upstream() {
+        let proxy = build(&format!(
+            "{APP}[[route]]\npath='/api'\nupstream='app'\nclass=1\nhosts=['a', '*.b']"
+        ))
+        .unwrap();
+        let route = proxy.route(Some("x.b"), "/api/y").unwrap();
+        assert_eq!((route.upstream(), route.class()), ("app", Some(1)));
+        assert!(proxy.route(Some("c"), "/api").is_none());
+        assert!(proxy.route(Some("a"), "/").is_none());
+    }
+
+    #[test]
+    fn an_unchanged_upstream_outlives_a_reload() {
+        let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
+        let before = build(&text).unwrap();
+        let same = tables(&format!("# moved\n{text}"));
+        let after = before
+            .successor(&same.proxy, &same.upstream, &same.route)
+            .unwrap();
+        assert!(Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
+        let changed = tables(&text.replace("3000", "3001"));
+        let after = before
+            .successor(&changed.proxy, &changed.upstream, &changed.route)
+            .unwrap();
+        assert!(!Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
+    }
+}

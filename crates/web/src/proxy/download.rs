@@ -1,0 +1,489 @@
+//! A response's body on its way from the upstream: read ahead of the client up to a bound, so that the backend is free early.
+//!
+//! A client may wait long for its turn on the uplink, and a backend that waits with it would serve nobody else. So a body is read by
+//! a task of its own into memory, at most a given number of bytes for each response and for all together; beyond that, one piece
+//! each. When memory is full the reading stops, and the upstream's connection fills up behind it.
+
+use super::headers::clean_trailers;
+use crate::message::BodyError;
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame, SizeHint};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// What a piece costs beside its bytes, about.
+const PIECE_BYTES: usize = 128;
+
+/// The bytes all responses may be read ahead of their clients.
+#[derive(Debug)]
+pub struct Budget {
+    used_bytes: AtomicUsize,
+    bytes_max: usize,
+    each_bytes_max: usize,
+}
+
+impl Budget {
+    /// At most `bytes_max` in all and `each_bytes_max` for one response.
+    pub fn new(bytes_max: usize, each_bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            used_bytes: AtomicUsize::new(0),
+            bytes_max,
+            each_bytes_max,
+        })
+    }
+
+    /// What is used.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    fn has_room(&self) -> bool {
+        self.used_bytes() < self.bytes_max
+    }
+
+    fn take(&self, bytes: usize) {
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why a body was not read to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cut {
+    /// The client does not want the rest.
+    #[error("the client left")]
+    Abandoned,
+    /// The upstream paused for too long.
+    #[error("the upstream paused for too long within its response")]
+    Idle,
+    /// The upstream's connection broke, or said something wrong.
+    #[error("the upstream's response broke off: {0}")]
+    Broken(String),
+}
+
+/// The client's side of the body.
+pub struct Download {
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// The upstream's side of the body.
+pub struct Feeder {
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    budget: Arc<Budget>,
+    pieces: VecDeque<Bytes>,
+    held_bytes: usize,
+    trailers: Option<HeaderMap>,
+    /// What the client has not been given of the length that was announced.
+    left_bytes: Option<u64>,
+    /// What the upstream has not sent of it.
+    owed_bytes: Option<u64>,
+    end: Option<Result<(), Cut>>,
+    is_abandoned: bool,
+    reader: Option<Waker>,
+    feeder: Option<Waker>,
+}
+
+/// The two sides of a body of `body_bytes`, if that is known.
+pub fn download(budget: &Arc<Budget>, body_bytes: Option<u64>) -> (Feeder, Download) {
+    let shared = Arc::new(Mutex::new(Shared {
+        budget: budget.clone(),
+        pieces: VecDeque::new(),
+        held_bytes: 0,
+        trailers: None,
+        left_bytes: body_bytes,
+        owed_bytes: body_bytes,
+        end: None,
+        is_abandoned: false,
+        reader: None,
+        feeder: None,
+    }));
+    let feeder = Feeder {
+        shared: shared.clone(),
+    };
+    (feeder, Download { shared })
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn has_room(&self) -> bool {
+        self.pieces.is_empty()
+            || (self.held_bytes < self.budget.each_bytes_max && self.budget.has_room())
+    }
+
+    fn push(&mut self, piece: Bytes) -> Result<(), Cut> {
+        if let Some(owed) = &mut self.owed_bytes {
+            *owed = owed
+                .checked_sub(piece.len() as u64)
+                .ok_or_else(|| Cut::Broken("longer than it said".into()))?;
+        }
+        let cost = piece.len() + PIECE_BYTES;
+        self.held_bytes += cost;
+        self.budget.take(cost);
+        self.pieces.push_back(piece);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let piece = self.pieces.pop_front()?;
+        let cost = piece.len() + PIECE_BYTES;
+        self.held_bytes -= cost;
+        self.budget.give_back(cost);
+        if let Some(left) = &mut self.left_bytes {
+            *left = left.saturating_sub(piece.len() as u64);
+        }
+        Some(piece)
+    }
+
+    fn is_over(&self) -> bool {
+        self.pieces.is_empty() && self.trailers.is_none() && self.end == Some(Ok(()))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.budget.give_back(self.held_bytes);
+    }
+}
+
+impl Feeder {
+    /// Reads all of `body`, which may pause for `idle` at most.
+    pub async fn feed<B>(self, body: &mut B, idle: Duration) -> Result<(), Cut>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let end = self.feed_until_end(body, idle).await;
+        self.end(end.clone());
+        end
+    }
+
+    async fn feed_until_end<B>(&self, body: &mut B, idle: Duration) -> Result<(), Cut>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        while !body.is_end_stream() {
+            self.room().await?;
+            let frame = tokio::select! {
+                biased;
+                cut = self.abandoned() => return Err(cut),
+                frame = timeout(idle, next_frame(body)) => frame.map_err(|_| Cut::Idle)?,
+            };
+            match frame {
+                Some(Ok(frame)) => self.push(frame)?,
+                Some(Err(error)) => return Err(Cut::Broken(error.to_string())),
+                None => break,
+            }
+        }
+        match lock(&self.shared).owed_bytes {
+            Some(owed) if owed > 0 => Err(Cut::Broken("shorter than it said".into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until another piece may be held.
+    async fn room(&self) -> Result<(), Cut> {
+        poll_fn(|cx| {
+            let mut shared = lock(&self.shared);
+            if shared.is_abandoned {
+                return Poll::Ready(Err(Cut::Abandoned));
+            }
+            if shared.has_room() {
+                return Poll::Ready(Ok(()));
+            }
+            shared.feeder = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the client leaves.
+    async fn abandoned(&self) -> Cut {
+        poll_fn(|cx| {
+            let mut shared = lock(&self.shared);
+            if shared.is_abandoned {
+                return Poll::Ready(Cut::Abandoned);
+            }
+            shared.feeder = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn push(&self, frame: Frame<Bytes>) -> Result<(), Cut> {
+        let reader = {
+            let mut shared = lock(&self.shared);
+            match frame.into_data() {
+                Ok(piece) if piece.is_empty() => {}
+                Ok(piece) => shared.push(piece)?,
+                Err(frame) => {
+                    if let Ok(mut trailers) = frame.into_trailers() {
+                        clean_trailers(&mut trailers);
+                        shared.trailers = Some(trailers);
+                    }
+                }
+            }
+            shared.reader.take()
+        };
+        wake(reader);
+        Ok(())
+    }
+
+    fn end(&self, end: Result<(), Cut>) {
+        let reader = {
+            let mut shared = lock(&self.shared);
+            shared.end = Some(end);
+            shared.reader.take()
+        };
+        wake(reader);
+    }
+}
+
+impl Drop for Feeder {
+    /// A task that was dropped ends the body as broken, or its client would wait for ever.
+    fn drop(&mut self) {
+        if lock(&self.shared).end.is_none() {
+            self.end(Err(Cut::Broken("given up".into())));
+        }
+    }
+}
+
+async fn next_frame<B: Body + Unpin>(body: &mut B) -> Option<Result<Frame<B::Data>, B::Error>> {
+    poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Body for Download {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let mut shared = lock(&self.shared);
+        if let Some(piece) = shared.pop() {
+            let feeder = shared.feeder.take();
+            drop(shared);
+            wake(feeder);
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match &shared.end {
+            None => {
+                shared.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(Err(cut)) => Poll::Ready(Some(Err(cut.clone().into()))),
+            Some(Ok(())) => Poll::Ready(
+                shared
+                    .trailers
+                    .take()
+                    .map(|trailers| Ok(Frame::trailers(trailers))),
+            ),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        lock(&self.shared).is_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let shared = lock(&self.shared);
+        let left_bytes = match (shared.left_bytes, &shared.end) {
+            (Some(left), _) => Some(left),
+            // All is here already: the length is known after all. With trailers it must not be said, or they could not be sent.
+            (None, Some(Ok(()))) if shared.trailers.is_none() => {
+                Some(shared.pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            (None, _) => None,
+        };
+        left_bytes.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        let feeder = {
+            let mut shared = lock(&self.shared);
+            shared.is_abandoned = true;
+            shared.pieces.clear();
+            let held_bytes = std::mem::take(&mut shared.held_bytes);
+            shared.budget.give_back(held_bytes);
+            shared.feeder.take()
+        };
+        wake(feeder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::{BodyExt, Full};
+    use std::convert::Infallible;
+
+    const IDLE: Duration = Duration::from_secs(5);
+
+    /// What an upstream sends; then the end, or silence.
+    struct Frames {
+        frames: VecDeque<Frame<Bytes>>,
+        is_silent_then: bool,
+    }
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.frames.pop_front() {
+                Some(frame) => Poll::Ready(Some(Ok(frame))),
+                None if self.is_silent_then => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    fn silence() -> Frames {
+        Frames {
+            frames: VecDeque::new(),
+            is_silent_then: true,
+        }
+    }
+
+    fn run(future: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(future);
+    }
+
+    #[test]
+    fn all_of_it_arrives_and_the_budget_is_given_back() {
+        run(async {
+            let budget = Budget::new(1 << 20, 1 << 20);
+            let (feeder, download) = download(&budget, Some(5));
+            assert_eq!(download.size_hint().exact(), Some(5));
+            let mut body = Full::new(Bytes::from_static(b"hello"));
+            assert_eq!(feeder.feed(&mut body, IDLE).await, Ok(()));
+            assert!(budget.used_bytes() >= 5);
+            assert_eq!(download.collect().await.unwrap().to_bytes(), "hello");
+            assert_eq!(budget.used_bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn a_body_of_another_length_than_said_is_broken() {
+        run(async {
+            for said in [4, 6] {
+                let budget = Budget::new(1 << 20, 1 << 20);
+                let (feeder, download) = download(&budget, Some(said));
+                let mut body = Full::new(Bytes::from_static(b"hello"));
+                let fed = feeder.feed(&mut body, IDLE).await;
+                assert!(matches!(fed, Err(Cut::Broken(_))));
+                assert!(download.collect().await.is_err());
+                assert_eq!(budget.used_bytes(), 0);
+            }
+        });
+    }
+
+    #[test]
+    fn reading_ahead_stops_at_the_bound_and_goes_on_when_the_client_takes() {
+        run(async {
+            let budget = Budget::new(1 << 20, 3 << 10);
+            let (feeder, mut download) = download(&budget, None);
+            let piece = || Frame::data(Bytes::from(vec![7; 1 << 10]));
+            let mut body = Frames {
+                frames: (0..100).map(|_| piece()).collect(),
+                is_silent_then: false,
+            };
+            let feeding = feeder.feed(&mut body, IDLE);
+            let taking = async {
+                tokio::task::yield_now().await;
+                let ahead = budget.used_bytes();
+                assert!(ahead <= (4 << 10) + 4 * PIECE_BYTES, "{ahead} bytes ahead");
+                let mut taken = 0;
+                while let Some(frame) = download.frame().await {
+                    taken += frame.unwrap().into_data().unwrap().len();
+                }
+                assert_eq!(taken, 100 << 10);
+            };
+            let (fed, ()) = tokio::join!(feeding, taking);
+            assert_eq!(fed, Ok(()));
+        });
+    }
+
+    #[test]
+    fn who_leaves_ends_the_reading() {
+        run(async {
+            let budget = Budget::new(1 << 20, 1 << 20);
+            let (feeder, download) = download(&budget, None);
+            let mut body = silence();
+            let leaving = async {
+                tokio::task::yield_now().await;
+                drop(download);
+            };
+            let (fed, ()) = tokio::join!(feeder.feed(&mut body, IDLE), leaving);
+            assert_eq!(fed, Err(Cut::Abandoned));
+        });
+    }
+
+    #[test]
+    fn an_upstream_that_pauses_too_long_is_given_up() {
+        run(async {
+            let budget = Budget::new(1 << 20, 1 << 20);
+            let (feeder, download) = download(&budget, None);
+            let mut body = silence();
+            let fed = feeder.feed(&mut body, Duration::from_millis(5)).await;
+            assert_eq!(fed, Err(Cut::Idle));
+            assert!(download.collect().await.is_err());
+        });
+    }
+
+    #[test]
+    fn trailers_come_without_what_they_may_not_carry() {
+        run(async {
+            let budget = Budget::new(1 << 20, 1 << 20);
+            let (feeder, download) = download(&budget, None);
+            let mut trailers = HeaderMap::new();
+            trailers.insert("grpc-status", hyper::header::HeaderValue::from_static("0"));
+            trailers.insert("content-length", hyper::header::HeaderValue::from_static("9"));
+            let mut body = Frames {
+                frames: [
+                    Frame::data(Bytes::from_static(b"x")),
+                    Frame::trailers(trailers),
+                ]
+                .into(),
+                is_silent_then: false,
+            };
+            assert_eq!(feeder.feed(&mut body, IDLE).await, Ok(()));
+            let collected = download.collect().await.unwrap();
+            let trailers = collected.trailers().unwrap();
+            assert_eq!(trailers.len(), 1);
+            assert_eq!(trailers["grpc-status"], "0");
+        });
+    }
+}

@@ -1,0 +1,235 @@
+//! Headers that belong to one connection, and those no trailer may carry.
+
+use hyper::HeaderMap;
+use hyper::header::{
+    self, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+
+/// The name Sooner signs with (RFC 9110, 7.6.3).
+pub const PSEUDONYM: &str = "sooner";
+
+/// What is never passed on, whether `Connection` names it or not (RFC 9110, 7.6.1). The last is not of HTTP, but CGI programs take it
+/// for the address of a proxy to use.
+static OF_ONE_CONNECTION: [HeaderName; 8] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("proxy"),
+];
+
+/// What decides about framing, routing, rights or how to read the body comes before the body or not at all (RFC 9110, 6.5.1).
+static NOT_IN_TRAILERS: [HeaderName; 13] = [
+    AUTHORIZATION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    HOST,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    SET_COOKIE,
+    TRAILER,
+    header::CACHE_CONTROL,
+    header::EXPECT,
+    header::MAX_FORWARDS,
+];
+
+/// Whether `name` belongs to one connection by its nature.
+pub(super) fn is_of_one_connection(name: &HeaderName) -> bool {
+    OF_ONE_CONNECTION.contains(name)
+}
+
+/// The header names that `Connection` lists.
+pub(super) fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    tokens(headers, &CONNECTION)
+        .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
+        .collect()
+}
+
+/// The elements of a list header, over all its lines.
+pub(super) fn tokens<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|token| !token.is_empty())
+}
+
+/// Whether a list header has `token`.
+pub(super) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    tokens(headers, name).any(|present| present.eq_ignore_ascii_case(token))
+}
+
+/// Removes what belongs to the connection the headers came on.
+pub(super) fn remove_of_connection(headers: &mut HeaderMap) {
+    for name in named_by_connection(headers) {
+        headers.remove(name);
+    }
+    for name in &OF_ONE_CONNECTION {
+        headers.remove(name);
+    }
+}
+
+/// What `Content-Length` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Nothing.
+    Unsaid,
+    /// This, perhaps several times.
+    Said(u64),
+    /// Different things, or no number.
+    Contradictory,
+}
+
+/// Reads `Content-Length` (RFC 9110, 8.6; RFC 9112, 6.3).
+pub(super) fn content_length(headers: &HeaderMap) -> Length {
+    let mut said = Length::Unsaid;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        for number in value.as_bytes().split(|byte| *byte == b',') {
+            let Some(number) = decimal(number.trim_ascii()) else {
+                return Length::Contradictory;
+            };
+            match said {
+                Length::Unsaid => said = Length::Said(number),
+                Length::Said(other) if other == number => {}
+                _ => return Length::Contradictory,
+            }
+        }
+    }
+    said
+}
+
+/// Digits alone: `+1` and ` 1` are numbers to some parsers, and no lengths.
+fn decimal(text: &[u8]) -> Option<u64> {
+    let is_plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if !is_plain {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Whether the only transfer coding is `chunked`, said once (RFC 9112, 6.1).
+pub(super) fn is_chunked_alone(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = values
+        .next()
+        .is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    is_chunked && values.next().is_none()
+}
+
+/// Removes from trailers what may not be in them.
+pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
+    remove_of_connection(trailers);
+    for name in &NOT_IN_TRAILERS {
+        trailers.remove(name);
+    }
+}
+
+/// Signs: a message that came over `version` went through here.
+pub(super) fn add_via(headers: &mut HeaderMap, version: hyper::Version) {
+    let received = match version {
+        hyper::Version::HTTP_10 => "1.0",
+        hyper::Version::HTTP_2 => "2",
+        hyper::Version::HTTP_3 => "3",
+        _ => "1.1",
+    };
+    let mine = format!("{received} {PSEUDONYM}");
+    if let Ok(value) = HeaderValue::try_from(mine) {
+        headers.append(VIA, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        headers
+    }
+
+    #[test]
+    fn what_connection_names_goes_and_the_rest_stays() {
+        let mut headers = map(&[
+            ("connection", "close, X-Mine"),
+            ("connection", "x-too ,,"),
+            ("x-mine", "1"),
+            ("x-too", "1"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "x"),
+            ("proxy", "http://evil"),
+            ("x-stays", "1"),
+            ("x-stays", "2"),
+        ]);
+        remove_of_connection(&mut headers);
+        assert_eq!(headers, map(&[("x-stays", "1"), ("x-stays", "2")]));
+    }
+
+    #[test]
+    fn a_length_is_digits_and_said_without_contradiction() {
+        let length = |lines: &[&str]| {
+            let lines: Vec<_> = lines.iter().map(|value| ("content-length", *value)).collect();
+            content_length(&map(&lines))
+        };
+        assert_eq!(length(&[]), Length::Unsaid);
+        assert_eq!(length(&["5"]), Length::Said(5));
+        assert_eq!(length(&["5", "5, 5"]), Length::Said(5));
+        for wrong in ["+5", "-5", "5 5", "0x5", "", "5,", "5;", "18446744073709551616"] {
+            assert_eq!(length(&[wrong]), Length::Contradictory, "{wrong}");
+        }
+        assert_eq!(length(&["5", "6"]), Length::Contradictory);
+    }
+
+    #[test]
+    fn chunked_is_said_once_and_alone() {
+        let is_chunked = |lines: &[&str]| {
+            let lines: Vec<_> = lines
+                .iter()
+                .map(|value| ("transfer-encoding", *value))
+                .collect();
+            is_chunked_alone(&map(&lines))
+        };
+        assert!(is_chunked(&["Chunked"]));
+        for wrong in [
+            &["gzip, chunked"][..],
+            &["chunked, chunked"],
+            &["chunked", "chunked"],
+            &["xchunked"],
+            &["identity"],
+            &[],
+        ] {
+            assert!(!is_chunked(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn trailers_carry_no_framing() {
+        let mut trailers = map(&[
+            ("grpc-status", "0"),
+            ("content-length", "7"),
+            ("transfer-encoding", "chunked"),
+            ("host", "x"),
+        ]);
+        clean_trailers(&mut trailers);
+        assert_eq!(trailers, map(&[("grpc-status", "0")]));
+    }
+}

@@ -1,0 +1,209 @@
+//! Whether a server of an upstream is to be asked.
+//!
+//! Failures in a row put it out for a while that doubles up to a minute; after that it is tried again with one request at a time until one
+//! succeeds. Where the server is also asked regularly, its answers to that count too, and a server put out by them comes back by them.
+//! Only failures to answer count: a status of 500 is an answer.
+
+use sooner_gate::Time;
+
+/// The first time out, ns.
+const OUT_NS_MIN: u64 = 1_000_000_000;
+/// The longest time out, ns.
+const OUT_NS_MAX: u64 = 60_000_000_000;
+
+/// When a server goes out and comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthLimits {
+    /// Failures in a row that put it out.
+    pub fails: u32,
+    /// Bad answers to regular questions in a row that put it out.
+    pub check_fails: u32,
+    /// Good ones in a row that take it back in.
+    pub check_passes: u32,
+}
+
+/// What is known of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It answers.
+    Up,
+    /// It did not; one request at a time finds out whether it does again.
+    OnProbation,
+    /// Not to be asked.
+    Down,
+}
+
+/// The health of one server.
+#[derive(Clone, Debug)]
+pub struct Health {
+    limits: HealthLimits,
+    failures: u32,
+    /// How often it was put out without a success since.
+    outs: u32,
+    out_until: Option<Time>,
+    is_out_by_checks: bool,
+    /// Answers to regular questions in a row that speak against what is believed.
+    contrary_checks: u32,
+}
+
+impl Health {
+    /// A server nothing is known of, which is taken for healthy.
+    pub fn new(limits: HealthLimits) -> Self {
+        Self {
+            limits,
+            failures: 0,
+            outs: 0,
+            out_until: None,
+            is_out_by_checks: false,
+            contrary_checks: 0,
+        }
+    }
+
+    /// How it stands now.
+    pub fn standing(&self, now: Time) -> Standing {
+        match self.out_until {
+            _ if self.is_out_by_checks => Standing::Down,
+            Some(until) if now < until => Standing::Down,
+            Some(_) => Standing::OnProbation,
+            None => Standing::Up,
+        }
+    }
+
+    /// It answered a request.
+    pub fn succeeded(&mut self) {
+        self.failures = 0;
+        self.outs = 0;
+        self.out_until = None;
+    }
+
+    /// It did not.
+    pub fn failed(&mut self, now: Time) {
+        self.failures = self.failures.saturating_add(1);
+        let is_out = self.out_until.is_some_and(|until| now < until);
+        // What was under way when it went out tells nothing new.
+        if is_out || (self.out_until.is_none() && self.failures < self.limits.fails) {
+            return;
+        }
+        let out_ns = (OUT_NS_MIN << self.outs.min(16)).min(OUT_NS_MAX);
+        self.outs = self.outs.saturating_add(1);
+        self.out_until = Some(now.after(out_ns));
+    }
+
+    /// It answered a regular question well, or not.
+    pub fn checked(&mut self, is_well: bool) {
+        if is_well != self.is_out_by_checks {
+            self.contrary_checks = 0;
+            if is_well {
+                self.succeeded();
+            }
+            return;
+        }
+        self.contrary_checks += 1;
+        let needed = if is_well {
+            self.limits.check_passes
+        } else {
+            self.limits.check_fails
+        };
+        if self.contrary_checks >= needed {
+            self.contrary_checks = 0;
+            self.is_out_by_checks = !is_well;
+            if is_well {
+                self.succeeded();
+            }
+        }
+    }
+
+    /// When it stands differently without anything happening.
+    pub fn changes_at(&self, now: Time) -> Option<Time> {
+        self.out_until.filter(|until| now < *until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_ns(seconds * SECOND)
+    }
+
+    fn health() -> Health {
+        Health::new(HealthLimits {
+            fails: 3,
+            check_fails: 2,
+            check_passes: 2,
+        })
+    }
+
+    #[test]
+    fn failures_in_a_row_put_it_out_for_longer_each_time() {
+        let mut health = health();
+        health.failed(at(0));
+        health.failed(at(0));
+        health.succeeded();
+        health.failed(at(0));
+        health.failed(at(0));
+        assert_eq!(health.standing(at(0)), Standing::Up);
+        health.failed(at(0));
+        assert_eq!(health.standing(at(0)), Standing::Down);
+        assert_eq!(health.changes_at(at(0)), Some(at(1)));
+        assert_eq!(health.standing(at(1)), Standing::OnProbation);
+        health.failed(at(1));
+        assert_eq!(health.changes_at(at(1)), Some(at(3)));
+        health.failed(at(3));
+        assert_eq!(health.changes_at(at(3)), Some(at(7)));
+        health.succeeded();
+        assert_eq!(health.standing(at(3)), Standing::Up);
+        assert_eq!(health.changes_at(at(3)), None);
+    }
+
+    #[test]
+    fn what_was_under_way_when_it_went_out_does_not_make_it_longer() {
+        let mut health = health();
+        for _ in 0..100 {
+            health.failed(at(0));
+        }
+        assert_eq!(health.changes_at(at(0)), Some(at(1)));
+    }
+
+    #[test]
+    fn the_time_out_has_an_end() {
+        let mut health = health();
+        let mut now = at(0);
+        for _ in 0..100 {
+            health.failed(now);
+            now = health.changes_at(now).unwrap_or(now);
+        }
+        health.failed(now);
+        assert!(health.changes_at(now).is_some_and(|until| until.since(now) == 60 * SECOND));
+    }
+
+    #[test]
+    fn regular_questions_put_it_out_and_take_it_back_in() {
+        let mut health = health();
+        health.checked(false);
+        health.checked(true);
+        health.checked(false);
+        assert_eq!(health.standing(at(0)), Standing::Up);
+        health.checked(false);
+        assert_eq!(health.standing(at(99)), Standing::Down);
+        health.checked(true);
+        health.checked(false);
+        health.checked(true);
+        assert_eq!(health.standing(at(99)), Standing::Down);
+        health.checked(true);
+        assert_eq!(health.standing(at(99)), Standing::Up);
+    }
+
+    #[test]
+    fn a_good_answer_ends_a_time_out_early() {
+        let mut health = health();
+        for _ in 0..3 {
+            health.failed(at(0));
+        }
+        health.checked(true);
+        assert_eq!(health.standing(at(0)), Standing::Up);
+    }
+}

@@ -1,0 +1,228 @@
+//! The reverse proxy: which requests go to which upstream, and everything on the way there and back.
+//!
+//! A request that a route fits waits at its upstream's gate until there is a place, goes to the server with the least to do, and comes
+//! back as an [`Answer`] whose body is read ahead of the client, so that the backend is free for the next job although the client may
+//! wait for its turn on the uplink. What is decided is pure and in files of its own: [`request`] and [`response`] (what passes and
+//! what does not), [`routes`], [`health`], and the crate `gate` (who goes in). The rest connects them to sockets.
+
+mod build;
+mod config;
+mod connect;
+mod download;
+mod endpoint;
+mod exchange;
+mod failure;
+mod forward;
+mod forwarded;
+mod headers;
+mod health;
+mod pool;
+pub mod request;
+pub mod response;
+mod routes;
+mod server;
+mod trusted;
+mod tunnel;
+mod upkeep;
+mod upload;
+mod upstream;
+
+pub use config::{HealthTable, OrderName, ProxyTable, RouteTable, UpstreamTable};
+pub use endpoint::{Endpoint, EndpointError};
+pub use failure::Failure;
+pub use health::Standing;
+pub use routes::host_name;
+
+use crate::body::Source;
+use crate::message::{Answer, Peer, RequestBody};
+use download::Budget;
+use forward::Forwarding;
+use hyper::{Method, Request};
+use request::Asker;
+use routes::Routes;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use trusted::Network;
+use upstream::{Times, Upstream};
+
+/// The class of requests no route and nobody else gives one: the middle of 0 to 7 (RFC 9218, 4.1).
+const CLASS: u8 = 3;
+
+/// All routes and upstreams of a configuration.
+pub struct Proxy {
+    routes: Routes<Rc<Route>>,
+    upstreams: Vec<Rc<Upstream>>,
+    trusted: Vec<Network>,
+    budget: Arc<Budget>,
+}
+
+/// Where requests go that begin with a path.
+pub struct Route {
+    path: String,
+    upstream: Rc<Upstream>,
+    class: Option<u8>,
+    times: Times,
+    strips_prefix: bool,
+    /// In lower case.
+    upgrades: Vec<String>,
+    tunnel_silence: Duration,
+}
+
+/// An answer, and how it came about.
+pub struct Forwarded {
+    /// The answer, the upstream's or ours in its place.
+    pub answer: Answer,
+    /// For the log.
+    pub report: Report,
+}
+
+/// How a request went up to the beginning of its response.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The upstream.
+    pub upstream: Arc<str>,
+    /// The server that was asked last.
+    pub server: Option<Arc<str>>,
+    /// Time at the gate, ns.
+    pub wait_ns: u64,
+    /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
+    pub response_ns: Option<u64>,
+    /// How many servers were asked.
+    pub tries: u32,
+    /// Why there is no response of a server.
+    pub failure: Option<Failure>,
+}
+
+/// How one server of an upstream is doing.
+#[derive(Clone, Debug)]
+pub struct UpstreamState {
+    /// The upstream.
+    pub name: Arc<str>,
+    /// The server.
+    pub server: Arc<str>,
+    /// How it stands.
+    pub standing: Standing,
+    /// Jobs inside it.
+    pub inside: usize,
+    /// Jobs that wait for the upstream, for all its servers in one queue.
+    pub waiting: usize,
+    /// Jobs the upstream takes at once now; `usize::MAX` without a limit.
+    pub limit: usize,
+    /// Requests sent to the server.
+    pub requests: u64,
+    /// Requests it did not answer, or not to the end.
+    pub failures: u64,
+    /// Its mean time inside of late, ms; `None` before the first.
+    pub mean_service_ms: Option<f64>,
+}
+
+impl Proxy {
+    /// Starts the regular questions to servers and the care for connections nobody uses, on the current `LocalSet`; once for each
+    /// upstream, however often it is called.
+    pub fn start(&self) {
+        for upstream in &self.upstreams {
+            upkeep::start(upstream);
+        }
+    }
+
+    /// The route of a request for `path` at `host` ([`host_name`]: without port): the longest path wins, then the host that says most.
+    pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
+        self.routes.find(host, path)
+    }
+
+    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the answer's body, takes it back: it leaves the
+    /// queue or the backend. Needs a `LocalSet` around it.
+    pub fn forward(
+        &self,
+        route: &Rc<Route>,
+        request: Request<RequestBody>,
+        peer: &Peer,
+    ) -> impl Future<Output = Forwarded> + use<> {
+        let address = peer.remote.ip();
+        let forwarding = Forwarding {
+            route: route.clone(),
+            asker: Asker {
+                address,
+                scheme: peer.scheme(),
+                is_trusted: self.trusted.iter().any(|network| network.contains(address)),
+            },
+            budget: self.budget.clone(),
+        };
+        async move {
+            let is_head = request.method() == Method::HEAD;
+            let mut report = Report::new(forwarding.route.upstream.name.clone());
+            let answer = match forwarding.run(request, &mut report).await {
+                Ok(answer) => answer,
+                Err(failure) => {
+                    let mut answer = failure.answer();
+                    report.failure = Some(failure);
+                    if is_head {
+                        answer.source = Source::Empty;
+                    }
+                    answer
+                }
+            };
+            Forwarded { answer, report }
+        }
+    }
+
+    /// How all servers are doing, one row for each.
+    pub fn states(&self) -> Vec<UpstreamState> {
+        let mut states = Vec::new();
+        for upstream in &self.upstreams {
+            let (now, status) = (upstream.now(), upstream.status());
+            states.extend(upstream.servers.iter().map(|server| UpstreamState {
+                name: upstream.name.clone(),
+                server: server.name.clone(),
+                standing: server.standing(now),
+                inside: server.inside(),
+                waiting: status.waiting,
+                limit: status.limit,
+                requests: server.requests(),
+                failures: server.failures(),
+                mean_service_ms: server.mean_service_ns().map(|ns| ns as f64 / 1e6),
+            }));
+        }
+        states
+    }
+
+    /// Bytes of responses that are held for their clients.
+    pub fn buffered_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+}
+
+impl Route {
+    /// The path it begins with.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The class the operator gives its requests, 0 to 7.
+    pub fn class(&self) -> Option<u8> {
+        self.class
+    }
+
+    /// The name of its upstream.
+    pub fn upstream(&self) -> &str {
+        &self.upstream.name
+    }
+
+    fn gate_class(&self) -> u8 {
+        self.class.unwrap_or(CLASS)
+    }
+}
+
+impl Report {
+    fn new(upstream: Arc<str>) -> Self {
+        Self {
+            upstream,
+            server: None,
+            wait_ns: 0,
+            response_ns: None,
+            tries: 0,
+            failure: None,
+        }
+    }
+}

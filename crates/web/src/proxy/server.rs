@@ -1,0 +1,134 @@
+//! One server of an upstream: how it stands, how much it does, and its connections.
+
+use super::connect::Connector;
+use super::health::{Health, HealthLimits, Standing};
+use super::pool::Pool;
+use sooner_gate::{Mean, Time};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The samples a server's mean time remembers.
+const SERVICE_MEMORY: u64 = 64;
+
+/// A server of an upstream.
+pub struct Server {
+    /// Its name as the configuration writes it.
+    pub name: Arc<str>,
+    /// Its connections.
+    pub pool: Rc<Pool>,
+    health: RefCell<Health>,
+    inside: Cell<usize>,
+    requests: Cell<u64>,
+    failures: Cell<u64>,
+    service_ns: RefCell<Mean>,
+}
+
+impl Server {
+    /// A server nobody has asked anything yet.
+    pub fn new(connector: Connector, limits: HealthLimits) -> Self {
+        Self {
+            name: connector.endpoint().to_string().into(),
+            pool: Rc::new(Pool::new(connector)),
+            health: RefCell::new(Health::new(limits)),
+            inside: Cell::new(0),
+            requests: Cell::new(0),
+            failures: Cell::new(0),
+            service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
+        }
+    }
+
+    /// How it stands.
+    pub fn standing(&self, now: Time) -> Standing {
+        self.health.borrow().standing(now)
+    }
+
+    /// How many jobs may be inside, where `limit` is what the operator says.
+    pub fn places(&self, limit: usize, now: Time) -> usize {
+        match self.standing(now) {
+            Standing::Up => limit,
+            Standing::OnProbation => limit.min(1),
+            Standing::Down => 0,
+        }
+    }
+
+    /// How many jobs are inside.
+    pub fn inside(&self) -> usize {
+        self.inside.get()
+    }
+
+    /// How many requests it was sent.
+    pub fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
+    /// How many of them it did not answer.
+    pub fn failures(&self) -> u64 {
+        self.failures.get()
+    }
+
+    /// The mean time of a job inside, of late, ns.
+    pub fn mean_service_ns(&self) -> Option<u64> {
+        self.service_ns.borrow().get()
+    }
+
+    /// A job took `service_ns` from the request to the last byte of the response.
+    pub fn served(&self, service_ns: u64) {
+        self.service_ns.borrow_mut().add(service_ns);
+    }
+
+    /// It answered. Whether that changes how it stands.
+    pub fn succeeded(&self, now: Time) -> bool {
+        self.change_health(now, Health::succeeded)
+    }
+
+    /// It did not. Whether that changes how it stands.
+    pub fn failed(&self, now: Time) -> bool {
+        self.failures.set(self.failures.get() + 1);
+        self.change_health(now, |health| health.failed(now))
+    }
+
+    /// It answered a regular question, well or not. Whether that changes how it stands.
+    pub fn checked(&self, is_well: bool, now: Time) -> bool {
+        self.change_health(now, |health| health.checked(is_well))
+    }
+
+    /// When it stands differently without anything happening.
+    pub fn changes_at(&self, now: Time) -> Option<Time> {
+        self.health.borrow().changes_at(now)
+    }
+
+    fn change_health(&self, now: Time, change: impl FnOnce(&mut Health)) -> bool {
+        let mut health = self.health.borrow_mut();
+        let before = (health.standing(now), health.changes_at(now));
+        change(&mut health);
+        before != (health.standing(now), health.changes_at(now))
+    }
+}
+
+/// A job's place inside a server; dropping it leaves.
+pub struct Place {
+    server: Rc<Server>,
+}
+
+impl Place {
+    /// Goes in.
+    pub fn take(server: &Rc<Server>) -> Self {
+        server.inside.set(server.inside.get() + 1);
+        server.requests.set(server.requests.get() + 1);
+        Self {
+            server: server.clone(),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Rc<Server> {
+        &self.server
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.server.inside.set(self.server.inside.get() - 1);
+    }
+}

@@ -1,0 +1,94 @@
+//! What is done for an upstream without a request: asking its servers how they are, closing connections nobody uses.
+
+use super::connect::Connector;
+use super::request::{Outgoing, Wire};
+use super::upload::Upload;
+use super::upstream::{HostRule, Upstream};
+use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
+use hyper::http::uri::PathAndQuery;
+use hyper::{HeaderMap, Method};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+/// Starts what an upstream needs; all of it ends when nobody uses the upstream any more.
+pub fn start(upstream: &Rc<Upstream>) {
+    if !upstream.starts_now() {
+        return;
+    }
+    spawn_local(sweep(Rc::downgrade(upstream), upstream.keep));
+    if let Some(check) = &upstream.check {
+        for index in 0..upstream.servers.len() {
+            spawn_local(ask_regularly(
+                Rc::downgrade(upstream),
+                index,
+                check.interval,
+            ));
+        }
+    }
+}
+
+async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
+    loop {
+        sleep(keep / 2).await;
+        let Some(upstream) = upstream.upgrade() else {
+            return;
+        };
+        for server in &upstream.servers {
+            server.pool.sweep(keep);
+        }
+    }
+}
+
+async fn ask_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
+    while let Some(upstream) = upstream.upgrade() {
+        let server = &upstream.servers[index];
+        let is_well = match question(&upstream) {
+            Some(question) => {
+                let asking = ask(server.pool.connector(), &question);
+                timeout(interval, asking).await.unwrap_or(false)
+            }
+            None => return,
+        };
+        upstream.checked(server, is_well);
+        drop(upstream);
+        sleep(interval).await;
+    }
+}
+
+fn question(upstream: &Upstream) -> Option<Outgoing> {
+    let path = upstream.check.as_ref()?.path.as_str();
+    let mut headers = HeaderMap::with_capacity(2);
+    headers.insert(USER_AGENT, HeaderValue::from_static("sooner"));
+    Some(Outgoing {
+        method: Method::GET,
+        target: PathAndQuery::try_from(path).ok()?,
+        headers,
+        host: match &upstream.host {
+            HostRule::Fixed(host) => Some(host.clone()),
+            HostRule::Client | HostRule::Server => None,
+        },
+        upgrade: None,
+        expects_continue: false,
+        takes_trailers: false,
+    })
+}
+
+/// Whether a server answers `question` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
+/// server that is busy is well.
+async fn ask(connector: &Connector, question: &Outgoing) -> bool {
+    let Ok(mut sender) = connector.connect(false).await else {
+        return false;
+    };
+    let authority = &connector.endpoint().authority;
+    let mut head = question.head(sender.wire(), authority, connector.is_tls(), Some(0));
+    if sender.wire() == Wire::Http1 {
+        head.headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    match sender.send(head.map(|()| Upload::empty())).await {
+        Ok(response) => (200..400).contains(&response.status().as_u16()),
+        Err(_) => false,
+    }
+}

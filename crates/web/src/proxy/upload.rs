@@ -1,0 +1,173 @@
+//! A request's body on its way to the upstream, and how far it is.
+//!
+//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any size needs the memory of a few
+//! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
+
+use super::headers::clean_trailers;
+use crate::message::{BodyError, RequestBody};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what curl does.
+const CONTINUE_WAIT: Duration = Duration::from_secs(1);
+
+/// A request's body on its way.
+pub struct Upload {
+    body: RequestBody,
+    progress: Rc<Progress>,
+    /// Ends when the upstream wants the body.
+    hold: Option<Pin<Box<dyn Future<Output = ()>>>>,
+}
+
+/// How far a body is.
+pub struct Progress {
+    moved_at: Cell<Instant>,
+    waits_for_client: Cell<bool>,
+    is_begun: Cell<bool>,
+    is_over: Cell<bool>,
+    client_failed: Cell<bool>,
+    is_given_up: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Upload {
+    /// The body of a request.
+    pub fn new(body: RequestBody) -> Self {
+        let is_over = body.is_end_stream();
+        Self {
+            body,
+            progress: Rc::new(Progress {
+                moved_at: Cell::new(Instant::now()),
+                waits_for_client: Cell::new(false),
+                is_begun: Cell::new(false),
+                is_over: Cell::new(is_over),
+                client_failed: Cell::new(false),
+                is_given_up: Cell::new(false),
+                waker: RefCell::new(None),
+            }),
+            hold: None,
+        }
+    }
+
+    /// No body.
+    pub fn empty() -> Self {
+        Self::new(RequestBody::Empty)
+    }
+
+    /// How far it is, from now on.
+    pub fn progress(&self) -> Rc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Sends nothing before `wanted` is notified or a second has passed.
+    pub fn hold_for(&mut self, wanted: Arc<Notify>) {
+        self.hold = Some(Box::pin(async move {
+            // A second without a word: the upstream may not know the expectation.
+            let _ = timeout(CONTINUE_WAIT, wanted.notified()).await;
+        }));
+    }
+}
+
+impl Progress {
+    /// The upstream has the request from now on, or a part of it.
+    pub fn touch(&self) {
+        self.moved_at.set(Instant::now());
+    }
+
+    /// When the upstream has had `limit` to do something; the client's time does not count.
+    pub fn deadline(&self, limit: Duration) -> Instant {
+        if self.waits_for_client.get() && !self.is_over.get() {
+            Instant::now() + limit
+        } else {
+            self.moved_at.get() + limit
+        }
+    }
+
+    /// Whether bytes of the body have been asked for, so that they cannot be sent again.
+    pub fn is_begun(&self) -> bool {
+        self.is_begun.get()
+    }
+
+    /// Whether all of it is with the upstream's connection.
+    pub fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
+    /// Whether the client's side broke off.
+    pub fn client_failed(&self) -> bool {
+        self.client_failed.get()
+    }
+
+    /// Nobody needs the rest: what is left makes the connection to the upstream end.
+    pub fn give_up(&self) {
+        self.is_given_up.set(true);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.progress.is_over.set(true);
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let progress = &this.progress;
+        if progress.is_given_up.get() {
+            return Poll::Ready(Some(Err("nobody needs the rest".into())));
+        }
+        *progress.waker.borrow_mut() = Some(cx.waker().clone());
+        if let Some(hold) = &mut this.hold {
+            ready!(hold.as_mut().poll(cx));
+            this.hold = None;
+            progress.touch();
+        }
+        progress.is_begun.set(true);
+        let frame = Pin::new(&mut this.body).poll_frame(cx);
+        progress.waits_for_client.set(frame.is_pending());
+        let frame = ready!(frame);
+        progress.touch();
+        match &frame {
+            None => progress.is_over.set(true),
+            Some(Err(_)) => progress.client_failed.set(true),
+            Some(Ok(_)) => {}
+        }
+        Poll::Ready(frame.map(|frame| frame.map(without_framing)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn without_framing(frame: Frame<Bytes>) -> Frame<Bytes> {
+    match frame.into_trailers() {
+        Ok(mut trailers) => {
+            clean_trailers(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(data) => data,
+    }
+}
