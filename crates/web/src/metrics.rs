@@ -16,7 +16,7 @@
 //! metrics.stops();                                            // when the grace begins: `/healthz` says so
 //! ```
 //!
-//! `metrics.fair_response_ns_of_last()` in that same function is what the access log wants to know.
+//! `metrics.fair_response_ns(&report)` in that same function is what the access log wants to know.
 //!
 //! Counting costs what plain integers cost, some 20 ns a response: one thread counts, and all that is made of it for a reader (labels,
 //! means, text) is made when somebody reads, in [`crate::admin`].
@@ -188,9 +188,10 @@ impl Metrics {
         self.shadow.get().map(Arc::as_ref)
     }
 
-    /// What FAIR gave the response that ended last, ns; `None` while FAIR would still be sending it.
-    pub fn fair_response_ns_of_last(&self) -> Option<u64> {
-        self.shadow()?.fair_response_ns_of_last()
+    /// What FAIR gave the response that ended last, whose report this is, ns; `None` while FAIR would still be sending it.
+    pub fn fair_response_ns(&self, report: &JobReport) -> Option<u64> {
+        let shadow = self.shadow().filter(|_| report.completed)?;
+        shadow.fair_response_ns_of_last()
     }
 
     /// The counters of the site called `name`, the same ones after a reload. At most 255 names have their own; more share `other`.

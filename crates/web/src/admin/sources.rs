@@ -4,8 +4,7 @@ use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
 use crate::proxy::{Standing, UpstreamState};
 use serde::Serialize;
-use sooner_uplink::Uplink;
-use sooner_uplink::snapshot::Load;
+use sooner_uplink::{Load, Uplink};
 use std::sync::Arc;
 
 /// Everything that is asked when somebody wants to know.
