@@ -102,12 +102,12 @@ impl Acceptor {
         let head_time = generation.limits.head_time();
         let local = stream.get_ref().local_addr().unwrap_or(remote);
         let mut remote = remote;
-        if generation.proxy_protocol.may_send(remote.ip()) {
-            let named = proxy_protocol::receive(&mut stream);
-            match timeout(head_time, named).await {
-                Ok(Ok(Some(client))) => remote = client,
-                Ok(Ok(None)) => {}
-                Ok(Err(_)) | Err(_) => {
+        let mut local = local;
+        if generation.proxy_protocol.contains(remote.ip()) {
+            match proxy_protocol::read(&mut stream, head_time).await {
+                Ok(Some(said)) => (remote, local) = (said.source, said.destination),
+                Ok(None) => {}
+                Err(_) => {
                     let metrics = self.service.metrics();
                     return metrics.connection_refused(Refusal::ProxyProtocol);
                 }

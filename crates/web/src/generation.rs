@@ -5,13 +5,12 @@ use crate::connection::{Engine, EngineLimits};
 use crate::files::CacheLimits;
 use crate::http2::Bounds;
 use crate::limits::Limits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SiteId};
 use crate::proxy::Proxy;
 use crate::proxy_protocol::Senders;
-use crate::static_site::Sites;
+use crate::static_site::{Sites, StaticConfig};
 use crate::urgency::Rules;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::borrow::Cow;
 
 /// What a process has to share out, whatever the configuration says.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +24,11 @@ pub struct Means {
 /// How requests are answered since the last reload.
 pub struct Generation {
     /// The sites, with the files they have at hand.
-    pub sites: RefCell<Sites>,
+    pub sites: Sites,
+    /// What they are counted as, in the same order.
+    pub site_ids: Vec<SiteId>,
     /// What goes to servers behind this one.
-    pub proxy: Rc<Proxy>,
+    pub proxy: Proxy,
     /// What makes a response urgent.
     pub rules: Rules,
     /// The HTTP/1 engine.
@@ -42,12 +43,26 @@ pub struct Generation {
 
 impl Generation {
     /// Looks at everything `config` names but its certificates; an error has changed nothing.
-    pub fn new(config: &Config, means: Means, metrics: &Metrics) -> Result<Self, Misconfigured> {
+    ///
+    /// Backends that `previous` knows and that are configured as before keep their queues and connections.
+    pub fn new(
+        config: &Config,
+        means: Means,
+        metrics: &Metrics,
+        previous: Option<&Self>,
+    ) -> Result<Self, Misconfigured> {
         config.limits.check()?;
-        let sites = Sites::new(config, cache_limits(&config.limits, means), means.chunk_bytes, metrics)?;
+        let configs = site_configs(config);
+        let names = configs.iter().map(|site| metrics.site(site_name(site)));
         Ok(Self {
-            sites: RefCell::new(sites),
-            proxy: Rc::new(Proxy::new(&config.proxy, &config.upstream, &config.route)?),
+            site_ids: names.collect(),
+            sites: Sites::new(&configs, cache_limits(&config.limits, means), means.chunk_bytes)?,
+            proxy: Proxy::build(
+                &config.proxy,
+                &config.upstream,
+                &config.route,
+                previous.map(|previous| &previous.proxy),
+            )?,
             rules: Rules {
                 trust_priority: config.uplink.trust_priority,
                 ..Rules::default()
@@ -61,6 +76,22 @@ impl Generation {
             limits: config.limits.clone(),
         })
     }
+}
+
+/// The sites of a configuration; `root` alone stands for one.
+fn site_configs(config: &Config) -> Cow<'_, [StaticConfig]> {
+    match &config.root {
+        Some(root) => Cow::Owned(vec![StaticConfig {
+            root: Some(root.clone()),
+            ..StaticConfig::default()
+        }]),
+        None => Cow::Borrowed(&config.site),
+    }
+}
+
+/// What a site is called in metrics: its first host.
+fn site_name(site: &StaticConfig) -> &str {
+    site.hosts.first().map_or("default", |host| host.get_ref())
 }
 
 /// Connections need descriptors more than files do.

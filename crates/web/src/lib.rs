@@ -33,5 +33,5 @@ pub use acceptor::Speech;
 pub use activation::{PassedError, PassedListeners, passed_listeners};
 pub use generation::Means;
 pub use listen::ListenError;
-pub use server::{Control, Listening, Server, StartError};
+pub use server::{Control, Listening, Server, may_listen};
 pub use sooner_uplink::Uplink;

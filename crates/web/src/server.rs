@@ -3,7 +3,7 @@
 use crate::access_log::Closer;
 use crate::acceptor::{Acceptor, Speech};
 use crate::activation::PassedListeners;
-use crate::admin::{Admin, Sources};
+use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
 use crate::generation::{Generation, Means};
 use crate::limits::Connections;
@@ -12,7 +12,6 @@ use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
 use sooner_uplink::Uplink;
-use sooner_uplink::shadow::FairShadow;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -58,7 +57,7 @@ impl<'a> Server<'a> {
     /// A server as `config` says, after a look at everything that it names.
     pub fn from_config(config: &'a Config, means: Means) -> Result<Self, Misconfigured> {
         let metrics = Arc::new(Metrics::new(SystemTime::now()));
-        let generation = Generation::new(config, means, &metrics)?;
+        let generation = Generation::new(config, means, &metrics, None)?;
         let tls = match config.tls.is_empty() {
             true => None,
             false => Some(tls::prepare(&config.tls, SystemTime::now())?),
@@ -228,6 +227,7 @@ impl Listening {
     async fn run_local(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
         let (stopping, is_stopping) = watch::channel(());
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
+        self.shared.service.generation().proxy.start();
         let watching = spawn_local(self.shared.connections.clone().watch());
         self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
@@ -266,19 +266,12 @@ impl Listening {
     /// Serves the admin address, if there is one.
     fn start_admin(&mut self, uplink: &Uplink) -> Option<JoinHandle<()>> {
         let admin = self.admin.take()?;
-        let rate_bits_per_sec = uplink.snapshot().rate_bits_per_sec;
-        let shadow = rate_bits_per_sec.map(|rate| {
-            let shadow = Arc::new(FairShadow::new(rate));
-            uplink.observe(shadow.clone());
-            self.shared.service.compare_with(shadow.clone());
-            shadow
-        });
         let service = self.shared.service.clone();
+        let uplink = uplink.clone();
         let sources = Sources {
             metrics: self.shared.metrics.clone(),
             log: service.log().clone(),
-            shadow,
-            uplink: uplink.clone(),
+            uplink: Box::new(move || UplinkReading::of(&uplink)),
             upstreams: Box::new(move || service.generation().proxy.states()),
         };
         Some(spawn_local(admin.serve(sources)))
@@ -289,7 +282,9 @@ impl Control {
     /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake nothing has changed. Gives
     /// warnings.
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let generation = Generation::new(config, self.0.means, &self.0.metrics)?;
+        let before = self.0.service.generation();
+        let generation =
+            Generation::new(config, self.0.means, &self.0.metrics, Some(&before))?;
         let warnings = match &self.0.tls {
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
             None => Vec::new(),
@@ -297,6 +292,7 @@ impl Control {
         self.0
             .connections
             .set_limits(&generation.limits, self.0.means.descriptors);
+        generation.proxy.start();
         self.0.service.replace(generation);
         self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)

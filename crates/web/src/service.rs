@@ -5,18 +5,23 @@
 //! which takes it, and, when there is an answer, [`Service::announce`], whose result is for the uplink.
 
 use crate::access_log::{AccessLog, Answered, Begun, Via, WallClock};
+use crate::answer::plain;
+use crate::body::Source;
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::metrics::{Metrics, RequestFacts};
-use crate::static_site::host;
+use crate::proxy::{self, Route};
+use crate::static_site::host::{self, HostError};
+use crate::static_site::{PendingListing, StaticReply};
 use crate::urgency::{Hints, Signal};
-use hyper::Request;
+use hyper::{Method, Request, StatusCode};
 use sooner_uplink::{JobReport, ResponseStart};
 use std::cell::{OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::task::spawn_blocking;
 
 /// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
 const TLS_RECORD_BYTES: u64 = 22;
@@ -127,29 +132,26 @@ impl Service {
         peer: &Peer,
         now: Instant,
     ) -> Reply {
-        let generation = &asked.generation;
-        let mut sites = generation.sites.borrow_mut();
-        let host = match host::of(&request) {
-            Ok(host) => host,
-            Err(error) => return Reply::Now(sites.refuse_host(&error)),
+        let generation = asked.generation.clone();
+        let index = match host::of(&request) {
+            Ok(host) => generation.sites.index(host),
+            Err(error) => return Reply::Now(host_refusal(&request, &error)),
         };
-        if let Some(route) = generation.proxy.route(host, request.uri().path()) {
-            let via = Rc::<OnceCell<Via>>::default();
-            asked.via = Some(via.clone());
-            let request = request.map(|body| body.metered(&generation.limits));
-            let forwarding = generation.proxy.forward(&route, request, peer);
-            let upstream = route.upstream_name();
-            return Reply::Later(Box::pin(async move {
-                let answer = forwarding.await;
-                let answer_ns = u64::try_from(now.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                // Empty until now.
-                let _ = via.set(Via { upstream, answer_ns });
-                answer
-            }));
+        asked.facts.site = generation.site_ids.get(index).copied().unwrap_or_default();
+        let site = generation.sites.at(index);
+        if !generation.proxy.is_empty() {
+            let host = host::of(&request).ok().map(proxy::host_name);
+            if let Some(route) = generation.proxy.route(host, request.uri().path()) {
+                return match site.redirect(&request, now) {
+                    Some(answer) => Reply::Now(answer),
+                    None => forward(asked, route, index, request, peer, now),
+                };
+            }
         }
-        let site = sites.of_host(host);
-        asked.facts.site = site.id();
-        Reply::Now(site.answer(&request, now))
+        match site.respond(&request, now) {
+            StaticReply::Now(answer) => Reply::Now(answer),
+            StaticReply::Listing(pending) => Reply::Later(Box::pin(read_listing(pending))),
+        }
     }
 
     /// What the uplink is told of `answer`, whose head takes `head_bytes` on the wire.
@@ -189,7 +191,7 @@ impl Service {
             on_end: move |report: JobReport| {
                 metrics.request_done(&facts, &report);
                 if let Some(record) = record {
-                    log.write(&record, &report, None);
+                    log.write(&record, &report, metrics.fair_response_ns(&report));
                 }
             },
         }
@@ -212,6 +214,57 @@ impl Service {
             self.log.write(&begun.answered(answered), &NEVER_QUEUED, None);
         }
     }
+}
+
+/// Has a request answered by a backend.
+fn forward(
+    asked: &mut Asked,
+    route: &Rc<Route>,
+    site_index: usize,
+    request: Request<RequestBody>,
+    peer: &Peer,
+    now: Instant,
+) -> Reply {
+    let generation = asked.generation.clone();
+    let via = Rc::<OnceCell<Via>>::default();
+    asked.via = Some(via.clone());
+    let is_head = request.method() == Method::HEAD;
+    let request = request.map(|body| body.metered(&generation.limits));
+    let forwarding = generation.proxy.forward(route, request, peer);
+    Reply::Later(Box::pin(async move {
+        let forwarded = forwarding.await;
+        // Empty until now.
+        let _ = via.set(Via {
+            upstream: forwarded.report.upstream,
+            answer_ns: u64::try_from(now.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        });
+        let site = generation.sites.at(site_index);
+        let mut answer = forwarded.answer;
+        if forwarded.report.failure.is_none() {
+            site.add_headers(&mut answer.headers);
+            return answer;
+        }
+        answer = site.made_own(answer, Instant::now());
+        if is_head {
+            answer.source = Source::Empty;
+        }
+        answer
+    }))
+}
+
+/// The answer to a request that does not say for which host it is, or says two.
+fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Answer {
+    let mut answer = plain(StatusCode::BAD_REQUEST, &error.to_string());
+    if request.method() == Method::HEAD {
+        answer.source = Source::Empty;
+    }
+    answer
+}
+
+/// Has a directory read by a thread that may wait for the disk.
+async fn read_listing(pending: PendingListing) -> Answer {
+    let read = spawn_blocking(move || pending.read()).await;
+    read.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "the directory cannot be read"))
 }
 
 /// What TLS adds to `bytes` written as records of full length.

@@ -183,7 +183,7 @@ impl StaticSite {
     }
 
     /// With the site's page for its status, if there is one, and the site's headers.
-    fn made_own(&self, mut answer: Answer, now: Instant) -> Answer {
+    pub fn made_own(&self, mut answer: Answer, now: Instant) -> Answer {
         if let Some(page) = self.page_for(answer.status, now) {
             let headers = &mut answer.headers;
             headers.insert(CONTENT_LENGTH, HeaderValue::from(page.plain.len));

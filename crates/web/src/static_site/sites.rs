@@ -49,7 +49,16 @@ impl Sites {
 
     /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else the first.
     pub fn site(&self, host: &str) -> &StaticSite {
-        let index = self.by_host.get(host).copied().unwrap_or(0);
+        self.at(self.index(host))
+    }
+
+    /// Its place in [`Sites::all`].
+    pub fn index(&self, host: &str) -> usize {
+        self.by_host.get(host).copied().unwrap_or(0)
+    }
+
+    /// The site at a place that [`Sites::index`] gave.
+    pub fn at(&self, index: usize) -> &StaticSite {
         match index.checked_sub(1) {
             Some(index) => &self.others[index],
             None => &self.first,
