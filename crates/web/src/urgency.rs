@@ -93,6 +93,11 @@ impl Hints {
         }
     }
 
+    /// The urgency that the client gave, if it gave a priority.
+    pub fn urgency(&self) -> Option<u8> {
+        self.priority.map(Priority::urgency_or_default)
+    }
+
     /// The signal of the answer with the headers `response`.
     pub fn signal(&self, response: &HeaderMap, rules: Rules) -> Signal {
         let is_stored = is_stored(response);

@@ -1,8 +1,8 @@
 //! What bounds one HTTP/2 connection.
 
-use super::outlet::Outgoing;
 use super::tap::Tap;
 use crate::limits::Limits;
+use bytes::Bytes;
 use h2::server::{Builder, Handshake};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,8 +19,8 @@ const RESET_STREAMS_MAX: usize = 50;
 const UNSEEN_RESETS_MAX: usize = 20;
 /// Malformed requests, and requests beyond the number of streams, that one connection may send in its life.
 const ERRORS_MAX: usize = 1024;
-/// The library's own bound of body bytes waiting in one stream; [`Outlet`](super::outlet::Outlet) keeps far below it.
-const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// The library's own bound of body bytes waiting in one stream; the uplink keeps below it.
+const SEND_BUFFER_BYTES: usize = 256 << 10;
 
 /// The bounds that an operator may choose.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ impl Bounds {
     }
 
     /// Begins HTTP/2 on `io` within the bounds.
-    pub fn handshake<Io>(&self, io: Tap<Io>) -> Handshake<Tap<Io>, Outgoing>
+    pub fn handshake<Io>(&self, io: Tap<Io>) -> Handshake<Tap<Io>, Bytes>
     where
         Io: AsyncRead + AsyncWrite + Unpin,
     {

@@ -12,7 +12,7 @@ const SUPPLY_PER_STREAM: u32 = 2;
 /// Somebody who drags the position of a film around takes back several requests a second.
 const REFILL_PERIOD: Duration = Duration::from_millis(50);
 
-/// The supply of one connection.
+/// The supply of one connection; malformed requests use it too.
 #[derive(Debug)]
 pub struct Cancellations {
     left: u32,

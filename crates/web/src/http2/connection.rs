@@ -3,11 +3,11 @@
 use super::Connected;
 use super::bounds::Bounds;
 use super::frame_scanner::Violation;
-use super::outlet::Outgoing;
 use super::priorities::Priorities;
 use super::stream::{Exchange, Shared};
 use super::tap::Tap;
 use crate::limits::CloseReason;
+use bytes::Bytes;
 use h2::Reason;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -69,7 +69,7 @@ where
 }
 
 struct Driver<Io> {
-    connection: h2::server::Connection<Tap<Io>, Outgoing>,
+    connection: h2::server::Connection<Tap<Io>, Bytes>,
     shared: Rc<Shared>,
     /// It has been told that it breaks the rules.
     is_ending: bool,

@@ -9,14 +9,13 @@
 //!    memory is memory that a client holds, 128 times a connection.
 //! 2. The window. A stream whose client's window is shut asks for no turn. The library hands the connection's window out to whoever reserves
 //!    some of it first, so a reservation that waits for its turn would take the window away from a sibling that goes before it, which turns
-//!    the order upside down where the window is what is scarce. So nothing is reserved while a stream waits for its turn. A stream that
-//!    waits for a window reserves one byte, as that is how the library tells that a window has opened, and gives it back at once: then
-//!    everybody who can send asks, and the uplink decides.
-//! 3. The way out. Less than a frame of the connection waits to be written ([`outlet`]): what was given to the library cannot be overtaken.
-//! 4. The turn. The uplink grants some bytes: at most a frame that fills one TLS record.
-//! 5. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
+//!    the order upside down where the window is what is scarce. So nothing is reserved while a stream waits for its turn: everybody who could
+//!    send asks, and the uplink decides ([`windows`]).
+//! 3. The turn. The uplink grants some bytes: at most a frame that fills one TLS record. A connection of which enough waits to be written
+//!    gets none, because what was given to the library cannot be overtaken.
+//! 4. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
 //!    told to the uplink, which gives the turn to the next.
-//! 6. The bytes are given to the library, and what is left of the reservation is given back.
+//! 5. The bytes are given to the library, and what is left of the reservation is given back.
 //!
 //! Heads, settings, acknowledgements and window updates are not held: they are small, and others wait for them. The uplink counts them.
 //!
@@ -34,10 +33,9 @@ mod bounds;
 mod cancellations;
 mod connection;
 mod date;
-pub mod dictionary;
+mod dictionary;
 pub mod frame_scanner;
 mod opening;
-mod outlet;
 mod priorities;
 pub mod priority;
 mod request;
@@ -46,6 +44,7 @@ mod response;
 mod sender;
 mod stream;
 mod tap;
+mod windows;
 
 pub use bounds::Bounds;
 pub use connection::serve;

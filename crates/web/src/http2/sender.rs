@@ -1,9 +1,9 @@
 //! Sends the body of one response, turn by turn. The order of the steps is the point; see the [module](super).
 
 use super::body_source::{BodySource, Filled};
-use super::outlet::{Outgoing, Outlet};
 use super::priorities::Subscription;
 use super::response::{FRAME_HEADER_BYTES, remove_connection_fields};
+use super::windows::{Closed, Windows};
 use crate::message::BodyError;
 use crate::urgency::Signal;
 use bytes::Bytes;
@@ -11,12 +11,8 @@ use h2::{Reason, SendStream};
 use hyper::HeaderMap;
 use sooner_uplink::StreamFlow;
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use thiserror::Error;
-use tokio::time::{Sleep, sleep};
 
 /// Body bytes in one frame: with the frame's header they fill one TLS record.
 const FRAME_BODY_BYTES: usize = (16 << 10) - FRAME_HEADER_BYTES;
@@ -28,11 +24,8 @@ pub enum Unsent {
     #[error("the client does not want it any more")]
     Unwanted,
     /// The client's window stayed shut.
-    #[error("the client took nothing for {} s", patience.as_secs())]
-    Stalled {
-        /// For how long.
-        patience: Duration,
-    },
+    #[error("the client took nothing for too long")]
+    Stalled,
     /// The body ended with an error.
     #[error("its body broke off: {0}")]
     Broken(BodyError),
@@ -41,19 +34,15 @@ pub enum Unsent {
 /// Everything that sends one body.
 pub struct Sender {
     /// The stream in the HTTP/2 library.
-    pub stream: SendStream<Outgoing>,
+    pub stream: SendStream<Bytes>,
     /// The response in the uplink.
     pub flow: StreamFlow,
-    /// The connection's way out.
-    pub outlet: Rc<Outlet>,
     /// News of its priority.
     pub subscription: Subscription,
     /// Its priority as it is now.
     pub signal: Signal,
-    /// How long the client's window may stay shut.
-    pub patience: Duration,
-    /// Set while the window is shut.
-    pub shut_window: Option<Pin<Box<Sleep>>>,
+    /// What is known of the client's windows.
+    pub windows: Windows,
 }
 
 /// What a turn came to.
@@ -94,11 +83,10 @@ impl Sender {
                     Err(error) => return Poll::Ready(Err(self.break_off(error))),
                 }
             }
-            ready!(self.poll_window(cx))?;
-            ready!(self.outlet.poll_room(cx));
-            let wanted = body.wanted_bytes(FRAME_BODY_BYTES);
-            let granted = ready!(self.flow.poll_grant(cx, wanted as u64));
-            match self.use_turn(cx, body, granted as usize)? {
+            let wanted_bytes = body.wanted_bytes(FRAME_BODY_BYTES);
+            ready!(self.poll_window(wanted_bytes, cx))?;
+            let granted_bytes = ready!(self.flow.poll_grant(cx, wanted_bytes as u64));
+            match self.use_turn(cx, body, granted_bytes as usize)? {
                 Turn::Used => return Poll::Ready(Ok(false)),
                 Turn::Last => return Poll::Ready(Ok(true)),
                 Turn::GivenBack => {}
@@ -113,7 +101,7 @@ impl Sender {
         body: &mut BodySource,
         granted_bytes: usize,
     ) -> Result<Turn, Unsent> {
-        let allowed_bytes = self.reserve(granted_bytes);
+        let allowed_bytes = self.windows.reserve(&mut self.stream, granted_bytes);
         if allowed_bytes == 0 {
             self.flow.settle(0);
             return Ok(Turn::GivenBack);
@@ -138,7 +126,7 @@ impl Sender {
     fn send_piece(&mut self, body: &mut BodySource, allowed_bytes: usize) -> Result<Turn, Unsent> {
         let (bytes, is_last) = body.take(allowed_bytes);
         let sent_bytes = bytes.len() as u64;
-        let sent = self.stream.send_data(self.outlet.hand_over(bytes), is_last);
+        let sent = self.stream.send_data(bytes, is_last);
         // What was reserved and not used is for the siblings.
         self.stream.reserve_capacity(0);
         self.flow.settle(sent_bytes);
@@ -154,41 +142,20 @@ impl Sender {
         self.flow.settle(0);
     }
 
-    /// Reserves up to `bytes` of the client's windows, for now; returns how much may be sent. When that is nothing because the windows are
-    /// shut, waits for them from now on.
-    fn reserve(&mut self, bytes: usize) -> usize {
-        if !self.outlet.has_room() {
-            return 0;
-        }
-        self.stream.reserve_capacity(bytes);
-        let allowed_bytes = self.stream.capacity().min(bytes);
-        if allowed_bytes == 0 {
-            self.stream.reserve_capacity(1);
-            self.shut_window = Some(Box::pin(sleep(self.patience)));
-        }
-        allowed_bytes
-    }
-
-    /// Ready while the client's windows are not known to be shut.
-    fn poll_window(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
-        let Some(patience) = &mut self.shut_window else {
-            return Poll::Ready(Ok(()));
-        };
-        match self.stream.poll_capacity(cx) {
-            Poll::Ready(Some(Ok(_))) => {
-                self.shut_window = None;
-                self.stream.reserve_capacity(0);
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(_) => Poll::Ready(Err(Unsent::Unwanted)),
-            Poll::Pending => {
-                ready!(patience.as_mut().poll(cx));
+    /// Ready when a turn of `wanted_bytes` could be used.
+    fn poll_window(
+        &mut self,
+        wanted_bytes: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Unsent>> {
+        let open = ready!(self.windows.poll_open(&mut self.stream, wanted_bytes, cx));
+        Poll::Ready(open.map_err(|closed| match closed {
+            Closed::Reset => Unsent::Unwanted,
+            Closed::Stalled => {
                 self.stream.send_reset(Reason::CANCEL);
-                Poll::Ready(Err(Unsent::Stalled {
-                    patience: self.patience,
-                }))
+                Unsent::Stalled
             }
-        }
+        }))
     }
 
     /// Follows what the client says of the priority.
@@ -207,10 +174,7 @@ impl Sender {
                 remove_connection_fields(&mut trailers);
                 self.stream.send_trailers(trailers)
             }
-            None => {
-                let nothing = self.outlet.hand_over(Bytes::new());
-                self.stream.send_data(nothing, true)
-            }
+            None => self.stream.send_data(Bytes::new(), true),
         };
         ended.map_err(|_| Unsent::Unwanted)
     }

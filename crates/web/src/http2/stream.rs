@@ -3,16 +3,17 @@
 use super::body_source::BodySource;
 use super::bounds::Bounds;
 use super::cancellations::Cancellations;
-use super::outlet::{Outgoing, Outlet};
 use super::priorities::{Priorities, Subscription};
 use super::request::{self, Refusal};
 use super::request_stream::RequestStream;
 use super::response::{complete_head, head_bytes, head_of, may_have_body};
 use super::sender::{Sender, Unsent};
+use super::windows::Windows;
 use super::Connected;
 use crate::body::Source;
 use crate::message::{Answer, RequestBody};
 use crate::service::{Asked, Reply};
+use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use hyper::header::EXPECT;
@@ -35,7 +36,6 @@ pub struct Shared {
     pub bounds: Bounds,
     /// What PRIORITY_UPDATE frames said.
     pub priorities: Rc<RefCell<Priorities>>,
-    outlet: Rc<Outlet>,
     cancellations: RefCell<Cancellations>,
     has_cancelled_too_much: Cell<bool>,
     open_streams: Cell<usize>,
@@ -44,7 +44,7 @@ pub struct Shared {
 /// A stream that is being answered; the connection is not idle before all are dropped.
 pub struct Exchange {
     shared: Rc<Shared>,
-    respond: SendResponse<Outgoing>,
+    respond: SendResponse<Bytes>,
     /// What the answer needs; taken by it.
     place: Option<Place>,
 }
@@ -70,7 +70,6 @@ impl Shared {
             connected,
             bounds,
             priorities,
-            outlet: Rc::default(),
             cancellations: RefCell::new(Cancellations::new(bounds.streams_max, now)),
             has_cancelled_too_much: Cell::new(false),
             open_streams: Cell::new(0),
@@ -97,7 +96,7 @@ impl Shared {
 
 impl Exchange {
     /// Takes up a request; streams must be taken up in the order of their numbers.
-    pub fn begin(shared: &Rc<Shared>, respond: SendResponse<Outgoing>) -> Self {
+    pub fn begin(shared: &Rc<Shared>, respond: SendResponse<Bytes>) -> Self {
         if !shared.has_open_streams() {
             shared.connected.guest.asked();
         }
@@ -126,15 +125,16 @@ impl Exchange {
         let refusal = request::prepare(&mut head).err();
         if let Some(Refusal::Malformed(_)) = refusal {
             self.respond.send_reset(Reason::PROTOCOL_ERROR);
+            self.shared.count_cancellation();
             return Ok(());
         }
         let (body, wanted) = request_body(&mut head, stream);
         let request = Request::from_parts(head, body);
         let (service, peer) = (&self.shared.connected.service, &self.shared.connected.peer);
         let now = Instant::now();
-        let asked = service.asked(&request, peer, now);
+        let mut asked = service.asked(&request, peer, now);
         let reply = match refusal {
-            None => service.respond(request, peer, now),
+            None => service.respond(&mut asked, request, peer, now),
             Some(_) => Reply::Now(no_tunnel()),
         };
         let answer = match reply {
@@ -192,35 +192,33 @@ impl Exchange {
             .connected
             .service
             .announce(asked, &answer, head_bytes(&answer));
-        let Some(Place { flow, subscription }) = self.place.take() else {
+        let Some(mut place) = self.place.take() else {
             // There is one answer to a request.
             return Ok(());
         };
         let mut signal = announced.signal;
-        if let Some(priority) = subscription.take(&mut Context::from_waker(Waker::noop())) {
+        if let Some(priority) = place.subscription.take(&mut Context::from_waker(Waker::noop())) {
             signal = signal.updated(priority);
         }
         let mut start = announced.start;
         start.class = signal.class;
-        flow.start(start, announced.on_end);
-        flow.set_urgency(signal.class, signal.order);
+        place.flow.start(start, announced.on_end);
+        place.flow.set_urgency(signal.class, signal.order);
         let is_over = answer.source.is_end();
         let stream = self
             .respond
             .send_response(head_of(answer.status, answer.headers), is_over)
             .map_err(|_| Unsent::Unwanted)?;
         if is_over {
-            flow.finished();
+            place.flow.finished();
             return Ok(());
         }
         let sender = Sender {
             stream,
-            flow,
-            outlet: self.shared.outlet.clone(),
-            subscription,
+            flow: place.flow,
+            subscription: place.subscription,
             signal,
-            patience: self.shared.bounds.stall_time,
-            shut_window: None,
+            windows: Windows::new(self.shared.bounds.stall_time),
         };
         sender.send(BodySource::new(answer.source)).await
     }
