@@ -5,6 +5,9 @@ use super::root::{FileError, Opened};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+/// A file that is being written is opened so often before it is sent as it is.
+const TRIES: usize = 3;
+
 /// A served directory and how paths in it are read.
 #[derive(Debug)]
 pub struct Folder {
@@ -26,6 +29,22 @@ pub enum Found {
 impl Folder {
     /// Opens what `path` leads to, for a directory its index; `known` is what it led to before.
     pub fn look_up(
+        &self,
+        path: &[u8],
+        as_directory: bool,
+        known: Option<&Rc<Resource>>,
+    ) -> Result<Found, FileError> {
+        for _ in 1..TRIES {
+            let found = self.look_up_once(path, as_directory, known)?;
+            match &found {
+                Found::Resource(resource) if !resource.is_current() => {}
+                _ => return Ok(found),
+            }
+        }
+        self.look_up_once(path, as_directory, known)
+    }
+
+    fn look_up_once(
         &self,
         path: &[u8],
         as_directory: bool,
