@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_whose_reader_is_gone_takes_nothing_and_breaks_nothing() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut output = Output::new(writer);
+        output.write(b"one\n").unwrap();
+        drop(reader);
+        let lost = output.write(b"two\nthree\n").err().unwrap();
+        assert_eq!((lost.lines, lost.error.kind()), (2, ErrorKind::BrokenPipe));
+    }
+
+    #[test]
     fn a_pipe_without_a_reader_does_not_hold_up_the_start() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");

@@ -15,7 +15,8 @@ pub fn is_allowed(host: &[u8], reached: SocketAddr, names: &[String]) -> bool {
         .and_then(|name| name.strip_suffix(']'))
         .unwrap_or(name);
     if let Ok(address) = bare.parse::<IpAddr>() {
-        return address.is_loopback() || address.to_canonical() == reached.ip().to_canonical();
+        let address = address.to_canonical();
+        return address.is_loopback() || address == reached.ip().to_canonical();
     }
     let name = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")
@@ -56,6 +57,7 @@ mod tests {
             "127.8.8.8",
             "[::1]:9090",
             "[::1]",
+            "[::ffff:127.0.0.1]:9090",
             "192.0.2.7:80",
             "metrics.example.org:9090",
         ] {

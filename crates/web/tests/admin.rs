@@ -1,0 +1,114 @@
+//! The admin address over real sockets.
+
+use sooner_uplink::Uplink;
+use sooner_web::access_log::AccessLog;
+use sooner_web::admin::{Admin, Sources, UplinkReading};
+use sooner_web::metrics::Metrics;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{LocalSet, spawn_local};
+
+/// As many connections as are answered at once.
+const CONNECTIONS_MAX: usize = 64;
+
+/// Runs `client` beside an admin address.
+async fn with_admin<F: Future<Output = ()>>(client: impl FnOnce(SocketAddr, Arc<Metrics>) -> F) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let metrics = Arc::new(Metrics::new(SystemTime::now()));
+    let sources = Sources {
+        metrics: metrics.clone(),
+        log: AccessLog::off(),
+        uplink: Box::new(|| UplinkReading::of(&Uplink::unlimited())),
+        upstreams: Box::new(Vec::new),
+    };
+    LocalSet::new()
+        .run_until(async move {
+            spawn_local(Admin::new(sources, vec!["metrics.example.org".into()]).serve(listener));
+            client(address, metrics).await;
+        })
+        .await;
+}
+
+/// Head and body of the answer, read by its length.
+async fn ask(stream: &mut TcpStream, request_line: &str, host: &str) -> (String, String) {
+    let request = format!("{request_line} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; if request_line.starts_with("HEAD") { 0 } else { length }];
+    stream.read_exact(&mut body).await.unwrap();
+    (head, String::from_utf8(body).unwrap())
+}
+
+#[tokio::test]
+async fn one_connection_asks_for_everything() {
+    with_admin(|address, metrics| async move {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let (head, body) = ask(&mut stream, "GET /healthz", "localhost").await;
+        assert!(head.starts_with("http/1.1 200") && body == "ok\n");
+        let (head, body) = ask(&mut stream, "HEAD /metrics", "127.0.0.1").await;
+        assert!(head.contains("application/openmetrics-text") && body.is_empty());
+        let (_, body) = ask(&mut stream, "GET /metrics", "metrics.example.org:9090").await;
+        assert!(body.ends_with("# EOF\n"));
+        let (_, body) = ask(&mut stream, "GET /status.json", "[::1]:1").await;
+        let status: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(status["uplink"]["rate_bits_per_sec"].is_null());
+        let (head, body) = ask(&mut stream, "GET /", "localhost").await;
+        assert!(head.contains("content-security-policy: default-src 'none'"));
+        assert!(body.starts_with("<!doctype html>") && body.contains("Responses are not ordered"));
+        let (head, _) = ask(&mut stream, "GET /", "evil.example").await;
+        assert!(head.starts_with("http/1.1 403"));
+        let (head, _) = ask(&mut stream, "DELETE /", "localhost").await;
+        assert!(head.starts_with("http/1.1 405") && head.contains("allow: get, head"));
+        metrics.stops();
+        let (head, _) = ask(&mut stream, "GET /healthz", "localhost").await;
+        assert!(head.starts_with("http/1.1 503"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_too_many_waits_for_a_place() {
+    with_admin(|address, _| async move {
+        let mut streams = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            ask(&mut stream, "GET /healthz", "localhost").await;
+            streams.push(stream);
+        }
+        let mut late = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        late.write_all(request).await.unwrap();
+        for stream in &mut streams {
+            ask(stream, "GET /healthz", "localhost").await;
+        }
+        assert!(late.try_read(&mut [0]).is_err(), "nobody has answered it");
+        streams.pop();
+        assert_eq!(late.read_u8().await.unwrap(), b'H');
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_no_request_ends_its_connection_alone() {
+    with_admin(|address, _| async move {
+        let mut broken = TcpStream::connect(address).await.unwrap();
+        broken.write_all(b"\x16\x03\x01 nonsense\r\n\r\n").await.unwrap();
+        let mut rest = Vec::new();
+        broken.read_to_end(&mut rest).await.unwrap();
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        ask(&mut stream, "GET /healthz", "localhost").await;
+    })
+    .await;
+}
