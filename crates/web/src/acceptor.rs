@@ -162,7 +162,6 @@ impl Acceptor {
             flow: visit.flow,
             guest: visit.guest.clone(),
         };
-        let stream = Watched::new(stream, visit.guest.activity().clone());
         let mut is_stopping = self.is_stopping.clone();
         let stop = async move {
             // The sender is dropped only after all connections have ended.

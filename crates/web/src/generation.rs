@@ -65,7 +65,6 @@ impl Generation {
             )?,
             rules: Rules {
                 trust_priority: config.uplink.trust_priority,
-                ..Rules::default()
             },
             engine: Engine::new(EngineLimits {
                 head_bytes_max: *config.limits.head_bytes.get_ref() as usize,

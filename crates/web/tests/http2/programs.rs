@@ -1,0 +1,55 @@
+//! Programs people use. One that is not installed is skipped, and that is said.
+
+use crate::support::Site;
+use std::process::{Command, Stdio};
+
+/// What `program` prints; `None` if it is not installed.
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    let is_installed = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
+    if !is_installed {
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    }
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program}: {output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn curl_gets_files() {
+    let site = Site::start();
+    site.write("a", "hello");
+    let url = format!("http://{}/a", site.address);
+    let what = "%{http_version} %{response_code} %{size_download}";
+    let arguments = ["-sS", "--http2-prior-knowledge", "-w", what, &url];
+    if let Some(printed) = run("curl", &arguments) {
+        assert_eq!(printed, "hello2 200 5");
+    }
+}
+
+#[test]
+fn nghttp_gets_a_page_and_its_parts() {
+    let site = Site::start();
+    site.write("index.html", "<link rel=stylesheet href=style.css><img src=picture.png>");
+    site.write("style.css", "body {}");
+    site.write("picture.png", vec![0; 100_000]);
+    let url = format!("http://{}/", site.address);
+    if let Some(printed) = run("nghttp", &["-n", "-a", "-s", &url]) {
+        assert_eq!(printed.matches(" 200 ").count(), 3, "{printed}");
+    }
+}
+
+#[test]
+fn h2load_has_no_failures() {
+    let site = Site::start();
+    site.write("a", vec![b'a'; 1000]);
+    let url = format!("http://{}/a", site.address);
+    if let Some(printed) = run("h2load", &["-n", "5000", "-c", "10", "-m", "50", &url]) {
+        assert!(printed.contains("5000 succeeded, 0 failed"), "{printed}");
+    }
+}
