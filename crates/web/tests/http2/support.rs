@@ -1,7 +1,7 @@
 //! A server in a thread.
 
-use sooner_uplink::{Mechanism, Uplink, UplinkConfig};
-use sooner_web::config::Config;
+use sooner_uplink::{Mechanism, StreamRule, Uplink, UplinkConfig};
+use sooner_web::config::{Config, StreamOrder};
 use sooner_web::{Means, Server};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,7 +42,10 @@ impl Site {
         Self::run(&config, |config| {
             let mut uplink = UplinkConfig::new(RATE_BITS_PER_SEC, config.uplink.policy());
             uplink.mechanism = Mechanism::UserSpace;
-            uplink.streams = config.uplink.streams.into();
+            uplink.streams = match config.uplink.streams {
+                StreamOrder::Standard => StreamRule::Standard,
+                StreamOrder::Size => StreamRule::Size,
+            };
             Uplink::start(&uplink).unwrap()
         })
     }
