@@ -1,12 +1,13 @@
-//! The uplink's gate under any order of calls: no grant is empty or too large, the link is never overbooked, and when
-//! those who wait come when called, all they have is sent in the end, whoever else does not come.
+//! The uplink's gate under any order of calls, with responses on connections and on streams: no grant is empty or too
+//! large, the link is never overbooked, no byte is charged twice, and when those who wait come when called, all they have
+//! is sent in the end, whoever else does not come.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use sooner_policy::{GuardLimits, PolicyName, Time};
 use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_uplink::wire;
+use sooner_uplink::{StreamOrder, wire};
 
 /// One event; few flows, so that events meet.
 #[derive(Arbitrary, Debug)]
@@ -20,9 +21,35 @@ enum Event {
         real_bytes: u16,
         class: u8,
     },
+    OpenStream {
+        flow: u8,
+        comes_when_called: bool,
+        said_bytes: Option<u32>,
+        real_bytes: u16,
+        class: u8,
+        order: u8,
+    },
+    Urgency {
+        flow: u8,
+        class: u8,
+        order: u8,
+    },
+    /// A flow asks and writes; a stream hands over.
     Write {
         flow: u8,
         socket_takes_bytes: u16,
+    },
+    /// A connection writes what its streams handed over, with some frames around it.
+    Deliver {
+        flow: u8,
+        socket_takes_bytes: u16,
+        socket_sends: bool,
+        frame_bytes: u8,
+        flushes: bool,
+    },
+    /// What lies in a connection's socket leaves it.
+    Drain {
+        flow: u8,
     },
     Call,
     Close {
@@ -53,15 +80,28 @@ struct World {
     limits: GateLimits,
     now_ns: u64,
     flows: Vec<Flow>,
+    opened: FlowId,
+    /// Whether everything that is handed over is sent at once.
+    delivers: bool,
     /// Everything that went onto the link.
     wire_bytes: u64,
 }
 
+#[derive(Default)]
 struct Flow {
     id: FlowId,
     comes_when_called: bool,
     has_job: bool,
     left_bytes: u64,
+    /// Of a stream.
+    connection: Option<FlowId>,
+    has_streams: bool,
+    /// Handed over by streams and not written.
+    handed_over_bytes: u64,
+    /// Written and not sent.
+    unsent_bytes: u64,
+    /// Charged when it was handed over, and not sent.
+    prepaid_bytes: u64,
 }
 
 fuzz_target!(|play: Play| {
@@ -77,6 +117,8 @@ fuzz_target!(|play: Play| {
         limits,
         now_ns: 0,
         flows: Vec::new(),
+        opened: 0,
+        delivers: false,
         wire_bytes: 0,
     };
     for event in &play.events {
@@ -85,6 +127,11 @@ fuzz_target!(|play: Play| {
             world.gate.wake_at().is_some(),
             world.gate.waiting() > 0,
             "who waits is woken"
+        );
+        assert_eq!(
+            world.gate.charged_bytes(),
+            world.wire_bytes,
+            "everything is charged once"
         );
     }
     world.send_everything();
@@ -108,8 +155,7 @@ impl World {
             Event::Call => {
                 self.gate.call(self.now());
             }
-            Event::Start { .. } | Event::Write { .. } | Event::Close { .. }
-                if self.flows.is_empty() => {}
+            _ if self.flows.is_empty() => {}
             Event::Start {
                 flow,
                 said_bytes,
@@ -129,26 +175,86 @@ impl World {
             } => {
                 self.write(index(flow), u64::from(*socket_takes_bytes));
             }
+            Event::OpenStream {
+                flow,
+                comes_when_called,
+                said_bytes,
+                real_bytes,
+                class,
+                order,
+            } => {
+                let index = index(flow);
+                if self.open_stream(index, *comes_when_called, order_of(*order)) {
+                    let stream = self.flows.len() - 1;
+                    let said_bytes = said_bytes.map(u64::from);
+                    self.start(stream, said_bytes, u64::from(*real_bytes), *class);
+                }
+            }
+            Event::Urgency { flow, class, order } => {
+                let (now, id) = (self.now(), self.flows[index(flow)].id);
+                self.gate.set_urgency(id, *class, order_of(*order), now);
+            }
+            Event::Deliver {
+                flow,
+                socket_takes_bytes,
+                socket_sends,
+                frame_bytes,
+                flushes,
+            } => {
+                let index = index(flow);
+                let takes_bytes = u64::from(*socket_takes_bytes);
+                self.deliver(index, takes_bytes, u64::from(*frame_bytes), *socket_sends);
+                if *flushes {
+                    self.gate.flushed(self.flows[index].id, self.now());
+                }
+            }
+            Event::Drain { flow } => self.drain(index(flow)),
             Event::Close { flow } => {
                 let flow = self.flows.swap_remove(index(flow));
                 self.gate.close(flow.id, self.now());
+                self.flows
+                    .retain(|stream| stream.connection != Some(flow.id));
             }
         }
     }
 
     fn open(&mut self, comes_when_called: bool) {
-        let id = self.gate.open(self.now());
+        self.opened += 1;
+        self.gate.open(self.opened, self.now());
         self.flows.push(Flow {
-            id,
+            id: self.opened,
             comes_when_called,
-            has_job: false,
-            left_bytes: 0,
+            ..Flow::default()
         });
         self.wire_bytes += wire::CONNECTION_BYTES;
     }
 
+    /// Whether the flow can carry streams: it is a connection without responses of its own.
+    fn open_stream(&mut self, index: usize, comes_when_called: bool, order: StreamOrder) -> bool {
+        let now = self.now();
+        let connection = &mut self.flows[index];
+        if connection.has_job || connection.connection.is_some() {
+            return false;
+        }
+        connection.has_streams = true;
+        let connection = connection.id;
+        self.opened += 1;
+        self.gate.open_stream(connection, self.opened);
+        self.gate.set_urgency(self.opened, 0, order, now);
+        self.flows.push(Flow {
+            id: self.opened,
+            comes_when_called,
+            connection: Some(connection),
+            ..Flow::default()
+        });
+        true
+    }
+
     fn start(&mut self, index: usize, said_bytes: Option<u64>, real_bytes: u64, class: u8) {
         let (now, flow) = (self.now(), &mut self.flows[index]);
+        if flow.has_streams {
+            return;
+        }
         self.gate.start(flow.id, said_bytes, class, now);
         flow.has_job = true;
         flow.left_bytes += real_bytes;
@@ -172,9 +278,17 @@ impl World {
             "{sent_ns} ns of the link by {booked_ns}"
         );
         let written = granted.min(socket_takes_bytes);
-        self.gate.settle(flow.id, written, written, now);
         flow.left_bytes -= written;
         self.wire_bytes += wire::payload_cost_bytes(written);
+        match flow.connection {
+            None => self.gate.settle(flow.id, written, written, now),
+            Some(connection) => {
+                assert!(granted <= self.limits.stream_quantum_bytes());
+                self.gate.settle_stream(flow.id, written, now);
+                self.hand_over(connection, written);
+            }
+        }
+        let flow = &mut self.flows[index];
         if flow.left_bytes == 0 {
             self.gate.finish(flow.id, now);
             flow.has_job = false;
@@ -182,13 +296,55 @@ impl World {
         true
     }
 
+    fn hand_over(&mut self, connection: FlowId, written: u64) {
+        let index = self.flows.iter().position(|flow| flow.id == connection);
+        let index = index.expect("streams go with their connection");
+        let flow = &mut self.flows[index];
+        flow.handed_over_bytes += written;
+        flow.prepaid_bytes += wire::payload_cost_bytes(written);
+        if self.delivers {
+            self.deliver(index, u64::MAX, 0, true);
+            self.gate.flushed(connection, self.now());
+        }
+    }
+
+    /// A connection writes without waiting.
+    fn deliver(&mut self, index: usize, takes_bytes: u64, frame_bytes: u64, sends: bool) {
+        let (now, flow) = (self.now(), &mut self.flows[index]);
+        if flow.connection.is_some() || flow.has_job {
+            return;
+        }
+        let written = (flow.handed_over_bytes + frame_bytes).min(takes_bytes);
+        if written > 0 {
+            assert_ne!(self.gate.ask(flow.id, written, now), Answer::Wait);
+        }
+        flow.handed_over_bytes -= written.saturating_sub(frame_bytes);
+        let sent = if sends { written } else { 0 };
+        flow.unsent_bytes += written - sent;
+        self.gate.settle(flow.id, written, sent, now);
+        self.wire_bytes += flow.cost_beyond_prepaid(sent);
+    }
+
+    fn drain(&mut self, index: usize) {
+        let (now, flow) = (self.now(), &mut self.flows[index]);
+        let sent = std::mem::take(&mut flow.unsent_bytes);
+        self.gate.sent(flow.id, sent, now);
+        self.wire_bytes += flow.cost_beyond_prepaid(sent);
+    }
+
     /// Those who come when called ask now, and write whenever they are called.
     fn send_everything(&mut self) {
+        self.delivers = true;
+        for index in 0..self.flows.len() {
+            self.drain(index);
+            self.deliver(index, u64::MAX, 0, true);
+            self.gate.flushed(self.flows[index].id, self.now());
+        }
         for index in 0..self.flows.len() {
             while self.flows[index].comes_when_called && self.write(index, u64::MAX) {}
         }
-        let steps =
-            10 * (self.flows.len() as u64 + self.left_bytes() / self.limits.quantum_bytes + 1);
+        let turns = self.left_bytes() / self.limits.stream_quantum_bytes() + 1;
+        let steps = 10 * (self.flows.len() as u64 + turns);
         for _ in 0..steps {
             let Some(at) = self.gate.wake_at() else { break };
             self.now_ns = self.now_ns.max(at.as_ns());
@@ -205,4 +361,22 @@ impl World {
         let awake = self.flows.iter().filter(|flow| flow.comes_when_called);
         awake.map(|flow| flow.left_bytes).sum()
     }
+}
+
+impl Flow {
+    fn cost_beyond_prepaid(&mut self, sent: u64) -> u64 {
+        let cost = wire::payload_cost_bytes(sent);
+        let covered = cost.min(self.prepaid_bytes);
+        self.prepaid_bytes -= covered;
+        cost - covered
+    }
+}
+
+fn order_of(number: u8) -> StreamOrder {
+    let orders = [
+        StreamOrder::BySize,
+        StreamOrder::InSequence,
+        StreamOrder::Shared,
+    ];
+    orders[usize::from(number) % orders.len()]
 }

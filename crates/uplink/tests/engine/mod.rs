@@ -81,14 +81,19 @@ impl Driver {
         }
     }
 
+    fn payload_written_bytes(&self) -> u64 {
+        self.written.saturating_sub(FRAME_HEADER_BYTES) as u64
+    }
+
     fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         loop {
             while self.written < self.frame.len() {
                 let rest = &self.frame[self.written..];
+                let before_bytes = self.payload_written_bytes();
                 self.written += ready!(Pin::new(&mut self.stream).poll_write(cx, rest))?;
+                let written_bytes = self.payload_written_bytes() - before_bytes;
+                self.engine.0.lock().expect("no panic").bytes -= written_bytes;
             }
-            let payload_bytes = self.frame.len().saturating_sub(FRAME_HEADER_BYTES) as u64;
-            self.engine.0.lock().expect("no panic").bytes -= payload_bytes;
             self.frame.clear();
             self.written = 0;
             ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
