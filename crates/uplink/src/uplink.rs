@@ -77,6 +77,11 @@ impl Uplink {
         &self.description
     }
 
+    /// Whether kernel bands are active, which need `CAP_NET_ADMIN` for as long as they are.
+    pub fn uses_bands(&self) -> bool {
+        self.shared.marks
+    }
+
     /// Puts an accepted connection behind the gate.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
         if self.shared.paced || self.shared.marks {

@@ -4,7 +4,7 @@ use super::effective::Effective;
 use super::user;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Config, ListenAddress, Misconfigured, Spanned};
-use sooner_web::{Means, Server, may_listen};
+use sooner_web::{ListenError, Means, Server, may_listen};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +13,9 @@ use std::process::ExitCode;
 pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
     let warnings =
         look(&effective.config, means).map_err(|mistake| effective.located(mistake))?;
-    effective.say(effective.config.remarks().into_iter().chain(warnings));
+    let config = &effective.config;
+    let remarks = config.remarks().into_iter().chain(config.admin.remark());
+    effective.say(remarks.chain(warnings));
     match effective.source.name.as_str() {
         "" => println!("ok"),
         name => println!("{name}: ok"),
@@ -38,7 +40,11 @@ fn look(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigur
 }
 
 fn check_address(address: &Spanned<ListenAddress>, key: &str) -> Result<(), Misconfigured> {
-    may_listen(address.get_ref().0).map_err(|error| Misconfigured::at(address, key, error))
+    match may_listen(address.get_ref().0) {
+        // Most likely by the server that this configuration is for.
+        Ok(()) | Err(ListenError::InUse { .. }) => Ok(()),
+        Err(error) => Err(Misconfigured::at(address, key, error)),
+    }
 }
 
 /// A log that is not there yet must not be made: whether its folder is there has to do.

@@ -20,8 +20,8 @@ use running::Running;
 use signals::Signals;
 use sooner_kernel::descriptors::{limit, raise_limit};
 use sooner_uplink::{Uplink, UplinkError};
-use sooner_web::config::Misconfigured;
-use sooner_web::{Listening, Means, Server};
+use sooner_web::config::{Config, Misconfigured};
+use sooner_web::{Listening, Means, PassedListeners, Server, passed_listeners};
 use std::process::ExitCode;
 
 /// Reads that wait for a disk at once; more would only queue at the disk.
@@ -59,10 +59,12 @@ async fn serve(
     let supervisor = Supervisor::from_environment();
     remove_leftovers();
     let located = |mistake| effective.located(mistake);
+    let passed = passed(&effective.config)?;
     let listening = Server::from_config(&effective.config, means)
-        .and_then(|server| server.start())
+        .and_then(|server| server.with_passed(passed).start())
         .map_err(located)?;
-    effective.say(listening.warnings());
+    listening.note_config(effective.source.hash());
+    effective.say(listening.warnings().iter().cloned());
     // Before the uplink: a signal that comes while bands are set up must not leave them behind.
     let mut signals = Signals::new(args.config.is_some()).context("cannot watch for signals")?;
     let uplink = start_uplink(&effective, &link, &listening)?;
@@ -78,6 +80,13 @@ async fn serve(
         () = running.obey(&mut signals) => {}
     }
     Ok(())
+}
+
+/// Listeners that a service manager holds for this process, if it does.
+fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
+    let sockets = sooner_kernel::activation::take()?;
+    let named = sockets.into_iter().map(|passed| (passed.name, passed.socket));
+    Ok(passed_listeners(named, config.limits.stall_time())?)
 }
 
 /// Bands that a killed process left would order somebody else's traffic for ever; any start takes them down.

@@ -11,8 +11,12 @@ pub fn ready_line(config: &Config, link: &Link, listening: &Listening, uplink: &
     let tls = (listening.tls_addresses().into_iter()).map(|address| format!("https://{address}"));
     let addresses: Vec<_> = clear.chain(tls).collect();
     let order = order(config, link, uplink.describe());
+    let admin = match listening.admin_address() {
+        Some(address) => format!("; metrics on http://{address}"),
+        None => String::new(),
+    };
     format!(
-        "serving {} on {}; {order}",
+        "serving {} on {}; {order}{admin}",
         what(config),
         addresses.join(" ")
     )

@@ -56,7 +56,7 @@ impl Running {
                 Wish::Stop => self.stop(),
                 Wish::Reload if self.is_stopping => {}
                 Wish::Reload => self.reload(),
-                Wish::ReopenLogs => self.reopen_logs(),
+                Wish::ReopenLogs => self.control.reopen_logs(),
             }
         }
     }
@@ -71,7 +71,7 @@ impl Running {
         self.supervisor.reloading();
         if let Err(error) = self.try_reload() {
             self.control.reload_failed();
-            eprintln!("sooner: {error}; the old configuration stays");
+            eprintln!("sooner: {error:#}; the old configuration stays");
         }
         self.supervisor.ready(&self.status);
     }
@@ -80,7 +80,7 @@ impl Running {
         let new = Effective::load(&self.args)?;
         let warnings = self
             .control
-            .reload(&new.config)
+            .reload(&new.config, new.source.hash())
             .map_err(|mistake| new.located(mistake))?;
         let fixed = self.started.fixed_keys_changed(&new.config);
         let fixed = fixed.into_iter().map(|key| {
@@ -88,11 +88,5 @@ impl Running {
         });
         new.say(new.config.remarks().into_iter().chain(warnings).chain(fixed));
         Ok(())
-    }
-
-    fn reopen_logs(&self) {
-        if let Err(error) = self.control.reopen_logs() {
-            eprintln!("sooner: cannot open the access log anew: {error}; the old one stays");
-        }
     }
 }

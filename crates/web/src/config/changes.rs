@@ -1,4 +1,4 @@
-//! What a reload cannot change, because it was done once, at the start: addresses, user, uplink.
+//! What a reload cannot change, because it was done once, at the start: addresses, user, log, uplink.
 
 use super::Config;
 
@@ -12,10 +12,20 @@ impl Config {
             ("user", self.user != new.user),
             ("admin.listen", self.admin.listen != new.admin.listen),
             ("admin.hosts", self.admin.hosts != new.admin.hosts),
+            (
+                "log.access",
+                self.log.destination() != new.log.destination(),
+            ),
+            ("log.format", self.log.format != new.log.format),
+            (
+                "limits.stall_seconds",
+                self.limits.stall_seconds != new.limits.stall_seconds,
+            ),
             ("uplink.rate", uplinks.0.rate != uplinks.1.rate),
             ("uplink.policy", uplinks.0.policy() != uplinks.1.policy()),
             ("uplink.mechanism", uplinks.0.mechanism() != uplinks.1.mechanism()),
             ("uplink.device", uplinks.0.device != uplinks.1.device),
+            ("uplink.streams", uplinks.0.streams != uplinks.1.streams),
             (
                 "uplink.replace_qdisc",
                 uplinks.0.replace_qdisc != uplinks.1.replace_qdisc,

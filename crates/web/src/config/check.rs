@@ -21,7 +21,6 @@ impl Config {
                 "no address speaks TLS; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]",
             ));
         }
-        remarks.extend(self.admin.remark());
         remarks
     }
 
