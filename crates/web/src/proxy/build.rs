@@ -3,10 +3,10 @@
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::download::Budget;
 use super::routes::{self, HostPattern, Routes};
-use super::trusted::Network;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
+use crate::proxy_protocol::{Network, NetworkError};
 use std::rc::Rc;
 use toml::Spanned;
 
@@ -85,7 +85,7 @@ fn networks(texts: &[Spanned<String>]) -> Result<Vec<Network>, Misconfigured> {
         .map(|text| {
             text.get_ref()
                 .parse()
-                .map_err(|error| Misconfigured::at(text, "proxy.trusted", error))
+                .map_err(|error: NetworkError| Misconfigured::at(text, "proxy.trusted", error))
         })
         .collect()
 }

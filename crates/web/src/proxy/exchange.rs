@@ -1,6 +1,6 @@
 //! One request to one server: sent over a connection that is there or a new one, until the response begins.
 
-use super::connect::Unsent;
+use super::connect::{Sender, Unsent};
 use super::failure::Failure;
 use super::pool::Lease;
 use super::request::{Outgoing, Wire};
@@ -14,7 +14,6 @@ use std::error::Error;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use super::connect::Sender;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -161,17 +160,15 @@ fn may_repeat(method: &Method, error: &hyper::Error) -> bool {
 }
 
 fn failure(error: &hyper::Error, progress: &Progress) -> Failure {
-    if progress.client_failed() {
-        Failure::ClientBody
-    } else if error.is_parse() {
-        Failure::Unreadable(in_words(error))
-    } else {
-        Failure::Closed(in_words(error))
+    match progress.client_fault() {
+        Some(fault) => Failure::ClientBody(fault),
+        None if error.is_parse() => Failure::Unreadable(in_words(error)),
+        None => Failure::Closed(in_words(error)),
     }
 }
 
 /// An error with its causes, in one line.
-pub fn in_words(error: &dyn Error) -> String {
+fn in_words(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -2,6 +2,7 @@
 
 use super::request::Refusal;
 use super::response::BadResponse;
+use super::upload::ClientFault;
 use crate::body::Source;
 use crate::message::Answer;
 use bytes::Bytes;
@@ -45,9 +46,9 @@ pub enum Failure {
     /// What came was a response that is not passed on.
     #[error("sent a response that is not passed on: {0}")]
     BadResponse(BadResponse),
-    /// The client's body ended early.
-    #[error("the client's body ended early")]
-    ClientBody,
+    /// The client's body does not come to its end.
+    #[error("no whole body came from the client: {0:?}")]
+    ClientBody(ClientFault),
 }
 
 impl Failure {
@@ -63,7 +64,9 @@ impl Failure {
             | Self::Unreadable(_)
             | Self::BadResponse(_) => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::ClientBody => StatusCode::BAD_REQUEST,
+            Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
+            Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
         }
     }
 
@@ -108,7 +111,9 @@ impl Failure {
             }
             Self::ConnectTimeout => "the server behind this one could not be reached in time",
             Self::ResponseTimeout => "the server behind this one did not answer in time",
-            Self::ClientBody => "the request ended early",
+            Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
+            Self::ClientBody(ClientFault::TooLong) => "the request's body is too long",
+            Self::ClientBody(ClientFault::TooSlow) => "the request's body comes too slowly",
         }
     }
 

@@ -89,7 +89,7 @@ impl Forwarding {
             keeps_host: upstream.host == HostRule::Client,
         };
         let body_bytes = upload.size_hint().exact();
-        let mut outgoing = request::outgoing(parts, body_bytes, self.asker, rules)
+        let mut outgoing = request::outgoing(parts, body_bytes, &self.asker, rules)
             .map_err(Failure::Refused)?;
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());

@@ -11,15 +11,17 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject");
 
 /// Names under which upstreams may look for the client, and which are therefore nobody's to say but a trusted proxy's. Ours are set
 /// anew; the others go.
-static OF_THE_CLIENT: [HeaderName; 10] = [
+static OF_THE_CLIENT: [HeaderName; 11] = [
     FORWARDED,
     X_FORWARDED_FOR,
     X_FORWARDED_HOST,
     X_FORWARDED_PROTO,
     X_FORWARDED_PREFIX,
+    X_CLIENT_SUBJECT,
     HeaderName::from_static("x-forwarded-port"),
     HeaderName::from_static("x-forwarded-server"),
     HeaderName::from_static("x-forwarded-scheme"),
@@ -40,6 +42,8 @@ pub struct Client<'a> {
     pub is_trusted: bool,
     /// The path of the route, where the upstream does not get it.
     pub prefix: Option<&'a str>,
+    /// The subject of the client's certificate.
+    pub subject: Option<&'a str>,
 }
 
 /// Whether `name`, or what a program that knows no difference between `-` and `_` takes it for, says who the client is.
@@ -69,6 +73,11 @@ pub(super) fn tell(headers: &mut HeaderMap, said: &HeaderMap, client: Client<'_>
     set_if_unsaid(headers, X_FORWARDED_PROTO, Some(client.scheme));
     set_if_unsaid(headers, X_FORWARDED_HOST, client.host);
     set_if_unsaid(headers, X_FORWARDED_PREFIX, client.prefix);
+    if let Some(subject) = client.subject {
+        // What we saw ourselves counts more than what anybody says.
+        headers.remove(X_CLIENT_SUBJECT);
+        set_if_unsaid(headers, X_CLIENT_SUBJECT, Some(subject));
+    }
 }
 
 /// Adds to a list, in one line.
@@ -119,6 +128,7 @@ mod tests {
             host: Some("example.org:8443"),
             is_trusted,
             prefix: None,
+            subject: None,
         }
     }
 

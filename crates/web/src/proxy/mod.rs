@@ -21,7 +21,6 @@ pub mod request;
 pub mod response;
 mod routes;
 mod server;
-mod trusted;
 mod tunnel;
 mod upkeep;
 mod upload;
@@ -32,9 +31,11 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use failure::Failure;
 pub use health::Standing;
 pub use routes::host_name;
+pub use upload::ClientFault;
 
 use crate::body::Source;
 use crate::message::{Answer, Peer, RequestBody};
+use crate::proxy_protocol::Network;
 use download::Budget;
 use forward::Forwarding;
 use hyper::{Method, Request};
@@ -43,7 +44,6 @@ use routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use trusted::Network;
 use upstream::{Times, Upstream};
 
 /// The class of requests no route and nobody else gives one: the middle of 0 to 7 (RFC 9218, 4.1).
@@ -118,6 +118,11 @@ pub struct UpstreamState {
 }
 
 impl Proxy {
+    /// Whether no request goes to any upstream.
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
     /// Starts the regular questions to servers and the care for connections nobody uses, on the current `LocalSet`; once for each
     /// upstream, however often it is called.
     pub fn start(&self) {
@@ -145,6 +150,7 @@ impl Proxy {
             asker: Asker {
                 address,
                 scheme: peer.scheme(),
+                subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
                 is_trusted: self.trusted.iter().any(|network| network.contains(address)),
             },
             budget: self.budget.clone(),
@@ -226,3 +232,6 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 use super::forwarded::{self, Client};
 use super::headers::{self, Length, PSEUDONYM};
 use super::routes::{has_dot_segment, without_prefix};
+use crate::static_site::host as host_header;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE, VIA,
@@ -71,7 +72,7 @@ pub struct Rules<'a> {
 }
 
 /// Who asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Asker {
     /// The client's address.
     pub address: IpAddr,
@@ -79,6 +80,8 @@ pub struct Asker {
     pub scheme: &'static str,
     /// Whether what it says of others is believed.
     pub is_trusted: bool,
+    /// The subject of the certificate it showed.
+    pub subject: Option<String>,
 }
 
 /// A request as it goes out, but for what depends on the server and its protocol.
@@ -109,7 +112,7 @@ pub enum Wire {
     Http2,
 }
 
-/// The host a request asks for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113, 8.3.1).
+/// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113, 8.3.1).
 pub fn asked_host(parts: &Parts) -> Result<Option<&str>, Refusal> {
     let mut lines = parts.headers.get_all(HOST).iter();
     let line = lines.next();
@@ -135,15 +138,18 @@ pub fn asked_host(parts: &Parts) -> Result<Option<&str>, Refusal> {
     if host.is_empty() {
         return Ok(None);
     }
-    let is_valid = !host.contains(['@', '"']) && Authority::try_from(host).is_ok();
-    is_valid.then_some(Some(host)).ok_or(Refusal::Host)
+    is_host(host).then_some(Some(host)).ok_or(Refusal::Host)
+}
+
+fn is_host(authority: &str) -> bool {
+    host_header::parse(authority.as_bytes()).is_some() && Authority::try_from(authority).is_ok()
 }
 
 /// What goes out for `parts`; `body_bytes` is how long the body is, if that is known.
 pub fn outgoing(
     parts: &Parts,
     body_bytes: Option<u64>,
-    asker: Asker,
+    asker: &Asker,
     rules: Rules<'_>,
 ) -> Result<Outgoing, Refusal> {
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
@@ -166,6 +172,7 @@ pub fn outgoing(
         host,
         is_trusted: asker.is_trusted,
         prefix: rules.strip_prefix,
+        subject: asker.subject.as_deref(),
     };
     forwarded::tell(&mut out, &parts.headers, client);
     let expects_continue = body_bytes != Some(0)
@@ -362,6 +369,7 @@ mod tests {
         address: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
         scheme: "https",
         is_trusted: false,
+        subject: None,
     };
 
     fn rules(upgrades: &[String]) -> Rules<'_> {
@@ -383,7 +391,7 @@ mod tests {
     fn out(lines: &[(&str, &str)], body_bytes: Option<u64>) -> Result<Outgoing, Refusal> {
         let websocket = ["websocket".to_owned()];
         let parts = parts(Version::HTTP_11, "/a?b", lines);
-        outgoing(&parts, body_bytes, ASKER, rules(&websocket))
+        outgoing(&parts, body_bytes, &ASKER, rules(&websocket))
     }
 
     /// The head as it would be written, `name: value` lines sorted.
@@ -447,7 +455,7 @@ mod tests {
             assert_eq!(out(&lines, Some(0)).unwrap_err(), refusal, "{lines:?}");
         }
         let dots = parts(Version::HTTP_11, "/a/%2e%2e/b", &[("host", "h")]);
-        let dots = outgoing(&dots, Some(0), ASKER, rules(&[]));
+        let dots = outgoing(&dots, Some(0), &ASKER, rules(&[]));
         assert_eq!(dots.unwrap_err(), Refusal::DotSegment);
     }
 
@@ -460,7 +468,7 @@ mod tests {
         let old = parts(Version::HTTP_10, "/a", &[]);
         assert_eq!(asked_host(&old), Ok(None));
         // No part of the absolute form goes further.
-        let out = outgoing(&absolute, Some(0), ASKER, rules(&[])).unwrap();
+        let out = outgoing(&absolute, Some(0), &ASKER, rules(&[])).unwrap();
         assert_eq!(
             written(&out, Wire::Http1, Some(0)),
             "GET /a | host: real | via: 1.1 sooner"
@@ -518,7 +526,7 @@ mod tests {
             "https://h/",
             &[("cookie", "a=1"), ("cookie", "b=2")],
         );
-        let out = outgoing(&parts, Some(0), ASKER, rules(&[])).unwrap();
+        let out = outgoing(&parts, Some(0), &ASKER, rules(&[])).unwrap();
         assert_eq!(out.headers["cookie"], "a=1; b=2");
         assert_eq!(out.headers.get_all("cookie").iter().count(), 1);
     }

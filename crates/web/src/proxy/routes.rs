@@ -119,6 +119,11 @@ impl<T> Default for Routes<T> {
 }
 
 impl<T> Routes<T> {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Adds a route.
     pub fn add(&mut self, host: HostPattern, path: &str, target: T) -> Result<(), Overlap> {
         let path = normalised(path).into_owned();

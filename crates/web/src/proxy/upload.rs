@@ -4,6 +4,7 @@
 //! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
 
 use super::headers::clean_trailers;
+use crate::limits::ReceiveError;
 use crate::message::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -19,6 +20,27 @@ use tokio::time::{Instant, timeout};
 /// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what curl does.
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
+/// Why a body does not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientFault {
+    /// The client left, or wrote what is no body.
+    BrokeOff,
+    /// Longer than bodies may be.
+    TooLong,
+    /// Slower than bodies may be.
+    TooSlow,
+}
+
+impl ClientFault {
+    fn of(error: &BodyError) -> Self {
+        match error.downcast_ref() {
+            Some(ReceiveError::TooLong { .. }) => Self::TooLong,
+            Some(ReceiveError::TooSlow { .. }) => Self::TooSlow,
+            None => Self::BrokeOff,
+        }
+    }
+}
+
 /// A request's body on its way.
 pub struct Upload {
     body: RequestBody,
@@ -31,9 +53,8 @@ pub struct Upload {
 pub struct Progress {
     moved_at: Cell<Instant>,
     waits_for_client: Cell<bool>,
-    is_begun: Cell<bool>,
     is_over: Cell<bool>,
-    client_failed: Cell<bool>,
+    client_fault: Cell<Option<ClientFault>>,
     is_given_up: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -47,9 +68,8 @@ impl Upload {
             progress: Rc::new(Progress {
                 moved_at: Cell::new(Instant::now()),
                 waits_for_client: Cell::new(false),
-                is_begun: Cell::new(false),
                 is_over: Cell::new(is_over),
-                client_failed: Cell::new(false),
+                client_fault: Cell::new(None),
                 is_given_up: Cell::new(false),
                 waker: RefCell::new(None),
             }),
@@ -91,19 +111,14 @@ impl Progress {
         }
     }
 
-    /// Whether bytes of the body have been asked for, so that they cannot be sent again.
-    pub fn is_begun(&self) -> bool {
-        self.is_begun.get()
-    }
-
     /// Whether all of it is with the upstream's connection.
     pub fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Whether the client's side broke off.
-    pub fn client_failed(&self) -> bool {
-        self.client_failed.get()
+    /// What the client did wrong, if its side ended the body.
+    pub fn client_fault(&self) -> Option<ClientFault> {
+        self.client_fault.get()
     }
 
     /// Nobody needs the rest: what is left makes the connection to the upstream end.
@@ -140,14 +155,13 @@ impl Body for Upload {
             this.hold = None;
             progress.touch();
         }
-        progress.is_begun.set(true);
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         progress.waits_for_client.set(frame.is_pending());
         let frame = ready!(frame);
         progress.touch();
         match &frame {
             None => progress.is_over.set(true),
-            Some(Err(_)) => progress.client_failed.set(true),
+            Some(Err(error)) => progress.client_fault.set(Some(ClientFault::of(error))),
             Some(Ok(_)) => {}
         }
         Poll::Ready(frame.map(|frame| frame.map(without_framing)))

@@ -1,0 +1,238 @@
+//! Upstreams that refuse, break off, say nothing, or come back.
+
+use super::support::*;
+use crate::message::RequestBody;
+use crate::proxy::{Failure, Standing};
+use hyper::Request;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// An address where nobody listens.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+fn with_method(method: &str) -> Request<RequestBody> {
+    let mut request = get("/");
+    *request.method_mut() = method.parse().unwrap();
+    request
+}
+
+#[test]
+fn who_cannot_be_reached_is_a_bad_gateway() {
+    run(async {
+        let whole = ask(&to(&[&nobody().await], ""), get("/")).await;
+        assert_eq!(whole.status, 502);
+        assert_eq!(
+            whole.text(),
+            "502 Bad Gateway: the server behind this one cannot be reached\n"
+        );
+        assert!(matches!(whole.report.failure, Some(Failure::Unreachable(_))));
+        assert_eq!(whole.report.tries, 2);
+    });
+}
+
+#[test]
+fn another_server_is_asked_whatever_the_method_when_nothing_was_sent() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("here")).await;
+        let proxy = to(&[&nobody().await, &url], "");
+        for method in ["GET", "POST"] {
+            let whole = ask(&proxy, with_method(method)).await;
+            assert_eq!(whole.text(), "here");
+        }
+        assert_eq!(seen.count(), 2);
+        let tried: u64 = proxy.states().iter().map(|state| state.requests).sum();
+        assert_eq!(tried, 3, "the first one was tried once, then the other's turn came");
+    });
+}
+
+#[test]
+fn what_may_have_been_done_is_not_done_twice() {
+    run(async {
+        let (url, seen) = scripted(|_, _| Reply::Close).await;
+        let proxy = to(&[&url], "retries = 3\nfails = 100");
+        let whole = ask(&proxy, with_method("POST")).await;
+        assert_eq!((whole.status, whole.report.tries, seen.count()), (502, 1, 1));
+        assert!(matches!(whole.report.failure, Some(Failure::Closed(_))));
+        let whole = ask(&proxy, with_method("DELETE")).await;
+        assert_eq!((whole.status, whole.report.tries, seen.count()), (502, 4, 5));
+    });
+}
+
+#[test]
+fn a_connection_that_was_closed_while_nobody_used_it_is_no_failure() {
+    run(async {
+        // Every second request finds its connection closed.
+        let (url, seen) = scripted(|number, _| match number % 2 {
+            0 => ok("x"),
+            _ => Reply::Close,
+        })
+        .await;
+        let proxy = to(&[&url], "retries = 0");
+        assert_eq!(ask(&proxy, get("/")).await.status, 200);
+        until(|| seen.open.get() == 1).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let whole = ask(&proxy, get("/")).await;
+        assert_eq!((whole.status, whole.report.tries), (200, 1));
+        assert_eq!(seen.connections.get(), 2);
+        assert_eq!(proxy.states()[0].failures, 0);
+    });
+}
+
+#[test]
+fn who_says_nothing_is_given_up_and_hears_of_it() {
+    run(async {
+        let (url, seen) = scripted(|_, _| Reply::Hang).await;
+        let whole = ask(&to(&[&url], "response_seconds = 0.05"), get("/")).await;
+        assert_eq!(whole.status, 504);
+        assert_eq!(whole.report.failure, Some(Failure::ResponseTimeout));
+        assert_eq!(whole.report.tries, 1);
+        until(|| seen.open.get() == 0).await;
+    });
+}
+
+#[test]
+fn connecting_may_take_its_time_and_no_more() {
+    run(async {
+        // A listener that never speaks TLS.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let whole = ask(&to(&[&url], "connect_seconds = 0.05"), get("/")).await;
+        assert_eq!(whole.report.failure, Some(Failure::ConnectTimeout));
+        assert_eq!(whole.status, 504);
+    });
+}
+
+#[test]
+fn a_pause_within_a_response_ends_it() {
+    run(async {
+        let (url, _) = scripted(|_, _| {
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbeg".to_vec();
+            Reply::SendThenWait(head, Vec::new())
+        })
+        .await;
+        let proxy = to(&[&url], "idle_seconds = 0.05");
+        let whole = ask(&proxy, get("/")).await;
+        assert_eq!(whole.status, 200);
+        assert!(whole.body.unwrap_err().to_string().contains("paused"));
+        assert_eq!(proxy.states()[0].failures, 1);
+        assert_eq!(proxy.states()[0].inside, 0);
+    });
+}
+
+#[test]
+fn a_response_that_breaks_off_is_not_taken_for_whole() {
+    run(async {
+        for broken in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbeg",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbeg\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbegin",
+        ] {
+            let (url, _) = scripted(|_, _| Reply::Last(broken.as_bytes().to_vec())).await;
+            let whole = ask(&to(&[&url], ""), get("/")).await;
+            assert_eq!(whole.status, 200, "{broken}");
+            assert!(whole.body.is_err(), "{broken}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_fails_goes_out_and_comes_back() {
+    run(async {
+        let (url, seen) = scripted(|number, _| match number {
+            0 | 1 => Reply::Close,
+            _ => ok("back"),
+        })
+        .await;
+        let proxy = to(&[&url], "fails = 2\nretries = 0");
+        for _ in 0..2 {
+            assert_eq!(ask(&proxy, get("/")).await.status, 502);
+        }
+        assert_eq!(proxy.states()[0].standing, Standing::Down);
+        let whole = ask(&proxy, get("/")).await;
+        assert_eq!((whole.status, seen.count()), (503, 2));
+        assert_eq!(whole.headers["retry-after"], "1");
+        until(|| proxy.states()[0].standing == Standing::OnProbation).await;
+        assert_eq!(ask(&proxy, get("/")).await.text(), "back");
+        assert_eq!(proxy.states()[0].standing, Standing::Up);
+    });
+}
+
+#[test]
+fn those_who_wait_are_told_when_the_last_server_goes_out() {
+    run(async {
+        let (url, seen) = scripted(|_, _| Reply::Hang).await;
+        let keys = "limit = 1\nfails = 1\nresponse_seconds = 0.1\nretries = 0";
+        let proxy = to(&[&url], keys);
+        let asked: Vec<_> = (0..5)
+            .map(|_| {
+                let proxy = proxy.clone();
+                tokio::task::spawn_local(async move { ask(&proxy, get("/")).await.status })
+            })
+            .collect();
+        let mut statuses = Vec::new();
+        for one in asked {
+            statuses.push(one.await.unwrap());
+        }
+        assert_eq!(statuses, [504, 503, 503, 503, 503]);
+        assert_eq!(seen.count(), 1);
+        assert_eq!(proxy.states()[0].waiting, 0);
+    });
+}
+
+#[test]
+fn regular_questions_find_out_before_a_client_does() {
+    run(async {
+        let (sick, _) = scripted(|_, request| match request.starts_with("GET /health ") {
+            true => text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"),
+            false => ok("sick"),
+        })
+        .await;
+        let (well, asked) = scripted(|_, _| ok("well")).await;
+        let proxy = to(
+            &[&sick, &well],
+            "health = { path = '/health', seconds = 0.02, fails = 1 }",
+        );
+        until(|| proxy.states()[0].standing == Standing::Down).await;
+        for _ in 0..4 {
+            assert_eq!(ask(&proxy, get("/")).await.text(), "well");
+        }
+        assert_eq!(proxy.states()[1].standing, Standing::Up);
+        let question = asked.lines(0);
+        assert_eq!(question[0], "GET /health HTTP/1.1");
+        assert!(question.contains(&"connection: close".to_owned()));
+    });
+}
+
+#[test]
+fn an_upload_that_the_client_breaks_off_is_not_the_servers_fault() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let proxy = to(&[&url], "fails = 1");
+        let (address, _) = front(&proxy).await;
+        let stream = client(address, "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nbeg").await;
+        until(|| seen.connections.get() == 1).await;
+        drop(stream);
+        until(|| seen.open.get() == 0).await;
+        until(|| proxy.states()[0].inside == 0).await;
+        assert_eq!(proxy.states()[0].failures, 0);
+        assert_eq!(proxy.states()[0].standing, Standing::Up);
+    });
+}
+
+#[test]
+fn a_client_that_sends_slowly_is_not_taken_for_a_slow_upstream() {
+    run(async {
+        let (url, _) = scripted(|_, _| ok("got it")).await;
+        let (address, _) = front(&to(&[&url], "response_seconds = 0.05")).await;
+        let head = "PUT / HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 5\r\n\r\n";
+        let mut stream = client(address, head).await;
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"x").await.unwrap();
+        }
+        assert!(rest(stream).await.ends_with("got it"));
+    });
+}

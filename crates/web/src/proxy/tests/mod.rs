@@ -1,0 +1,11 @@
+//! The proxy between real sockets: upstreams that do what they should and what they should not.
+
+mod failing;
+mod framing;
+mod nginx;
+mod passing;
+mod queueing;
+mod secure;
+mod smuggling;
+mod support;
+mod switching;

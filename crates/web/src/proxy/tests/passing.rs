@@ -1,0 +1,311 @@
+//! What arrives at the upstream, and what comes back, when all is well.
+
+use super::support::*;
+use crate::body::Source;
+use http_body_util::BodyExt;
+use hyper::Request;
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::task::spawn_local;
+
+#[test]
+fn a_request_goes_out_and_its_answer_comes_back() {
+    run(async {
+        let (url, seen) = scripted(|_, _| {
+            text("HTTP/1.1 201 Created\r\ncontent-length: 2\r\npriority: u=1\r\nkeep-alive: x\r\n\r\nhi")
+        })
+        .await;
+        let proxy = to(&[&url], "");
+        let whole = ask(&proxy, get("/a?b=%20")).await;
+        assert_eq!((whole.status, whole.text()), (201, "hi"));
+        assert_eq!(whole.headers["content-length"], "2");
+        assert_eq!(whole.headers["priority"], "u=1");
+        assert_eq!(whole.headers["via"], "1.1 sooner");
+        assert!(!whole.headers.contains_key("keep-alive"));
+        assert_eq!(seen.lines(0), ["GET /a?b=%20 HTTP/1.1", "host: example.org"]);
+        let request = seen.request(0);
+        assert!(request.contains("x-forwarded-for: 192.0.2.7\r\n"));
+        assert!(request.contains("via: 1.1 sooner\r\n"));
+        assert_eq!(whole.report.tries, 1);
+        assert!(whole.report.failure.is_none() && whole.report.response_ns.is_some());
+    });
+}
+
+#[test]
+fn a_connection_is_used_again() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("x")).await;
+        let proxy = to(&[&url], "");
+        for _ in 0..5 {
+            assert_eq!(ask(&proxy, get("/")).await.text(), "x");
+            // The engine needs a turn to see the end of the response.
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!((seen.count(), seen.connections.get()), (5, 1));
+    });
+}
+
+#[test]
+fn the_host_and_the_prefix_are_what_the_operator_says() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let config = format!(
+            "[[upstream]]\nname='own'\nservers=['{url}']\nhost='upstream'\n\
+             [[upstream]]\nname='fixed'\nservers=['{url}']\nhost='app.internal'\n\
+             [[route]]\npath='/own'\nupstream='own'\n\
+             [[route]]\npath='/fixed/'\nupstream='fixed'\nstrip_prefix=true\n"
+        );
+        let proxy = proxy(&config);
+        ask(&proxy, get("/own/x")).await;
+        ask(&proxy, get("/fixed/x?y")).await;
+        let authority = url.strip_prefix("http://").unwrap();
+        assert_eq!(
+            seen.lines(0),
+            ["GET /own/x HTTP/1.1".into(), format!("host: {authority}")]
+        );
+        assert_eq!(seen.lines(1), ["GET /x?y HTTP/1.1", "host: app.internal"]);
+        assert!(seen.request(1).contains("x-forwarded-prefix: /fixed/\r\n"));
+        assert!(seen.request(1).contains("x-forwarded-host: example.org\r\n"));
+    });
+}
+
+#[test]
+fn a_trusted_proxy_is_believed() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let config = format!(
+            "[proxy]\ntrusted=['192.0.2.0/24']\n[[upstream]]\nname='app'\nservers=['{url}']\n\
+             [[route]]\npath='/'\nupstream='app'\n"
+        );
+        let mut request = get("/");
+        let said = hyper::header::HeaderValue::from_static("198.51.100.1");
+        request.headers_mut().insert("x-forwarded-for", said);
+        ask(&proxy(&config), request).await;
+        assert!(
+            seen.request(0)
+                .contains("x-forwarded-for: 198.51.100.1, 192.0.2.7\r\n")
+        );
+    });
+}
+
+#[test]
+fn a_unix_socket_is_an_upstream_too() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let seen = Seen::default();
+        let watching = seen.clone();
+        spawn_local(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            play(stream, watching, Rc::new(|_, _: &str| ok("unix"))).await;
+        });
+        let proxy = to(&[&format!("unix:{}", path.display())], "host='upstream'");
+        assert_eq!(ask(&proxy, get("/")).await.text(), "unix");
+        assert_eq!(seen.lines(0), ["GET / HTTP/1.1", "host: localhost"]);
+    });
+}
+
+/// An upstream that sends back what it gets, over HTTP/2 in clear text, with trailers.
+async fn echo_http2() -> String {
+    use http_body_util::{Full, combinators::WithTrailers};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
+        let uri = request.uri().to_string();
+        let takes_trailers = request.headers().contains_key("te");
+        let body = request.into_body().collect().await?.to_bytes();
+        let text = format!("{uri} {takes_trailers} {}", body.len());
+        let trailers = async {
+            let mut trailers = hyper::HeaderMap::new();
+            trailers.insert("grpc-status", hyper::header::HeaderValue::from_static("0"));
+            Some(Ok(trailers))
+        };
+        let body: WithTrailers<Full<bytes::Bytes>, _> =
+            Full::from(text).with_trailers(Box::pin(trailers));
+        Ok::<_, hyper::Error>(hyper::Response::new(body))
+    });
+    spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let io = hyper_util::rt::TokioIo::new(stream);
+            let connection = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
+                .serve_connection(io, service);
+            spawn_local(async move { drop(connection.await) });
+        }
+    });
+    format!("h2c://{address}")
+}
+
+#[test]
+fn http2_carries_trailers_and_many_requests_at_once() {
+    run(async {
+        let proxy = to(&[&echo_http2().await], "");
+        let mut request = get("/a?b");
+        let te = hyper::header::HeaderValue::from_static("trailers");
+        request.headers_mut().insert("te", te);
+        let whole = ask(&proxy, request).await;
+        assert_eq!(whole.text(), "http://example.org/a?b true 0");
+        assert_eq!(whole.trailers.unwrap()["grpc-status"], "0");
+        let many: Vec<_> = (0..20)
+            .map(|_| {
+                let proxy = proxy.clone();
+                spawn_local(async move { ask(&proxy, get("/")).await.status })
+            })
+            .collect();
+        for one in many {
+            assert_eq!(one.await.unwrap(), 200);
+        }
+    });
+}
+
+#[test]
+fn a_large_body_goes_both_ways_in_bounded_memory() {
+    const BODY_BYTES: usize = 8 << 20;
+    run(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        // Sends back what it gets while it gets it.
+        spawn_local(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
+                Ok::<_, hyper::Error>(hyper::Response::new(request.into_body()))
+            });
+            let io = hyper_util::rt::TokioIo::new(stream);
+            let _ = hyper::server::conn::http1::Builder::new()
+                .serve_connection(io, service)
+                .await;
+        });
+        let proxy = to(&[&url], "");
+        let (address, _) = front(&proxy).await;
+        let head = format!("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: {BODY_BYTES}\r\nconnection: close\r\n\r\n");
+        let stream = client(address, &head).await;
+        let (mut read, mut write) = stream.into_split();
+        let writing = spawn_local(async move {
+            let piece = vec![b'x'; 64 << 10];
+            for _ in 0..BODY_BYTES / piece.len() {
+                write.write_all(&piece).await.unwrap();
+            }
+            write
+        });
+        let mut got = 0;
+        let mut most = 0;
+        let mut buffer = vec![0; 16 << 10];
+        loop {
+            let read = read.read(&mut buffer).await.unwrap();
+            if read == 0 {
+                break;
+            }
+            got += read;
+            most = most.max(proxy.buffered_bytes());
+        }
+        drop(writing.await.unwrap());
+        assert!(got > BODY_BYTES, "{got} bytes came back");
+        assert!(most <= 512 << 10, "{most} bytes were held");
+        assert_eq!(proxy.buffered_bytes(), 0);
+    });
+}
+
+#[test]
+fn the_backend_is_free_before_the_client_has_read_anything() {
+    run(async {
+        let body = "x".repeat(200 << 10);
+        let (url, _) = scripted(move |_, _| ok(&body)).await;
+        let proxy = to(&[&url], "limit = 1");
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            // Nobody takes a byte of these bodies, and each needs the only place.
+            answers.push(forward(&proxy, get("/")).await.answer);
+        }
+        until(|| proxy.states()[0].inside == 0).await;
+        assert!(proxy.buffered_bytes() >= 600 << 10);
+        assert!(proxy.states()[0].mean_service_ms.is_some());
+        drop(answers);
+        assert_eq!(proxy.buffered_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_preliminary_response_is_skipped() {
+    run(async {
+        let (url, _) = scripted(|_, _| {
+            text("HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx")
+        })
+        .await;
+        let whole = ask(&to(&[&url], ""), get("/")).await;
+        assert_eq!((whole.status, whole.text()), (200, "x"));
+        assert!(!whole.headers.contains_key("link"));
+    });
+}
+
+#[test]
+fn a_client_that_expects_100_continue_sends_only_what_the_upstream_wants() {
+    run(async {
+        // A scripted upstream reads whole requests: this one answers to the head alone.
+        let seen = Seen::default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let picky = format!("http://{}", listener.local_addr().unwrap());
+        let heard = seen.clone();
+        spawn_local(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            heard.requests.borrow_mut().push(String::from_utf8(head).unwrap());
+            stream
+                .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+                .await
+                .unwrap();
+            let mut more = Vec::new();
+            let _ = stream.read_to_end(&mut more).await;
+            heard.requests.borrow_mut().push(format!("{} bytes more", more.len()));
+        });
+        let (address, _) = front(&to(&[&picky], "")).await;
+        let head = "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n";
+        let mut stream = client(address, head).await;
+        let answer = read_message(&mut stream).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        assert!(seen.request(0).contains("expect: 100-continue\r\n"));
+        until(|| seen.count() == 2).await;
+        assert_eq!(seen.request(1), "0 bytes more");
+    });
+}
+
+#[test]
+fn an_upstream_that_says_continue_gets_the_body() {
+    run(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        spawn_local(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
+            let mut body = [0; 5];
+            stream.read_exact(&mut body).await.unwrap();
+            let body = String::from_utf8_lossy(&body);
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n{body}");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let (address, _) = front(&to(&[&url], "")).await;
+        let head = "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n";
+        let mut stream = client(address, head).await;
+        let go = read_message(&mut stream).await.unwrap();
+        assert_eq!(go, "HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(b"hello").await.unwrap();
+        assert!(rest(stream).await.ends_with("\r\n\r\nhello"));
+    });
+}
+
+#[test]
+fn an_empty_answer_has_no_source() {
+    run(async {
+        let (url, _) = scripted(|_, _| text("HTTP/1.1 204 No Content\r\n\r\n")).await;
+        let answer = forward(&to(&[&url], ""), get("/")).await.answer;
+        assert!(matches!(answer.source, Source::Empty));
+    });
+}

@@ -1,0 +1,200 @@
+//! Who goes in when places are few, and who leaves.
+
+use super::support::*;
+use crate::proxy::{Failure, Proxy};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::task::{JoinHandle, spawn_local};
+
+/// Asks for a path in a task of its own.
+fn spawn(proxy: &Rc<Proxy>, path: &'static str) -> JoinHandle<Whole> {
+    let proxy = proxy.clone();
+    spawn_local(async move { ask(&proxy, get(path)).await })
+}
+
+fn waiting(proxy: &Rc<Proxy>) -> usize {
+    proxy.states()[0].waiting
+}
+
+/// An upstream that takes 60 ms for paths with `slow` and none for others.
+async fn slow_and_fast() -> (String, Seen) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let watching = seen.clone();
+    spawn_local(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let seen = watching.clone();
+            spawn_local(async move {
+                while let Some(request) = read_message(&mut stream).await {
+                    let is_slow = request.contains("slow");
+                    seen.requests.borrow_mut().push(request);
+                    if is_slow {
+                        tokio::time::sleep(Duration::from_millis(60)).await;
+                    }
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+                }
+            });
+        }
+    });
+    (url, seen)
+}
+
+/// The paths in the order the upstream got them, from number `from` on.
+fn order(seen: &Seen, from: usize) -> Vec<String> {
+    (from..seen.count())
+        .map(|index| seen.lines(index)[0].split(' ').nth(1).unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn what_is_expected_to_be_short_goes_first() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let proxy = to(&[&url], "limit = 1");
+        ask(&proxy, get("/slow/1")).await;
+        ask(&proxy, get("/quick/1")).await;
+        let inside = spawn(&proxy, "/slow/2");
+        until(|| seen.count() == 3).await;
+        let later = ["/slow/3", "/quick/2", "/slow/4", "/quick/3"].map(|path| spawn(&proxy, path));
+        until(|| waiting(&proxy) == 4).await;
+        inside.await.unwrap();
+        for one in later {
+            let whole = one.await.unwrap();
+            assert!(whole.report.wait_ns > 0);
+        }
+        assert_eq!(order(&seen, 3), ["/quick/2", "/quick/3", "/slow/3", "/slow/4"]);
+    });
+}
+
+#[test]
+fn a_class_goes_before_another_and_fcfs_is_what_it_says() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let proxy = proxy(&format!(
+            "[[upstream]]\nname='app'\nservers=['{url}']\nlimit=1\norder='fcfs'\n\
+             [[route]]\npath='/'\nupstream='app'\n\
+             [[route]]\npath='/first'\nupstream='app'\nclass=0\n"
+        ));
+        ask(&proxy, get("/quick")).await;
+        let inside = spawn(&proxy, "/slow/1");
+        until(|| seen.count() == 2).await;
+        let later = ["/slow/2", "/quick", "/first/slow"].map(|path| spawn(&proxy, path));
+        until(|| waiting(&proxy) == 3).await;
+        inside.await.unwrap();
+        for one in later {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 2), ["/first/slow", "/slow/2", "/quick"]);
+    });
+}
+
+#[test]
+fn never_more_inside_than_the_limit_on_any_server() {
+    run(async {
+        let (first, first_seen) = scripted(|_, _| Reply::SendThenWait(Vec::new(), canned())).await;
+        let (second, second_seen) = scripted(|_, _| Reply::SendThenWait(Vec::new(), canned())).await;
+        let proxy = to(&[&first, &second], "limit = 2");
+        let asked: Vec<_> = (0..10).map(|_| spawn(&proxy, "/")).collect();
+        until(|| first_seen.count() + second_seen.count() == 4).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!((first_seen.count(), second_seen.count()), (2, 2));
+        let states = proxy.states();
+        assert!(states.iter().all(|state| state.inside == 2 && state.waiting == 6));
+        first_seen.let_go.set(100);
+        second_seen.let_go.set(100);
+        for one in asked {
+            assert_eq!(one.await.unwrap().status, 200);
+        }
+        assert_eq!(waiting(&proxy), 0);
+    });
+}
+
+fn canned() -> Vec<u8> {
+    b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec()
+}
+
+#[test]
+fn a_client_that_leaves_leaves_the_queue_and_the_backend() {
+    run(async {
+        let (url, seen) = scripted(|number, _| match number {
+            0 => Reply::Hang,
+            _ => ok("next"),
+        })
+        .await;
+        let proxy = to(&[&url], "limit = 1");
+        let (address, _) = front(&proxy).await;
+        let request = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
+        let inside = client(address, request).await;
+        until(|| seen.count() == 1).await;
+        let impatient = client(address, request).await;
+        until(|| waiting(&proxy) == 1).await;
+        drop(impatient);
+        until(|| waiting(&proxy) == 0).await;
+        let patient = spawn(&proxy, "/");
+        until(|| waiting(&proxy) == 1).await;
+        drop(inside);
+        assert_eq!(patient.await.unwrap().text(), "next");
+        // The upstream saw that its answer was wanted no more.
+        until(|| seen.open.get() == 1).await;
+        assert_eq!(proxy.states()[0].failures, 0);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_response_ends_it() {
+    run(async {
+        let (url, seen) = scripted(|_, _| {
+            let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbeg\r\n";
+            Reply::SendThenWait(head.to_vec(), Vec::new())
+        })
+        .await;
+        let proxy = to(&[&url], "limit = 1");
+        let forwarded = forward(&proxy, get("/")).await;
+        assert_eq!(proxy.states()[0].inside, 1);
+        drop(forwarded);
+        until(|| proxy.states()[0].inside == 0 && seen.open.get() == 0).await;
+        assert_eq!(proxy.buffered_bytes(), 0);
+    });
+}
+
+#[test]
+fn waiting_ends_where_the_operator_says() {
+    run(async {
+        let (url, seen) = scripted(|_, _| Reply::Hang).await;
+        let keys = "limit = 1\nwaiting_max = 1\nqueue_seconds = 0.05";
+        let proxy = to(&[&url], keys);
+        let inside = spawn(&proxy, "/");
+        until(|| seen.count() == 1).await;
+        let waits = spawn(&proxy, "/");
+        until(|| waiting(&proxy) == 1).await;
+        let full = ask(&proxy, get("/")).await;
+        assert_eq!(full.status, 503);
+        assert_eq!(full.report.failure, Some(Failure::QueueFull));
+        assert_eq!(full.headers["retry-after"], "1");
+        let late = waits.await.unwrap();
+        assert_eq!(late.report.failure, Some(Failure::QueuedTooLong));
+        assert_eq!((late.status, late.report.tries), (503, 0));
+        inside.abort();
+        until(|| proxy.states()[0].inside == 0).await;
+    });
+}
+
+#[test]
+fn who_has_least_to_do_is_asked_and_equals_in_turn() {
+    run(async {
+        let (first, first_seen) = scripted(|number, _| match number {
+            1 => Reply::Hang,
+            _ => ok(""),
+        })
+        .await;
+        let (second, second_seen) = scripted(|_, _| ok("")).await;
+        let proxy = to(&[&first, &second], "");
+        for _ in 0..3 {
+            ask(&proxy, get("/")).await;
+            until(|| proxy.states().iter().all(|state| state.inside == 0)).await;
+        }
+        assert_eq!((first_seen.count(), second_seen.count()), (2, 1));
+    });
+}
