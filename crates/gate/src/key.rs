@@ -7,7 +7,8 @@ const IDENTIFIER_DIGITS_MIN: usize = 16;
 
 /// The key of a request: its method, its route, and its path with every number as `N` and every long identifier as `X`.
 pub fn key(method: &str, route: &str, path: &str) -> String {
-    let mut key = String::with_capacity(KEY_BYTES_MAX.min(method.len() + route.len() + path.len() + 2));
+    let mut key =
+        String::with_capacity(KEY_BYTES_MAX.min(method.len() + route.len() + path.len() + 2));
     key.push_str(method);
     key.push(' ');
     key.push_str(route);
@@ -65,10 +66,17 @@ mod tests {
     fn numbers_and_identifiers_make_no_difference() {
         assert_eq!(key("GET", "/api", "/api/users/17"), "GET /api /api/users/N");
         assert_eq!(
-            key("GET", "/", "/o/3f2504e0-4f89-11d3-9a0c-0305e82c3301/v2.json"),
+            key(
+                "GET",
+                "/",
+                "/o/3f2504e0-4f89-11d3-9a0c-0305e82c3301/v2.json"
+            ),
             "GET / /o/X/vN.json"
         );
-        assert_eq!(key("GET", "/", "/d41d8cd98f00b204e9800998ecf8427e"), "GET / /X");
+        assert_eq!(
+            key("GET", "/", "/d41d8cd98f00b204e9800998ecf8427e"),
+            "GET / /X"
+        );
         assert_eq!(key("PUT", "/", "/deadbeef"), "PUT / /deadbeef");
         assert_eq!(key("PUT", "/", ""), "PUT / ");
         assert_ne!(key("GET", "/a", "/x"), key("GET", "/b", "/x"));

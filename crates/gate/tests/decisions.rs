@@ -136,7 +136,11 @@ fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
         play.admission
             .arrive(job, 0, Some(9 * MS), Time::ZERO)
             .unwrap();
-        let inside = if shorts == 0 { JobId(0) } else { JobId(999 + shorts) };
+        let inside = if shorts == 0 {
+            JobId(0)
+        } else {
+            JobId(999 + shorts)
+        };
         play.admission.leave(inside, Time::ZERO);
         match play.admission.admit(Time::ZERO) {
             Some(JobId(1)) => play.order.push('b'),

@@ -129,7 +129,10 @@ fn a_permit_that_is_dropped_lets_the_next_one_in_and_teaches_nothing() {
     second.permit.take().expect("it was called").complete();
     let status = gate.status();
     assert!(status.mean_service_ns.is_some());
-    assert_eq!((status.admitted, status.completed, status.inside), (2, 1, 0));
+    assert_eq!(
+        (status.admitted, status.completed, status.inside),
+        (2, 1, 0)
+    );
 }
 
 #[test]

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 enum Event {
-    Come { class: u8, expected_ns: Option<u64> },
+    Come {
+        class: u8,
+        expected_ns: Option<u64>,
+    },
     /// One of those present, inside or outside, leaves.
     Leave(prop::sample::Index),
     Limit(usize),
@@ -58,11 +61,18 @@ impl World {
     }
 
     fn admitted(&mut self, job: JobId) -> Result<(), TestCaseError> {
-        let seen = self.seen.get_mut(&job.0).expect("only those present are let in");
+        let seen = self
+            .seen
+            .get_mut(&job.0)
+            .expect("only those present are let in");
         prop_assert!(!seen.is_inside, "let in twice");
         seen.is_inside = true;
         let expected_ns = seen.expected_ns;
-        for (_, older) in self.seen.range_mut(..job.0).filter(|(_, seen)| !seen.is_inside) {
+        for (_, older) in self
+            .seen
+            .range_mut(..job.0)
+            .filter(|(_, seen)| !seen.is_inside)
+        {
             older.overtaken_by_ns += expected_ns;
             let bound = 19 * (older.expected_ns + older.older_ns + TURN_NS);
             prop_assert!(older.overtaken_by_ns <= bound, "starved");
