@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate::FlowId;
 use crate::stream_flow::StreamFlow;
-use crate::uplink::Shared;
+use crate::shared::Shared;
 
 /// A response that is about to be written.
 #[derive(Clone, Copy, Debug, Default)]

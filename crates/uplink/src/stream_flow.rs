@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use crate::flow::{JobReport, ResponseStart};
 use crate::gate::{Answer, FlowId};
 use crate::siblings::StreamOrder;
-use crate::uplink::Shared;
+use crate::shared::Shared;
 
 /// A stream's handle; dropping it gives the response up, unless it is finished.
 pub struct StreamFlow {

@@ -106,7 +106,9 @@ fn a_stream_that_becomes_incremental_shares() {
     let connection = world.connect();
     let streams = [4, 4].map(|grants| world.stream(connection, grants * GRANT, 3, InSequence));
     world.run_until(3_000_000);
-    streams.map(|stream| world.set_urgency(stream, 3, Shared));
+    for stream in streams {
+        world.set_urgency(stream, 3, Shared);
+    }
     world.run_to_the_end();
     assert_eq!(world.decisions, "AABBABAB");
 }

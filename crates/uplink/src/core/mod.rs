@@ -91,7 +91,7 @@ impl Core {
         if let Some(gate) = self.gate.as_mut().filter(|_| self.is_paced) {
             gate.open(flow, now);
         }
-        self.flows.insert(flow, FlowRecord::new());
+        self.flows.insert(flow, FlowRecord::new(None));
         flow
     }
 
@@ -498,7 +498,7 @@ mod tests {
             remaining_bytes: 4_000,
         };
         assert_eq!(snapshot.sending[1], load);
-        assert_eq!(snapshot.waiting, Default::default());
+        assert_eq!(snapshot.waiting[1], Load::default());
         assert_eq!((snapshot.connections, snapshot.socket_bytes), (1, 1_000));
     }
 }

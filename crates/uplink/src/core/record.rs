@@ -57,10 +57,11 @@ struct WaitStart {
 }
 
 impl FlowRecord {
-    /// A connection that nothing was promised on.
-    pub(super) fn new() -> Self {
+    /// Nothing was promised on it yet; a stream of `connection`, or a connection.
+    pub(super) fn new(connection: Option<FlowId>) -> Self {
         Self {
             promised_bytes: Some(0),
+            connection,
             ..Self::default()
         }
     }

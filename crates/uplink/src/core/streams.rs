@@ -27,11 +27,8 @@ impl Core {
         };
         let streams = record.streams.get_or_insert_default();
         streams.present.insert(stream);
-        let record = FlowRecord {
-            connection: Some(connection),
-            ..FlowRecord::new()
-        };
-        self.flows.insert(stream, record);
+        self.flows
+            .insert(stream, FlowRecord::new(Some(connection)));
         let wants_pacer = self.gate.is_none();
         let policy = self.order.policy;
         let gate = self.gate.get_or_insert_with(|| gate_without_rate(policy));
