@@ -28,13 +28,17 @@ pub struct PassedSocket {
 #[derive(Debug, Error)]
 pub enum ActivationError {
     /// `LISTEN_FDS` is no number, or too large.
-    #[error("LISTEN_FDS={text} is not a number of sockets from 0 to {COUNT_MAX}; only a service manager sets it")]
+    #[error(
+        "LISTEN_FDS={text} is not a number of sockets from 0 to {COUNT_MAX}; only a service manager sets it"
+    )]
     Count {
         /// What it says.
         text: String,
     },
     /// There are names for more or fewer sockets.
-    #[error("LISTEN_FDNAMES has {names} names for {sockets} sockets; only a service manager sets it")]
+    #[error(
+        "LISTEN_FDNAMES has {names} names for {sockets} sockets; only a service manager sets it"
+    )]
     Names {
         /// How many names.
         names: usize,
@@ -42,7 +46,9 @@ pub enum ActivationError {
         sockets: usize,
     },
     /// A descriptor is not open.
-    #[error("LISTEN_FDS promises {sockets} sockets from descriptor {FIRST} on, and they are not there: {error}")]
+    #[error(
+        "LISTEN_FDS promises {sockets} sockets from descriptor {FIRST} on, and they are not there: {error}"
+    )]
     NotOpen {
         /// How many were promised.
         sockets: usize,
@@ -115,10 +121,7 @@ mod tests {
     fn only_what_is_meant_for_us() {
         let none = Vec::<String>::new();
         assert_eq!(passed_names(None, None, None, 7).unwrap(), none);
-        assert_eq!(
-            passed_names(Some("8"), Some("1"), None, 7).unwrap(),
-            none
-        );
+        assert_eq!(passed_names(Some("8"), Some("1"), None, 7).unwrap(), none);
         assert_eq!(passed_names(Some("7"), None, None, 7).unwrap(), none);
         assert_eq!(
             passed_names(Some("7"), Some("0"), Some(""), 7).unwrap(),
@@ -141,6 +144,10 @@ mod tests {
             assert!(matches!(error, ActivationError::Count { .. }), "{count}");
         }
         let error = passed_names(Some("7"), Some("2"), Some("one"), 7).unwrap_err();
-        assert!(error.to_string().starts_with("LISTEN_FDNAMES has 1 names for 2"));
+        assert!(
+            error
+                .to_string()
+                .starts_with("LISTEN_FDNAMES has 1 names for 2")
+        );
     }
 }

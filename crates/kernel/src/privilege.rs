@@ -27,7 +27,9 @@ pub enum Keep {
 #[derive(Debug, Error)]
 pub enum PrivilegeError {
     /// It may not.
-    #[error("cannot become {user}: only root (CAP_SETUID and CAP_SETGID) can; start as root, or name no user")]
+    #[error(
+        "cannot become {user}: only root (CAP_SETUID and CAP_SETGID) can; start as root, or name no user"
+    )]
     NotPermitted {
         /// The user asked for.
         user: String,

@@ -33,7 +33,10 @@ fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         // Written past the test harness, which would keep it to itself.
-        let _ = writeln!(io::stderr(), "skipped: {test}: needs root to become another user");
+        let _ = writeln!(
+            io::stderr(),
+            "skipped: {test}: needs root to become another user"
+        );
     }
     is_root
 }

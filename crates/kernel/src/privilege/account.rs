@@ -152,7 +152,8 @@ mod tests {
         www-data:x:33:34:www-data:/var/www:/usr/sbin/nologin\n\
         broken:x\n\
         42:x:1000:1000::/:/bin/sh\n";
-    const GROUP: &str = "root:x:0:\nwww:x:34:\nssl-cert:x:110:postgres,www-data\nlogs:x:4:www-data\nbroken\n";
+    const GROUP: &str =
+        "root:x:0:\nwww:x:34:\nssl-cert:x:110:postgres,www-data\nlogs:x:4:www-data\nbroken\n";
 
     fn find(text: &str) -> Result<(u32, u32, Vec<u32>), String> {
         let account = Account::find_in(text, PASSWD, GROUP).map_err(|error| error.to_string())?;
