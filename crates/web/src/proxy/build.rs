@@ -16,27 +16,9 @@ const CLASS_MAX: u8 = 7;
 const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
-    /// The proxy of a configuration. Nothing is connected, but certificates are read.
-    pub fn new(
-        proxy: &ProxyTable,
-        upstreams: &[UpstreamTable],
-        routes: &[RouteTable],
-    ) -> Result<Self, Misconfigured> {
-        Self::build(proxy, upstreams, routes, None)
-    }
-
-    /// The proxy of a new configuration after this one. Upstreams whose tables are the same are taken over with all they know: who
-    /// waits and who is inside, estimates, health, connections.
-    pub fn successor(
-        &self,
-        proxy: &ProxyTable,
-        upstreams: &[UpstreamTable],
-        routes: &[RouteTable],
-    ) -> Result<Self, Misconfigured> {
-        Self::build(proxy, upstreams, routes, Some(self))
-    }
-
-    fn build(
+    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of `previous` whose tables are the same
+    /// are taken over with all they know: who waits and who is inside, estimates, health, connections.
+    pub fn build(
         proxy: &ProxyTable,
         upstreams: &[UpstreamTable],
         routes: &[RouteTable],
@@ -204,7 +186,7 @@ mod tests {
 
     fn build(text: &str) -> Result<Proxy, Misconfigured> {
         let tables = tables(text);
-        Proxy::new(&tables.proxy, &tables.upstream, &tables.route)
+        Proxy::build(&tables.proxy, &tables.upstream, &tables.route, None)
     }
 
     const APP: &str = "[[upstream]]\nname = 'app'\nservers = ['http://127.0.0.1:3000']\n";
@@ -289,14 +271,17 @@ mod tests {
         let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
         let before = build(&text).unwrap();
         let same = tables(&format!("# moved\n{text}"));
-        let after = before
-            .successor(&same.proxy, &same.upstream, &same.route)
-            .unwrap();
+        let after =
+            Proxy::build(&same.proxy, &same.upstream, &same.route, Some(&before)).unwrap();
         assert!(Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
         let changed = tables(&text.replace("3000", "3001"));
-        let after = before
-            .successor(&changed.proxy, &changed.upstream, &changed.route)
-            .unwrap();
+        let after = Proxy::build(
+            &changed.proxy,
+            &changed.upstream,
+            &changed.route,
+            Some(&before),
+        )
+        .unwrap();
         assert!(!Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
     }
 }

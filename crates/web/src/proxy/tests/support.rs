@@ -204,7 +204,7 @@ struct Tables {
 /// The proxy of a configuration; to be called inside a `LocalSet`.
 pub fn proxy(config: &str) -> Rc<Proxy> {
     let tables: Tables = toml::from_str(config).unwrap();
-    let proxy = Proxy::new(&tables.proxy, &tables.upstream, &tables.route).unwrap();
+    let proxy = Proxy::build(&tables.proxy, &tables.upstream, &tables.route, None).unwrap();
     proxy.start();
     Rc::new(proxy)
 }
