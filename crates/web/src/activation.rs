@@ -23,6 +23,13 @@ pub struct PassedListeners {
     pub tls: Vec<TcpListener>,
 }
 
+impl PassedListeners {
+    /// Whether none was passed.
+    pub fn is_empty(&self) -> bool {
+        self.clear.is_empty() && self.tls.is_empty()
+    }
+}
+
 /// A passed socket that cannot be accepted from.
 #[derive(Debug, Error)]
 pub enum PassedError {

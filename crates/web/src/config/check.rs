@@ -1,6 +1,7 @@
 //! What can only be wrong together, across tables; pure.
 
 use super::{Config, Misconfigured};
+use crate::proxy_protocol::Senders;
 
 impl Config {
     /// The first mistake that needs more than one table to be seen, and no look outside.
@@ -8,7 +9,7 @@ impl Config {
         self.check_what_is_served()?;
         self.check_addresses()?;
         self.limits.check()?;
-        self.proxy_protocol.build()?;
+        Senders::new(&self.proxy_protocol)?;
         self.uplink.check()
     }
 
