@@ -5,6 +5,7 @@
 //! leaves them. Compared are always servers that ran side by side, and ratios, because machines are shared and noisy.
 
 mod attacks;
+mod attempts;
 mod beside_nginx;
 mod certificate;
 mod check;

@@ -73,7 +73,7 @@ impl RequestBody {
         if self.is_end_stream() {
             return Self::Empty;
         }
-        let meter = ReceiveMeter::new(limits.receive_bytes_per_sec);
+        let meter = ReceiveMeter::new(limits.receive_bytes_per_sec.into());
         Self::Metered(Box::new(MeteredBody::new(self, limits.body_bytes, meter)))
     }
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Effort;
+use super::attempts::until_undisturbed;
 use super::check::{Checks, median, spread};
 use super::others::{self, Stand};
 use super::parse::figure;
@@ -44,9 +45,16 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 seconds: if effort.quick { 15 } else { 60 },
                 seed: 1 + u64::from(repetition),
             };
-            let outcome = others::beside(&stand)?;
-            record.add(&json!({"server": server.name(), "repetition": repetition, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
-                "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept, "memory_kept_kib": outcome.memory_kept_kib}))?;
+            let outcome = until_undisturbed(
+                || others::beside(&stand),
+                |outcome| vec![&outcome.alone, &outcome.with],
+                |outcome, attempt| {
+                    record.add(&json!({"server": server.name(), "repetition": repetition, "attempt": attempt.number,
+                        "stolen_cpu_seconds": attempt.stolen_cpu_seconds, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
+                        "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept,
+                        "memory_kept_kib": outcome.memory_kept_kib}))
+                },
+            )?;
             valid &= [&outcome.alone, &outcome.with]
                 .iter()
                 .all(|run| run["verdict"] == "VALID");

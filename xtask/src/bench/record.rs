@@ -72,8 +72,15 @@ fn today() -> String {
     printed("date", &["-u", "+%Y-%m-%d"])
 }
 
+/// The commit, marked when anything but results was changed since.
 fn commit() -> String {
-    printed("git", &["describe", "--always", "--dirty"])
+    let commit = printed("git", &["describe", "--always"]);
+    let changes = printed("git", &["status", "--porcelain", "--", ".", ":!experiments"]);
+    if changes.is_empty() {
+        commit
+    } else {
+        format!("{commit}-dirty")
+    }
 }
 
 fn kernel() -> String {

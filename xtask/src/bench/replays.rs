@@ -5,6 +5,7 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 
 use super::Effort;
+use super::attempts::until_undisturbed;
 use super::certificate::Certificate;
 use super::check::spread;
 use super::link::{Link, Running, Stack};
@@ -14,9 +15,6 @@ use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
 
 /// Rate of every link.
 pub const RATE_MBIT: u64 = 10;
-
-/// How often a repetition is measured before an INVALID one is taken.
-const ATTEMPTS_MAX: u32 = 4;
 
 /// Head of the table of [`row`].
 pub const TABLE_HEAD: &str = "| load | server | mean, ms | / ideal SRPT | smallest half, ms | its ideal | largest 1 %, ms | p99, ms | errors |\n|---|---|---|---|---|---|---|---|---|\n";
@@ -69,7 +67,7 @@ pub fn repeat(
     Ok(runs)
 }
 
-/// One repetition; measured again while a generator says that it was held up, which has nothing to do with the servers. Every attempt is kept.
+/// One repetition, its attempts kept.
 fn until_valid(
     case: &Case,
     servers: &[Server],
@@ -78,35 +76,17 @@ fn until_valid(
     quick: bool,
     record: &mut Record,
 ) -> anyhow::Result<Vec<Value>> {
-    let mut attempt = 1;
-    loop {
-        let before = stolen_cpu_seconds();
-        let runs = side_by_side(case, servers, root, seed, quick)?;
-        let stolen = stolen_cpu_seconds() - before;
-        for (server, run) in servers.iter().zip(&runs) {
-            record.add(&json!({"case": case.name, "server": server.name(), "seed": seed, "attempt": attempt,
-                "quick": quick, "stolen_cpu_seconds": stolen, "run": slim(run)}))?;
-        }
-        let held_up = runs.iter().any(|run| {
-            let reason = run["verdict_reason"].as_str().unwrap_or_default();
-            run["verdict"] != "VALID" && reason.contains("send lag")
-        });
-        if !held_up || attempt == ATTEMPTS_MAX {
-            return Ok(runs);
-        }
-        eprintln!("held up ({stolen:.1} s of processor time taken by others); once more");
-        attempt += 1;
-    }
-}
-
-/// Processor seconds that a hypervisor gave to others, over all cores.
-fn stolen_cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks = stat
-        .split_whitespace()
-        .nth(8)
-        .and_then(|ticks| ticks.parse::<f64>().ok());
-    ticks.unwrap_or(0.0) / 100.0
+    until_undisturbed(
+        || side_by_side(case, servers, root, seed, quick),
+        |runs| runs.iter().collect(),
+        |runs, attempt| {
+            for (server, run) in servers.iter().zip(runs) {
+                record.add(&json!({"case": case.name, "server": server.name(), "seed": seed, "attempt": attempt.number,
+                    "quick": quick, "stolen_cpu_seconds": attempt.stolen_cpu_seconds, "run": slim(run)}))?;
+            }
+            Ok(())
+        },
+    )
 }
 
 /// One repetition: every server on a link of its own, the same arrivals for each at the same time.
@@ -149,14 +129,7 @@ fn client(case: &Case, link: &Link, seed: u64, quick: bool) -> anyhow::Result<Ch
         case.seconds
     };
     let mut command = link.on_client(&sooner());
-    command.args([
-        "load",
-        "replay",
-        case.trace,
-        "--poisson",
-        "--json",
-        "--url",
-    ]);
+    command.args(["load", "replay", case.trace, "--poisson", "--json", "--url"]);
     match case.protocol {
         Protocol::Clear => command.arg(format!("http://10.77.0.1:{CLEAR_PORT}")),
         Protocol::Secured(more) => command
