@@ -23,6 +23,7 @@ pub fn run() -> Result<bool> {
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path) -> Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     Ok(())
 }

@@ -82,7 +82,11 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
         tokio::time::sleep(options.duration - warm_up).await;
         let elapsed_ns = monotonic_ns() - start_ns;
         let cpu_share = (thread_cpu_time_ns() - cpu_ns) as f64 / elapsed_ns as f64;
-        (elapsed_ns, cpu_share, client.receiver().body_bytes() - bytes)
+        (
+            elapsed_ns,
+            cpu_share,
+            client.receiver().body_bytes() - bytes,
+        )
     };
     let (elapsed_ns, cpu_share, body_bytes) = tasks.run_until(measurement).await;
     Ok(window

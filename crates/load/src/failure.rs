@@ -43,7 +43,9 @@ pub enum Failure {
     #[error("chunked body: only Content-Length or connection: close bodies can be counted")]
     Chunked,
     /// The server's certificate is not one to trust.
-    #[error("the server's certificate is not trusted: give --ca FILE, or --insecure for a test server")]
+    #[error(
+        "the server's certificate is not trusted: give --ca FILE, or --insecure for a test server"
+    )]
     Certificate,
     /// The TLS handshake or a record failed for another reason.
     #[error("TLS failed")]

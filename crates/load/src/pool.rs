@@ -151,9 +151,7 @@ impl Carrier {
                 connection.request(&request, body_bytes).await
             }
             Carrier::Stream(stream) => {
-                let request = target
-                    .http2_request(path)
-                    .map_err(|_| Failure::BadHttp2)?;
+                let request = target.http2_request(path).map_err(|_| Failure::BadHttp2)?;
                 stream.request(&request, body_bytes).await
             }
         }

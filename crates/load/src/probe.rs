@@ -37,7 +37,11 @@ pub async fn probe(
     http2: bool,
     options: &SocketOptions,
 ) -> Result<Costs, Failure> {
-    let resumes = target.endpoint.tls.as_ref().is_some_and(|tls| tls.resumes());
+    let resumes = target
+        .endpoint
+        .tls
+        .as_ref()
+        .is_some_and(|tls| tls.resumes());
     let prober = Prober {
         client: Rc::new(Client::new(options.clone())),
         target,

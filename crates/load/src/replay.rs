@@ -121,7 +121,8 @@ pub async fn run(
         });
     }
     descriptors::raise_limit(DESCRIPTORS).ok();
-    UnconnectedSocket::new(options.target.endpoint.address, &options.socket).map_err(ReplayError::Socket)?;
+    UnconnectedSocket::new(options.target.endpoint.address, &options.socket)
+        .map_err(ReplayError::Socket)?;
     let costs = probe(options).await?;
     let plan = plan(options, &costs)?;
     // Without the privilege the send lag shows whether it was needed.

@@ -154,7 +154,9 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 fn without_brackets(host: &str) -> &str {
-    let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inside = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
     inside.unwrap_or(host)
 }
 

@@ -87,8 +87,8 @@ pub struct TlsClient {
 impl TlsClient {
     /// TLS to the server called `host`; fails without authorities to trust or with a name that none can certify.
     pub fn new(host: &str, options: &TlsOptions) -> Result<TlsClient, TlsError> {
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| TlsError::Name(host.to_owned()))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
@@ -103,7 +103,11 @@ impl TlsClient {
                 .with_root_certificates(authorities(options.authorities.as_deref())?)
                 .with_no_client_auth()
         };
-        let protocol = if options.http2 { ALPN_HTTP2 } else { ALPN_HTTP1 };
+        let protocol = if options.http2 {
+            ALPN_HTTP2
+        } else {
+            ALPN_HTTP1
+        };
         config.alpn_protocols = vec![protocol.to_vec()];
         config.resumption = if options.resume {
             Resumption::in_memory_sessions(SESSIONS_MAX)
@@ -172,7 +176,9 @@ mod tests {
     use super::*;
 
     fn message(options: &TlsOptions) -> String {
-        TlsClient::new("localhost", options).unwrap_err().to_string()
+        TlsClient::new("localhost", options)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]

@@ -56,13 +56,14 @@ fn any_options() -> impl Strategy<Value = PlanOptions> {
         Just("37.5mbit"),
         Just("100mbit")
     ];
-    let wire = (any::<bool>(), any::<bool>(), 0..6000u64).prop_map(|(tls, http2, opening_bytes)| {
-        WireModel {
-            tls,
-            http2,
-            opening_bytes,
-        }
-    });
+    let wire =
+        (any::<bool>(), any::<bool>(), 0..6000u64).prop_map(|(tls, http2, opening_bytes)| {
+            WireModel {
+                tls,
+                http2,
+                opening_bytes,
+            }
+        });
     (
         schedule,
         3.0..90.0f64,
@@ -73,12 +74,14 @@ fn any_options() -> impl Strategy<Value = PlanOptions> {
         1..60u32,
     )
         .prop_map(
-            |(schedule, duration_s, rate, seed, process, (wire, head_bytes), per_connection)| PlanOptions {
-                process,
-                wire,
-                head_bytes,
-                requests_per_connection: NonZeroU32::new(per_connection).expect("above 0"),
-                ..options(&schedule, duration_s, rate, seed)
+            |(schedule, duration_s, rate, seed, process, (wire, head_bytes), per_connection)| {
+                PlanOptions {
+                    process,
+                    wire,
+                    head_bytes,
+                    requests_per_connection: NonZeroU32::new(per_connection).expect("above 0"),
+                    ..options(&schedule, duration_s, rate, seed)
+                }
             },
         )
 }

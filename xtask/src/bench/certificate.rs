@@ -24,10 +24,25 @@ impl Certificate {
             return Ok(made);
         }
         let mut openssl = Command::new("openssl");
-        openssl.args(["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+        openssl.args([
+            "req",
+            "-x509",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+        ]);
         openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
-        openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:10.77.0.1,IP:127.0.0.1"]);
-        openssl.arg("-keyout").arg(&made.key).arg("-out").arg(&made.certificate);
+        openssl.args([
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:10.77.0.1,IP:127.0.0.1",
+        ]);
+        openssl
+            .arg("-keyout")
+            .arg(&made.key)
+            .arg("-out")
+            .arg(&made.certificate);
         process::output(&mut openssl)?;
         process::output(Command::new("chmod").arg("644").arg(&made.key))?;
         Ok(made)

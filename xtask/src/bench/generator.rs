@@ -19,7 +19,8 @@ const CONNECTIONS: &str = "8";
 /// The largest share by which two generators may differ.
 const DIFFERENCE_MAX: f64 = 0.05;
 const BODIES: [(usize, u64); 3] = [(1_000, 10), (10_000, 10), (100_000, 100)];
-const HEAD: &str = "| body | spoken | figure | other | sooner load | ratio |\n|---|---|---|---|---|---|\n";
+const HEAD: &str =
+    "| body | spoken | figure | other | sooner load | ratio |\n|---|---|---|---|---|---|\n";
 
 /// What is spoken, and who else speaks it.
 #[derive(Clone, Copy)]
@@ -74,7 +75,10 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 /// The same over TLS and with HTTP/2, by h2load and by us.
 pub fn secured(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     if !process::is_installed("h2load") {
-        checks.claim(false, "generator: h2load is needed (Debian: nghttp2-client)".into());
+        checks.claim(
+            false,
+            "generator: h2load is needed (Debian: nghttp2-client)".into(),
+        );
         return Ok(());
     }
     measure("beside-h2load", &SECURED, effort, checks)
@@ -89,7 +93,9 @@ fn measure(name: &str, ways: &[Way], effort: Effort, checks: &mut Checks) -> any
         for (bytes, rate_mbit) in BODIES {
             fs::write(root.path().join("file"), vec![b'x'; bytes])?;
             let both = one_after_the_other(way, &root, rate_mbit, effort, &mut record)?;
-            for (figure, [other, ours]) in ["requests a second", "mean response, ms"].iter().zip(&both) {
+            for (figure, [other, ours]) in
+                ["requests a second", "mean response, ms"].iter().zip(&both)
+            {
                 let ratio = median(ours) / median(other);
                 table += &format!(
                     "| {bytes} B | {} | {figure} | {} | {} | {ratio:.3} |\n",
@@ -155,12 +161,7 @@ fn url(secured: bool) -> String {
     }
 }
 
-fn by_us(
-    link: &Link,
-    seconds: &str,
-    way: &Way,
-    record: &mut Record,
-) -> anyhow::Result<[f64; 2]> {
+fn by_us(link: &Link, seconds: &str, way: &Way, record: &mut Record) -> anyhow::Result<[f64; 2]> {
     let mut command = link.on_client(&sooner());
     command.args(["load", "closed", "--url", &url(way.secured)]);
     command.args(["--connections", CONNECTIONS, "--for", seconds, "--json"]);

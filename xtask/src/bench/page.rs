@@ -65,15 +65,27 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 }
             }
         }
-        let protocol = if secured { "HTTP/2 over TLS" } else { "HTTP/1.1" };
+        let protocol = if secured {
+            "HTTP/2 over TLS"
+        } else {
+            "HTTP/1.1"
+        };
         for (server, figures) in SERVERS.iter().zip(&figures) {
             let shown: Vec<String> = figures[..3].iter().map(|all| spread(all, 0)).collect();
-            table += &format!("| {protocol} | {} | {} |\n", server.name(), shown.join(" | "));
+            table += &format!(
+                "| {protocol} | {} | {} |\n",
+                server.name(),
+                shown.join(" | ")
+            );
         }
         for (server, ours) in SERVERS.iter().zip(&figures).skip(1) {
             for (index, limit) in [(0, 1.0), (1, 1.0), (2, LOAD_MAX)] {
                 part.at_most(
-                    &format!("{protocol}, {}: {} / nginx's", server.name(), FIGURES[index].1),
+                    &format!(
+                        "{protocol}, {}: {} / nginx's",
+                        server.name(),
+                        FIGURES[index].1
+                    ),
                     median(&ours[index]) / median(&figures[0][index]),
                     limit,
                 );

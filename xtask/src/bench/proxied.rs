@@ -34,11 +34,11 @@ const CLASS_MAX: f64 = 1.1;
 const ONE_CLASS: [Proxy; 5] = [
     Proxy::NginxAllInside,
     Proxy::NginxLimited,
-    Proxy::HaProxy,
+    Proxy::Haproxy,
     Proxy::SoonerFcfs,
     Proxy::SoonerExpected,
 ];
-const TWO_CLASSES: [Proxy; 3] = [Proxy::NginxAllInside, Proxy::HaProxy, Proxy::SoonerExpected];
+const TWO_CLASSES: [Proxy; 3] = [Proxy::NginxAllInside, Proxy::Haproxy, Proxy::SoonerExpected];
 
 /// Both questions.
 pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
@@ -150,7 +150,11 @@ impl Bench {
                 median(&ratios(&mean(&runs[2]), &mean(&runs[1]))),
                 CLASS_MAX,
             );
-            believe(part, &format!("two classes, the {class}"), &[&runs[1], &runs[2]]);
+            believe(
+                part,
+                &format!("two classes, the {class}"),
+                &[&runs[1], &runs[2]],
+            );
         }
         Ok(table)
     }
@@ -165,12 +169,12 @@ impl Bench {
         eprintln!("{}, repetition {repetition}", proxy.name());
         let backend = proxies::backend(&self.root, RATE_MBIT)?;
         let running = proxy.start(&self.root)?;
-        let mut seed = 1 + 10 * u64::from(repetition);
-        let mut clients = Vec::new();
-        for (path, load) in streams {
-            clients.push(self.client(path, load, seed)?);
-            seed += 1;
-        }
+        let seeds = 1 + 10 * u64::from(repetition)..;
+        let clients: Vec<Child> = streams
+            .into_iter()
+            .zip(seeds)
+            .map(|((path, load), seed)| self.client(path, load, seed))
+            .collect::<anyhow::Result<_>>()?;
         let runs: Vec<Value> = clients
             .into_iter()
             .map(run_of)
@@ -199,9 +203,11 @@ impl Bench {
 
 /// The generators kept to their schedules, and nothing failed.
 fn believe(part: &mut Checks, what: &str, runs: &[&Vec<Value>]) {
-    let sound = runs.iter().copied().flatten().all(|run| {
-        run["verdict"] == "VALID" && figure(run, "/all/errors") == 0.0
-    });
+    let sound = runs
+        .iter()
+        .copied()
+        .flatten()
+        .all(|run| run["verdict"] == "VALID" && figure(run, "/all/errors") == 0.0);
     part.claim(sound, format!("{what}: all runs VALID, without errors"));
 }
 

@@ -27,7 +27,7 @@ pub enum Proxy {
     /// nginx with max_conns: what is above the limit is turned away, because it has no queue.
     NginxLimited,
     /// HAProxy with maxconn and its queue; by class where paths tell one.
-    HaProxy,
+    Haproxy,
     /// Ours, first come, first served.
     SoonerFcfs,
     /// Ours, shortest expected time first.
@@ -40,7 +40,7 @@ impl Proxy {
         match self {
             Self::NginxAllInside => "nginx, all inside",
             Self::NginxLimited => "nginx, max_conns",
-            Self::HaProxy => "HAProxy, maxconn",
+            Self::Haproxy => "HAProxy, maxconn",
             Self::SoonerFcfs => "sooner, limit, first come first served",
             Self::SoonerExpected => "sooner, limit, expected time",
         }
@@ -53,9 +53,7 @@ impl Proxy {
         command.args(["-c", "0"]);
         match self {
             Self::NginxAllInside => {
-                command
-                    .args(["nginx", "-c"])
-                    .arg(nginx_config(folder, "")?);
+                command.args(["nginx", "-c"]).arg(nginx_config(folder, "")?);
             }
             Self::NginxLimited => {
                 let limit = format!(" max_conns={LIMIT}");
@@ -63,7 +61,7 @@ impl Proxy {
                     .args(["nginx", "-c"])
                     .arg(nginx_config(folder, &limit)?);
             }
-            Self::HaProxy => {
+            Self::Haproxy => {
                 command
                     .args(["haproxy", "-q", "-db", "-f"])
                     .arg(haproxy_config(folder)?);
@@ -102,10 +100,7 @@ fn running(command: &mut Command) -> anyhow::Result<Running> {
         .with_context(|| format!("cannot start {command:?}"))?;
     let mut running = Running(child);
     std::thread::sleep(Duration::from_millis(800));
-    anyhow::ensure!(
-        running.0.try_wait()?.is_none(),
-        "{command:?} ended at once"
-    );
+    anyhow::ensure!(running.0.try_wait()?.is_none(), "{command:?} ended at once");
     Ok(running)
 }
 

@@ -312,10 +312,7 @@ impl Root {
         let scratch = tempfile::Builder::new().permissions(everybody).tempdir()?;
         let folder = scratch.path().join("root");
         fs::create_dir(&folder)?;
-        Ok(Self {
-            folder,
-            scratch,
-        })
+        Ok(Self { folder, scratch })
     }
 
     /// Where it is.

@@ -69,7 +69,11 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let (root, paths) = files()?;
     let script = root.scratch().join("streams.mjs");
     fs::write(&script, NODE_SCRIPT)?;
-    let rounds = if effort.quick { 3 } else { 5 * effort.repetitions };
+    let rounds = if effort.quick {
+        3
+    } else {
+        5 * effort.repetitions
+    };
     for connections in CONNECTIONS {
         let mut means = Vec::new();
         for subject in &SUBJECTS {
@@ -169,7 +173,10 @@ fn of_small_ones(times_ms: &[f64]) -> Vec<f64> {
     let mut sorted = SIZES_KB;
     sorted.sort_unstable();
     let middle = sorted[SIZES_KB.len() / 2 - 1];
-    let small = times_ms.iter().zip(SIZES_KB).filter(|(_, kb)| *kb <= middle);
+    let small = times_ms
+        .iter()
+        .zip(SIZES_KB)
+        .filter(|(_, kb)| *kb <= middle);
     small.map(|(ms, _)| *ms).collect()
 }
 

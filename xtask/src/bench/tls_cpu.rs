@@ -82,16 +82,19 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     for (file, bytes, _) in FILES {
         fs::write(root.path().join(file), vec![b'x'; bytes])?;
     }
-    let mut table =
-        String::from("| body | server | CPU, us a request | requests a second |\n|---|---|---|---|\n");
+    let mut table = String::from(
+        "| body | server | CPU, us a request | requests a second |\n|---|---|---|---|\n",
+    );
     for (file, _, factor) in FILES {
         let mut figures = SUBJECTS.map(|_| [Vec::new(), Vec::new()]);
         // Interleaved, so that a busy spell of the machine meets both.
         for repetition in 0..effort.repetitions.max(if effort.quick { 1 } else { 5 }) {
             for (subject, figures) in SUBJECTS.into_iter().zip(&mut figures) {
                 let measured = cost(subject, &root, file, effort.quick)?;
-                record.add(&json!({"file": file, "server": subject.name(), "repetition": repetition,
-                    "us_per_request": measured[0], "requests_per_sec": measured[1]}))?;
+                record.add(
+                    &json!({"file": file, "server": subject.name(), "repetition": repetition,
+                    "us_per_request": measured[0], "requests_per_sec": measured[1]}),
+                )?;
                 figures
                     .iter_mut()
                     .zip(measured)

@@ -213,7 +213,8 @@ impl<Opening: Fn() -> Vec<u8>> Held<Opening> {
     }
 
     fn again(&mut self) -> Option<Secured> {
-        let mut connection = secure::connect(&self.config, self.address, self.receive_bytes).ok()?;
+        let mut connection =
+            secure::connect(&self.config, self.address, self.receive_bytes).ok()?;
         connection.write_all(&(self.opening)()).ok()?;
         connection.flush().ok()?;
         connection.sock.set_nonblocking(true).ok()?;

@@ -95,13 +95,7 @@ fn literal(block: &mut Vec<u8>, text: &[u8]) {
 
 fn frame(kind: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
-    [
-        &length[1..],
-        &[kind, flags],
-        &id.to_be_bytes(),
-        payload,
-    ]
-    .concat()
+    [&length[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
 }
 
 #[cfg(test)]

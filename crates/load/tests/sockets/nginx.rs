@@ -117,7 +117,7 @@ fn config(scratch: &Path, root: &Path, listens: &str) -> String {
         "daemon off; worker_processes 1; pid {at}/pid; error_log {at}/error.log;\n\
          events {{ worker_connections 1024; }}\n\
          http {{ {temporary} access_log off; ssl_certificate {at}/certificate.pem; ssl_certificate_key {at}/key.pem;\n\
-         ssl_session_cache shared:tickets:1m; server {{ {listens} root {}; }} }}\n",
+         ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tickets:1m; server {{ {listens} root {}; }} }}\n",
         root.display()
     )
 }

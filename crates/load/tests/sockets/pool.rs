@@ -50,10 +50,7 @@ fn the_connection_that_was_idle_for_the_shortest_time_is_taken() {
     });
     block_on(async {
         let pool = pool(&server, 3);
-        let (once, twice) = (
-            used(&pool, &server, 1).await,
-            used(&pool, &server, 2).await,
-        );
+        let (once, twice) = (used(&pool, &server, 1).await, used(&pool, &server, 2).await);
         pool.put_back(twice).await;
         pool.put_back(once).await;
         assert!(!pool.is_last(pool.take().as_ref()), "the one used once");

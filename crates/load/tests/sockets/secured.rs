@@ -60,7 +60,9 @@ fn assert_sound(replay: &Replay) {
 
 #[test]
 fn every_connection_pays_its_handshake_unless_sessions_are_resumed() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     let replay = replay_over(&nginx.secured(), &insecure(false), reuse(1, None));
     assert_sound(&replay);
     let whole_bytes = replay.costs.wire.opening_bytes;
@@ -82,7 +84,9 @@ fn every_connection_pays_its_handshake_unless_sessions_are_resumed() {
 
 #[test]
 fn connections_are_kept_over_tls_too() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     assert_sound(&replay_over(
         &nginx.secured(),
         &insecure(false),
@@ -92,7 +96,9 @@ fn connections_are_kept_over_tls_too() {
 
 #[test]
 fn http_2_over_tls_on_connections_of_one_request_and_of_many() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     let url = nginx.secured_http2();
     for (requests, streams) in [(1, 1), (5, 1), (u32::MAX, 10)] {
         let replay = replay_over(&url, &insecure(true), reuse(requests, Some(streams)));
@@ -105,7 +111,9 @@ fn http_2_over_tls_on_connections_of_one_request_and_of_many() {
 
 #[test]
 fn http_2_in_clear_text_by_prior_knowledge() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     let replay = replay_over(
         &nginx.clear_http2(),
         &TlsOptions {
@@ -121,7 +129,9 @@ fn http_2_in_clear_text_by_prior_knowledge() {
 
 #[test]
 fn who_is_trusted_is_said_beforehand() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     let tls = TlsOptions {
         authorities: Some(nginx.certificate()),
         ..TlsOptions::default()
@@ -141,7 +151,9 @@ fn who_is_trusted_is_said_beforehand() {
 
 #[test]
 fn a_server_without_http_2_is_told_apart() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     // nginx of some versions speaks HTTP/2 on every port of a server that has it on one.
     let target = Target::resolve(&nginx.secured(), &insecure(true)).unwrap();
     let options = ReplayOptions {
@@ -167,7 +179,9 @@ fn closed_over(url: &str, tls: &TlsOptions, http2_streams: Option<u32>) -> Close
 
 #[test]
 fn closed_loops_speak_tls_and_http_2() {
-    let Some((nginx, _root)) = nginx() else { return };
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
     for (url, http2_streams) in [
         (nginx.secured(), None),
         (nginx.secured_http2(), Some(5)),

@@ -25,11 +25,8 @@ impl Selector {
         let mut work_before = vec![0];
         let mut sum = 0;
         for request in &trace.requests {
-            sum += u128::from(wire.work_bytes(
-                trace.object_of(request).size_bytes,
-                head_bytes,
-                false,
-            ));
+            sum +=
+                u128::from(wire.work_bytes(trace.object_of(request).size_bytes, head_bytes, false));
             work_before.push(sum);
         }
         Self {
