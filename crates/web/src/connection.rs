@@ -68,7 +68,8 @@ impl Engine {
 /// The service behind one connection.
 pub struct Client(Rc<Inner>);
 
-struct Inner {
+/// What a connection's requests share.
+pub struct Inner {
     service: Rc<Service>,
     peer: Peer,
     flow: Flow,

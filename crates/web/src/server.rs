@@ -12,6 +12,7 @@ use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
 use sooner_uplink::Uplink;
+use sooner_uplink::shadow::FairShadow;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,7 +36,6 @@ pub struct Listening {
     listeners: Vec<(TcpListener, Speech)>,
     shared: Rc<Shared>,
     admin: Option<Admin>,
-    admin_hosts: Vec<String>,
     log_closer: Option<Closer>,
     warnings: Vec<Misconfigured>,
 }
@@ -261,6 +261,17 @@ impl Listening {
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;
         watching.abort();
         drop(admin);
+    }
+
+    /// Plays what FAIR would have given beside the uplink, where somebody can see it.
+    fn start_shadow(&self, uplink: &Uplink) {
+        let is_seen = self.admin.is_some() || self.shared.service.log().is_on();
+        let Some(rate) = uplink.snapshot().rate_bits_per_sec.filter(|_| is_seen) else {
+            return;
+        };
+        let shadow = Arc::new(FairShadow::new(rate));
+        uplink.observe(shadow.clone());
+        self.shared.metrics.compare_with(shadow);
     }
 
     /// Serves the admin address, if there is one.
