@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::{LocalSet, spawn_local};
 
 /// As many connections as are answered at once.
@@ -16,8 +16,9 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// Runs `client` beside an admin address.
 async fn with_admin<F: Future<Output = ()>>(client: impl FnOnce(SocketAddr, Arc<Metrics>) -> F) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let hosts = vec!["metrics.example.org".into()];
+    let admin = Admin::bind("127.0.0.1:0".parse().unwrap(), hosts).unwrap();
+    let address = admin.address().unwrap();
     let metrics = Arc::new(Metrics::new(SystemTime::now()));
     let sources = Sources {
         metrics: metrics.clone(),
@@ -27,7 +28,7 @@ async fn with_admin<F: Future<Output = ()>>(client: impl FnOnce(SocketAddr, Arc<
     };
     LocalSet::new()
         .run_until(async move {
-            spawn_local(Admin::new(sources, vec!["metrics.example.org".into()]).serve(listener));
+            spawn_local(admin.serve(sources));
             client(address, metrics).await;
         })
         .await;

@@ -1,8 +1,8 @@
 //! The table `[admin]`: where metrics and the live page are, and under which names.
 
+use super::server::Admin;
 use crate::config::{ListenAddress, Misconfigured};
 use serde::Deserialize;
-use std::net::SocketAddr;
 use toml::Spanned;
 
 /// The table as it was written.
@@ -16,9 +16,22 @@ pub struct AdminConfig {
 }
 
 impl AdminConfig {
-    /// Where to listen; `None`: nowhere.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.listen.as_ref().map(|listen| listen.get_ref().0)
+    /// Binds the address; `None` when there is none. Needs a tokio runtime around it; nobody is answered before [`Admin::serve`].
+    pub fn bind(&self) -> Result<Option<Admin>, Misconfigured> {
+        let Some(listen) = &self.listen else {
+            return Ok(None);
+        };
+        let address = listen.get_ref().0;
+        match Admin::bind(address, self.hosts.clone()) {
+            Ok(admin) => Ok(Some(admin)),
+            Err(error) => Err(Misconfigured::at(
+                listen,
+                "admin.listen",
+                format!(
+                    "cannot listen on {address}: {error}; choose another port, or an address of this machine"
+                ),
+            )),
+        }
     }
 
     /// What works and is hardly meant.
@@ -53,9 +66,16 @@ mod tests {
         ] {
             assert_eq!(read(text).remark().is_some(), is_remarked, "{text}");
         }
-        assert_eq!(read("").address(), None);
-        assert_eq!(read("listen = \"[::1]:9090\"").address(), "[::1]:9090".parse().ok());
         assert!(toml::from_str::<AdminConfig>("listen = \"9090\"").is_err());
         assert!(toml::from_str::<AdminConfig>("port = 9090").is_err());
+    }
+    #[tokio::test]
+    async fn an_address_of_somebody_else_is_a_mistake_with_its_place() {
+        assert!(read("").bind().unwrap().is_none());
+        let mistake = read("listen = \"192.0.2.1:9090\"").bind().err().unwrap();
+        assert_eq!(
+            (mistake.span, mistake.key.as_str()),
+            (Some(9..25), "admin.listen")
+        );
     }
 }

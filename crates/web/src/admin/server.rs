@@ -9,6 +9,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::ready;
+use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -25,22 +27,31 @@ const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
 const BUFFER_BYTES: usize = 8 << 10;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who answers at the admin address.
+/// An admin address that is bound.
+#[derive(Debug)]
 pub struct Admin {
-    desk: Rc<Desk>,
+    listener: TcpListener,
+    hosts: Vec<String>,
 }
 
 impl Admin {
-    /// An answerer that is also asked for under the names `hosts`.
-    pub fn new(sources: Sources, hosts: Vec<String>) -> Self {
-        Self {
-            desk: Rc::new(Desk::new(sources, hosts)),
-        }
+    /// Binds `address`, to be asked for under the names `hosts` too. Needs a tokio runtime around it.
+    pub fn bind(address: SocketAddr, hosts: Vec<String>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        Ok(Self { listener, hosts })
     }
 
-    /// Answers whoever connects to `listener` until it is dropped. Needs a `LocalSet` around it.
-    pub async fn serve(self, listener: TcpListener) {
-        let desk = self.desk;
+    /// Where it listens, with the port the system chose.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers whoever connects until it is dropped. Needs a `LocalSet` around it.
+    pub async fn serve(self, sources: Sources) {
+        let Self { listener, hosts } = self;
+        let desk = Rc::new(Desk::new(sources, hosts));
         let mut seconds = interval_at(Instant::now() + SECOND, SECOND);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // After an error (no descriptors, most likely) the next second brings another try.
