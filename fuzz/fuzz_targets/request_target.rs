@@ -18,6 +18,7 @@ fuzz_target!(|text: &str| {
         assert!(component != b"." && (path.is_empty() || !component.is_empty()));
     }
     let location = target::directory_location(path);
-    let again = target::parse(&location, DotFiles::Refused).expect("a location we send is one we serve");
+    let again =
+        target::parse(&location, DotFiles::Refused).expect("a location we send is one we serve");
     assert_eq!(again.path.as_ref(), path);
 });

@@ -42,9 +42,11 @@ impl Resource {
     fn is_version(&self, stat: &Stat, sidecars: &[Sidecar]) -> bool {
         self.plain.is_version(stat)
             && self.encoded.len() == sidecars.len()
-            && self.encoded.iter().zip(sidecars).all(|(known, found)| {
-                known.0 == found.coding && known.1.is_version(&found.stat)
-            })
+            && self
+                .encoded
+                .iter()
+                .zip(sidecars)
+                .all(|(known, found)| known.0 == found.coding && known.1.is_version(&found.stat))
     }
 }
 

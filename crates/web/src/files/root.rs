@@ -264,10 +264,7 @@ mod tests {
         for root in &roots {
             assert_eq!(root.look_at(b"sub/b").unwrap().st_size, 1);
             let stat = root.look_at(b"").unwrap();
-            assert_eq!(
-                FileType::from_raw_mode(stat.st_mode),
-                FileType::Directory
-            );
+            assert_eq!(FileType::from_raw_mode(stat.st_mode), FileType::Directory);
             assert!(matches!(root.look_at(b"none"), Err(FileError::NotFound)));
             assert!(matches!(root.look_at(b"out"), Err(FileError::Forbidden)));
         }

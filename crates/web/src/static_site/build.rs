@@ -4,7 +4,7 @@ use super::config::{RedirectConfig, StaticConfig};
 use super::listing::{BUDGET_BYTES, Budget, Lister, Listing};
 use super::redirect::{Redirect, RedirectError};
 use super::representation::Delivery;
-use super::{Disk, StaticSite};
+use super::{Disk, ErrorPage, StaticSite};
 use crate::config::Misconfigured;
 use crate::files::{CacheLimits, Coding, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
 use crate::files::{ResourceMaker, Root};
@@ -189,9 +189,7 @@ fn extra_headers(
     Ok(extra)
 }
 
-fn error_pages(
-    pages: &BTreeMap<String, Spanned<String>>,
-) -> Result<Vec<(StatusCode, Box<[u8]>)>, Misconfigured> {
+fn error_pages(pages: &BTreeMap<String, Spanned<String>>) -> Result<Vec<ErrorPage>, Misconfigured> {
     pages
         .iter()
         .map(|(status, path)| {
@@ -201,7 +199,10 @@ fn error_pages(
             let status = status.and_then(|status| StatusCode::from_u16(status).ok());
             let message = "pages are for the statuses from 400 to 599";
             let status = status.ok_or_else(|| Misconfigured::at(path, &key, message))?;
-            Ok((status, path_of(path, &key)?))
+            Ok(ErrorPage {
+                status,
+                path: path_of(path, &key)?,
+            })
         })
         .collect()
 }
@@ -241,9 +242,7 @@ fn at_its_part(config: &RedirectConfig, error: &RedirectError) -> Misconfigured 
         RedirectError::FromNotAPath | RedirectError::StarWithin => {
             Misconfigured::at(&config.from, "site.redirect.from", error)
         }
-        RedirectError::Status => {
-            Misconfigured::at(&config.status, "site.redirect.status", error)
-        }
+        RedirectError::Status => Misconfigured::at(&config.status, "site.redirect.status", error),
         _ => Misconfigured::at(&config.to, "site.redirect.to", error),
     }
 }

@@ -108,7 +108,9 @@ pub enum HostPatternError {
     #[error("a name beyond ASCII is written as it is in DNS: xn--...")]
     NotAscii,
     /// Anything else.
-    #[error("a host is a name or an address, as in example.org, *.example.org, 192.0.2.1 or [2001:db8::1]")]
+    #[error(
+        "a host is a name or an address, as in example.org, *.example.org, 192.0.2.1 or [2001:db8::1]"
+    )]
     Malformed,
 }
 

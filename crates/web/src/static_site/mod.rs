@@ -42,9 +42,16 @@ use std::time::Instant;
 pub struct StaticSite {
     redirects: Vec<Redirect>,
     extra: ExtraHeaders,
-    error_pages: Vec<(StatusCode, Box<[u8]>)>,
+    error_pages: Vec<ErrorPage>,
     disk: Option<Disk>,
     delivery: Delivery,
+}
+
+/// The file that is sent with an error.
+#[derive(Debug)]
+struct ErrorPage {
+    status: StatusCode,
+    path: Box<[u8]>,
 }
 
 /// What a site has on the disk.
@@ -198,8 +205,9 @@ impl StaticSite {
     }
 
     fn page_for(&self, status: StatusCode, now: Instant) -> Option<Rc<Resource>> {
-        let (_, path) = self.error_pages.iter().find(|(of, _)| *of == status)?;
-        match self.disk.as_ref()?.find(path, false, now) {
+        let mut pages = self.error_pages.iter();
+        let page = pages.find(|page| page.status == status)?;
+        match self.disk.as_ref()?.find(&page.path, false, now) {
             Ok(Found::Resource(resource)) => Some(resource),
             _ => None,
         }

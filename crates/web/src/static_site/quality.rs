@@ -76,7 +76,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_left_out() {
-        let values = [&b"a, b;q=0.5 ,, c;level=1;Q=0"[..], b"d;q=high, ;q=1", b"e ; q=1"];
+        let values = [
+            &b"a, b;q=0.5 ,, c;level=1;Q=0"[..],
+            b"d;q=high, ;q=1",
+            b"e ; q=1",
+        ];
         let read: Vec<_> = elements(values.into_iter()).collect();
         let expected: [(&[u8], Weight); 4] = [(b"a", 1000), (b"b", 500), (b"c", 0), (b"e", 1000)];
         assert_eq!(read, expected);

@@ -45,7 +45,9 @@ pub enum RedirectError {
     #[error("a star stands at the end of from only, for the rest of the path")]
     StarWithin,
     /// `to` is neither path nor URL.
-    #[error("to is a path that starts with one slash, or a URL that starts with http:// or https://")]
+    #[error(
+        "to is a path that starts with one slash, or a URL that starts with http:// or https://"
+    )]
     ToNotAPlace,
     /// `$1` without something it could stand for.
     #[error("$1 stands for what the star at the end of from stands for, and from has none")]
@@ -54,7 +56,9 @@ pub enum RedirectError {
     #[error("$1 is the only one there is: what the star at the end of from stands for")]
     OtherRest,
     /// `$1` where it could change the host, or where no server sees it.
-    #[error("$1 must stand behind the host and its slash, and before a #: else clients could choose the host")]
+    #[error(
+        "$1 must stand behind the host and its slash, and before a #: else clients could choose the host"
+    )]
     RestInHost,
     /// A status that is not a redirect's.
     #[error(

@@ -100,7 +100,10 @@ fn register(
             .insert(host.get_ref(), index)
             .map_err(|error| Misconfigured::at(host, "site.hosts", error))?;
         if before.is_some() {
-            let message = format!("{:?} is named before: one site answers to a host", host.get_ref());
+            let message = format!(
+                "{:?} is named before: one site answers to a host",
+                host.get_ref()
+            );
             return Err(Misconfigured::at(host, "site.hosts", message));
         }
     }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 mod choosing;
+mod configuration;
 mod directories;
 mod elsewhere;
-mod configuration;
 mod ranges;
 mod refusing;
 
@@ -177,7 +177,10 @@ fn what_the_client_has_is_not_sent_but_described() {
         assert_eq!(got.header(absent), "", "{absent}");
     }
     let got = fixture.get("/a.html", &[("if-match", "\"other\"")]);
-    assert_eq!((got.status, got.header("cache-control")), (412, "max-age=60"));
+    assert_eq!(
+        (got.status, got.header("cache-control")),
+        (412, "max-age=60")
+    );
 }
 
 #[test]

@@ -29,7 +29,9 @@ pub fn page(path: &[u8], entries: &Entries, bytes_max: usize) -> String {
     html.push_str(STYLE);
     html.push_str("</style>\n<h1>");
     push_title(&mut html, path);
-    html.push_str("</h1>\n<table>\n<tr><th>Name<th class=\"n\">Size<th class=\"n\">Changed (UTC)\n");
+    html.push_str(
+        "</h1>\n<table>\n<tr><th>Name<th class=\"n\">Size<th class=\"n\">Changed (UTC)\n",
+    );
     if !path.is_empty() {
         html.push_str("<tr><td><a href=\"../\">../</a><td><td>\n");
     }
@@ -43,9 +45,7 @@ pub fn page(path: &[u8], entries: &Entries, bytes_max: usize) -> String {
     }
     html.push_str("</table>\n");
     if entries.is_cut || count < entries.list.len() {
-        html.push_str(&format!(
-            "<p>There is more than the {count} names above.\n"
-        ));
+        html.push_str(&format!("<p>There is more than the {count} names above.\n"));
     }
     html
 }

@@ -17,6 +17,7 @@ use crate::message::Answer;
 use crate::target::DotFiles;
 pub use budget::Budget;
 use budget::Reserved;
+use bytes::Bytes;
 use entries::Place;
 use hyper::header::{
     ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
@@ -137,30 +138,37 @@ impl PendingListing {
     /// Reads the directory and makes the answer. Waits for the disk: not for the thread that serves.
     pub fn read(self) -> Answer {
         let path = self.place.path.clone();
-        let body = match entries::read(self.place, ENTRIES_MAX) {
-            Ok(entries) if self.is_json => Ok(json::object(&path, &entries, BYTES_MAX)),
-            Ok(entries) => Ok(html::page(&path, &entries, BYTES_MAX)),
-            Err(error) => Err(of_file(&error)),
-        };
-        let body = body.and_then(|text| self.reserved.hold(text).ok_or_else(too_much));
-        let mut answer = match body {
-            Ok(body) => {
-                let mut headers = self.headers;
-                headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-                Answer {
-                    status: StatusCode::OK,
-                    headers,
-                    source: Source::Memory(body),
+        let mut answer = match entries::read(self.place, ENTRIES_MAX) {
+            Ok(entries) => {
+                let text = if self.is_json {
+                    json::object(&path, &entries, BYTES_MAX)
+                } else {
+                    html::page(&path, &entries, BYTES_MAX)
+                };
+                match self.reserved.hold(text) {
+                    Some(body) => shown(body, self.headers),
+                    None => refused(too_much(), &self.extra),
                 }
             }
-            Err(mut refusal) => {
-                self.extra.add_to(&mut refusal.headers);
-                refusal
-            }
+            Err(error) => refused(of_file(&error), &self.extra),
         };
         if self.is_head {
             answer.source = Source::Empty;
         }
         answer
     }
+}
+
+fn shown(body: Bytes, mut headers: HeaderMap) -> Answer {
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    Answer {
+        status: StatusCode::OK,
+        headers,
+        source: Source::Memory(body),
+    }
+}
+
+fn refused(mut answer: Answer, extra: &ExtraHeaders) -> Answer {
+    extra.add_to(&mut answer.headers);
+    answer
 }

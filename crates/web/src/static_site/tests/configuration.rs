@@ -45,12 +45,7 @@ fn a_mistake_has_a_place_a_key_and_a_remedy() {
             "site.fallback",
             "name a file",
         ),
-        (
-            "fallback = '/a'",
-            "'/a'",
-            "site.fallback",
-            "needs a root",
-        ),
+        ("fallback = '/a'", "'/a'", "site.fallback", "needs a root"),
         ("listing = 'html'", "", "site.listing", "needs a root"),
         (
             "root = ROOT\nprecompressed = ['br', 'gzip', 'br']",

@@ -13,13 +13,18 @@ fn parts(got: &Got) -> Vec<(String, String, Vec<u8>)> {
     let boundary = boundary
         .strip_prefix("multipart/byteranges; boundary=")
         .unwrap();
-    let body = got.body.strip_suffix(format!("\r\n--{boundary}--\r\n").as_bytes());
+    let body = got
+        .body
+        .strip_suffix(format!("\r\n--{boundary}--\r\n").as_bytes());
     let mut rest = body.unwrap();
     let mut parts = Vec::new();
     loop {
         let opening = format!("--{boundary}\r\n");
         rest = rest.strip_prefix(opening.as_bytes()).unwrap();
-        let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let end = rest
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
         let head = std::str::from_utf8(&rest[..end]).unwrap();
         let header = |name: &str| {
             let mut lines = head.split("\r\n");
@@ -27,7 +32,11 @@ fn parts(got: &Got) -> Vec<(String, String, Vec<u8>)> {
             value.to_owned()
         };
         let (kind, range) = (header("content-type: "), header("content-range: "));
-        let (span, _) = range.strip_prefix("bytes ").unwrap().split_once('/').unwrap();
+        let (span, _) = range
+            .strip_prefix("bytes ")
+            .unwrap()
+            .split_once('/')
+            .unwrap();
         let (first, last) = span.split_once('-').unwrap();
         let len = last.parse::<usize>().unwrap() - first.parse::<usize>().unwrap() + 1;
         rest = &rest[end + 4..];
@@ -89,7 +98,10 @@ fn ranges_behind_the_end() {
     fixture.write("a.txt", "0123456789");
     let range = [("range", "bytes=10-,20-30")];
     let got = fixture.get("/a.txt", &range);
-    assert_eq!((got.status, got.header("content-range")), (416, "bytes */10"));
+    assert_eq!(
+        (got.status, got.header("content-range")),
+        (416, "bytes */10")
+    );
     assert!(got.text().starts_with("416 Range Not Satisfiable"));
     fixture.write("416.html", "no such bytes");
     let got = fixture.get("/a.txt", &range);
@@ -132,7 +144,10 @@ fn a_file_larger_than_memory() {
     assert_eq!((got.status, got.text()), (206, "end"));
     let span = format!("bytes {}-{}/{LEN}", LEN - 3, LEN - 1);
     assert_eq!(got.header("content-range"), span);
-    let got = fixture.get("/huge.bin", &[("range", "bytes=-3,4294967296-4294967297,0-4")]);
+    let got = fixture.get(
+        "/huge.bin",
+        &[("range", "bytes=-3,4294967296-4294967297,0-4")],
+    );
     let parts = parts(&got);
     let bytes: Vec<_> = parts.iter().map(|(_, _, bytes)| bytes.as_slice()).collect();
     assert_eq!(bytes, [&b"end"[..], b"\0\0", b"begin"]);

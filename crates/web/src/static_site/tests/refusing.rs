@@ -13,7 +13,10 @@ fn methods_of_files() {
     }
     for target in ["/a", "/none", "*"] {
         let got = fixture.ask(Method::OPTIONS, target, &[]);
-        assert_eq!((got.status, got.header("allow")), (204, "GET, HEAD, OPTIONS"));
+        assert_eq!(
+            (got.status, got.header("allow")),
+            (204, "GET, HEAD, OPTIONS")
+        );
         assert_eq!(got.header("access-control-allow-origin"), "*");
     }
 }
@@ -70,6 +73,9 @@ fn errors_have_the_pages_of_the_site() {
     assert_eq!((got.status, got.body.len()), (502, 5000));
     assert_eq!(got.header("content-length"), "5000");
     let got = page(StatusCode::GATEWAY_TIMEOUT);
-    assert_eq!((got.status, got.text()), (504, "504 Gateway Timeout: because\n"));
+    assert_eq!(
+        (got.status, got.text()),
+        (504, "504 Gateway Timeout: because\n")
+    );
     assert_eq!(got.header("x-a"), "b");
 }
