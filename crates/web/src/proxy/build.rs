@@ -111,26 +111,37 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
         .iter()
         .find(|upstream| upstream.name.as_ref() == name)
         .ok_or_else(|| {
-            let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name.as_ref()).collect();
+            let names: Vec<&str> = upstreams
+                .iter()
+                .map(|upstream| upstream.name.as_ref())
+                .collect();
             let known = if names.is_empty() {
                 "there is no [[upstream]] yet".to_owned()
             } else {
                 format!("there are: {}", names.join(", "))
             };
-            Misconfigured::at(&table.upstream, "route.upstream", format!("no upstream is called `{name}`; {known}"))
+            Misconfigured::at(
+                &table.upstream,
+                "route.upstream",
+                format!("no upstream is called `{name}`; {known}"),
+            )
         })?;
     let class = match &table.class {
         Some(class) if *class.get_ref() > CLASS_MAX => {
             return Err(Misconfigured::at(
                 class,
                 "route.class",
-                format!("{} is no class; write 0 (first) to {CLASS_MAX}", class.get_ref()),
+                format!(
+                    "{} is no class; write 0 (first) to {CLASS_MAX}",
+                    class.get_ref()
+                ),
             ));
         }
         class => class.as_ref().map(|class| *class.get_ref()),
     };
     let default = upstream.times;
-    let or = |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));
+    let or =
+        |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));
     Ok(Route {
         path: table.path.get_ref().clone(),
         upstream: upstream.clone(),
@@ -138,12 +149,20 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
         times: Times {
             queue: some_duration(&table.queue_seconds, "route.queue_seconds")?.or(default.queue),
             connect: default.connect,
-            response: or(&table.response_seconds, "route.response_seconds", default.response)?,
+            response: or(
+                &table.response_seconds,
+                "route.response_seconds",
+                default.response,
+            )?,
             idle: or(&table.idle_seconds, "route.idle_seconds", default.idle)?,
         },
         strips_prefix: table.strip_prefix,
         upgrades: upgrades(&table.upgrade)?,
-        tunnel_silence: duration(&table.tunnel_seconds, "route.tunnel_seconds", TUNNEL_SECONDS)?,
+        tunnel_silence: duration(
+            &table.tunnel_seconds,
+            "route.tunnel_seconds",
+            TUNNEL_SECONDS,
+        )?,
     })
 }
 
@@ -153,9 +172,9 @@ fn upgrades(names: &[Spanned<String>]) -> Result<Vec<String>, Misconfigured> {
         .map(|name| {
             let protocol = name.get_ref().to_ascii_lowercase();
             let is_token = !protocol.is_empty()
-                && protocol
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte));
+                && protocol.bytes().all(|byte| {
+                    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte)
+                });
             if !is_token || protocol == "h2c" {
                 return Err(Misconfigured::at(
                     name,
@@ -206,9 +225,14 @@ mod tests {
         let of = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         let route = |keys: &str| mistake(&format!("[[route]]\n{keys}\n"));
         let upstream = |keys: &str| {
-            mistake(&format!("[[upstream]]\nname = 'b'\n{keys}\n[[route]]\npath='/'\nupstream='b'"))
+            mistake(&format!(
+                "[[upstream]]\nname = 'b'\n{keys}\n[[route]]\npath='/'\nupstream='b'"
+            ))
         };
-        assert_eq!(route("path='/'\nupstream='ap'"), of("route.upstream", "'ap'"));
+        assert_eq!(
+            route("path='/'\nupstream='ap'"),
+            of("route.upstream", "'ap'")
+        );
         assert_eq!(route("path='x'\nupstream='app'"), of("route.path", "'x'"));
         assert_eq!(
             route("path='/'\nupstream='app'\nclass=8"),
@@ -226,7 +250,10 @@ mod tests {
             route("path='/x'\nupstream='app'\n[[route]]\npath=\"/%78\"\nupstream='app'"),
             of("route.path", "\"/%78\"")
         );
-        assert_eq!(upstream("servers=['app:80']"), of("upstream.servers", "'app:80'"));
+        assert_eq!(
+            upstream("servers=['app:80']"),
+            of("upstream.servers", "'app:80'")
+        );
         assert_eq!(
             upstream("servers=['http://a', 'http://a/']"),
             of("upstream.servers", "'http://a/'")
@@ -245,7 +272,9 @@ mod tests {
             of("upstream.ca", "'/nowhere.pem'")
         );
         assert_eq!(
-            mistake("[[upstream]]\nname='app'\nservers=['http://b']\n[[route]]\npath='/'\nupstream='app'"),
+            mistake(
+                "[[upstream]]\nname='app'\nservers=['http://b']\n[[route]]\npath='/'\nupstream='app'"
+            ),
             of("upstream.name", "'app'")
         );
         assert_eq!(
@@ -271,8 +300,7 @@ mod tests {
         let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
         let before = build(&text).unwrap();
         let same = tables(&format!("# moved\n{text}"));
-        let after =
-            Proxy::build(&same.proxy, &same.upstream, &same.route, Some(&before)).unwrap();
+        let after = Proxy::build(&same.proxy, &same.upstream, &same.route, Some(&before)).unwrap();
         assert!(Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
         let changed = tables(&text.replace("3000", "3001"));
         let after = Proxy::build(

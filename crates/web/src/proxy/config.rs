@@ -179,9 +179,11 @@ pub(super) fn at_least_one(
     default: u32,
 ) -> Result<u32, Misconfigured> {
     match value {
-        Some(value) if *value.get_ref() == 0 => {
-            Err(Misconfigured::at(value, key, "0 is too few; write 1 or more"))
-        }
+        Some(value) if *value.get_ref() == 0 => Err(Misconfigured::at(
+            value,
+            key,
+            "0 is too few; write 1 or more",
+        )),
         Some(value) => Ok(*value.get_ref()),
         None => Ok(default),
     }

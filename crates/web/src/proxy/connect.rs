@@ -80,7 +80,10 @@ pub fn roots(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
             Misconfigured::at(
                 ca,
                 "upstream.ca",
-                format!("no certificate can be read from {}: {error}", path.display()),
+                format!(
+                    "no certificate can be read from {}: {error}",
+                    path.display()
+                ),
             )
         });
     }

@@ -470,7 +470,10 @@ mod tests {
             let (feeder, download) = download(&budget, None);
             let mut trailers = HeaderMap::new();
             trailers.insert("grpc-status", hyper::header::HeaderValue::from_static("0"));
-            trailers.insert("content-length", hyper::header::HeaderValue::from_static("9"));
+            trailers.insert(
+                "content-length",
+                hyper::header::HeaderValue::from_static("9"),
+            );
             let mut body = Frames {
                 frames: [
                     Frame::data(Bytes::from_static(b"x")),

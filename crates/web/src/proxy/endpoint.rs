@@ -193,9 +193,21 @@ mod tests {
     #[test]
     fn anything_else_is_refused_with_an_example() {
         for text in [
-            "", "app:80", "ftp://a", "http://", "http://:80", "http://a:0", "http://a:x",
-            "http://a:70000", "http://a/b", "http://u@a", "http://a?b", "http://[::1", "http://[a]",
-            "unix:run/app.sock", "http://a b",
+            "",
+            "app:80",
+            "ftp://a",
+            "http://",
+            "http://:80",
+            "http://a:0",
+            "http://a:x",
+            "http://a:70000",
+            "http://a/b",
+            "http://u@a",
+            "http://a?b",
+            "http://[::1",
+            "http://[a]",
+            "unix:run/app.sock",
+            "http://a b",
         ] {
             let error = Endpoint::parse(text).unwrap_err();
             assert_eq!(error.to_string().lines().count(), 1, "{text}");

@@ -2,7 +2,6 @@
 
 use super::connect::{Sender, Unsent};
 use super::failure::Failure;
-use super::pool::Lease;
 use super::request::{Outgoing, Wire};
 use super::server::Server;
 use super::upload::{Progress, Upload};
@@ -44,8 +43,8 @@ pub async fn exchange(
 ) -> Result<Answered, Unanswered> {
     let http1_alone = outgoing.upgrade.is_some() && server.pool.connector().can_switch();
     let mut upload = upload;
-    if let Some(lease) = server.pool.take(http1_alone) {
-        match send(server, lease, outgoing, upload, times).await {
+    if let Some(sender) = server.pool.take(http1_alone) {
+        match send(server, sender, outgoing, upload, times).await {
             // Servers close connections nobody uses. It happened between our look and our request: no failure of the server.
             Err(Unanswered {
                 failure: Failure::Closed(_),
@@ -56,7 +55,7 @@ pub async fn exchange(
     }
     let connecting = timeout(times.connect, server.pool.connect(http1_alone));
     let failure = match connecting.await {
-        Ok(Ok(lease)) => return send(server, lease, outgoing, upload, times).await,
+        Ok(Ok(sender)) => return send(server, sender, outgoing, upload, times).await,
         Ok(Err(error)) => Failure::Unreachable(error.to_string()),
         Err(_) => Failure::ConnectTimeout,
     };
@@ -68,12 +67,11 @@ pub async fn exchange(
 
 async fn send(
     server: &Server,
-    lease: Lease,
+    mut sender: Sender,
     outgoing: &Outgoing,
     upload: Upload,
     times: &Times,
 ) -> Result<Answered, Unanswered> {
-    let mut sender = lease.sender;
     let progress = upload.progress();
     let has_no_body = upload.is_end_stream();
     let request = request(server, &sender, outgoing, upload);
@@ -100,7 +98,12 @@ async fn send(
     }
 }
 
-fn request(server: &Server, sender: &Sender, outgoing: &Outgoing, mut upload: Upload) -> Request<Upload> {
+fn request(
+    server: &Server,
+    sender: &Sender,
+    outgoing: &Outgoing,
+    mut upload: Upload,
+) -> Request<Upload> {
     let connector = server.pool.connector();
     let head = outgoing.head(
         sender.wire(),

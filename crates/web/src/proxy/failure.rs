@@ -59,10 +59,9 @@ impl Failure {
             Self::AllDown { .. } | Self::QueueFull | Self::QueuedTooLong => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Unreachable(_)
-            | Self::Closed(_)
-            | Self::Unreadable(_)
-            | Self::BadResponse(_) => StatusCode::BAD_GATEWAY,
+            Self::Unreachable(_) | Self::Closed(_) | Self::Unreadable(_) | Self::BadResponse(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
             Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -95,9 +94,13 @@ impl Failure {
     fn told(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::Host) => "a request needs exactly one valid Host",
-            Self::Refused(Refusal::TransferCoding) => "no transfer coding but chunked is understood",
+            Self::Refused(Refusal::TransferCoding) => {
+                "no transfer coding but chunked is understood"
+            }
             Self::Refused(Refusal::ContentLength) => "the Content-Length is not one number",
-            Self::Refused(Refusal::DotSegment) => "a path with the segment . or .. is not passed on",
+            Self::Refused(Refusal::DotSegment) => {
+                "a path with the segment . or .. is not passed on"
+            }
             Self::Refused(Refusal::Method) => "this method is not passed on",
             Self::Refused(Refusal::Target) => "the request has no path",
             Self::Refused(Refusal::Loop) => "the request goes in a circle",

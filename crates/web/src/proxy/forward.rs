@@ -3,6 +3,7 @@
 //! The job is inside from the moment it is let in until the upstream has given the last byte of its response, or the protocol was
 //! switched. Dropping the future at any time, or later the answer's body, takes the request back.
 
+use super::connect::Sender;
 use super::download::{Budget, Cut, Feeder, download};
 use super::exchange::{Answered, Unanswered, exchange};
 use super::failure::Failure;
@@ -16,7 +17,6 @@ use super::upstream::{Choice, HostRule, Upstream};
 use super::{Report, Route};
 use crate::body::Source;
 use crate::message::{Answer, RequestBody};
-use super::connect::Sender;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, UPGRADE};
 use hyper::http::request::Parts;
@@ -89,8 +89,8 @@ impl Forwarding {
             keeps_host: upstream.host == HostRule::Client,
         };
         let body_bytes = upload.size_hint().exact();
-        let mut outgoing = request::outgoing(parts, body_bytes, &self.asker, rules)
-            .map_err(Failure::Refused)?;
+        let mut outgoing =
+            request::outgoing(parts, body_bytes, &self.asker, rules).map_err(Failure::Refused)?;
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());
         }
@@ -233,7 +233,10 @@ impl Forwarding {
         remove_of_connection(&mut headers);
         headers.remove(CONTENT_LENGTH);
         add_via(&mut headers, parts.version);
-        headers.insert(CONNECTION, hyper::header::HeaderValue::from_static("upgrade"));
+        headers.insert(
+            CONNECTION,
+            hyper::header::HeaderValue::from_static("upgrade"),
+        );
         headers.insert(UPGRADE, protocol.clone());
         job.complete();
         spawn_local(tunnel::join(

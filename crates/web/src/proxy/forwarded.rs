@@ -186,7 +186,9 @@ mod tests {
 
     #[test]
     fn an_underscore_is_no_disguise() {
-        assert!(speaks_of_the_client(&HeaderName::from_static("x_forwarded-for")));
+        assert!(speaks_of_the_client(&HeaderName::from_static(
+            "x_forwarded-for"
+        )));
         assert!(speaks_of_the_client(&HeaderName::from_static("x-real-ip")));
         assert!(!speaks_of_the_client(&HeaderName::from_static("x_mine")));
     }

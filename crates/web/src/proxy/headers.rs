@@ -3,8 +3,8 @@
 use hyper::HeaderMap;
 use hyper::header::{
     self, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 
 /// The name Sooner signs with (RFC 9110, 7.6.3).
@@ -122,9 +122,12 @@ fn decimal(text: &[u8]) -> Option<u64> {
 /// Whether the only transfer coding is `chunked`, said once (RFC 9112, 6.1).
 pub(super) fn is_chunked_alone(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(TRANSFER_ENCODING).iter();
-    let is_chunked = values
-        .next()
-        .is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    let is_chunked = values.next().is_some_and(|value| {
+        value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"chunked")
+    });
     is_chunked && values.next().is_none()
 }
 
@@ -187,13 +190,25 @@ mod tests {
     #[test]
     fn a_length_is_digits_and_said_without_contradiction() {
         let length = |lines: &[&str]| {
-            let lines: Vec<_> = lines.iter().map(|value| ("content-length", *value)).collect();
+            let lines: Vec<_> = lines
+                .iter()
+                .map(|value| ("content-length", *value))
+                .collect();
             content_length(&map(&lines))
         };
         assert_eq!(length(&[]), Length::Unsaid);
         assert_eq!(length(&["5"]), Length::Said(5));
         assert_eq!(length(&["5", "5, 5"]), Length::Said(5));
-        for wrong in ["+5", "-5", "5 5", "0x5", "", "5,", "5;", "18446744073709551616"] {
+        for wrong in [
+            "+5",
+            "-5",
+            "5 5",
+            "0x5",
+            "",
+            "5,",
+            "5;",
+            "18446744073709551616",
+        ] {
             assert_eq!(length(&[wrong]), Length::Contradictory, "{wrong}");
         }
         assert_eq!(length(&["5", "6"]), Length::Contradictory);

@@ -177,7 +177,11 @@ mod tests {
             now = health.changes_at(now).unwrap_or(now);
         }
         health.failed(now);
-        assert!(health.changes_at(now).is_some_and(|until| until.since(now) == 60 * SECOND));
+        assert!(
+            health
+                .changes_at(now)
+                .is_some_and(|until| until.since(now) == 60 * SECOND)
+        );
     }
 
     #[test]

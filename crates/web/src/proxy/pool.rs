@@ -15,14 +15,6 @@ const IDLE_MAX: usize = 64;
 /// How long a connection over HTTP/1 may take to be ready again after the last byte of a response.
 const READY_WITHIN: Duration = Duration::from_secs(1);
 
-/// A connection for one request.
-pub struct Lease {
-    /// Takes the request.
-    pub sender: Sender,
-    /// Whether it was used before: then it may have been closed meanwhile, which says nothing about the server.
-    pub is_used: bool,
-}
-
 /// Reaches one server, and keeps connections to it.
 pub struct Pool {
     connector: Connector,
@@ -48,39 +40,30 @@ impl Pool {
     }
 
     /// A connection that is open as far as is known; `None` if there is none.
-    pub fn take(&self, http1_alone: bool) -> Option<Lease> {
+    pub fn take(&self, http1_alone: bool) -> Option<Sender> {
         if !http1_alone
             && let Some((sender, used_at)) = self.shared.borrow_mut().as_mut()
             && !sender.is_closed()
         {
             *used_at = Instant::now();
-            return Some(Lease {
-                sender: Sender::Http2(sender.clone()),
-                is_used: true,
-            });
+            return Some(Sender::Http2(sender.clone()));
         }
         let mut idle = self.idle.borrow_mut();
         while let Some((sender, _)) = idle.pop() {
             if is_open(&sender) {
-                return Some(Lease {
-                    sender,
-                    is_used: true,
-                });
+                return Some(sender);
             }
         }
         None
     }
 
     /// A new connection.
-    pub async fn connect(&self, http1_alone: bool) -> io::Result<Lease> {
+    pub async fn connect(&self, http1_alone: bool) -> io::Result<Sender> {
         let sender = self.connector.connect(http1_alone).await?;
         if let Sender::Http2(sender) = &sender {
             *self.shared.borrow_mut() = Some((sender.clone(), Instant::now()));
         }
-        Ok(Lease {
-            sender,
-            is_used: false,
-        })
+        Ok(sender)
     }
 
     /// Takes a connection back after a response was read to its end.
@@ -114,9 +97,9 @@ impl Pool {
             .borrow_mut()
             .retain(|(sender, since)| is_open(sender) && now.duration_since(*since) < keep);
         // Requests under way keep a connection over HTTP/2 open without this handle.
-        self.shared
-            .borrow_mut()
-            .take_if(|(sender, used_at)| sender.is_closed() || now.duration_since(*used_at) >= keep);
+        self.shared.borrow_mut().take_if(|(sender, used_at)| {
+            sender.is_closed() || now.duration_since(*used_at) >= keep
+        });
     }
 }
 

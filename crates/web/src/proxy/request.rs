@@ -126,7 +126,8 @@ pub fn asked_host(parts: &Parts) -> Result<Option<&str>, Refusal> {
     let host = match (parts.uri.authority(), line) {
         // HTTP/2 has the host twice, and two hosts are two meanings. In HTTP/1 the target's counts.
         (Some(authority), Some(line))
-            if parts.version == Version::HTTP_2 && !authority.as_str().eq_ignore_ascii_case(line) =>
+            if parts.version == Version::HTTP_2
+                && !authority.as_str().eq_ignore_ascii_case(line) =>
         {
             return Err(Refusal::Host);
         }
@@ -278,13 +279,23 @@ fn upgrade(parts: &Parts, allowed: &[String]) -> Option<HeaderValue> {
         return None;
     }
     headers::tokens(&parts.headers, &UPGRADE)
-        .find(|protocol| allowed.iter().any(|known| known.eq_ignore_ascii_case(protocol)))
+        .find(|protocol| {
+            allowed
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(protocol))
+        })
         .and_then(|protocol| HeaderValue::from_str(protocol).ok())
 }
 
 impl Outgoing {
     /// The head for a server called `authority`, spoken to over `wire`; `body_bytes` as far as it is known.
-    pub fn head(&self, wire: Wire, authority: &str, is_tls: bool, body_bytes: Option<u64>) -> Request<()> {
+    pub fn head(
+        &self,
+        wire: Wire,
+        authority: &str,
+        is_tls: bool,
+        body_bytes: Option<u64>,
+    ) -> Request<()> {
         let mut headers = HeaderMap::with_capacity(self.headers.keys_len() + 4);
         let host = match &self.host {
             Some(host) => host.clone(),
@@ -434,10 +445,17 @@ mod tests {
             (vec![("host", "u@a")], Refusal::Host),
             (vec![("host", "a/b")], Refusal::Host),
             (
-                vec![("host", "a"), ("content-length", "1"), ("content-length", "2")],
+                vec![
+                    ("host", "a"),
+                    ("content-length", "1"),
+                    ("content-length", "2"),
+                ],
                 Refusal::ContentLength,
             ),
-            (vec![("host", "a"), ("content-length", "7")], Refusal::ContentLength),
+            (
+                vec![("host", "a"), ("content-length", "7")],
+                Refusal::ContentLength,
+            ),
             (
                 vec![("host", "a"), ("transfer-encoding", "gzip, chunked")],
                 Refusal::TransferCoding,
@@ -502,14 +520,22 @@ mod tests {
     #[test]
     fn only_protocols_the_route_names_are_switched_to() {
         let asked = |protocol| {
-            let lines = [("host", "h"), ("connection", "Upgrade"), ("upgrade", protocol)];
+            let lines = [
+                ("host", "h"),
+                ("connection", "Upgrade"),
+                ("upgrade", protocol),
+            ];
             out(&lines, Some(0)).unwrap().upgrade
         };
         assert_eq!(asked("WebSocket").unwrap(), "WebSocket");
         assert_eq!(asked("h2c, websocket").unwrap(), "websocket");
         assert_eq!(asked("h2c"), None);
         let out = out(
-            &[("host", "h"), ("connection", "upgrade"), ("upgrade", "websocket")],
+            &[
+                ("host", "h"),
+                ("connection", "upgrade"),
+                ("upgrade", "websocket"),
+            ],
             Some(0),
         )
         .unwrap();
@@ -534,7 +560,10 @@ mod tests {
     #[test]
     fn a_loop_ends() {
         let once = ("via", "1.1 sooner");
-        let lines: Vec<_> = [("host", "h")].into_iter().chain([once; VISITS_MAX]).collect();
+        let lines: Vec<_> = [("host", "h")]
+            .into_iter()
+            .chain([once; VISITS_MAX])
+            .collect();
         assert_eq!(out(&lines, Some(0)).unwrap_err(), Refusal::Loop);
         assert!(out(&[("host", "h"), once, ("via", "1.1 soonerish")], Some(0)).is_ok());
     }

@@ -65,7 +65,9 @@ pub fn incoming(
     }
     match (framing, said) {
         (Framing::Exact(bytes), _) => set_length(headers, bytes),
-        (Framing::NoBody, Length::Said(bytes)) if *method == Method::HEAD && may_have_length(status) => {
+        (Framing::NoBody, Length::Said(bytes))
+            if *method == Method::HEAD && may_have_length(status) =>
+        {
             set_length(headers, bytes);
         }
         _ => {}
@@ -172,19 +174,28 @@ mod tests {
     fn two_lengths_are_none() {
         let get = |lines: &[(&str, &str)], bytes| seen(Method::GET, 200, lines, bytes).unwrap_err();
         assert_eq!(
-            get(&[("content-length", "5"), ("transfer-encoding", "chunked")], None),
+            get(
+                &[("content-length", "5"), ("transfer-encoding", "chunked")],
+                None
+            ),
             BadResponse::BothLengths
         );
         assert_eq!(
             get(&[("content-length", "5"), ("content-length", "6")], Some(5)),
             BadResponse::ContentLength
         );
-        assert_eq!(get(&[("content-length", "5")], Some(6)), BadResponse::ContentLength);
+        assert_eq!(
+            get(&[("content-length", "5")], Some(6)),
+            BadResponse::ContentLength
+        );
         assert_eq!(
             get(&[("transfer-encoding", "gzip, chunked")], None),
             BadResponse::TransferCoding
         );
-        assert_eq!(seen(Method::GET, 101, &[], Some(0)).unwrap_err(), BadResponse::Status);
+        assert_eq!(
+            seen(Method::GET, 101, &[], Some(0)).unwrap_err(),
+            BadResponse::Status
+        );
     }
 
     #[test]
@@ -197,8 +208,20 @@ mod tests {
             ("set-cookie", "b"),
             ("priority", "u=1"),
         ]);
-        incoming(&Method::GET, StatusCode::OK, Version::HTTP_2, &mut headers, None).unwrap();
-        let kept = [("set-cookie", "a"), ("set-cookie", "b"), ("priority", "u=1"), ("via", "2 sooner")];
+        incoming(
+            &Method::GET,
+            StatusCode::OK,
+            Version::HTTP_2,
+            &mut headers,
+            None,
+        )
+        .unwrap();
+        let kept = [
+            ("set-cookie", "a"),
+            ("set-cookie", "b"),
+            ("priority", "u=1"),
+            ("via", "2 sooner"),
+        ];
         assert_eq!(headers, map(&kept));
     }
 }

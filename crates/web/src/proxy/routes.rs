@@ -41,7 +41,9 @@ pub enum PathError {
     #[error("a path begins with /")]
     Relative,
     /// It has what never matches.
-    #[error("a path is ASCII without ?, #, * and space, and has no segment . or ..; write other letters as %XX")]
+    #[error(
+        "a path is ASCII without ?, #, * and space, and has no segment . or ..; write other letters as %XX"
+    )]
     Unmatchable,
 }
 
@@ -132,7 +134,10 @@ impl<T> Routes<T> {
             return Err(Overlap);
         }
         let order = |path: &str, host: &HostPattern| {
-            (std::cmp::Reverse(path.len()), std::cmp::Reverse(host.weight()))
+            (
+                std::cmp::Reverse(path.len()),
+                std::cmp::Reverse(host.weight()),
+            )
         };
         let new = order(&path, &host);
         let at = self
@@ -193,8 +198,7 @@ fn unreserved(bytes: &[u8]) -> Option<char> {
     };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let byte = (digit(high)? * 16 + digit(low)?) as u8;
-    let is_unreserved =
-        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let is_unreserved = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     is_unreserved.then_some(char::from(byte))
 }
 
@@ -324,7 +328,15 @@ mod tests {
 
     #[test]
     fn dot_segments_are_seen_however_they_are_written() {
-        for path in ["/..", "/a/./b", "/%2e%2E/a", "/.%2e", "/a\\..\\b", "/%2F..", "/..%5c"] {
+        for path in [
+            "/..",
+            "/a/./b",
+            "/%2e%2E/a",
+            "/.%2e",
+            "/a\\..\\b",
+            "/%2F..",
+            "/..%5c",
+        ] {
             assert!(has_dot_segment(path), "{path}");
         }
         for path in ["/", "/...", "/a.b/.c", "/a%2fb"] {

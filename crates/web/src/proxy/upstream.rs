@@ -3,9 +3,7 @@
 //! There is one queue for all servers, and a job is given a server when it goes in: nobody waits for a busy server while another one
 //! is free, and the order holds across servers. The gate has as many places as the servers that are up have together.
 
-use super::config::{
-    OrderName, UpstreamTable, at_least_one, duration, some_duration,
-};
+use super::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
 use super::connect::{self, Connector};
 use super::endpoint::{Endpoint, Speech};
 use super::failure::Failure;
@@ -283,10 +281,7 @@ async fn count_later(upstream: Weak<Upstream>, wait: Duration) {
     }
 }
 
-fn servers(
-    table: &UpstreamTable,
-    limits: HealthLimits,
-) -> Result<Vec<Rc<Server>>, Misconfigured> {
+fn servers(table: &UpstreamTable, limits: HealthLimits) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
             &table.name,
@@ -296,19 +291,23 @@ fn servers(
     }
     let mut servers: Vec<Rc<Server>> = Vec::with_capacity(table.servers.len());
     for text in &table.servers {
-        let wrong = |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
+        let wrong =
+            |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
         let endpoint = Endpoint::parse(text.get_ref()).map_err(|error| wrong(&error))?;
-        let connector = Connector::new(endpoint, || connect::roots(table))
-            .map_err(|error| if error.span.is_none() { wrong(&error.message) } else { error })?;
+        let connector = Connector::new(endpoint, || connect::roots(table)).map_err(|error| {
+            if error.span.is_none() {
+                wrong(&error.message)
+            } else {
+                error
+            }
+        })?;
         let server = Server::new(connector, limits);
         if servers.iter().any(|other| other.name == server.name) {
             return Err(wrong(&"the same server twice; each may be named once"));
         }
         servers.push(Rc::new(server));
     }
-    let speaks_tls = |server: &Rc<Server>| {
-        server.pool.connector().endpoint().speech == Speech::Tls
-    };
+    let speaks_tls = |server: &Rc<Server>| server.pool.connector().endpoint().speech == Speech::Tls;
     match &table.ca {
         Some(ca) if !servers.iter().any(speaks_tls) => Err(Misconfigured::at(
             ca,
@@ -348,7 +347,8 @@ fn host_rule(table: &UpstreamTable) -> Result<HostRule, Misconfigured> {
     if text == "upstream" {
         return Ok(HostRule::Server);
     }
-    let is_host = hyper::http::uri::Authority::try_from(text.as_str()).is_ok() && !text.contains('@');
+    let is_host =
+        hyper::http::uri::Authority::try_from(text.as_str()).is_ok() && !text.contains('@');
     HeaderValue::from_str(text)
         .ok()
         .filter(|_| is_host)

@@ -28,7 +28,10 @@ fn who_cannot_be_reached_is_a_bad_gateway() {
             whole.text(),
             "502 Bad Gateway: the server behind this one cannot be reached\n"
         );
-        assert!(matches!(whole.report.failure, Some(Failure::Unreachable(_))));
+        assert!(matches!(
+            whole.report.failure,
+            Some(Failure::Unreachable(_))
+        ));
         assert_eq!(whole.report.tries, 2);
     });
 }
@@ -43,8 +46,8 @@ fn another_server_is_asked_whatever_the_method_when_nothing_was_sent() {
             assert_eq!(whole.text(), "here");
         }
         assert_eq!(seen.count(), 2);
-        let tried: u64 = proxy.states().iter().map(|state| state.requests).sum();
-        assert_eq!(tried, 3, "the first one was tried once, then the other's turn came");
+        let tried: Vec<u64> = proxy.states().iter().map(|state| state.requests).collect();
+        assert_eq!(tried, [2, 2], "each request was tried once with either");
     });
 }
 
@@ -54,10 +57,16 @@ fn what_may_have_been_done_is_not_done_twice() {
         let (url, seen) = scripted(|_, _| Reply::Close).await;
         let proxy = to(&[&url], "retries = 3\nfails = 100");
         let whole = ask(&proxy, with_method("POST")).await;
-        assert_eq!((whole.status, whole.report.tries, seen.count()), (502, 1, 1));
+        assert_eq!(
+            (whole.status, whole.report.tries, seen.count()),
+            (502, 1, 1)
+        );
         assert!(matches!(whole.report.failure, Some(Failure::Closed(_))));
         let whole = ask(&proxy, with_method("DELETE")).await;
-        assert_eq!((whole.status, whole.report.tries, seen.count()), (502, 4, 5));
+        assert_eq!(
+            (whole.status, whole.report.tries, seen.count()),
+            (502, 4, 5)
+        );
     });
 }
 
@@ -212,7 +221,11 @@ fn an_upload_that_the_client_breaks_off_is_not_the_servers_fault() {
         let (url, seen) = scripted(|_, _| ok("")).await;
         let proxy = to(&[&url], "fails = 1");
         let (address, _) = front(&proxy).await;
-        let stream = client(address, "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nbeg").await;
+        let stream = client(
+            address,
+            "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nbeg",
+        )
+        .await;
         until(|| seen.connections.get() == 1).await;
         drop(stream);
         until(|| seen.open.get() == 0).await;
@@ -231,7 +244,9 @@ fn a_client_that_sends_slowly_is_not_taken_for_a_slow_upstream() {
         let mut stream = client(address, head).await;
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_millis(30)).await;
-            tokio::io::AsyncWriteExt::write_all(&mut stream, b"x").await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"x")
+                .await
+                .unwrap();
         }
         assert!(rest(stream).await.ends_with("got it"));
     });

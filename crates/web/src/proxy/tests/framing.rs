@@ -12,7 +12,10 @@ async fn seen_as(method: &str, response: &str) -> (u16, Option<String>, Option<S
     let whole = ask(&to(&[&url], "retries = 0"), request).await;
     let length = whole.headers.get("content-length");
     let length = length.map(|length| length.to_str().unwrap().to_owned());
-    let body = whole.body.ok().map(|body| String::from_utf8(body.to_vec()).unwrap());
+    let body = whole
+        .body
+        .ok()
+        .map(|body| String::from_utf8(body.to_vec()).unwrap());
     (whole.status, length, body)
 }
 
@@ -118,7 +121,13 @@ fn trailers_of_a_request_come_through() {
                        2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n";
         rest(client(address, request).await).await;
         let lines = seen.lines(0);
-        assert!(lines.contains(&"transfer-encoding: chunked".to_owned()), "{lines:?}");
-        assert!(lines.last().unwrap().ends_with("0\r\nx-sum: 7\r\n\r\n"), "{lines:?}");
+        assert!(
+            lines.contains(&"transfer-encoding: chunked".to_owned()),
+            "{lines:?}"
+        );
+        assert!(
+            lines.last().unwrap().ends_with("0\r\nx-sum: 7\r\n\r\n"),
+            "{lines:?}"
+        );
     });
 }

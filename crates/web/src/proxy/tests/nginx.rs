@@ -14,7 +14,9 @@ struct Nginx {
 impl Drop for Nginx {
     fn drop(&mut self) {
         // Its workers end with it.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
         let _ = self.child.wait();
     }
 }
@@ -52,8 +54,15 @@ async fn nginx() -> Option<Nginx> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let nginx = Nginx { child, folder, port };
-    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+    let nginx = Nginx {
+        child,
+        folder,
+        port,
+    };
+    while tokio::net::TcpStream::connect(("127.0.0.1", port))
+        .await
+        .is_err()
+    {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     Some(nginx)

@@ -23,7 +23,10 @@ fn a_request_goes_out_and_its_answer_comes_back() {
         assert_eq!(whole.headers["priority"], "u=1");
         assert_eq!(whole.headers["via"], "1.1 sooner");
         assert!(!whole.headers.contains_key("keep-alive"));
-        assert_eq!(seen.lines(0), ["GET /a?b=%20 HTTP/1.1", "host: example.org"]);
+        assert_eq!(
+            seen.lines(0),
+            ["GET /a?b=%20 HTTP/1.1", "host: example.org"]
+        );
         let request = seen.request(0);
         assert!(request.contains("x-forwarded-for: 192.0.2.7\r\n"));
         assert!(request.contains("via: 1.1 sooner\r\n"));
@@ -67,7 +70,10 @@ fn the_host_and_the_prefix_are_what_the_operator_says() {
         );
         assert_eq!(seen.lines(1), ["GET /x?y HTTP/1.1", "host: app.internal"]);
         assert!(seen.request(1).contains("x-forwarded-prefix: /fixed/\r\n"));
-        assert!(seen.request(1).contains("x-forwarded-host: example.org\r\n"));
+        assert!(
+            seen.request(1)
+                .contains("x-forwarded-host: example.org\r\n")
+        );
     });
 }
 
@@ -130,8 +136,9 @@ async fn echo_http2() -> String {
     spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let io = hyper_util::rt::TokioIo::new(stream);
-            let connection = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
-                .serve_connection(io, service);
+            let connection =
+                hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
+                    .serve_connection(io, service);
             spawn_local(async move { drop(connection.await) });
         }
     });
@@ -169,9 +176,10 @@ fn a_large_body_goes_both_ways_in_bounded_memory() {
         // Sends back what it gets while it gets it.
         spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
-                Ok::<_, hyper::Error>(hyper::Response::new(request.into_body()))
-            });
+            let service =
+                hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
+                    Ok::<_, hyper::Error>(hyper::Response::new(request.into_body()))
+                });
             let io = hyper_util::rt::TokioIo::new(stream);
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(io, service)
@@ -179,7 +187,9 @@ fn a_large_body_goes_both_ways_in_bounded_memory() {
         });
         let proxy = to(&[&url], "");
         let (address, _) = front(&proxy).await;
-        let head = format!("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: {BODY_BYTES}\r\nconnection: close\r\n\r\n");
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: {BODY_BYTES}\r\nconnection: close\r\n\r\n"
+        );
         let stream = client(address, &head).await;
         let (mut read, mut write) = stream.into_split();
         let writing = spawn_local(async move {
@@ -253,14 +263,20 @@ fn a_client_that_expects_100_continue_sends_only_what_the_upstream_wants() {
             while !head.ends_with(b"\r\n\r\n") {
                 head.push(stream.read_u8().await.unwrap());
             }
-            heard.requests.borrow_mut().push(String::from_utf8(head).unwrap());
+            heard
+                .requests
+                .borrow_mut()
+                .push(String::from_utf8(head).unwrap());
             stream
                 .write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
                 .await
                 .unwrap();
             let mut more = Vec::new();
             let _ = stream.read_to_end(&mut more).await;
-            heard.requests.borrow_mut().push(format!("{} bytes more", more.len()));
+            heard
+                .requests
+                .borrow_mut()
+                .push(format!("{} bytes more", more.len()));
         });
         let (address, _) = front(&to(&[&picky], "")).await;
         let head = "PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n";
@@ -284,7 +300,10 @@ fn an_upstream_that_says_continue_gets_the_body() {
             while !head.ends_with(b"\r\n\r\n") {
                 head.push(stream.read_u8().await.unwrap());
             }
-            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .await
+                .unwrap();
             let mut body = [0; 5];
             stream.read_exact(&mut body).await.unwrap();
             let body = String::from_utf8_lossy(&body);

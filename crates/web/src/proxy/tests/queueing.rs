@@ -33,7 +33,9 @@ async fn slow_and_fast() -> (String, Seen) {
                         tokio::time::sleep(Duration::from_millis(60)).await;
                     }
                     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                    tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+                    tokio::io::AsyncWriteExt::write_all(&mut stream, answer)
+                        .await
+                        .unwrap();
                 }
             });
         }
@@ -64,7 +66,10 @@ fn what_is_expected_to_be_short_goes_first() {
             let whole = one.await.unwrap();
             assert!(whole.report.wait_ns > 0);
         }
-        assert_eq!(order(&seen, 3), ["/quick/2", "/quick/3", "/slow/3", "/slow/4"]);
+        assert_eq!(
+            order(&seen, 3),
+            ["/quick/2", "/quick/3", "/slow/3", "/slow/4"]
+        );
     });
 }
 
@@ -94,14 +99,19 @@ fn a_class_goes_before_another_and_fcfs_is_what_it_says() {
 fn never_more_inside_than_the_limit_on_any_server() {
     run(async {
         let (first, first_seen) = scripted(|_, _| Reply::SendThenWait(Vec::new(), canned())).await;
-        let (second, second_seen) = scripted(|_, _| Reply::SendThenWait(Vec::new(), canned())).await;
+        let (second, second_seen) =
+            scripted(|_, _| Reply::SendThenWait(Vec::new(), canned())).await;
         let proxy = to(&[&first, &second], "limit = 2");
         let asked: Vec<_> = (0..10).map(|_| spawn(&proxy, "/")).collect();
         until(|| first_seen.count() + second_seen.count() == 4).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!((first_seen.count(), second_seen.count()), (2, 2));
         let states = proxy.states();
-        assert!(states.iter().all(|state| state.inside == 2 && state.waiting == 6));
+        assert!(
+            states
+                .iter()
+                .all(|state| state.inside == 2 && state.waiting == 6)
+        );
         first_seen.let_go.set(100);
         second_seen.let_go.set(100);
         for one in asked {
@@ -191,10 +201,19 @@ fn who_has_least_to_do_is_asked_and_equals_in_turn() {
         .await;
         let (second, second_seen) = scripted(|_, _| ok("")).await;
         let proxy = to(&[&first, &second], "");
-        for _ in 0..3 {
+        let counts = || (first_seen.count(), second_seen.count());
+        for _ in 0..2 {
             ask(&proxy, get("/")).await;
             until(|| proxy.states().iter().all(|state| state.inside == 0)).await;
         }
-        assert_eq!((first_seen.count(), second_seen.count()), (2, 1));
+        assert_eq!(counts(), (1, 1));
+        let hanging = spawn(&proxy, "/");
+        until(|| first_seen.count() == 2).await;
+        for _ in 0..3 {
+            ask(&proxy, get("/")).await;
+            until(|| proxy.states()[1].inside == 0).await;
+        }
+        assert_eq!(counts(), (2, 4));
+        hanging.abort();
     });
 }

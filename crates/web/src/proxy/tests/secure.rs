@@ -50,10 +50,14 @@ async fn secure(alpn: &[&str]) -> (u16, String, TempDir, Seen) {
 }
 
 async fn serve_http2(stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) {
-    let service = hyper::service::service_fn(|request: hyper::Request<hyper::body::Incoming>| async move {
-        let text = format!("two {}", request.uri());
-        Ok::<_, std::convert::Infallible>(hyper::Response::new(http_body_util::Full::<bytes::Bytes>::from(text)))
-    });
+    let service = hyper::service::service_fn(
+        |request: hyper::Request<hyper::body::Incoming>| async move {
+            let text = format!("two {}", request.uri());
+            Ok::<_, std::convert::Infallible>(hyper::Response::new(http_body_util::Full::<
+                bytes::Bytes,
+            >::from(text)))
+        },
+    );
     let _ = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new())
         .serve_connection(hyper_util::rt::TokioIo::new(stream), service)
         .await;
@@ -65,7 +69,10 @@ fn what_both_sides_like_best_is_spoken() {
         let (port, ca, _folder, _) = secure(&["h2", "http/1.1"]).await;
         let url = format!("https://localhost:{port}");
         let proxy = to(&[&url], &format!("ca = '{ca}'"));
-        assert_eq!(ask(&proxy, get("/a")).await.text(), "two https://example.org/a");
+        assert_eq!(
+            ask(&proxy, get("/a")).await.text(),
+            "two https://example.org/a"
+        );
         let (port, ca, _folder, seen) = secure(&["http/1.1"]).await;
         let url = format!("https://localhost:{port}");
         let proxy = to(&[&url], &format!("ca = '{ca}'\nhost = 'upstream'"));
@@ -85,7 +92,13 @@ fn a_certificate_that_leads_nowhere_is_refused() {
         let url = format!("https://localhost:{port}");
         let whole = ask(&to(&[&url], &format!("ca = '{other_ca}'")), get("/")).await;
         assert_eq!(whole.status, 502);
-        assert!(matches!(whole.report.failure, Some(Failure::Unreachable(_))));
-        assert!(!whole.text().contains("ertificate"), "the client hears no details");
+        assert!(matches!(
+            whole.report.failure,
+            Some(Failure::Unreachable(_))
+        ));
+        assert!(
+            !whole.text().contains("ertificate"),
+            "the client hears no details"
+        );
     });
 }

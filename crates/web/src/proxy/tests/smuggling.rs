@@ -8,7 +8,9 @@ async fn attack(bytes: &str) -> (Vec<String>, String) {
     let (address, _) = front(&to(&[&url], "")).await;
     let stream = client(address, bytes).await;
     let told = tokio::time::timeout(std::time::Duration::from_millis(300), rest(stream)).await;
-    let got = (0..seen.count()).map(|index| seen.lines(index).join("|")).collect();
+    let got = (0..seen.count())
+        .map(|index| seen.lines(index).join("|"))
+        .collect();
     (got, told.unwrap_or_default())
 }
 
@@ -57,8 +59,14 @@ fn what_has_two_meanings_does_not_reach_the_upstream() {
         ] {
             let (got, told) = attack(bytes).await;
             assert!(got.is_empty(), "{bytes:?} arrived as {got:?}");
-            let refused = ["HTTP/1.1 400", "HTTP/1.1 404", "HTTP/1.1 405", "HTTP/1.1 501"];
-            let is_refused = told.is_empty() || refused.iter().any(|status| told.starts_with(status));
+            let refused = [
+                "HTTP/1.1 400",
+                "HTTP/1.1 404",
+                "HTTP/1.1 405",
+                "HTTP/1.1 501",
+            ];
+            let is_refused =
+                told.is_empty() || refused.iter().any(|status| told.starts_with(status));
             assert!(is_refused, "{bytes:?} was told {told:?}");
         }
     });
@@ -81,7 +89,10 @@ fn chunks_that_are_none_never_make_a_whole_request() {
             let head = "POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n";
             let (got, told) = attack(&format!("{head}{body}")).await;
             assert!(got.is_empty(), "{body:?} arrived as {got:?}");
-            assert!(!told.starts_with("HTTP/1.1 200"), "{body:?} was told {told:?}");
+            assert!(
+                !told.starts_with("HTTP/1.1 200"),
+                "{body:?} was told {told:?}"
+            );
         }
     });
 }

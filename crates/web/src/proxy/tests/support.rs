@@ -311,7 +311,8 @@ pub async fn front(proxy: &Rc<Proxy>) -> (SocketAddr, Rc<RefCell<Vec<Report>>>) 
     spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (proxy, reports) = (proxy.clone(), written.clone());
-            let service = service_fn(move |request| respond(proxy.clone(), request, reports.clone()));
+            let service =
+                service_fn(move |request| respond(proxy.clone(), request, reports.clone()));
             let connection = hyper::server::conn::http1::Builder::new()
                 .half_close(false)
                 .serve_connection(TokioIo::new(stream), service)

@@ -83,11 +83,15 @@ fn a_switch_the_route_does_not_allow_is_an_ordinary_request() {
 #[test]
 fn a_server_that_does_not_switch_answers_as_usual() {
     run(async {
-        let (url, _) = scripted(|_, _| text("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno")).await;
+        let (url, _) =
+            scripted(|_, _| text("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno")).await;
         let (address, _) = front(&to(&[&url], "")).await;
         let mut stream = client(address, HANDSHAKE).await;
         let answer = read_message(&mut stream).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("no"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("no"),
+            "{answer}"
+        );
     });
 }
 
@@ -95,7 +99,10 @@ fn a_server_that_does_not_switch_answers_as_usual() {
 fn a_server_that_switches_to_something_else_is_not_believed() {
     run(async {
         let (url, _) = scripted(|_, _| {
-            Reply::Last(b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n".to_vec())
+            Reply::Last(
+                b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"
+                    .to_vec(),
+            )
         })
         .await;
         let (address, reports) = front(&to(&[&url], "")).await;
