@@ -9,8 +9,18 @@ fuzz_target!(|host: &[u8]| {
     if !is_allowed(host, reached, &["metrics.example.org".to_owned()]) {
         return;
     }
-    let host = std::str::from_utf8(host).expect("what is allowed is text").to_ascii_lowercase();
-    let begins = ["localhost", "127.", "[::1]", "192.0.2.7", "metrics.example.org", "[", "::"];
+    let host = std::str::from_utf8(host)
+        .expect("what is allowed is text")
+        .to_ascii_lowercase();
+    let begins = [
+        "localhost",
+        "127.",
+        "[::1]",
+        "192.0.2.7",
+        "metrics.example.org",
+        "[",
+        "::",
+    ];
     assert!(begins.iter().any(|begin| host.starts_with(begin)), "{host}");
     assert!(!host.contains(['/', '@', ' ', ',']), "{host}");
 });

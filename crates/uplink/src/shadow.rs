@@ -330,7 +330,9 @@ mod tests {
                 .filter(|&job| jobs[job].0 as f64 <= now && done[job].is_nan())
                 .collect();
             let next_arrival = jobs.iter().map(|&(arrival, _)| arrival as f64);
-            let next_arrival = next_arrival.filter(|&a| a > now).fold(f64::INFINITY, f64::min);
+            let next_arrival = next_arrival
+                .filter(|&a| a > now)
+                .fold(f64::INFINITY, f64::min);
             let next_end = present.iter().map(|&job| left[job] * present.len() as f64);
             let next = next_arrival.min(now + next_end.fold(f64::INFINITY, f64::min));
             if next.is_infinite() {
@@ -400,7 +402,10 @@ mod tests {
             shadow.started(job, Some(1), at(job * 2));
             shadow.completed(job, 1, 1, at(job * 2 + 1));
         }
-        assert_eq!((shadow.figures.len(), shadow.dropped_figures()), (FIGURES_MAX, 10));
+        assert_eq!(
+            (shadow.figures.len(), shadow.dropped_figures()),
+            (FIGURES_MAX, 10)
+        );
     }
 
     #[test]
@@ -434,7 +439,10 @@ mod tests {
         fair.started(3, Some(9000), at(3000));
         fair.ended(3, at(3100), &JobReport::never_sent("srpt"));
         assert_eq!(fair.take_figures(at(3100)).len(), 2);
-        assert_eq!((fair.present(), fair.missed(), fair.dropped_figures()), (0, 0, 0));
+        assert_eq!(
+            (fair.present(), fair.missed(), fair.dropped_figures()),
+            (0, 0, 0)
+        );
     }
 
     proptest! {

@@ -22,13 +22,13 @@
 //! means, text) is made when somebody reads, in [`crate::admin`].
 
 mod count;
-mod size_class;
 mod sites;
+mod size_class;
 mod slowest;
 
 pub use count::{BOUNDS_NS, Count, Histogram};
-pub use size_class::{SIZE_CLASSES, SizeClass};
 pub use sites::{PROTOCOLS, Protocol, STATUS_CLASSES, SiteId, SiteReading};
+pub use size_class::{SIZE_CLASSES, SizeClass};
 pub use slowest::Slow;
 
 use crate::access_log::body_bytes_sent;
@@ -328,7 +328,10 @@ pub(crate) mod tests {
 
         let class = SizeClass::of(5000).index();
         assert_eq!(
-            (metrics.responses[class].count(), metrics.responses[class].sum_ns()),
+            (
+                metrics.responses[class].count(),
+                metrics.responses[class].sum_ns()
+            ),
             (1, 3_000_000)
         );
         assert_eq!(metrics.waits[class].sum_ns(), 1_000_000);
@@ -350,7 +353,10 @@ pub(crate) mod tests {
         });
         let class = SizeClass::of(2_000_000).index();
         assert_eq!(
-            (metrics.compared[class].sum_ns(), metrics.fair[class].sum_ns()),
+            (
+                metrics.compared[class].sum_ns(),
+                metrics.fair[class].sum_ns()
+            ),
             (3, 4)
         );
     }

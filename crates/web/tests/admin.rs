@@ -47,7 +47,14 @@ async fn ask(stream: &mut TcpStream, request_line: &str, host: &str) -> (String,
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "))
         .map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; if request_line.starts_with("HEAD") { 0 } else { length }];
+    let mut body = vec![
+        0;
+        if request_line.starts_with("HEAD") {
+            0
+        } else {
+            length
+        }
+    ];
     stream.read_exact(&mut body).await.unwrap();
     (head, String::from_utf8(body).unwrap())
 }
@@ -105,7 +112,10 @@ async fn one_too_many_waits_for_a_place() {
 async fn what_is_no_request_ends_its_connection_alone() {
     with_admin(|address, _| async move {
         let mut broken = TcpStream::connect(address).await.unwrap();
-        broken.write_all(b"\x16\x03\x01 nonsense\r\n\r\n").await.unwrap();
+        broken
+            .write_all(b"\x16\x03\x01 nonsense\r\n\r\n")
+            .await
+            .unwrap();
         let mut rest = Vec::new();
         broken.read_to_end(&mut rest).await.unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();

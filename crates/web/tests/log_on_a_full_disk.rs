@@ -62,12 +62,14 @@ fn lines_are_whole_or_lost_and_counted() {
     let filler = disk.path().join("filler");
     std::fs::write(&filler, vec![0; 40 << 10]).unwrap();
     let path = disk.path().join("access.log");
-    let (log, closer) =
-        AccessLog::open(&Destination::File(path.clone()), LogFormat::Json).unwrap();
+    let (log, closer) = AccessLog::open(&Destination::File(path.clone()), LogFormat::Json).unwrap();
     write_lines(&log, 300);
     let deadline = Instant::now() + Duration::from_secs(20);
     while log.lost_lines() == 0 {
-        assert!(Instant::now() < deadline, "the disk is full and nothing was lost");
+        assert!(
+            Instant::now() < deadline,
+            "the disk is full and nothing was lost"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     std::fs::remove_file(filler).unwrap();

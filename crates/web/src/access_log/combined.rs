@@ -69,7 +69,10 @@ mod tests {
     fn escapes_are_those_of_httpd() {
         assert_eq!(escaped(b"a \"b\" \\ c"), r#"a \"b\" \\ c"#);
         assert_eq!(escaped(b"\x08\n\r\t\x0b"), r"\b\n\r\t\v");
-        assert_eq!(escaped("\u{e9}\x7f\0\x0c".as_bytes()), r"\xc3\xa9\x7f\x00\x0c");
+        assert_eq!(
+            escaped("\u{e9}\x7f\0\x0c".as_bytes()),
+            r"\xc3\xa9\x7f\x00\x0c"
+        );
     }
 
     proptest! {

@@ -172,7 +172,9 @@ mod tests {
         let path = folder.path().join("pipe");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let mut output = Output::open(&Destination::File(path.clone())).unwrap().unwrap();
+        let mut output = Output::open(&Destination::File(path.clone()))
+            .unwrap()
+            .unwrap();
         output.write(b"for whoever comes\n").unwrap();
         let mut reader = File::open(path).unwrap();
         let mut read = [0; 18];

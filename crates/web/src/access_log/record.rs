@@ -30,11 +30,7 @@ impl Remote {
             None => "null".into(),
         };
         Self {
-            json: format!(
-                "\",\"remote\":\"{}\",\"tls\":{tls},\"method\":",
-                remote
-            )
-            .into(),
+            json: format!("\",\"remote\":\"{}\",\"tls\":{tls},\"method\":", remote).into(),
             combined: format!("{} - - [", remote.ip()).into(),
         }
     }
@@ -278,7 +274,10 @@ fn push_field(name: &[u8], value: u64, out: &mut Vec<u8>) {
 
 /// The host that was asked: in the target, which goes first (RFC 9112, 3.2.2), or in the header.
 fn host<B>(request: &Request<B>) -> Option<&[u8]> {
-    let of_target = request.uri().authority().map(|host| host.as_str().as_bytes());
+    let of_target = request
+        .uri()
+        .authority()
+        .map(|host| host.as_str().as_bytes());
     of_target.or_else(|| request.headers().get(HOST).map(|host| host.as_bytes()))
 }
 
@@ -305,7 +304,13 @@ mod tests {
 
     fn begun(format: LogFormat, request: &Request<()>) -> Begun {
         let now = Instant::now();
-        Begun::new(format, &mut WallClock::new(now), now, &remote(false), request)
+        Begun::new(
+            format,
+            &mut WallClock::new(now),
+            now,
+            &remote(false),
+            request,
+        )
     }
 
     fn unreadable(format: LogFormat) -> Begun {
@@ -360,7 +365,10 @@ mod tests {
             "user_agent": "\"x\"", "referer": null, "status": 200, "size_bytes": 200, "wait_ns": 1, "service_ns": 2, "fair_ns": 7,
             "policy": "srpt", "rank_at_start": 4, "bytes_of_others_meanwhile": 5, "completed": true,
         });
-        let mut got = json(&begun(LogFormat::Json, &request).answered(answered.clone()), 300);
+        let mut got = json(
+            &begun(LogFormat::Json, &request).answered(answered.clone()),
+            300,
+        );
         assert_eq!(got["time"].as_str().map(str::len), Some(27));
         expected["time"] = got["time"].clone();
         assert_eq!(got, expected);
@@ -371,7 +379,10 @@ mod tests {
             answer_ns: 9,
         });
         got = json(&begun(LogFormat::Json, &request).answered(answered), 300);
-        assert_eq!((&got["urgency"], &got["upstream"], &got["upstream_ns"]), (&3.into(), &"app".into(), &9.into()));
+        assert_eq!(
+            (&got["urgency"], &got["upstream"], &got["upstream_ns"]),
+            (&3.into(), &"app".into(), &9.into())
+        );
     }
 
     #[test]
@@ -396,12 +407,18 @@ mod tests {
             .version(Version::HTTP_10)
             .body(())
             .unwrap();
-        let got = line(&begun(LogFormat::Combined, &request).answered(answered(404, Some(200))), 300);
+        let got = line(
+            &begun(LogFormat::Combined, &request).answered(answered(404, Some(200))),
+            300,
+        );
         let (client, rest) = got.split_once('[').unwrap();
         let (date, rest) = rest.split_once(']').unwrap();
         assert_eq!(client, "192.0.2.7 - - ");
         assert!(date.len() == 26 && date.ends_with(" +0000"), "{date}");
-        assert_eq!(rest, " \"POST /a%20b?c HTTP/1.0\" 404 200 \"http://x/\\\"\" \"-\"\n");
+        assert_eq!(
+            rest,
+            " \"POST /a%20b?c HTTP/1.0\" 404 200 \"http://x/\\\"\" \"-\"\n"
+        );
     }
 
     #[test]
@@ -411,9 +428,18 @@ mod tests {
             .version(Version::HTTP_2)
             .body(())
             .unwrap();
-        let combined = line(&begun(LogFormat::Combined, &request).answered(answered(304, Some(0))), 100);
-        assert!(combined.contains("] \"GET /a HTTP/2.0\" 304 - \"-\" \"-\""), "{combined}");
-        let got = json(&begun(LogFormat::Json, &request).answered(answered(304, Some(0))), 100);
+        let combined = line(
+            &begun(LogFormat::Combined, &request).answered(answered(304, Some(0))),
+            100,
+        );
+        assert!(
+            combined.contains("] \"GET /a HTTP/2.0\" 304 - \"-\" \"-\""),
+            "{combined}"
+        );
+        let got = json(
+            &begun(LogFormat::Json, &request).answered(answered(304, Some(0))),
+            100,
+        );
         assert_eq!(
             (&got["target"], &got["host"], &got["protocol"]),
             (&"/a".into(), &"example.org".into(), &"HTTP/2".into())
@@ -422,12 +448,18 @@ mod tests {
 
     #[test]
     fn a_request_that_could_not_be_read_has_a_line() {
-        let got = json(&unreadable(LogFormat::Json).answered(answered(431, Some(0))), 0);
+        let got = json(
+            &unreadable(LogFormat::Json).answered(answered(431, Some(0))),
+            0,
+        );
         assert_eq!(
             (&got["status"], &got["method"], &got["tls"]),
             (&431.into(), &serde_json::Value::Null, &"TLSv1.3".into())
         );
-        let got = line(&unreadable(LogFormat::Combined).answered(answered(400, Some(0))), 0);
+        let got = line(
+            &unreadable(LogFormat::Combined).answered(answered(400, Some(0))),
+            0,
+        );
         assert!(got.ends_with("] \"-\" 400 - \"-\" \"-\"\n"), "{got}");
     }
 }

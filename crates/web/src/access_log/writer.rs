@@ -395,7 +395,10 @@ mod tests {
         log.reopen();
         write_lines(&log, 500, 431);
         drop(closer);
-        assert_eq!(statuses(&moved), [[400].repeat(700), [401].repeat(10)].concat());
+        assert_eq!(
+            statuses(&moved),
+            [[400].repeat(700), [401].repeat(10)].concat()
+        );
         assert_eq!(statuses(&path), [431; 500]);
     }
 
@@ -410,7 +413,10 @@ mod tests {
         log.reopen();
         write_lines(&log, 10, 400);
         drop(closer);
-        assert_eq!((statuses(&moved.join("log")).len(), log.lost_lines()), (10, 0));
+        assert_eq!(
+            (statuses(&moved.join("log")).len(), log.lost_lines()),
+            (10, 0)
+        );
     }
 
     #[test]

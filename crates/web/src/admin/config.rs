@@ -62,7 +62,10 @@ mod tests {
             ("", false),
             ("listen = \"127.0.0.1:9090\"", false),
             ("listen = \"[::1]:9090\"", false),
-            ("listen = \"0.0.0.0:9090\"\nhosts = [\"metrics.example.org\"]", true),
+            (
+                "listen = \"0.0.0.0:9090\"\nhosts = [\"metrics.example.org\"]",
+                true,
+            ),
         ] {
             assert_eq!(read(text).remark().is_some(), is_remarked, "{text}");
         }

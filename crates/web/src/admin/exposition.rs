@@ -63,22 +63,67 @@ impl Exposition {
                 }
             }
         }
-        to.counters("sooner_requests", "Responses that ended, by class of status", None, requests)?;
-        let bytes = sites.iter().map(|site| (vec![("site", site.name.clone())], site.response_bytes));
-        to.counters("sooner_response", "Bytes of response bodies sent", Some(Unit::Bytes), bytes)?;
-        to.counter("sooner_responses_aborted", "Responses that were not sent whole", self.metrics.aborted.get())
+        to.counters(
+            "sooner_requests",
+            "Responses that ended, by class of status",
+            None,
+            requests,
+        )?;
+        let bytes = sites
+            .iter()
+            .map(|site| (vec![("site", site.name.clone())], site.response_bytes));
+        to.counters(
+            "sooner_response",
+            "Bytes of response bodies sent",
+            Some(Unit::Bytes),
+            bytes,
+        )?;
+        to.counter(
+            "sooner_responses_aborted",
+            "Responses that were not sent whole",
+            self.metrics.aborted.get(),
+        )
     }
 
     fn times(&self, to: &mut Writer<'_>) -> fmt::Result {
         let metrics = &self.metrics;
-        to.histograms("sooner_response", "From the start of a response to its last byte, by size of its body", &metrics.responses)?;
-        to.histograms("sooner_wait", "How long the same responses waited while others went first", &metrics.waits)?;
-        to.histograms("sooner_compared_response", "Response time of the responses that FAIR has done too, by size on the wire", &metrics.compared)?;
-        to.histograms("sooner_fair_response", "What FAIR, an equally shared link, would have given the very same responses", &metrics.fair)?;
+        to.histograms(
+            "sooner_response",
+            "From the start of a response to its last byte, by size of its body",
+            &metrics.responses,
+        )?;
+        to.histograms(
+            "sooner_wait",
+            "How long the same responses waited while others went first",
+            &metrics.waits,
+        )?;
+        to.histograms(
+            "sooner_compared_response",
+            "Response time of the responses that FAIR has done too, by size on the wire",
+            &metrics.compared,
+        )?;
+        to.histograms(
+            "sooner_fair_response",
+            "What FAIR, an equally shared link, would have given the very same responses",
+            &metrics.fair,
+        )?;
         let (jobs, missed, dropped) = self.shadow;
-        to.gauge("sooner_fair_jobs", "Responses that FAIR would still be sending", None, jobs as f64)?;
-        to.counter("sooner_fair_missed_jobs", "Responses not compared because too many were", missed)?;
-        to.counter("sooner_fair_dropped_figures", "Comparisons lost because nobody took them", dropped)
+        to.gauge(
+            "sooner_fair_jobs",
+            "Responses that FAIR would still be sending",
+            None,
+            jobs as f64,
+        )?;
+        to.counter(
+            "sooner_fair_missed_jobs",
+            "Responses not compared because too many were",
+            missed,
+        )?;
+        to.counter(
+            "sooner_fair_dropped_figures",
+            "Comparisons lost because nobody took them",
+            dropped,
+        )
     }
 
     fn connections(&self, to: &mut Writer<'_>) -> fmt::Result {
@@ -86,27 +131,67 @@ impl Exposition {
         let accepted = metrics.connections_opened.get();
         let open = accepted.saturating_sub(metrics.connections_closed.get());
         to.gauge("sooner_connections", "Open connections", None, open as f64)?;
-        to.counter("sooner_connections_accepted", "Connections accepted", accepted)?;
+        to.counter(
+            "sooner_connections_accepted",
+            "Connections accepted",
+            accepted,
+        )?;
         let refused = Refusal::ALL.map(|reason| {
             let labels = vec![("reason", reason.name().to_owned())];
             (labels, metrics.refused(reason))
         });
-        to.counters("sooner_connections_refused", "Connections not served", None, refused)?;
-        let results = [("ok", &metrics.handshakes), ("failed", &metrics.handshakes_failed)];
-        to.counters("sooner_tls_handshakes", "TLS handshakes", None, by_result(results.map(|(name, count)| (name, count.get()))))
+        to.counters(
+            "sooner_connections_refused",
+            "Connections not served",
+            None,
+            refused,
+        )?;
+        let results = [
+            ("ok", &metrics.handshakes),
+            ("failed", &metrics.handshakes_failed),
+        ];
+        to.counters(
+            "sooner_tls_handshakes",
+            "TLS handshakes",
+            None,
+            by_result(results.map(|(name, count)| (name, count.get()))),
+        )
     }
 
     fn uplink(&self, to: &mut Writer<'_>) -> fmt::Result {
         let uplink = &self.uplink;
         if let Some(rate) = uplink.rate_bits_per_sec {
-            to.gauge("sooner_uplink_rate_bytes_per_second", "Rate of the link", None, rate as f64 / 8.0)?;
+            to.gauge(
+                "sooner_uplink_rate_bytes_per_second",
+                "Rate of the link",
+                None,
+                rate as f64 / 8.0,
+            )?;
         }
         if let Some(share) = self.busy_share {
-            to.gauge("sooner_uplink_busy_ratio", "Share of the link used in the last ten seconds", None, share)?;
+            to.gauge(
+                "sooner_uplink_busy_ratio",
+                "Share of the link used in the last ten seconds",
+                None,
+                share,
+            )?;
         }
-        to.counters("sooner_uplink_sent", "Bytes charged to the link, packet headers included", Some(Unit::Bytes), [(Labels::new(), uplink.sent_wire_bytes)])?;
-        to.loads("sooner_uplink_waiting", "waiting for their turn", &uplink.waiting)?;
-        to.loads("sooner_uplink_sending", "being sent, or waiting for their own client", &uplink.sending)
+        to.counters(
+            "sooner_uplink_sent",
+            "Bytes charged to the link, packet headers included",
+            Some(Unit::Bytes),
+            [(Labels::new(), uplink.sent_wire_bytes)],
+        )?;
+        to.loads(
+            "sooner_uplink_waiting",
+            "waiting for their turn",
+            &uplink.waiting,
+        )?;
+        to.loads(
+            "sooner_uplink_sending",
+            "being sent, or waiting for their own client",
+            &uplink.sending,
+        )
     }
 
     fn upstreams(&self, to: &mut Writer<'_>) -> fmt::Result {
@@ -114,39 +199,121 @@ impl Exposition {
             return Ok(());
         }
         let labels = |server: &UpstreamReading| -> Labels {
-            vec![("upstream", server.upstream.clone()), ("server", server.server.clone())]
+            vec![
+                ("upstream", server.upstream.clone()),
+                ("server", server.server.clone()),
+            ]
         };
-        let limits = self.upstreams.iter().filter_map(|server| Some((labels(server), server.requests_inside_max?)));
+        let limits = self
+            .upstreams
+            .iter()
+            .filter_map(|server| Some((labels(server), server.requests_inside_max?)));
         let by_server = |value: fn(&UpstreamReading) -> u64| {
-            self.upstreams.iter().map(move |server| (labels(server), value(server)))
+            self.upstreams
+                .iter()
+                .map(move |server| (labels(server), value(server)))
         };
-        to.gauges("sooner_upstream_up", "Whether requests are sent to the server", None, by_server(|server| server.is_up.into()))?;
-        to.gauges("sooner_upstream_inside_requests", "Requests inside the server", None, by_server(|server| server.requests_inside))?;
+        to.gauges(
+            "sooner_upstream_up",
+            "Whether requests are sent to the server",
+            None,
+            by_server(|server| server.is_up.into()),
+        )?;
+        to.gauges(
+            "sooner_upstream_inside_requests",
+            "Requests inside the server",
+            None,
+            by_server(|server| server.requests_inside),
+        )?;
         to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting))?;
-        to.gauges("sooner_upstream_inside_requests_max", "Requests that may be inside the upstream's servers together", None, limits)?;
-        to.counters("sooner_upstream_requests", "Requests sent to the server", None, by_server(|server| server.requests_total))?;
-        to.counters("sooner_upstream_failures", "Requests that failed there", None, by_server(|server| server.failures_total))
+        to.gauges(
+            "sooner_upstream_inside_requests_max",
+            "Requests that may be inside the upstream's servers together",
+            None,
+            limits,
+        )?;
+        to.counters(
+            "sooner_upstream_requests",
+            "Requests sent to the server",
+            None,
+            by_server(|server| server.requests_total),
+        )?;
+        to.counters(
+            "sooner_upstream_failures",
+            "Requests that failed there",
+            None,
+            by_server(|server| server.failures_total),
+        )
     }
 
     fn operation(&self, to: &mut Writer<'_>) -> fmt::Result {
         let metrics = &self.metrics;
-        to.counter("sooner_log_lines_lost", "Access log lines lost", self.log_lines_lost)?;
-        let results = [("ok", metrics.reloads.get()), ("failed", metrics.reloads_failed.get())];
-        to.counters("sooner_config_loads", "Configurations taken, the first included, and refused", None, by_result(results))?;
+        to.counter(
+            "sooner_log_lines_lost",
+            "Access log lines lost",
+            self.log_lines_lost,
+        )?;
+        let results = [
+            ("ok", metrics.reloads.get()),
+            ("failed", metrics.reloads_failed.get()),
+        ];
+        to.counters(
+            "sooner_config_loads",
+            "Configurations taken, the first included, and refused",
+            None,
+            by_result(results),
+        )?;
         let configured_at = metrics.configured_at_unix_seconds.get() as f64;
-        to.gauge("sooner_config_last_load_timestamp", "When the present configuration was taken", Some(Unit::Seconds), configured_at)?;
-        to.info("sooner_config", "The present configuration", ("hash", format!("{:016x}", metrics.config_hash.get())))?;
-        to.info("sooner_build", "The program", ("version", env!("CARGO_PKG_VERSION").to_owned()))
+        to.gauge(
+            "sooner_config_last_load_timestamp",
+            "When the present configuration was taken",
+            Some(Unit::Seconds),
+            configured_at,
+        )?;
+        to.info(
+            "sooner_config",
+            "The present configuration",
+            ("hash", format!("{:016x}", metrics.config_hash.get())),
+        )?;
+        to.info(
+            "sooner_build",
+            "The program",
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        )
     }
 
     fn process(&self, to: &mut Writer<'_>) -> fmt::Result {
         let process = &self.process;
         let started_at = self.metrics.started_at_unix_seconds;
-        to.gauge("process_resident_memory", "Memory in RAM", Some(Unit::Bytes), process.resident_bytes as f64)?;
-        to.gauge("process_open_fds", "Open descriptors", None, process.open_descriptors as f64)?;
-        to.gauge("process_max_fds", "Descriptors that may be open", None, process.descriptors_max as f64)?;
-        to.gauge("process_start_time", "When the server began", Some(Unit::Seconds), started_at)?;
-        to.counter_of_seconds("process_cpu", "Processor time of all threads", process.cpu_seconds)
+        to.gauge(
+            "process_resident_memory",
+            "Memory in RAM",
+            Some(Unit::Bytes),
+            process.resident_bytes as f64,
+        )?;
+        to.gauge(
+            "process_open_fds",
+            "Open descriptors",
+            None,
+            process.open_descriptors as f64,
+        )?;
+        to.gauge(
+            "process_max_fds",
+            "Descriptors that may be open",
+            None,
+            process.descriptors_max as f64,
+        )?;
+        to.gauge(
+            "process_start_time",
+            "When the server began",
+            Some(Unit::Seconds),
+            started_at,
+        )?;
+        to.counter_of_seconds(
+            "process_cpu",
+            "Processor time of all threads",
+            process.cpu_seconds,
+        )
     }
 }
 
@@ -178,24 +345,32 @@ impl Writer<'_> {
         unit: Option<Unit>,
         samples: impl IntoIterator<Item = (Labels, u64)>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        let mut family =
+            self.0
+                .encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
         for (labels, value) in samples {
             if labels.is_empty() {
                 family.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
             } else {
-                family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+                family
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, u64>(&value, None)?;
             }
         }
         Ok(())
     }
 
     fn counter_of_seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
+        let mut family =
+            self.0
+                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&value, None)
     }
 
     fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, value: f64) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        let mut family = self
+            .0
+            .encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
         family.encode_gauge(&value)
     }
 
@@ -206,7 +381,9 @@ impl Writer<'_> {
         unit: Option<Unit>,
         samples: impl IntoIterator<Item = (Labels, u64)>,
     ) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        let mut family = self
+            .0
+            .encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
         for (labels, value) in samples {
             family.encode_family(&labels)?.encode_gauge(&value)?;
         }
@@ -224,20 +401,27 @@ impl Writer<'_> {
     }
 
     fn histograms(&mut self, name: &str, help: &str, histograms: &[Histogram]) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        let mut family =
+            self.0
+                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
         let bounds = BOUNDS_NS.iter().map(|&bound| bound as f64 / 1e9);
         let bounds: Vec<f64> = bounds.chain([f64::INFINITY]).collect();
         for (labels, histogram) in by_size(histograms) {
-            let buckets: Vec<(f64, u64)> = bounds.iter().copied().zip(histogram.buckets()).collect();
+            let buckets: Vec<(f64, u64)> =
+                bounds.iter().copied().zip(histogram.buckets()).collect();
             let count = buckets.iter().map(|(_, count)| count).sum();
             let sum = histogram.sum_ns() as f64 / 1e9;
-            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+            family
+                .encode_family(&labels)?
+                .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
         }
         Ok(())
     }
 
     fn info(&mut self, name: &str, help: &str, label: (&'static str, String)) -> fmt::Result {
-        let mut family = self.0.encode_descriptor(name, help, None, MetricType::Info)?;
+        let mut family = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Info)?;
         family.encode_info(&[label])
     }
 }
@@ -316,7 +500,9 @@ mod tests {
                 let (name, value) = line.rsplit_once(' ').unwrap();
                 let value: f64 = value.parse().unwrap();
                 let bare = name.split('{').next().unwrap();
-                let suffix = bare.strip_prefix(family.as_str()).unwrap_or_else(|| panic!("{line} is not of {family}"));
+                let suffix = bare
+                    .strip_prefix(family.as_str())
+                    .unwrap_or_else(|| panic!("{line} is not of {family}"));
                 let suffixes: &[&str] = match kind.as_str() {
                     "counter" => &["_total"],
                     "histogram" => &["_bucket", "_count", "_sum"],
@@ -326,7 +512,9 @@ mod tests {
                 assert!(suffixes.contains(&suffix), "{line}");
                 if suffix == "_bucket" {
                     let class = name.split("size_class").nth(1).unwrap().to_owned();
-                    let before = last_bucket.insert((family.clone(), class), value).unwrap_or(0.0);
+                    let before = last_bucket
+                        .insert((family.clone(), class), value)
+                        .unwrap_or(0.0);
                     assert!(before <= value, "{line}");
                 }
             }

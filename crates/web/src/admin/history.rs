@@ -119,9 +119,7 @@ impl Totals {
             response_bytes: self.response_bytes.wrapping_sub(earlier.response_bytes),
             requests: self.requests.wrapping_sub(earlier.requests),
             wire_bytes: self.wire_bytes.wrapping_sub(earlier.wire_bytes),
-            classes: std::array::from_fn(|class| {
-                self.classes[class].since(earlier.classes[class])
-            }),
+            classes: std::array::from_fn(|class| self.classes[class].since(earlier.classes[class])),
         }
     }
 }
@@ -208,7 +206,11 @@ mod tests {
             history.second_passed(totals(1000 + 2 * second));
         }
         assert_eq!(history.seconds().count(), SECONDS_MAX);
-        assert!(history.seconds().all(|second| second.requests == 2 && second.response_bytes == 20));
+        assert!(
+            history
+                .seconds()
+                .all(|second| second.requests == 2 && second.response_bytes == 20)
+        );
         let recent = history.recent();
         assert_eq!(recent[0].responses.count, 2 * RECENT_SECONDS as u64);
         assert_eq!(recent[5].fair.mean_seconds(), Some(1.0));
@@ -223,7 +225,10 @@ mod tests {
         facts.answered(200, 0, Some(20_000));
         metrics.request_done(&facts, &crate::metrics::tests::report(20_000, 5, 6));
         let totals = Totals::read(&metrics, 7);
-        assert_eq!((totals.requests, totals.response_bytes, totals.wire_bytes), (1, 20_000, 7));
+        assert_eq!(
+            (totals.requests, totals.response_bytes, totals.wire_bytes),
+            (1, 20_000, 7)
+        );
         assert_eq!(totals.classes[2].responses, Sum { count: 1, ns: 11 });
         assert_eq!(totals.classes[2].waits.ns, 5);
     }

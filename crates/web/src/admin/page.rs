@@ -41,7 +41,9 @@ fn headline(status: &Status) -> String {
     }
     match status.comparison.times_sooner {
         None => format!("{policy}: too few responses in the last minute to compare"),
-        Some(times) if times >= 1.05 => format!("{policy} answers {times:.1} times sooner than FAIR"),
+        Some(times) if times >= 1.05 => {
+            format!("{policy} answers {times:.1} times sooner than FAIR")
+        }
         Some(times) if times >= 0.95 => format!("{policy} answers as soon as FAIR"),
         Some(times) => format!("{policy} answers {:.1} times later than FAIR", 1.0 / times),
     }
@@ -49,7 +51,9 @@ fn headline(status: &Status) -> String {
 
 fn plain(status: &Status) -> String {
     let uplink = &status.uplink;
-    let rate = uplink.rate_bits_per_sec.map_or("no limit".into(), bits_per_sec);
+    let rate = uplink
+        .rate_bits_per_sec
+        .map_or("no limit".into(), bits_per_sec);
     let busy = uplink
         .busy_share
         .map_or("\u{2013}".into(), |share| format!("{:.0} %", share * 100.0));
@@ -60,25 +64,49 @@ fn plain(status: &Status) -> String {
             vec!["Uplink".into(), rate],
             vec!["Of it used".into(), busy],
             vec!["Responses waiting".into(), uplink.waiting.jobs.to_string()],
-            vec!["Responses being sent".into(), uplink.sending.jobs.to_string()],
+            vec![
+                "Responses being sent".into(),
+                uplink.sending.jobs.to_string(),
+            ],
             vec!["Connections".into(), status.connections.open.to_string()],
-            vec!["Log lines lost".into(), status.log_lines_lost_total.to_string()],
+            vec![
+                "Log lines lost".into(),
+                status.log_lines_lost_total.to_string(),
+            ],
         ],
     );
     let sizes: Vec<_> = status.sizes.iter().enumerate().map(size_row).collect();
     let sizes = table(
         "By size, last minute",
-        &["Size", "Responses", "Response time", "Compared", "Of those", "FAIR", "Waiting now", "Sending now"],
+        &[
+            "Size",
+            "Responses",
+            "Response time",
+            "Compared",
+            "Of those",
+            "FAIR",
+            "Waiting now",
+            "Sending now",
+        ],
         &sizes,
     );
     let slowest: Vec<_> = status.slowest.iter().map(slow_row).collect();
     let slowest = table(
         "Slowest of the last five minutes",
-        &["Target", "Status", "Size", "Waited for others", "Being sent"],
+        &[
+            "Target",
+            "Status",
+            "Size",
+            "Waited for others",
+            "Being sent",
+        ],
         &slowest,
     );
     let headline = headline(status);
-    format!("<h1>{headline}</h1>\n{figures}{sizes}{}{slowest}", upstreams(status))
+    format!(
+        "<h1>{headline}</h1>\n{figures}{sizes}{}{slowest}",
+        upstreams(status)
+    )
 }
 
 fn upstreams(status: &Status) -> String {
@@ -97,7 +125,9 @@ fn upstreams(status: &Status) -> String {
             ]
         })
         .collect();
-    let columns = ["Upstream", "Server", "State", "Inside", "Waiting", "Failures"];
+    let columns = [
+        "Upstream", "Server", "State", "Inside", "Waiting", "Failures",
+    ];
     table("Upstreams", &columns, &rows)
 }
 
@@ -125,7 +155,9 @@ fn slow_row(slow: &SlowStatus) -> Vec<String> {
 }
 
 fn size_label(index: usize) -> String {
-    let below = index.checked_sub(1).and_then(|below| SIZE_CLASSES[below].up_to_bytes);
+    let below = index
+        .checked_sub(1)
+        .and_then(|below| SIZE_CLASSES[below].up_to_bytes);
     match (SIZE_CLASSES[index].up_to_bytes, below) {
         (Some(up_to), _) => format!("up to {}", bytes(up_to)),
         (None, Some(below)) => format!("over {}", bytes(below)),
@@ -135,9 +167,14 @@ fn size_label(index: usize) -> String {
 
 /// A table; cells are HTML already.
 fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
-    let head: String = columns.iter().map(|column| format!("<th scope=\"col\">{column}</th>")).collect();
+    let head: String = columns
+        .iter()
+        .map(|column| format!("<th scope=\"col\">{column}</th>"))
+        .collect();
     let row = |cells: &Vec<String>| {
-        let (first, rest) = cells.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let (first, rest) = cells
+            .split_first()
+            .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
         let rest: String = rest.iter().map(|cell| format!("<td>{cell}</td>")).collect();
         format!("<tr><th scope=\"row\">{first}</th>{rest}</tr>\n")
     };
@@ -162,11 +199,25 @@ mod tests {
     #[test]
     fn the_plain_page_says_the_same() {
         let (page, policy) = render(&status("/a?b"));
-        for text in ["SRPT answers 4.0 times sooner than FAIR", "<td>8 ms</td>", "/a?b", "http://127.0.0.1:3000", "over 10 MB"] {
+        for text in [
+            "SRPT answers 4.0 times sooner than FAIR",
+            "<td>8 ms</td>",
+            "/a?b",
+            "http://127.0.0.1:3000",
+            "over 10 MB",
+        ] {
             assert!(page.contains(text), "{text}");
         }
-        assert!(!page.contains("@plain@") && !page.contains("@nonce@") && !page.contains("@script@"));
-        let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+        assert!(
+            !page.contains("@plain@") && !page.contains("@nonce@") && !page.contains("@script@")
+        );
+        let nonce = policy
+            .split("'nonce-")
+            .nth(1)
+            .unwrap()
+            .split('\'')
+            .next()
+            .unwrap();
         assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
         assert_ne!(render(&status("/")).1, policy);
     }

@@ -71,7 +71,10 @@ mod tests {
 
     #[test]
     fn finds_the_line() {
-        assert_eq!(resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
+        assert_eq!(
+            resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\n"),
+            Some(2 << 20)
+        );
         assert_eq!(resident_bytes("VmRSS: many"), None);
     }
 }

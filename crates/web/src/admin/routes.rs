@@ -56,7 +56,11 @@ impl Desk {
     /// Answers a request that came to the address `reached`.
     pub fn answer<B>(&self, request: &Request<B>, reached: SocketAddr) -> Response<Full<Bytes>> {
         if !self.is_meant(request, reached) {
-            return answer(StatusCode::FORBIDDEN, TEXT, "this address is for its own host names; more of them go into admin.hosts\n");
+            return answer(
+                StatusCode::FORBIDDEN,
+                TEXT,
+                "this address is for its own host names; more of them go into admin.hosts\n",
+            );
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut refusal = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
@@ -72,13 +76,20 @@ impl Desk {
                 answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, "stopping\n")
             }
             "/healthz" => answer(StatusCode::OK, TEXT, "ok\n"),
-            _ => answer(StatusCode::NOT_FOUND, TEXT, "there are /, /status.json, /metrics and /healthz\n"),
+            _ => answer(
+                StatusCode::NOT_FOUND,
+                TEXT,
+                "there are /, /status.json, /metrics and /healthz\n",
+            ),
         }
     }
 
     fn is_meant<B>(&self, request: &Request<B>, reached: SocketAddr) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
-        let of_target = request.uri().authority().map(|host| host.as_str().as_bytes());
+        let of_target = request
+            .uri()
+            .authority()
+            .map(|host| host.as_str().as_bytes());
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => of_target.or(Some(host.as_bytes())),
             (None, None) => of_target,
@@ -99,7 +110,11 @@ impl Desk {
     fn status(&self) -> Response<Full<Bytes>> {
         match serde_json::to_vec(&self.read()) {
             Ok(status) => answer(StatusCode::OK, JSON, status),
-            Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
+            Err(error) => answer(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                TEXT,
+                format!("{error}\n"),
+            ),
         }
     }
 
@@ -109,7 +124,11 @@ impl Desk {
         let uplink = (self.sources.uplink)();
         let rate = uplink.rate_bits_per_sec;
         let shadow = metrics.shadow().map_or((0, 0, 0), |shadow| {
-            (shadow.present() as u64, shadow.missed(), shadow.dropped_figures())
+            (
+                shadow.present() as u64,
+                shadow.missed(),
+                shadow.dropped_figures(),
+            )
         });
         let exposition = Exposition {
             uplink,
@@ -122,7 +141,11 @@ impl Desk {
         };
         match exposition.encode() {
             Ok(text) => answer(StatusCode::OK, exposition::CONTENT_TYPE, text),
-            Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
+            Err(error) => answer(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                TEXT,
+                format!("{error}\n"),
+            ),
         }
     }
 
@@ -135,7 +158,10 @@ impl Desk {
         let metrics = &self.sources.metrics;
         if let Some(shadow) = metrics.shadow() {
             let now = Time::from_ns(monotonic_ns());
-            shadow.take_figures(now).iter().for_each(|figure| metrics.compared(figure));
+            shadow
+                .take_figures(now)
+                .iter()
+                .for_each(|figure| metrics.compared(figure));
         }
     }
 }
@@ -154,7 +180,9 @@ fn answer(
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
     ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }
@@ -168,8 +196,14 @@ mod tests {
     fn ask(method: &str, target: &str, host: &str) -> Response<Full<Bytes>> {
         let desk = Desk::new(sources(), vec![]);
         desk.second_passed();
-        let request = Request::builder().method(method).uri(target).header(HOST, host);
-        desk.answer(&request.body(()).unwrap(), "127.0.0.1:9090".parse().unwrap())
+        let request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(HOST, host);
+        desk.answer(
+            &request.body(()).unwrap(),
+            "127.0.0.1:9090".parse().unwrap(),
+        )
     }
 
     async fn text(response: Response<Full<Bytes>>) -> String {
@@ -197,13 +231,21 @@ mod tests {
     #[test]
     fn strangers_and_other_methods_are_refused() {
         assert_eq!(ask("GET", "/", "evil.example").status(), 403);
-        assert_eq!(ask("GET", "http://evil.example/", "localhost").status(), 403);
+        assert_eq!(
+            ask("GET", "http://evil.example/", "localhost").status(),
+            403
+        );
         let response = ask("POST", "/", "localhost");
-        assert_eq!((response.status().as_u16(), &response.headers()[ALLOW]), (405, &"GET, HEAD".parse().unwrap()));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()[ALLOW]),
+            (405, &"GET, HEAD".parse().unwrap())
+        );
         let desk = Desk::new(sources(), vec![]);
         let reached = "127.0.0.1:9090".parse().unwrap();
         assert_eq!(desk.answer(&Request::new(()), reached).status(), 403);
-        let twice = Request::builder().header(HOST, "localhost").header(HOST, "localhost");
+        let twice = Request::builder()
+            .header(HOST, "localhost")
+            .header(HOST, "localhost");
         assert_eq!(desk.answer(&twice.body(()).unwrap(), reached).status(), 403);
     }
 
@@ -211,8 +253,13 @@ mod tests {
     fn a_server_that_ends_is_not_healthy() {
         let desk = Desk::new(sources(), vec![]);
         desk.sources.metrics.stops();
-        let request = Request::builder().uri("/healthz").header(HOST, "[::1]:9090");
-        let response = desk.answer(&request.body(()).unwrap(), "127.0.0.1:9090".parse().unwrap());
+        let request = Request::builder()
+            .uri("/healthz")
+            .header(HOST, "[::1]:9090");
+        let response = desk.answer(
+            &request.body(()).unwrap(),
+            "127.0.0.1:9090".parse().unwrap(),
+        );
         assert_eq!(response.status(), 503);
     }
 }

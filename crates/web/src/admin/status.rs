@@ -171,10 +171,14 @@ impl Status {
     pub fn read(sources: &Sources, history: &History, now: SystemTime) -> Self {
         let (metrics, uplink) = (&sources.metrics, (sources.uplink)());
         let recent = history.recent();
-        let all = recent.into_iter().fold(ClassTimes::default(), ClassTimes::plus);
+        let all = recent
+            .into_iter()
+            .fold(ClassTimes::default(), ClassTimes::plus);
         let time_unix_seconds = unix_seconds(now);
         let sites = metrics.sites();
-        let refused = Refusal::ALL.into_iter().map(|reason| metrics.refused(reason));
+        let refused = Refusal::ALL
+            .into_iter()
+            .map(|reason| metrics.refused(reason));
         let opened = metrics.connections_opened.get();
         Self {
             schema: 1,
@@ -200,10 +204,16 @@ impl Status {
                 mechanism: uplink.mechanism,
             },
             per_second: PerSecond {
-                response_bytes: history.seconds().map(|second| second.response_bytes).collect(),
+                response_bytes: history
+                    .seconds()
+                    .map(|second| second.response_bytes)
+                    .collect(),
                 requests: history.seconds().map(|second| second.requests).collect(),
             },
-            requests_total: sites.iter().flat_map(|site| site.requests.iter().flatten()).sum(),
+            requests_total: sites
+                .iter()
+                .flat_map(|site| site.requests.iter().flatten())
+                .sum(),
             aborted_total: metrics.aborted.get(),
             connections: ConnectionStatus {
                 open: opened.saturating_sub(metrics.connections_closed.get()),
@@ -338,7 +348,9 @@ pub(crate) mod tests {
         let mut facts = RequestFacts::new(&request);
         facts.answered(200, 0, Some(5_000));
         for _ in 0..COMPARED_MIN {
-            sources.metrics.request_done(&facts, &report(5_000, 1_000_000, 1_000_000));
+            sources
+                .metrics
+                .request_done(&facts, &report(5_000, 1_000_000, 1_000_000));
             sources.metrics.compared(&Compared {
                 wire_bytes: 5_500,
                 response_ns: 2_000_000,
@@ -359,19 +371,44 @@ pub(crate) mod tests {
         assert_eq!(status.sizes[1].mean_wait_seconds, Some(0.001));
         assert_eq!(status.sizes[0].mean_response_seconds, None);
         assert_eq!(status.uplink.busy_share, Some(0.5));
-        assert_eq!(status.uplink.waiting, ClassLoad { jobs: 12, bytes: 180 });
+        assert_eq!(
+            status.uplink.waiting,
+            ClassLoad {
+                jobs: 12,
+                bytes: 180
+            }
+        );
         assert_eq!(status.per_second.response_bytes, [100_000]);
         assert_eq!((status.uptime_seconds, status.requests_total), (60.0, 20));
-        assert_eq!((status.connections.open, status.connections.refused_total), (1, 1));
+        assert_eq!(
+            (status.connections.open, status.connections.refused_total),
+            (1, 1)
+        );
         assert_eq!(status.slowest[0].target, "/a?b");
         let upstream = &status.upstreams[0];
-        assert_eq!((upstream.state, upstream.requests_inside_max, upstream.mean_inside_seconds), ("up", Some(8), Some(0.002)));
-        assert_eq!((status.config.hash.as_str(), status.config.since_unix_seconds), ("0000000000000abc", 9));
+        assert_eq!(
+            (
+                upstream.state,
+                upstream.requests_inside_max,
+                upstream.mean_inside_seconds
+            ),
+            ("up", Some(8), Some(0.002))
+        );
+        assert_eq!(
+            (
+                status.config.hash.as_str(),
+                status.config.since_unix_seconds
+            ),
+            ("0000000000000abc", 9)
+        );
     }
 
     #[test]
     fn a_few_responses_are_no_comparison() {
-        let few = Sum { count: COMPARED_MIN - 1, ns: 5 };
+        let few = Sum {
+            count: COMPARED_MIN - 1,
+            ns: 5,
+        };
         assert_eq!(times_sooner(few, few), None);
     }
 }

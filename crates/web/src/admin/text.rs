@@ -16,7 +16,10 @@ pub fn bytes(bytes: u64) -> String {
 
 /// A rate in powers of ten: `10 Mbit/s`.
 pub fn bits_per_sec(rate: u64) -> String {
-    scaled(rate as f64, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
+    scaled(
+        rate as f64,
+        &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+    )
 }
 
 /// Text that may stand in HTML, between tags and in quotes.
@@ -79,6 +82,9 @@ mod tests {
 
     #[test]
     fn nothing_of_html_is_left() {
-        assert_eq!(html("<a b='\"&\"'>"), "&lt;a b=&#39;&quot;&amp;&quot;&#39;&gt;");
+        assert_eq!(
+            html("<a b='\"&\"'>"),
+            "&lt;a b=&#39;&quot;&amp;&quot;&#39;&gt;"
+        );
     }
 }

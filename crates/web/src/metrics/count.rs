@@ -93,6 +93,9 @@ mod tests {
         let buckets = histogram.buckets();
         assert_eq!((buckets[0], buckets[1]), (2, 1));
         assert_eq!((buckets[16], buckets[17]), (1, 1));
-        assert_eq!((histogram.count(), histogram.sum_ns()), (5, 600 * S + MS + 2));
+        assert_eq!(
+            (histogram.count(), histogram.sum_ns()),
+            (5, 600 * S + MS + 2)
+        );
     }
 }

@@ -97,7 +97,9 @@ fn cut(target: &str) -> String {
     if target.len() <= TARGET_BYTES_MAX {
         return target.to_owned();
     }
-    let end = (0..=TARGET_BYTES_MAX).rev().find(|&at| target.is_char_boundary(at));
+    let end = (0..=TARGET_BYTES_MAX)
+        .rev()
+        .find(|&at| target.is_char_boundary(at));
     format!("{}...", &target[..end.unwrap_or(0)])
 }
 
