@@ -98,7 +98,12 @@ mod tests {
 
     #[test]
     fn the_name_says_what_is_spoken() {
-        for (name, clear, tls) in [("http", 1, 0), ("https", 0, 1), ("tls", 0, 1), ("unknown", 1, 0)] {
+        for (name, clear, tls) in [
+            ("http", 1, 0),
+            ("https", 0, 1),
+            ("tls", 0, 1),
+            ("unknown", 1, 0),
+        ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let sorted = passed_listeners(passed(name, listener), STALL_TIMEOUT).unwrap();
             assert_eq!((sorted.clear.len(), sorted.tls.len()), (clear, tls));

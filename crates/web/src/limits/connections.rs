@@ -225,7 +225,11 @@ impl State {
             true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
             false => self.head_ms_max,
         };
-        for entry in self.guests.values().filter(|entry| !entry.closing.is_told()) {
+        for entry in self
+            .guests
+            .values()
+            .filter(|entry| !entry.closing.is_told())
+        {
             let for_ms = entry.activity.for_ms();
             let reason = match entry.activity.phase() {
                 Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
@@ -416,7 +420,11 @@ mod tests {
     fn overdue_connections_are_told_why() {
         with_runtime(|| {
             let connections = connections("head_seconds = 1\nidle_seconds = 2");
-            let (head, idle, busy) = (connections.enter(), connections.enter(), connections.enter());
+            let (head, idle, busy) = (
+                connections.enter(),
+                connections.enter(),
+                connections.enter(),
+            );
             idle.idle();
             busy.asked();
             connections.look(10_000);

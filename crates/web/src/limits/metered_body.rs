@@ -58,12 +58,12 @@ impl<B> MeteredBody<B> {
 
     fn count(&mut self, bytes: usize) -> Result<(), ReceiveError> {
         self.meter.received(bytes, self.now());
-        self.left_bytes = self
-            .left_bytes
-            .checked_sub(bytes as u64)
-            .ok_or(ReceiveError::TooLong {
-                bytes_max: self.bytes_max,
-            })?;
+        self.left_bytes =
+            self.left_bytes
+                .checked_sub(bytes as u64)
+                .ok_or(ReceiveError::TooLong {
+                    bytes_max: self.bytes_max,
+                })?;
         Ok(())
     }
 

@@ -96,7 +96,9 @@ impl Limits {
 
     /// How many connections there may be in a process that may have `descriptors` open.
     pub fn connections_max(&self, descriptors: u64) -> usize {
-        let affordable = usize::try_from(descriptors / 2).unwrap_or(usize::MAX).max(1);
+        let affordable = usize::try_from(descriptors / 2)
+            .unwrap_or(usize::MAX)
+            .max(1);
         self.connections.map_or(affordable, |wanted| {
             usize::try_from(wanted.get())
                 .unwrap_or(usize::MAX)

@@ -94,7 +94,11 @@ fn v1_addresses(line: &str) -> Result<Option<Addresses>, HeaderError> {
         Some("UNKNOWN") => return Ok(None),
         Some("TCP4") => true,
         Some("TCP6") => false,
-        _ => return Err(HeaderError::Broken("the family is not TCP4, TCP6 or UNKNOWN")),
+        _ => {
+            return Err(HeaderError::Broken(
+                "the family is not TCP4, TCP6 or UNKNOWN",
+            ));
+        }
     };
     let mut next = || words.next().ok_or(WORDS);
     let (source, destination) = (address(next()?, is_v4)?, address(next()?, is_v4)?);
@@ -118,12 +122,14 @@ fn address(text: &str, is_v4: bool) -> Result<IpAddr, HeaderError> {
 }
 
 fn port(text: &str) -> Result<u16, HeaderError> {
-    let is_written_well = text.bytes().all(|byte| byte.is_ascii_digit())
-        && (text == "0" || !text.starts_with('0'));
+    let is_written_well =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse()
         .ok()
         .filter(|_| is_written_well)
-        .ok_or(HeaderError::Broken("a port is not a number from 0 to 65535"))
+        .ok_or(HeaderError::Broken(
+            "a port is not a number from 0 to 65535",
+        ))
 }
 
 fn parse_v2(input: &[u8]) -> Result<Option<Header>, HeaderError> {
@@ -268,7 +274,12 @@ mod tests {
 
     #[test]
     fn version_2_is_strict() {
-        for (command, family, payload) in [(0x11, 0x11, 12), (0x22, 0x11, 12), (0x21, 0x11, 11), (0x21, 0x21, 35)] {
+        for (command, family, payload) in [
+            (0x11, 0x11, 12),
+            (0x22, 0x11, 12),
+            (0x21, 0x11, 11),
+            (0x21, 0x21, 35),
+        ] {
             let input = v2(command, family, &vec![0; payload]);
             assert!(matches!(parse(&input), Err(HeaderError::Broken(_))));
         }
@@ -280,7 +291,10 @@ mod tests {
         assert_eq!(parse(&endless[..106]), Ok(None));
         assert!(matches!(parse(&endless), Err(HeaderError::TooLong { .. })));
         let long = v2(0x21, 0x11, &[0; 4081]);
-        assert!(matches!(parse(&long[..16]), Err(HeaderError::TooLong { .. })));
+        assert!(matches!(
+            parse(&long[..16]),
+            Err(HeaderError::TooLong { .. })
+        ));
         assert!(parse(&v2(0x21, 0x11, &[0; 4080])).is_ok());
     }
 

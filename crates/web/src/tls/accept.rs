@@ -81,7 +81,9 @@ async fn handshake(
         return Err(HandshakeError::ClearText);
     }
     let stream = TlsAcceptor::from(config)
-        .accept_with(stream, |session| session.set_buffer_limit(Some(buffer_bytes)))
+        .accept_with(stream, |session| {
+            session.set_buffer_limit(Some(buffer_bytes))
+        })
         .await?;
     let (_, session) = stream.get_ref();
     let (peer, alpn) = (peer(session), alpn(session));
@@ -127,7 +129,11 @@ async fn refuse_clear_text(stream: &mut GatedStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unwanted = stream.take(LINGER_BYTES);
     // Whether the client was in time makes no difference.
-    let _ = timeout(LINGER, tokio::io::copy(&mut unwanted, &mut tokio::io::sink())).await;
+    let _ = timeout(
+        LINGER,
+        tokio::io::copy(&mut unwanted, &mut tokio::io::sink()),
+    )
+    .await;
     Ok(())
 }
 

@@ -34,7 +34,10 @@ impl Facts {
         let alternatives = certificate
             .subject_alternative_name()
             .map_err(|error| error.to_string())?;
-        for name in alternatives.iter().flat_map(|found| &found.value.general_names) {
+        for name in alternatives
+            .iter()
+            .flat_map(|found| &found.value.general_names)
+        {
             match name {
                 GeneralName::DNSName(name) => names.push(name.to_ascii_lowercase()),
                 GeneralName::IPAddress(_) => has_address = true,

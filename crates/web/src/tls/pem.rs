@@ -57,7 +57,11 @@ pub fn unreadable<'a>(
     let mut mistakes = Vec::new();
     for (file, key) in files {
         if let Err(error) = File::open(file.get_ref()) {
-            mistakes.push(Misconfigured::at(file, key, unopened(file.get_ref(), &error)));
+            mistakes.push(Misconfigured::at(
+                file,
+                key,
+                unopened(file.get_ref(), &error),
+            ));
         }
     }
     mistakes

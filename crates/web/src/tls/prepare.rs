@@ -11,9 +11,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
-use rustls::{
-    Error, InconsistentKeys, RootCertStore, ServerConfig, SupportedProtocolVersion,
-};
+use rustls::{Error, InconsistentKeys, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,7 +87,10 @@ fn by_name(
             warnings.push(Misconfigured::at(
                 &table.certificate,
                 CERTIFICATE,
-                format!("{} has no DNS name (subjectAltName); clients will not accept it for any", path.display()),
+                format!(
+                    "{} has no DNS name (subjectAltName); clients will not accept it for any",
+                    path.display()
+                ),
             ));
         }
         for name in facts.names {
@@ -130,7 +131,9 @@ fn certified_key(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| {
             let path = table.certificate.get_ref().display();
-            of_certificate(format!("{path} holds a certificate that cannot be read: {error}"))
+            of_certificate(format!(
+                "{path} holds a certificate that cannot be read: {error}"
+            ))
         })?;
     check_order(&facts).map_err(of_certificate)?;
     for certificate in &facts {
@@ -141,7 +144,10 @@ fn certified_key(
     let certified = CertifiedKey::from_der(chain, key, provider)
         .map_err(|error| Misconfigured::at(&table.key, KEY, key_mistake(table, error)))?;
     // There is at least one certificate, or `certificates` would have said so.
-    let first = facts.into_iter().next().ok_or_else(|| of_certificate("no certificate".into()))?;
+    let first = facts
+        .into_iter()
+        .next()
+        .ok_or_else(|| of_certificate("no certificate".into()))?;
     Ok((Arc::new(certified), first))
 }
 
@@ -160,9 +166,7 @@ fn key_mistake(table: &TlsConfig, error: Error) -> String {
     }
 }
 
-fn versions(
-    tables: &[TlsConfig],
-) -> Result<Vec<&'static SupportedProtocolVersion>, Misconfigured> {
+fn versions(tables: &[TlsConfig]) -> Result<Vec<&'static SupportedProtocolVersion>, Misconfigured> {
     let wanted = for_all_names(tables, VERSIONS, |table| table.versions.as_ref())?;
     let Some(wanted) = wanted else {
         return Ok(vec![&TLS13, &TLS12]);

@@ -48,13 +48,21 @@ fn curl() {
     let site = site("client_ca = \"FOLDER/ca.pem\"\nclient_required = false");
     let port = site.server.address.port();
     for (name, more, described) in [
-        ("localhost", &["--tlsv1.3"][..], "localhost TLSv1.3 Http1 - here"),
+        (
+            "localhost",
+            &["--tlsv1.3"][..],
+            "localhost TLSv1.3 Http1 - here",
+        ),
         (
             "localhost",
             &["--tlsv1.2", "--tls-max", "1.2"][..],
             "localhost TLSv1.2 Http1 - here",
         ),
-        ("a.example.org", &[][..], "a.example.org TLSv1.3 Http1 - here"),
+        (
+            "a.example.org",
+            &[][..],
+            "a.example.org TLSv1.3 Http1 - here",
+        ),
         ("a.example.org", &["CERT"][..], "CN=alice here"),
     ] {
         let mut command = Command::new("curl");
@@ -84,7 +92,10 @@ fn openssl() {
     for (more, described) in [
         (&["-tls1_3"][..], "localhost TLSv1.3 Http1 - here"),
         (&["-tls1_2"][..], "localhost TLSv1.2 Http1 - here"),
-        (&["-alpn", "h2,http/1.1"][..], "localhost TLSv1.3 Http2 - here"),
+        (
+            &["-alpn", "h2,http/1.1"][..],
+            "localhost TLSv1.3 Http2 - here",
+        ),
     ] {
         let mut command = Command::new("openssl");
         command.args(["s_client", "-connect", &address, "-servername", "localhost"]);

@@ -11,7 +11,10 @@ fn mistake(tables: &Tables) -> (String, String) {
 /// The mistake, and the text it points at.
 fn mistake_at(tables: &Tables, now: SystemTime) -> (String, String) {
     let mistake = prepare(&tables.tables, now).err().unwrap();
-    let place = mistake.span.clone().map(|span| tables.text[span].to_owned());
+    let place = mistake
+        .span
+        .clone()
+        .map(|span| tables.text[span].to_owned());
     let line = mistake.to_string();
     assert!(!line.contains('\n'), "{line}");
     (line, place.unwrap_or_default())
@@ -42,7 +45,12 @@ fn dates() {
     let tables = files.tables(&[("old", "")]);
     let day = Duration::from_secs(86_400);
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_009_843_200);
-    assert!(prepare(&tables.tables, end - 15 * day).unwrap().warnings.is_empty());
+    assert!(
+        prepare(&tables.tables, end - 15 * day)
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
     let warnings = prepare(&tables.tables, end - 2 * day).unwrap().warnings;
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("in 2 days"), "{}", warnings[0]);
@@ -64,7 +72,11 @@ fn files_that_are_not_what_they_should_be() {
     files.write("keyless.pem", &pair.certificate_pem);
     files.write("keyless.key", "nothing\n");
     for (name, line, place) in [
-        ("missing", "tls.certificate: there is no file", "missing.pem"),
+        (
+            "missing",
+            "tls.certificate: there is no file",
+            "missing.pem",
+        ),
         ("swapped", "tls.certificate: ", "swapped.pem"),
         ("mismatched", "tls.key: the key in ", "mismatched.key"),
         ("empty", "tls.certificate: ", "empty.pem"),
@@ -115,7 +127,9 @@ fn names() {
         "two.pem",
     );
     let nameless = files.tables(&[("none", ""), ("one", "")]);
-    let warnings = prepare(&nameless.tables, SystemTime::now()).unwrap().warnings;
+    let warnings = prepare(&nameless.tables, SystemTime::now())
+        .unwrap()
+        .warnings;
     assert!(warnings[0].message.contains("has no DNS name"));
     let (line, _) = mistake(&Tables {
         text: String::new(),

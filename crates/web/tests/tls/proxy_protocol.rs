@@ -7,7 +7,8 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 const V1: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n";
-const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb";
+const V2: &[u8] =
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x02\xdc\x04\x01\xbb";
 const V2_LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 
 fn proxies(text: &str) -> Senders {
@@ -76,7 +77,10 @@ fn only_from_those_who_may_and_then_always() {
     for (sent, complaint) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "something else came"),
         (&b"PROXY TCP4 x\r\n"[..], "a broken PROXY protocol header"),
-        (&b"PROXY TCP4 192.0.2.1 "[..], "no PROXY protocol header within"),
+        (
+            &b"PROXY TCP4 192.0.2.1 "[..],
+            "no PROXY protocol header within",
+        ),
         (&b""[..], "no PROXY protocol header within"),
     ] {
         let mut client = connect(here.address);

@@ -22,7 +22,10 @@ fn the_name_chooses_the_certificate() {
     let files = Files::new();
     let pairs = [
         ("first", authority.issue(&["first.example", "127.0.0.1"])),
-        ("second", authority.issue(&["second.example", "*.second.example"])),
+        (
+            "second",
+            authority.issue(&["second.example", "*.second.example"]),
+        ),
         ("third", authority.issue(&["www.second.example"])),
     ];
     for (name, pair) in &pairs {
@@ -153,9 +156,8 @@ fn a_reload_drops_nobody() {
     let mut after = connect_tls(server.address, &config, "localhost");
     ask(&mut after).unwrap();
     ask(&mut before).unwrap();
-    let shown = |client: &crate::support::TlsClient| {
-        client.conn.peer_certificates().unwrap()[0].clone()
-    };
+    let shown =
+        |client: &crate::support::TlsClient| client.conn.peer_certificates().unwrap()[0].clone();
     assert_eq!(shown(&after), renewed.certificate);
     assert_ne!(shown(&before), renewed.certificate);
 
@@ -227,7 +229,10 @@ fn a_request_in_clear_text_is_told_so() {
     client.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
+        "{answer}"
+    );
     assert!(answer.ends_with("use https://\n"), "{answer}");
     drop(client);
     assert!(server.complaint().contains("in clear text"));

@@ -218,7 +218,11 @@ impl Client<'_> {
                 .unwrap(),
             None => builder.with_no_client_auth(),
         };
-        config.alpn_protocols = self.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols = self
+            .alpn
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
         Arc::new(config)
     }
 }
