@@ -190,15 +190,42 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
             "root = \"one/a.txt\"",
             "1: root: PLACE/one/a.txt is not a directory",
         ),
-        ("root = \"one\"\n[uplink]\nrate = \"10mbps\"", "3: uplink.rate: rate `10mbps`: unknown unit `mbps`; use bit, kbit, mbit or gbit, as in 100mbit"),
-        ("root = \"one\"\nuser = \"no-such-user\"", "2: user: there is no user no-such-user in /etc/passwd"),
-        ("root = \"one\"\nlisten = [\"192.0.2.1:80\"]", "2: listen: cannot listen on 192.0.2.1:80: this machine does not have that address"),
-        ("root = \"one\"\n[log]\naccess = \"/no/such/folder/log\"", "3: log.access: "),
-        ("[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]", "6: site.hosts: "),
-        ("[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"three\"\nhosts = [\"b.example\"]", "5: site.root: no directory PLACE/three"),
-        ("[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"apq\"", "6: route.upstream: "),
-        ("[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"\n[[route]]\npath = \"/a\"\nupstream = \"app\"", "8: route.path: "),
-        ("[[upstream]]\nname = \"app\"\nservers = [\"ftp://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"", "3: upstream.servers: "),
+        (
+            "root = \"one\"\n[uplink]\nrate = \"10mbps\"",
+            "3: uplink.rate: rate `10mbps`: unknown unit `mbps`; use bit, kbit, mbit or gbit, as in 100mbit",
+        ),
+        (
+            "root = \"one\"\nuser = \"no-such-user\"",
+            "2: user: there is no user no-such-user in /etc/passwd",
+        ),
+        (
+            "root = \"one\"\nlisten = [\"192.0.2.1:80\"]",
+            "2: listen: cannot listen on 192.0.2.1:80: this machine does not have that address",
+        ),
+        (
+            "root = \"one\"\n[log]\naccess = \"/no/such/folder/log\"",
+            "3: log.access: ",
+        ),
+        (
+            "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]",
+            "6: site.hosts: ",
+        ),
+        (
+            "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"three\"\nhosts = [\"b.example\"]",
+            "5: site.root: no directory PLACE/three",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"apq\"",
+            "6: route.upstream: ",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
+            "8: route.path: ",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"ftp://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
+            "3: upstream.servers: ",
+        ),
     ] {
         let line = place.refusal(config);
         assert!(line.starts_with(expected), "{line}");
@@ -232,7 +259,10 @@ fn a_certificate_that_will_not_do_is_placed() {
     place.write(&with_tls("good", "good"));
     assert_eq!(place.check().0, Some(0), "{:?}", place.check());
     for (config, expected) in [
-        (with_tls("old", "old"), "5: tls.certificate: the certificate of "),
+        (
+            with_tls("old", "old"),
+            "5: tls.certificate: the certificate of ",
+        ),
         (with_tls("good", "other"), "6: tls.key: "),
         (with_tls("none", "good"), "5: tls.certificate: "),
         (with_tls("good", "none"), "6: tls.key: "),
@@ -279,7 +309,8 @@ fn a_port_without_the_right_to_it_is_placed() {
         );
         return;
     }
-    let place = Place::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
+    let place =
+        Place::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
     let output = Command::new("setpriv")
         .args(["--bounding-set=-net_bind_service", "--inh-caps=-all"])
         .arg(assert_cmd::cargo::cargo_bin("sooner"))
@@ -289,7 +320,10 @@ fn a_port_without_the_right_to_it_is_placed() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("sooner.toml:4: listen: cannot listen on 127.0.0.1:79: no permission"), "{said}");
+    assert!(
+        said.contains("sooner.toml:4: listen: cannot listen on 127.0.0.1:79: no permission"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -306,14 +340,23 @@ fn flags_go_over_the_file() {
         as_written.ready_line
     );
     let two = place.path("two");
-    let flags = ["--policy", "fcfs", "--uplink", "20mbit", two.to_str().unwrap()];
+    let flags = [
+        "--policy",
+        "fcfs",
+        "--uplink",
+        "20mbit",
+        two.to_str().unwrap(),
+    ];
     let overruled = place.start(&flags);
     assert!(
         overruled.ready_line.contains("fcfs") && overruled.ready_line.contains("20mbit"),
         "{}",
         overruled.ready_line
     );
-    assert_eq!((as_written.get(), overruled.get()), ("one".into(), "two".into()));
+    assert_eq!(
+        (as_written.get(), overruled.get()),
+        ("one".into(), "two".into())
+    );
 }
 
 #[test]
@@ -368,7 +411,10 @@ fn a_reload_changes_what_is_served_and_fails_no_request() {
     place.write("listen = [\"127.0.0.2:0\"]\nroot = \"one\"");
     server.send(Signal::HUP);
     let remark = server.says();
-    assert!(remark.contains("listen") && remark.contains("next start"), "{remark}");
+    assert!(
+        remark.contains("listen") && remark.contains("next start"),
+        "{remark}"
+    );
     server.get_until("one");
     assert_eq!(server.stop(), Some(0));
 }
@@ -384,7 +430,11 @@ fn a_reload_leaves_a_connection_that_is_open() {
         let mut line = String::new();
         while line != "\r\n" {
             line.clear();
-            assert_ne!(kept.read_line(&mut line).unwrap(), 0, "the connection was closed");
+            assert_ne!(
+                kept.read_line(&mut line).unwrap(),
+                0,
+                "the connection was closed"
+            );
         }
         let mut body = [0; 3];
         kept.read_exact(&mut body).unwrap();
@@ -413,7 +463,12 @@ fn a_renamed_log_is_opened_anew_on_demand() {
     }
     server.get();
     assert_eq!(server.stop(), Some(0));
-    let lines = |name| fs::read_to_string(place.path(name)).unwrap().lines().count();
+    let lines = |name| {
+        fs::read_to_string(place.path(name))
+            .unwrap()
+            .lines()
+            .count()
+    };
     assert_eq!((lines("access.log.1"), lines("access.log")), (2, 1));
 }
 
@@ -478,7 +533,10 @@ fn root_becomes_the_user_and_serves_on() {
     fs::set_permissions(place.folder.path(), everybody).unwrap();
     let server = place.start(&[]);
     let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+    let ids = status
+        .lines()
+        .find(|line| line.starts_with("Uid:"))
+        .unwrap();
     assert!(ids.split_whitespace().skip(1).all(|id| id != "0"), "{ids}");
     assert_eq!(server.get(), "one");
     assert_eq!(server.stop(), Some(0));

@@ -11,8 +11,7 @@ use std::process::ExitCode;
 
 /// Says `FILE: ok`, or what a start would refuse with.
 pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
-    let warnings =
-        look(&effective.config, means).map_err(|mistake| effective.located(mistake))?;
+    let warnings = look(&effective.config, means).map_err(|mistake| effective.located(mistake))?;
     let config = &effective.config;
     let remarks = config.remarks().into_iter().chain(config.admin.remark());
     effective.say(remarks.chain(warnings));
@@ -27,7 +26,10 @@ fn look(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigur
     if let Some(name) = &config.user {
         user::find(name)?;
     }
-    for (key, addresses) in [("listen", &config.listen), ("listen_tls", &config.listen_tls)] {
+    for (key, addresses) in [
+        ("listen", &config.listen),
+        ("listen_tls", &config.listen_tls),
+    ] {
         for address in addresses {
             check_address(address, key)?;
         }

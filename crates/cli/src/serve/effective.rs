@@ -87,9 +87,15 @@ impl ServeArgs {
 
     fn put_over_uplink(&self, config: &mut Config) {
         let uplink = &mut config.uplink;
-        put(&mut uplink.rate, self.uplink.map(|rate| rate.to_string()).as_ref());
+        put(
+            &mut uplink.rate,
+            self.uplink.map(|rate| rate.to_string()).as_ref(),
+        );
         put(&mut uplink.policy, self.policy.as_ref());
-        put(&mut uplink.mechanism, self.mechanism.map(Into::into).as_ref());
+        put(
+            &mut uplink.mechanism,
+            self.mechanism.map(Into::into).as_ref(),
+        );
         put(&mut uplink.device, self.uplink_device.as_ref());
         uplink.replace_qdisc |= self.replace_qdisc;
     }

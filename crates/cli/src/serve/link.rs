@@ -88,7 +88,11 @@ mod tests {
     fn a_rate_with_a_wrong_unit_is_placed() {
         let mistake = link("[uplink]\nrate = \"10mbps\"").unwrap_err();
         assert_eq!(mistake.span, Some(16..24));
-        assert!(mistake.message.contains("`mbps`; use bit, kbit, mbit or gbit"));
+        assert!(
+            mistake
+                .message
+                .contains("`mbps`; use bit, kbit, mbit or gbit")
+        );
     }
 
     #[test]

@@ -85,7 +85,9 @@ async fn serve(
 /// Listeners that a service manager holds for this process, if it does.
 fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
     let sockets = sooner_kernel::activation::take()?;
-    let named = sockets.into_iter().map(|passed| (passed.name, passed.socket));
+    let named = sockets
+        .into_iter()
+        .map(|passed| (passed.name, passed.socket));
     Ok(passed_listeners(named, config.limits.stall_time())?)
 }
 

@@ -7,7 +7,8 @@ use sooner_web::config::Config;
 
 /// `serving DIR on http://127.0.0.1:8080; policy srpt, uplink 10mbit; in user space`.
 pub fn ready_line(config: &Config, link: &Link, listening: &Listening, uplink: &Uplink) -> String {
-    let clear = (listening.clear_addresses().into_iter()).map(|address| format!("http://{address}"));
+    let clear =
+        (listening.clear_addresses().into_iter()).map(|address| format!("http://{address}"));
     let tls = (listening.tls_addresses().into_iter()).map(|address| format!("https://{address}"));
     let addresses: Vec<_> = clear.chain(tls).collect();
     let order = order(config, link, uplink.describe());

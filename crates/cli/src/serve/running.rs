@@ -86,7 +86,13 @@ impl Running {
         let fixed = fixed.into_iter().map(|key| {
             Misconfigured::without_place(key, "changed; takes effect at the next start")
         });
-        new.say(new.config.remarks().into_iter().chain(warnings).chain(fixed));
+        new.say(
+            new.config
+                .remarks()
+                .into_iter()
+                .chain(warnings)
+                .chain(fixed),
+        );
         Ok(())
     }
 }

@@ -47,7 +47,10 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_with_an_example() {
-        let message = "localhost".parse::<ListenAddress>().unwrap_err().to_string();
+        let message = "localhost"
+            .parse::<ListenAddress>()
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("`localhost`") && message.contains("127.0.0.1:8080"));
         assert_eq!(
             "[::]:80".parse::<ListenAddress>().unwrap().to_string(),

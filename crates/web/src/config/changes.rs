@@ -23,7 +23,10 @@ impl Config {
             ),
             ("uplink.rate", uplinks.0.rate != uplinks.1.rate),
             ("uplink.policy", uplinks.0.policy() != uplinks.1.policy()),
-            ("uplink.mechanism", uplinks.0.mechanism() != uplinks.1.mechanism()),
+            (
+                "uplink.mechanism",
+                uplinks.0.mechanism() != uplinks.1.mechanism(),
+            ),
             ("uplink.device", uplinks.0.device != uplinks.1.device),
             ("uplink.streams", uplinks.0.streams != uplinks.1.streams),
             (

@@ -6,11 +6,11 @@ use crate::proxy_protocol::Senders;
 impl Config {
     /// The first mistake that needs more than one table to be seen, and no look outside.
     pub fn check(&self) -> Result<(), Misconfigured> {
-        self.check_what_is_served()?;
-        self.check_addresses()?;
         self.limits.check()?;
         Senders::new(&self.proxy_protocol)?;
-        self.uplink.check()
+        self.uplink.check()?;
+        self.check_addresses()?;
+        self.check_what_is_served()
     }
 
     /// What works and is hardly meant.
@@ -51,8 +51,11 @@ impl Config {
             ));
         }
         let mut seen = Vec::new();
-        let all = (self.listen.iter().map(|address| ("listen", address)))
-            .chain(self.listen_tls.iter().map(|address| ("listen_tls", address)));
+        let all = (self.listen.iter().map(|address| ("listen", address))).chain(
+            self.listen_tls
+                .iter()
+                .map(|address| ("listen_tls", address)),
+        );
         for (key, address) in all {
             let is_chosen_by_the_system = address.get_ref().0.port() == 0;
             if seen.contains(&address.get_ref()) && !is_chosen_by_the_system {

@@ -11,8 +11,8 @@ pub(super) fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> String {
 
 fn in_table<'a>(table: &'a DeTable<'_>, span: &Range<usize>) -> Option<Vec<&'a str>> {
     table.iter().find_map(|(key, value)| {
-        let below = in_value(value, span)
-            .or_else(|| key.span().contains(&span.start).then(Vec::new))?;
+        let below =
+            in_value(value, span).or_else(|| key.span().contains(&span.start).then(Vec::new))?;
         let name: &str = key.get_ref();
         Some([vec![name], below].concat())
     })

@@ -6,10 +6,15 @@ pub(super) fn nearest<'a>(
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let name = with_one_kind_of_dash(name);
-    let edits_max = 1 + name.chars().count() / 4;
+    let edits_max = ((name.chars().count() + 1) / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (distance(&name, &with_one_kind_of_dash(candidate)), candidate))
+        .map(|candidate| {
+            (
+                distance(&name, &with_one_kind_of_dash(candidate)),
+                candidate,
+            )
+        })
         .min_by_key(|(edits, _)| *edits)
         .filter(|(edits, _)| *edits <= edits_max)
         .map(|(_, candidate)| candidate)
@@ -32,7 +37,8 @@ fn distance(from: &str, to: &str) -> usize {
         for (column, &other) in to.iter().enumerate() {
             let replaced = above[column] + usize::from(letter != other);
             let mut edits = replaced.min(above[column + 1] + 1).min(current[column] + 1);
-            let is_swap = row > 0 && column > 0 && from[row - 1] == other && letter == to[column - 1];
+            let is_swap =
+                row > 0 && column > 0 && from[row - 1] == other && letter == to[column - 1];
             if is_swap {
                 edits = edits.min(before[column - 1] + 1);
             }

@@ -15,12 +15,19 @@ impl Config {
     }
 
     fn paths(&mut self) -> impl Iterator<Item = &mut Spanned<PathBuf>> {
-        let roots = self.root.iter_mut().chain(self.site.iter_mut().filter_map(|site| site.root.as_mut()));
-        let certificates = self
-            .tls
+        let roots = self
+            .root
             .iter_mut()
-            .flat_map(|tls| [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca));
-        let authorities = self.upstream.iter_mut().filter_map(|upstream| upstream.ca.as_mut());
+            .chain(self.site.iter_mut().filter_map(|site| site.root.as_mut()));
+        let certificates = self.tls.iter_mut().flat_map(|tls| {
+            [&mut tls.certificate, &mut tls.key]
+                .into_iter()
+                .chain(&mut tls.client_ca)
+        });
+        let authorities = self
+            .upstream
+            .iter_mut()
+            .filter_map(|upstream| upstream.ca.as_mut());
         roots.chain(certificates).chain(authorities)
     }
 }

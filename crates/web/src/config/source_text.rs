@@ -68,10 +68,7 @@ mod tests {
             text: "listen = []\nroot = \"/x\"\n".into(),
         };
         let root = |span| Misconfigured::at(&Spanned::new(span, ()), "root", "not there");
-        assert_eq!(
-            file.render(&root(19..23)),
-            "sooner.toml:2: root: not there"
-        );
+        assert_eq!(file.render(&root(19..23)), "sooner.toml:2: root: not there");
         assert_eq!(file.render(&root(0..0)), "sooner.toml: root: not there");
         let flag = Misconfigured::at(&from_command_line(()), "root", "not\nthere");
         assert_eq!(file.render(&flag), "command line: root: not there");

@@ -122,7 +122,8 @@ impl UplinkTable {
 
     /// What can only be wrong together: keys that mean nothing without a rate.
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
-        const NO_RATE: &str = "means nothing without a rate; add uplink.rate = \"100mbit\", or remove this";
+        const NO_RATE: &str =
+            "means nothing without a rate; add uplink.rate = \"100mbit\", or remove this";
         if self.rate.is_some() {
             return Ok(());
         }

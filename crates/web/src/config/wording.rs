@@ -42,15 +42,15 @@ fn name_and_choice<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&
 
 fn unknown_key(name: &str, valid: &[&str], all_keys: fn() -> Vec<String>) -> String {
     let all = list(valid);
-    if let Some(meant) = nearest(name, valid.iter().copied()) {
-        return format!("unknown key; did you mean `{meant}`? The keys here are {all}");
-    }
     let suffix = format!(".{name}");
     let elsewhere = all_keys()
         .into_iter()
         .find(|key| key == name || key.ends_with(&suffix));
-    match elsewhere {
-        Some(key) => format!("unknown key here; there is `{key}`. The keys here are {all}"),
+    if let Some(key) = elsewhere {
+        return format!("unknown key here; there is `{key}`. The keys here are {all}");
+    }
+    match nearest(name, valid.iter().copied()) {
+        Some(meant) => format!("unknown key; did you mean `{meant}`? The keys here are {all}"),
         None => format!("unknown key; the keys here are {all}"),
     }
 }
