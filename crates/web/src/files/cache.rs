@@ -62,11 +62,15 @@ struct Slot {
 }
 
 impl FileCache {
-    /// A cache of no folder yet.
+    /// A cache of no folder yet. A file that is too long for all memory is not kept there by itself either.
     pub fn new(limits: CacheLimits) -> Self {
+        let memory_file_bytes_max = limits.memory_file_bytes_max.min(limits.memory_bytes_max);
         Self {
             folders: Vec::new(),
-            limits,
+            limits: CacheLimits {
+                memory_file_bytes_max,
+                ..limits
+            },
             slots: HashMap::new(),
             queue: VecDeque::new(),
             files: 0,

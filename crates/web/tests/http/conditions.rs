@@ -49,11 +49,8 @@ fn a_304_leaves_the_connection_usable() {
 
 #[test]
 fn single_ranges_from_memory_and_from_disk() {
-    for memory_file_bytes_max in [1000, 0] {
-        let site = Site::start_with(|server| {
-            server.cache.memory_file_bytes_max = memory_file_bytes_max;
-            server.chunk_bytes = 3;
-        });
+    for config in ["", "[limits]\nfile_memory_bytes = 0"] {
+        let site = Site::start_with_chunks(config, 3);
         site.write("a.txt", "0123456789");
         for (range, content_range, body) in [
             ("bytes=2-5", "bytes 2-5/10", "2345"),

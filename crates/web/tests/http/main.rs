@@ -4,4 +4,6 @@ mod conditions;
 mod delivery;
 mod paths;
 mod protocol;
+mod statics_changes;
+mod statics_heads;
 mod support;

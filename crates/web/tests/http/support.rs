@@ -1,7 +1,8 @@
 //! A server in a thread and a client that sees every byte.
 
 use sooner_uplink::Uplink;
-use sooner_web::Server;
+use sooner_web::config::Config;
+use sooner_web::{Means, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,9 @@ use tempfile::TempDir;
 
 /// No test waits longer for a byte.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Bytes of a file that are read at once.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// A served folder; stops serving when dropped.
 pub struct Site {
@@ -24,19 +28,41 @@ pub struct Site {
 impl Site {
     /// Serves an empty folder.
     pub fn start() -> Self {
-        Self::start_with(|_| {})
+        Self::start_with("")
     }
 
-    /// Serves an empty folder with some settings changed.
-    pub fn start_with(change: impl FnOnce(&mut Server)) -> Self {
+    /// Serves an empty folder; `config` is more of the configuration, in which FOLDER is the place beside the folder.
+    pub fn start_with(config: &str) -> Self {
+        Self::run(&format!("root = \"FOLDER/root\"\n{config}"), CHUNK_BYTES)
+    }
+
+    /// Serves an empty folder, of whose files so many bytes are read at once.
+    pub fn start_with_chunks(config: &str, chunk_bytes: usize) -> Self {
+        Self::run(&format!("root = \"FOLDER/root\"\n{config}"), chunk_bytes)
+    }
+
+    /// Serves an empty folder as a site with these settings.
+    pub fn start_site(settings: &str) -> Self {
+        Self::run(
+            &format!("[[site]]\nroot = \"FOLDER/root\"\n{settings}"),
+            CHUNK_BYTES,
+        )
+    }
+
+    fn run(config: &str, chunk_bytes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
-        std::fs::create_dir(&root).unwrap();
-        let mut server = Server::new(root, vec!["127.0.0.1:0".parse().unwrap()]);
-        change(&mut server);
+        std::fs::create_dir(folder.path().join("root")).unwrap();
+        let config = config.replace("FOLDER", folder.path().to_str().unwrap());
+        let config = format!("listen = [\"127.0.0.1:0\"]\n{config}");
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (say_address, address) = channel();
         let thread = std::thread::spawn(move || {
+            let config = Config::parse(&config).unwrap();
+            let means = Means {
+                chunk_bytes,
+                descriptors: 4096,
+            };
+            let server = Server::from_config(&config, means).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -121,7 +147,7 @@ impl Drop for Site {
 pub struct Response {
     pub version: String,
     pub status: u16,
-    headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
