@@ -180,8 +180,12 @@ fn kind_of_destination(destination: &[u8]) -> Kind {
 
 fn kind_of_content(response: &HeaderMap) -> Kind {
     match media_type(response) {
-        b"text/html" | b"text/css" | b"text/javascript" | b"application/javascript"
-        | b"application/x-javascript" | b"application/xhtml+xml" => Kind::Readable,
+        b"text/html"
+        | b"text/css"
+        | b"text/javascript"
+        | b"application/javascript"
+        | b"application/x-javascript"
+        | b"application/xhtml+xml" => Kind::Readable,
         media_type if media_type.starts_with(b"font/") => Kind::Readable,
         media_type if media_type.starts_with(b"image/") => Kind::Follows,
         _ => Kind::Unknown,

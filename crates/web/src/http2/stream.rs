@@ -1,5 +1,6 @@
 //! One request and its response.
 
+use super::Connected;
 use super::body_source::BodySource;
 use super::bounds::Bounds;
 use super::cancellations::Cancellations;
@@ -9,7 +10,6 @@ use super::request_stream::RequestStream;
 use super::response::{complete_head, head_bytes, head_of, may_have_body};
 use super::sender::{Sender, Unsent};
 use super::windows::Windows;
-use super::Connected;
 use crate::body::Source;
 use crate::message::{Answer, RequestBody};
 use crate::service::{Asked, Reply};
@@ -60,11 +60,7 @@ type BodyWanted = Option<oneshot::Receiver<()>>;
 
 impl Shared {
     /// The streams of a connection that begins now.
-    pub fn new(
-        connected: Connected,
-        bounds: Bounds,
-        priorities: Rc<RefCell<Priorities>>,
-    ) -> Self {
+    pub fn new(connected: Connected, bounds: Bounds, priorities: Rc<RefCell<Priorities>>) -> Self {
         let now = tokio::time::Instant::now();
         Self {
             connected,
@@ -197,7 +193,10 @@ impl Exchange {
             return Ok(());
         };
         let mut signal = announced.signal;
-        if let Some(priority) = place.subscription.take(&mut Context::from_waker(Waker::noop())) {
+        if let Some(priority) = place
+            .subscription
+            .take(&mut Context::from_waker(Waker::noop()))
+        {
             signal = signal.updated(priority);
         }
         let mut start = announced.start;

@@ -53,7 +53,10 @@ async fn ask(
     let mut body = Vec::new();
     while let Some(piece) = incoming.data().await {
         let piece = piece.unwrap();
-        incoming.flow_control().release_capacity(piece.len()).unwrap();
+        incoming
+            .flow_control()
+            .release_capacity(piece.len())
+            .unwrap();
         body.extend_from_slice(&piece);
     }
     Answer {
@@ -150,22 +153,23 @@ fn a_file_that_shrinks_while_it_is_sent_ends_its_stream_only() {
     let site = Site::start();
     site.write("large", vec![b'a'; 5_000_000]);
     site.write("a", "hello");
+    let path = site.path("large");
     with_client(&site, |mut client| async move {
         let request = Request::get("http://localhost/large").body(()).unwrap();
         let (response, _) = client.send_request(request, true).unwrap();
         let mut incoming = response.await.unwrap().into_body();
         assert!(incoming.data().await.unwrap().is_ok());
-        let file = std::fs::File::options()
-            .write(true)
-            .open(site.path("large"))
-            .unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
         file.set_len(1000).unwrap();
         let mut got = 0;
         let error = loop {
             match incoming.data().await.expect("not as if it were whole") {
                 Ok(piece) => {
                     got += piece.len();
-                    incoming.flow_control().release_capacity(piece.len()).unwrap();
+                    incoming
+                        .flow_control()
+                        .release_capacity(piece.len())
+                        .unwrap();
                 }
                 Err(error) => break error,
             }

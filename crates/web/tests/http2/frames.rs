@@ -147,14 +147,19 @@ impl RawClient {
         error.expect("it ended without GOAWAY")
     }
 
-    /// Whether nothing comes for a while.
+    /// Whether nothing of a response comes for a while.
     pub fn is_silent(&mut self) -> bool {
         let a_while = Some(Duration::from_millis(200));
         self.stream.set_read_timeout(a_while).unwrap();
-        let mut byte = [0];
-        let silent = match self.stream.peek(&mut byte) {
-            Ok(_) => false,
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        let silent = loop {
+            let mut header = [0; 9];
+            match self.stream.peek(&mut header) {
+                Ok(9) if matches!(header[3], SETTINGS | WINDOW_UPDATE) => self.read_any(),
+                Ok(_) => break false,
+                Err(error) => {
+                    break matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+                }
+            };
         };
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         silent

@@ -19,35 +19,35 @@ fn order(client: &mut RawClient, count: usize) -> Vec<u32> {
 #[test]
 fn small_responses_overtake_large_ones_on_the_same_connection() {
     let site = Site::start_ordered();
-    site.write("large", vec![0; 400_000]);
-    site.write("middle", vec![0; 100_000]);
-    site.write("small", vec![0; 5_000]);
+    site.write("large.html", vec![0; 400_000]);
+    site.write("middle.html", vec![0; 100_000]);
+    site.write("small.html", vec![0; 5_000]);
     let mut client = connect(&site);
-    client.get(1, "/large", &[]);
-    client.get(3, "/middle", &[]);
-    client.get(5, "/small", &[]);
+    client.get(1, "/large.html", &[]);
+    client.get(3, "/middle.html", &[]);
+    client.get(5, "/small.html", &[]);
     assert_eq!(order(&mut client, 3), [5, 3, 1]);
 }
 
 #[test]
 fn small_responses_overtake_large_ones_on_other_connections() {
     let site = Site::start_ordered();
-    site.write("large", vec![0; 1_000_000]);
-    site.write("small", vec![0; 5_000]);
+    site.write("large.html", vec![0; 1_000_000]);
+    site.write("small.html", vec![0; 5_000]);
     let mut busy = connect(&site);
     for stream in [1, 3, 5, 7] {
-        busy.get(stream, "/large", &[]);
+        busy.get(stream, "/large.html", &[]);
     }
     busy.read_until(DATA);
     let mut other = connect(&site);
-    other.get(1, "/small", &[]);
+    other.get(1, "/small.html", &[]);
     assert_eq!(other.read_responses(1), [(1, 5_000)]);
     let site = &site;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..3 {
                 let mut client = connect(site);
-                client.get(1, "/small", &[]);
+                client.get(1, "/small.html", &[]);
                 client.read_responses(1);
             }
         });
@@ -58,44 +58,55 @@ fn small_responses_overtake_large_ones_on_other_connections() {
 #[test]
 fn urgency_counts_before_size() {
     let site = Site::start_ordered();
-    site.write("large", vec![0; 200_000]);
-    site.write("small", vec![0; 50_000]);
+    site.write("large.html", vec![0; 200_000]);
+    site.write("small.html", vec![0; 50_000]);
     let mut client = connect(&site);
-    client.get(1, "/small", &[("priority", "u=5")]);
-    client.get(3, "/small", &[]);
-    client.get(5, "/large", &[("priority", "u=1")]);
+    client.get(1, "/small.html", &[("priority", "u=5")]);
+    client.get(3, "/small.html", &[]);
+    client.get(5, "/large.html", &[("priority", "u=1")]);
     assert_eq!(order(&mut client, 3), [5, 3, 1]);
+}
+
+#[test]
+fn a_navigation_to_a_download_does_not_go_before_pages() {
+    let site = Site::start_ordered();
+    site.write("image.iso", vec![0; 500_000]);
+    site.write("page.html", vec![b' '; 20_000]);
+    let mut client = connect(&site);
+    client.get(1, "/image.iso", &[("priority", "u=0, i")]);
+    client.get(3, "/page.html", &[]);
+    assert_eq!(order(&mut client, 2), [3, 1]);
 }
 
 #[test]
 fn responses_that_are_not_incremental_come_as_they_were_requested() {
     let site = Site::start_ordered();
-    site.write("large", vec![0; 200_000]);
-    site.write("small", vec![0; 50_000]);
+    site.write("large.html", vec![0; 200_000]);
+    site.write("small.html", vec![0; 50_000]);
     let mut client = connect(&site);
-    client.get(1, "/large", &[("priority", "u=3")]);
-    client.get(3, "/small", &[("priority", "u=3")]);
+    client.get(1, "/large.html", &[("priority", "u=3")]);
+    client.get(3, "/small.html", &[("priority", "u=3")]);
     assert_eq!(order(&mut client, 2), [1, 3]);
 }
 
 #[test]
 fn by_size_where_the_operator_prefers_it() {
     let site = Site::start_ordered_with("streams = \"size\"\n");
-    site.write("large", vec![0; 200_000]);
-    site.write("small", vec![0; 50_000]);
+    site.write("large.html", vec![0; 200_000]);
+    site.write("small.html", vec![0; 50_000]);
     let mut client = connect(&site);
-    client.get(1, "/large", &[("priority", "u=3")]);
-    client.get(3, "/small", &[("priority", "u=3")]);
+    client.get(1, "/large.html", &[("priority", "u=3")]);
+    client.get(3, "/small.html", &[("priority", "u=3")]);
     assert_eq!(order(&mut client, 2), [3, 1]);
 }
 
 #[test]
 fn incremental_responses_share() {
     let site = Site::start_ordered();
-    site.write("picture", vec![0; 100_000]);
+    site.write("picture.png", vec![0; 100_000]);
     let mut client = connect(&site);
     for stream in [1, 3] {
-        client.get(stream, "/picture", &[("priority", "u=3, i")]);
+        client.get(stream, "/picture.png", &[("priority", "u=3, i")]);
     }
     let mut got = [0_usize; 2];
     while got.iter().sum::<usize>() < 200_000 {
@@ -110,10 +121,10 @@ fn incremental_responses_share() {
 #[test]
 fn a_client_may_change_its_mind() {
     let site = Site::start_ordered();
-    site.write("picture", vec![0; 300_000]);
+    site.write("picture.png", vec![0; 300_000]);
     let mut client = connect(&site);
     for stream in [1, 3, 5] {
-        client.get(stream, "/picture", &[("priority", "u=4")]);
+        client.get(stream, "/picture.png", &[("priority", "u=4")]);
     }
     client.read_until(DATA);
     client.update_priority(5, "u=0");
@@ -123,11 +134,11 @@ fn a_client_may_change_its_mind() {
 #[test]
 fn a_priority_may_come_before_its_request() {
     let site = Site::start_ordered();
-    site.write("picture", vec![0; 200_000]);
+    site.write("picture.png", vec![0; 200_000]);
     let mut client = connect(&site);
     client.update_priority(3, "u=0");
-    client.get(1, "/picture", &[("priority", "u=4")]);
-    client.get(3, "/picture", &[("priority", "u=5")]);
+    client.get(1, "/picture.png", &[("priority", "u=4")]);
+    client.get(3, "/picture.png", &[("priority", "u=5")]);
     assert_eq!(order(&mut client, 2), [3, 1]);
 }
 
@@ -158,15 +169,15 @@ fn a_tool_gets_pure_size_order() {
 #[test]
 fn nobody_is_starved_by_claims() {
     let site = Site::start_ordered();
-    site.write("large", vec![0; 3_000_000]);
-    site.write("small", vec![0; 20_000]);
+    site.write("large.html", vec![0; 3_000_000]);
+    site.write("small.html", vec![0; 20_000]);
     let mut greedy = connect(&site);
     for stream in [1, 3] {
-        greedy.get(stream, "/large", &[("priority", "u=0")]);
+        greedy.get(stream, "/large.html", &[("priority", "u=0")]);
     }
     greedy.read_until(DATA);
     let mut modest = connect(&site);
-    modest.get(1, "/small", &[("priority", "u=7")]);
+    modest.get(1, "/small.html", &[("priority", "u=7")]);
     assert_eq!(modest.read_responses(1), [(1, 20_000)]);
     let mut rest = 0;
     while !greedy.is_silent() && rest < 100 {

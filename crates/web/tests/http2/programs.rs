@@ -35,7 +35,10 @@ fn curl_gets_files() {
 #[test]
 fn nghttp_gets_a_page_and_its_parts() {
     let site = Site::start();
-    site.write("index.html", "<link rel=stylesheet href=style.css><img src=picture.png>");
+    site.write(
+        "index.html",
+        "<link rel=stylesheet href=style.css><img src=picture.png>",
+    );
     site.write("style.css", "body {}");
     site.write("picture.png", vec![0; 100_000]);
     let url = format!("http://{}/", site.address);

@@ -58,7 +58,6 @@ fn a_malformed_request_costs_its_stream_only() {
         request_block("GET", "/a", &[("connection", "close")]),
         request_block("GET", "/a", &[("transfer-encoding", "chunked")]),
         request_block("GET", "/a", &[("te", "gzip")]),
-        request_block("GET", "/a", &[("Upper", "case")]),
         request_block("GET", "/a", &[("content-length", "5")]),
         block(&[(":method", "GET"), (":scheme", "http"), (":path", "")]),
         block(&[(":method", "GET"), (":path", "/a")]),
@@ -76,6 +75,14 @@ fn a_malformed_request_costs_its_stream_only() {
     }
     client.get(101, "/a", &[]);
     assert_eq!(client.read_responses(1), [(101, 5)]);
+}
+
+#[test]
+fn a_head_that_cannot_be_decoded_ends_the_connection() {
+    let site = Site::start();
+    let mut client = RawClient::connect(site.address, &[]);
+    client.get(1, "/a", &[("Upper", "case")]);
+    assert_eq!(client.read_end(), PROTOCOL_ERROR);
 }
 
 #[test]
@@ -127,17 +134,22 @@ fn resets_that_are_not_rapid_are_counted_too() {
     site.write("a", "hello");
     // The window is shut, so that no response is over before its request is taken back.
     let mut client = RawClient::connect(site.address, &[(4, 0)]);
-    for stream in (1..).step_by(2) {
-        client.get(stream, "/a", &[]);
-        match client.read().unwrap() {
-            head if head.kind == HEADERS => {}
-            end => {
+    let block = request_block("GET", "/a", &[]);
+    for stream in (1..10_000).step_by(2) {
+        let request = frame(HEADERS, END_STREAM | END_HEADERS, stream, &block);
+        // The end may also be noticed by a write.
+        let answer = client.try_write(&request).then(|| client.read()).flatten();
+        match answer {
+            Some(head) if head.kind == HEADERS => {}
+            Some(end) => {
                 assert_eq!((end.kind, end.error()), (GOAWAY, ENHANCE_YOUR_CALM));
-                break;
+                return;
             }
+            None => return,
         }
         client.try_write(&frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()));
     }
+    panic!("thousands of requests were taken back");
 }
 
 #[test]
