@@ -204,11 +204,11 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
         ),
         (
             "root = \"one\"\n[log]\naccess = \"/no/such/folder/log\"",
-            "3: log.access: ",
+            "3: log.access: cannot open /no/such/folder/log: ",
         ),
         (
             "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]",
-            "6: site.hosts: ",
+            "6: site.hosts: \"A.example\" is named before: ",
         ),
         (
             "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"three\"\nhosts = [\"b.example\"]",
@@ -216,15 +216,15 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
         ),
         (
             "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"apq\"",
-            "6: route.upstream: ",
+            "6: route.upstream: no upstream is called `apq`; there are: app",
         ),
         (
             "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
-            "8: route.path: ",
+            "8: route.path: `/a` at every host has a route already; ",
         ),
         (
             "[[upstream]]\nname = \"app\"\nservers = [\"ftp://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
-            "3: upstream.servers: ",
+            "3: upstream.servers: `ftp://127.0.0.1:1` is no server: write ",
         ),
     ] {
         let line = place.refusal(config);

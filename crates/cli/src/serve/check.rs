@@ -2,6 +2,7 @@
 
 use super::effective::Effective;
 use super::user;
+use sooner_kernel::device::by_name;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Config, ListenAddress, Misconfigured, Spanned};
 use sooner_web::{ListenError, Means, Server, may_listen};
@@ -36,6 +37,10 @@ fn look(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigur
     }
     if let Some(address) = &config.admin.listen {
         check_address(address, "admin.listen")?;
+    }
+    if let Some(device) = &config.uplink.device {
+        by_name(device.get_ref())
+            .map_err(|error| Misconfigured::at(device, "uplink.device", error))?;
     }
     check_log(config)?;
     Server::check(config, means)

@@ -21,6 +21,9 @@ pub(super) fn reword(message: &str, all_keys: fn() -> Vec<String>) -> (Option<St
         .iter()
         .find_map(|prefix| message.strip_prefix(prefix)?.rsplit_once(", expected "));
     let text = match misfit {
+        Some(("map", "a sequence")) => {
+            "may come several times; write its name in double brackets, [[...]]".into()
+        }
         Some((found, expected)) => {
             format!("{} does not fit; write {}", noun(found), wanted(expected))
         }
@@ -180,6 +183,12 @@ mod tests {
             text("invalid type: integer `1`, expected struct Limits"),
             "the value `1` does not fit; write a table"
         );
+    }
+
+    #[test]
+    fn tables_that_may_come_several_times_have_double_brackets() {
+        let said = text("invalid type: map, expected a sequence");
+        assert!(said.contains("double brackets"));
     }
 
     #[test]
