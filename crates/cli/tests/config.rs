@@ -74,7 +74,7 @@ impl Place {
     }
 
     fn start_under(&self, flags: &[&str], environment: &[(&str, &Path)]) -> Server {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("sooner"))
+        let child = Command::new(assert_cmd::cargo::cargo_bin("sooner"))
             .args(["serve", "--config"])
             .arg(self.file())
             .args(flags)
@@ -83,20 +83,15 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut ready_line = String::new();
-        said.read_line(&mut ready_line).unwrap();
-        let address = ready_line
+        let mut server = Server::of(child, String::new());
+        server.ready_line = server.says();
+        server.address = server
+            .ready_line
             .split([' ', ';'])
             .find_map(|word| word.trim_end().strip_prefix("http://"))
-            .unwrap_or_else(|| panic!("{ready_line}"))
+            .unwrap_or_else(|| panic!("{}", server.ready_line))
             .to_owned();
-        Server {
-            child,
-            said,
-            ready_line,
-            address,
-        }
+        server
     }
 }
 
@@ -109,6 +104,17 @@ struct Server {
 }
 
 impl Server {
+    /// A process that will be one.
+    fn of(mut child: Child, address: String) -> Self {
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Self {
+            child,
+            said,
+            ready_line: String::new(),
+            address,
+        }
+    }
+
     fn send(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -116,7 +122,8 @@ impl Server {
     /// The next line on standard error.
     fn says(&mut self) -> String {
         let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
+        let length = self.said.read_line(&mut line).unwrap();
+        assert_ne!(length, 0, "it has ended");
         line
     }
 
@@ -539,5 +546,36 @@ fn root_becomes_the_user_and_serves_on() {
         .unwrap();
     assert!(ids.split_whitespace().skip(1).all(|id| id != "0"), "{ids}");
     assert_eq!(server.get(), "one");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_service_manager_can_hold_the_address() {
+    const ACTIVATE: &str = "systemd-socket-activate";
+    if Command::new(ACTIVATE).arg("--version").output().is_err() {
+        eprintln!("skipped: a_service_manager_can_hold_the_address: no {ACTIVATE} (systemd)");
+        return;
+    }
+    let place = Place::new("root = \"one\"\nlisten = [\"192.0.2.1:80\"]");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let child = Command::new(ACTIVATE)
+        .args(["-l", &address])
+        .arg(assert_cmd::cargo::cargo_bin("sooner"))
+        .args(["serve", "--config"])
+        .arg(place.file())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut server = Server::of(child, address);
+    while TcpStream::connect(&server.address).is_err() {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.get(), "one");
+    let ready = std::iter::repeat_with(|| server.says()).find(|line| line.contains("serving"));
+    let url = format!("http://{}", server.address);
+    assert!(ready.is_some_and(|line| line.contains(&url)));
     assert_eq!(server.stop(), Some(0));
 }
