@@ -144,10 +144,11 @@ impl Acceptor {
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        // Boxed, or every connection would hold the room of both, and of finding out which.
         if speaks_http2 {
-            self.serve_http2(stream, visit).await;
+            Box::pin(self.serve_http2(stream, visit)).await;
         } else {
-            self.serve_http1(stream, visit).await;
+            Box::pin(self.serve_http1(stream, visit)).await;
         }
     }
 

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// A connection that speaks TLS.
-pub type TlsStream = tokio_rustls::server::TlsStream<GatedStream>;
+/// A connection that speaks TLS; boxed, because futures keep the room of what was moved through them.
+pub type TlsStream = Box<tokio_rustls::server::TlsStream<GatedStream>>;
 
 /// What is spoken inside TLS (ALPN, RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,8 @@ pub async fn accept(
     buffer_bytes: usize,
     within: Duration,
 ) -> Result<(TlsStream, TlsPeer, Alpn), HandshakeError> {
-    timeout(within, handshake(config, stream, buffer_bytes))
+    // In a box, so that what only the handshake needs is given back after it.
+    timeout(within, Box::pin(handshake(config, stream, buffer_bytes)))
         .await
         .map_err(|_| HandshakeError::TimedOut { within })?
 }
@@ -87,7 +88,7 @@ async fn handshake(
         .await?;
     let (_, session) = stream.get_ref();
     let (peer, alpn) = (peer(session), alpn(session));
-    Ok((stream, peer, alpn))
+    Ok((Box::new(stream), peer, alpn))
 }
 
 fn peer(session: &ServerConnection) -> TlsPeer {
