@@ -185,7 +185,8 @@ impl Forwarding {
         };
         let source = match framing {
             Ok(Framing::NoBody | Framing::Exact(0)) => {
-                stream.finish();
+                let is_whole = stream.body.is_end_stream();
+                stream.finish(is_whole);
                 Source::Empty
             }
             Ok(Framing::Exact(bytes)) => self.start(stream, Some(bytes)),
@@ -264,7 +265,7 @@ impl Stream {
     /// Reads the body to its end.
     async fn pump(mut self, feeder: Feeder, idle: std::time::Duration) {
         match feeder.feed(&mut self.body, idle).await {
-            Ok(()) => self.finish(),
+            Ok(()) => self.finish(true),
             Err(Cut::Abandoned) => self.progress.give_up(),
             Err(Cut::Idle | Cut::Broken(_)) => {
                 self.progress.give_up();
@@ -273,9 +274,10 @@ impl Stream {
         }
     }
 
-    /// The response is complete: the next job may come, and the connection is free unless it still carries the request.
-    fn finish(self) {
-        let is_clean = self.body.is_end_stream() && self.progress.is_over();
+    /// The response is complete: the next job may come. The connection is free if nothing more comes on it (`is_whole`) and nothing of
+    /// the request is left to send.
+    fn finish(self, is_whole: bool) {
+        let is_clean = is_whole && self.progress.is_over();
         let pool = self.job.place.server().pool.clone();
         self.job.complete();
         if is_clean {

@@ -38,7 +38,12 @@ fn a_request_goes_out_and_its_answer_comes_back() {
 #[test]
 fn a_connection_is_used_again() {
     run(async {
-        let (url, seen) = scripted(|_, _| ok("x")).await;
+        let (url, seen) = scripted(|number, _| match number % 3 {
+            0 => ok("x"),
+            1 => text("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"),
+            _ => text("HTTP/1.1 404 Not Found\r\ncontent-length: 1\r\n\r\nx"),
+        })
+        .await;
         let proxy = to(&[&url], "");
         for _ in 0..5 {
             assert_eq!(ask(&proxy, get("/")).await.text(), "x");
