@@ -61,11 +61,15 @@ impl Source {
         }
     }
 
-    /// Reads at most `bytes` of a file at once from now on.
-    pub fn limit_chunks(&mut self, bytes: usize) {
+    /// Reads `bytes` of a file at once from now on.
+    pub fn set_chunk_bytes(&mut self, bytes: usize) {
         match self {
-            Self::File(part) => part.chunk_bytes = part.chunk_bytes.min(bytes),
-            Self::Chain(sources) => sources.iter_mut().for_each(|source| source.limit_chunks(bytes)),
+            Self::File(part) => part.chunk_bytes = bytes,
+            Self::Chain(sources) => {
+                for source in sources {
+                    source.set_chunk_bytes(bytes);
+                }
+            }
             Self::Empty | Self::Memory(_) | Self::Stream(_) => {}
         }
     }

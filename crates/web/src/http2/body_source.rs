@@ -6,10 +6,6 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use std::task::{Context, Poll, ready};
 
-/// Bytes read from a file at once: what one frame takes. Whatever waits in a stream for its turn is memory that its client holds, and a
-/// client has many streams.
-const CHUNK_BYTES: usize = 16 << 10;
-
 /// What is left of a body.
 pub struct BodySource {
     source: Source,
@@ -29,8 +25,7 @@ pub enum Filled {
 
 impl BodySource {
     /// What `source` has to give.
-    pub fn new(mut source: Source) -> Self {
-        source.limit_chunks(CHUNK_BYTES);
+    pub fn new(source: Source) -> Self {
         let is_to_be_awaited = matches!(source, Source::Stream(_));
         Self {
             source,
@@ -45,9 +40,15 @@ impl BodySource {
         self.chunk.is_empty() && self.is_to_be_awaited
     }
 
-    /// Ready when there are bytes to send, or it is known that there are none.
-    pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<Filled, BodyError>> {
+    /// Ready when there are bytes to send, or it is known that there are none. Of a file no more is read than `bytes`: whatever waits in a
+    /// stream for its turn is memory that its client holds, and a client has many streams.
+    pub fn poll_fill(
+        &mut self,
+        bytes: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Filled, BodyError>> {
         while self.chunk.is_empty() {
+            self.source.set_chunk_bytes(bytes);
             self.is_to_be_awaited = true;
             let Some(frame) = ready!(self.source.poll_frame(cx)).transpose()? else {
                 return Poll::Ready(Ok(Filled::Ended(None)));
@@ -89,7 +90,7 @@ mod tests {
 
     fn fill(body: &mut BodySource) -> Filled {
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(filled) = body.poll_fill(&mut cx) else {
+        let Poll::Ready(filled) = body.poll_fill(100, &mut cx) else {
             panic!("nothing to wait for");
         };
         filled.unwrap()
@@ -113,7 +114,7 @@ mod tests {
         let mut body = BodySource::new(Source::stream(Box::pin(Silent)));
         assert!(body.is_to_be_awaited());
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(body.poll_fill(&mut cx).is_pending());
+        assert!(body.poll_fill(100, &mut cx).is_pending());
         assert!(body.is_to_be_awaited());
         let full = Full::new(Bytes::from_static(b"abc")).map_err(BodyError::from);
         let mut body = BodySource::new(Source::stream(Box::pin(full)));

@@ -75,7 +75,7 @@ impl Sender {
         }
         loop {
             if body.is_to_be_awaited() {
-                match ready!(body.poll_fill(cx)) {
+                match ready!(body.poll_fill(FRAME_BODY_BYTES, cx)) {
                     Ok(Filled::WithData) => {}
                     Ok(Filled::Ended(trailers)) => {
                         return Poll::Ready(self.end(trailers).map(|()| true));
@@ -106,7 +106,7 @@ impl Sender {
             self.flow.settle(0);
             return Ok(Turn::GivenBack);
         }
-        match body.poll_fill(cx) {
+        match body.poll_fill(allowed_bytes, cx) {
             Poll::Ready(Ok(Filled::WithData)) => self.send_piece(body, allowed_bytes),
             Poll::Ready(Ok(Filled::Ended(trailers))) => {
                 self.give_back();
