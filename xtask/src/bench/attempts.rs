@@ -69,7 +69,10 @@ fn await_quiet() {
             return;
         }
         if !has_said {
-            eprintln!("waiting for a quiet machine ({:.0} % of a core is taken away)", share * 100.0);
+            eprintln!(
+                "waiting for a quiet machine ({:.0} % of a core is taken away)",
+                share * 100.0
+            );
             has_said = true;
         }
     }

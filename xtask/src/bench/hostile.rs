@@ -6,14 +6,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use serde_json::json;
 
 use super::Effort;
-use super::attempts::until_undisturbed;
-use super::check::{Checks, median, spread};
+use super::check::Checks;
 use super::others::{self, Stand};
-use super::parse::figure;
-use super::record::{Record, slim};
+use super::record::Record;
 use super::server::{Root, Server};
 
 const STALLED: usize = 50;
@@ -21,86 +18,28 @@ const SLOW: usize = 50;
 const RESETS_PER_SEC: u64 = 5;
 /// Smaller than half of all downloads in flight, so that under SRPT these clients come first whenever they can.
 const HOSTILE_BYTES: usize = 100_000;
-/// The others' mean with hostile clients, in means without.
-const MEAN_MAX: f64 = 1.2;
 
 /// The same arrivals on two links, one of them with hostile clients as well.
 pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("hostile-clients", "others")?;
     let mut part = Checks::default();
-    let mut table = String::from(
-        "| server | others' mean, ms, alone | with hostile clients | ratio | hostile share of the link | descriptors kept | memory kept, KiB |\n|---|---|---|---|---|---|---|\n",
+    let mut table = format!(
+        "| server | {} |\n|---|---|---|---|---|---|---|\n",
+        others::COLUMNS
     );
     let root = Root::of("epa")?;
     fs::write(root.path().join("hostile.bin"), vec![b'x'; HOSTILE_BYTES])?;
     for server in [Server::UserSpace, Server::Bands] {
-        let mut figures = [const { Vec::new() }; 6];
-        let mut valid = true;
-        for repetition in 0..effort.repetitions {
-            let stand = Stand {
-                server,
-                root: &root,
-                secured: false,
-                clients: &["hostile-clients"],
-                seconds: if effort.quick { 15 } else { 60 },
-                seed: 1 + u64::from(repetition),
-            };
-            let outcome = until_undisturbed(
-                || others::beside(&stand),
-                |outcome| vec![&outcome.alone, &outcome.with],
-                |outcome, attempt| {
-                    record.add(&json!({"server": server.name(), "repetition": repetition, "attempt": attempt.number,
-                        "stolen_cpu_seconds": attempt.stolen_cpu_seconds, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
-                        "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept,
-                        "memory_kept_kib": outcome.memory_kept_kib}))
-                },
-            )?;
-            valid &= [&outcome.alone, &outcome.with]
-                .iter()
-                .all(|run| run["verdict"] == "VALID");
-            let means =
-                [&outcome.alone, &outcome.with].map(|run| figure(run, "/all/mean_response_ms"));
-            let row = [
-                means[0],
-                means[1],
-                means[1] / means[0],
-                outcome.hostile_share,
-                outcome.descriptors_kept,
-                outcome.memory_kept_kib,
-            ];
-            figures
-                .iter_mut()
-                .zip(row)
-                .for_each(|(all, one)| all.push(one));
-        }
-        table += &format!(
-            "| {} | {} |\n",
-            server.name(),
-            figures
-                .iter()
-                .map(|all| spread(all, 2))
-                .collect::<Vec<_>>()
-                .join(" | ")
-        );
-        part.claim(valid, format!("{}: all runs VALID", server.name()));
-        part.at_most(
-            &format!(
-                "{}: others' mean with hostile clients / alone",
-                server.name()
-            ),
-            median(&figures[2]),
-            MEAN_MAX,
-        );
-        part.at_most(
-            &format!("{}: descriptors kept", server.name()),
-            median(&figures[4]),
-            0.0,
-        );
-        part.at_most(
-            &format!("{}: memory kept, KiB", server.name()),
-            median(&figures[5]),
-            16_384.0,
-        );
+        let stand = Stand {
+            server,
+            root: &root,
+            secured: false,
+            clients: &["hostile-clients"],
+            seconds: if effort.quick { 15 } else { 60 },
+        };
+        let repeated = others::repeat(&stand, effort, &mut record)?;
+        table += &format!("| {} | {} |\n", server.name(), repeated.row());
+        repeated.hold(server.name(), &mut part);
     }
     record.table("others", &format!("{table}\n{}", part.table()))?;
     checks.extend(part);

@@ -4,12 +4,16 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::Effort;
+use super::attempts::until_undisturbed;
 use super::certificate::Certificate;
+use super::check::{Checks, median, spread};
 use super::link::{Link, Running, Stack};
-use super::parse::run_of;
+use super::parse::{figure, run_of};
 use super::proc::{descriptors, resident_kib};
+use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
 
 const RATE_MBIT: u64 = 10;
@@ -17,6 +21,14 @@ const RATE_MBIT: u64 = 10;
 const AHEAD: Duration = Duration::from_secs(3);
 /// What the server gets to forget them.
 const AFTERWARDS: Duration = Duration::from_secs(2);
+
+/// The others' mean beside those clients, in means without.
+const MEAN_MAX: f64 = 1.2;
+/// Memory that may stay taken, KiB: allocators keep what they once had.
+const MEMORY_KEPT_KIB_MAX: f64 = 16_384.0;
+
+/// Head of the columns of [`Repeated::row`].
+pub const COLUMNS: &str = "others' mean, ms, alone | beside them | ratio | their share of the link | descriptors kept | memory kept, KiB";
 
 /// One measurement.
 pub struct Stand<'run> {
@@ -30,26 +42,99 @@ pub struct Stand<'run> {
     pub clients: &'run [&'run str],
     /// Length of the others' run.
     pub seconds: u64,
-    /// Seed of the others' arrivals.
-    pub seed: u64,
 }
 
-/// What was measured.
-pub struct Outcome {
+/// The measurements of one stand.
+pub struct Repeated {
+    columns: [Vec<f64>; 6],
+    valid: bool,
+}
+
+/// What was measured once.
+struct Outcome {
     /// The others' run without those clients.
-    pub alone: Value,
+    alone: Value,
     /// The same arrivals with them.
-    pub with: Value,
+    with: Value,
     /// What those clients took of the link, as a share of its rate.
-    pub hostile_share: f64,
+    hostile_share: f64,
     /// Descriptors that the server keeps when they have gone.
-    pub descriptors_kept: f64,
+    descriptors_kept: f64,
     /// Resident memory that it keeps, KiB.
-    pub memory_kept_kib: f64,
+    memory_kept_kib: f64,
+}
+
+/// Every repetition, with arrivals of its own.
+pub fn repeat(stand: &Stand, effort: Effort, record: &mut Record) -> anyhow::Result<Repeated> {
+    let mut repeated = Repeated {
+        columns: [const { Vec::new() }; 6],
+        valid: true,
+    };
+    for seed in 1..=u64::from(effort.repetitions) {
+        let outcome = until_undisturbed(
+            || beside(stand, seed),
+            |outcome| vec![&outcome.alone, &outcome.with],
+            |outcome, attempt| {
+                record.add(&json!({"clients": stand.clients, "server": stand.server.name(), "seed": seed, "attempt": attempt.number,
+                    "stolen_cpu_seconds": attempt.stolen_cpu_seconds, "alone": slim(&outcome.alone), "with": slim(&outcome.with),
+                    "hostile_share": outcome.hostile_share, "descriptors_kept": outcome.descriptors_kept,
+                    "memory_kept_kib": outcome.memory_kept_kib}))
+            },
+        )?;
+        repeated.add(&outcome);
+    }
+    Ok(repeated)
+}
+
+impl Repeated {
+    fn add(&mut self, outcome: &Outcome) {
+        let runs = [&outcome.alone, &outcome.with];
+        self.valid &= runs.iter().all(|run| run["verdict"] == "VALID");
+        let [alone, with] = runs.map(|run| figure(run, "/all/mean_response_ms"));
+        let row = [
+            alone,
+            with,
+            with / alone,
+            outcome.hostile_share,
+            outcome.descriptors_kept,
+            outcome.memory_kept_kib,
+        ];
+        self.columns
+            .iter_mut()
+            .zip(row)
+            .for_each(|(all, one)| all.push(one));
+    }
+
+    /// Medians and ranges, in the order of [`COLUMNS`].
+    pub fn row(&self) -> String {
+        let shown: Vec<String> = self.columns.iter().map(|all| spread(all, 2)).collect();
+        shown.join(" | ")
+    }
+
+    /// Holds the medians to what is claimed; `who` begins every claim.
+    pub fn hold(&self, who: &str, part: &mut Checks) {
+        let [_, _, ratio, _, descriptors_kept, memory_kept_kib] = &self.columns;
+        part.claim(self.valid, format!("{who}: all runs VALID"));
+        part.at_most(
+            &format!("{who}: others' mean beside them / alone"),
+            median(ratio),
+            MEAN_MAX,
+        );
+        part.at_most(
+            &format!("{who}: descriptors kept"),
+            median(descriptors_kept),
+            0.0,
+        );
+        part.at_most(
+            &format!("{who}: memory kept, KiB"),
+            median(memory_kept_kib),
+            MEMORY_KEPT_KIB_MAX,
+        );
+    }
 }
 
 /// Measures on both links at the same time.
-pub fn beside(stand: &Stand) -> anyhow::Result<Outcome> {
+fn beside(stand: &Stand, seed: u64) -> anyhow::Result<Outcome> {
     let up = |name: &str| Link::up(name, RATE_MBIT, stand.server.shaper(), Stack::Plain);
     let (quiet_link, link) = (up("q")?, up("h")?);
     let (quiet_server, running) = (stand.start(&quiet_link)?, stand.start(&link)?);
@@ -64,7 +149,7 @@ pub fn beside(stand: &Stand) -> anyhow::Result<Outcome> {
     );
     // They all have what they will get before the others are counted.
     std::thread::sleep(AHEAD);
-    let clients = [stand.others(&quiet_link)?, stand.others(&link)?];
+    let clients = [stand.others(&quiet_link, seed)?, stand.others(&link, seed)?];
     let [alone, with] = clients.map(run_of);
     let sent_bits = 8.0 * (link.sent_bytes()? - quiet_link.sent_bytes()?);
     drop(hostile);
@@ -101,7 +186,7 @@ impl Stand<'_> {
         }
     }
 
-    fn others(&self, link: &Link) -> anyhow::Result<Child> {
+    fn others(&self, link: &Link, seed: u64) -> anyhow::Result<Child> {
         let scheme = if self.secured { "https" } else { "http" };
         let mut command = link.on_client(&sooner());
         command.args(["load", "replay", "epa", "--poisson", "--json"]);
@@ -109,7 +194,7 @@ impl Stand<'_> {
         command.args(["--congestion-control", "cubic"]);
         command.args(["--url", &format!("{scheme}://10.77.0.1:{}", self.port())]);
         command.args(["--for", &self.seconds.to_string()]);
-        command.args(["--seed", &self.seed.to_string()]);
+        command.args(["--seed", &seed.to_string()]);
         if self.secured {
             command.arg("--insecure");
         }

@@ -75,7 +75,10 @@ fn today() -> String {
 /// The commit, marked when anything but results was changed since.
 fn commit() -> String {
     let commit = printed("git", &["describe", "--always"]);
-    let changes = printed("git", &["status", "--porcelain", "--", ".", ":!experiments"]);
+    let changes = printed(
+        "git",
+        &["status", "--porcelain", "--", ".", ":!experiments"],
+    );
     if changes.is_empty() {
         commit
     } else {
