@@ -220,6 +220,7 @@ impl State {
     }
 
     fn close_overdue(&mut self) {
+        let step_ms = milliseconds(LOOK_AFTER);
         let is_crowded = self.leaving < self.waiting;
         let head_ms_max = match is_crowded {
             true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
@@ -230,7 +231,8 @@ impl State {
             .values()
             .filter(|entry| !entry.closing.is_told())
         {
-            let for_ms = entry.activity.for_ms();
+            // What began after the clock's last step counts from that step: nobody is closed too early.
+            let for_ms = entry.activity.for_ms().saturating_sub(step_ms);
             let reason = match entry.activity.phase() {
                 Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
                 Phase::Head if for_ms > head_ms_max => CloseReason::SlowHead,
@@ -427,6 +429,12 @@ mod tests {
             );
             idle.idle();
             busy.asked();
+            connections.look(2_000);
+            assert_eq!(
+                head.closing.reason.get(),
+                None,
+                "it may have come just before"
+            );
             connections.look(10_000);
             assert_eq!(head.closing.reason.get(), Some(CloseReason::SlowHead));
             assert_eq!(idle.closing.reason.get(), Some(CloseReason::Idle));
