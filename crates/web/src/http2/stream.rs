@@ -7,7 +7,7 @@ use super::cancellations::Cancellations;
 use super::priorities::{Priorities, Subscription};
 use super::request::{self, Refusal};
 use super::request_stream::RequestStream;
-use super::response::{complete_head, head_bytes, head_of, may_have_body};
+use super::response::{complete_head, head_of, may_have_body};
 use super::sender::{Sender, Unsent};
 use super::windows::Windows;
 use crate::body::Source;
@@ -187,7 +187,8 @@ impl Exchange {
             .shared
             .connected
             .service
-            .announce(asked, &answer, head_bytes(&answer));
+            // Heads pass without a turn and are no part of what the uplink reports of a stream.
+            .announce(asked, &answer, 0);
         let Some(mut place) = self.place.take() else {
             // There is one answer to a request.
             return Ok(());
