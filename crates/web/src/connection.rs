@@ -5,7 +5,7 @@ use crate::limits::Activity;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::service::{Asked, Reply, Service};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderMap};
+use hyper::header::{CONNECTION, DATE, HeaderMap};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
 use hyper::{Request, Response, Version};
@@ -177,7 +177,13 @@ impl HeadShape {
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
             .sum();
-        (status_line + headers + self.connection_bytes + DATE_BYTES) as u32
+        // A backend's answer has its own.
+        let date = if answer.headers.contains_key(DATE) {
+            "\r\n".len()
+        } else {
+            DATE_BYTES
+        };
+        (status_line + headers + self.connection_bytes + date) as u32
     }
 }
 
@@ -229,5 +235,9 @@ mod tests {
             HeadShape::of(&closing).bytes(&answer) as usize,
             written.len() + "connection: close\r\n".len()
         );
+        let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
+        let mut dated = answer;
+        dated.headers.insert(DATE, date);
+        assert_eq!(plain.bytes(&dated) as usize, written.len());
     }
 }

@@ -9,7 +9,7 @@ use crate::answer::plain;
 use crate::body::Source;
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
-use crate::metrics::{Metrics, RequestFacts};
+use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::proxy::{self, Route};
 use crate::static_site::host::{self, HostError};
 use crate::static_site::{PendingListing, StaticReply};
@@ -174,6 +174,11 @@ impl Service {
             },
         };
         let mut facts = asked.facts;
+        // Of what a stream has sent the uplink counts the body alone.
+        let head_bytes = match facts.protocol {
+            Protocol::Http2 => 0,
+            Protocol::Http10 | Protocol::Http11 => head_bytes,
+        };
         facts.answered(answer.status.as_u16(), head_bytes, body_bytes);
         let record = asked.begun.map(|begun| {
             begun.answered(Answered {

@@ -77,7 +77,7 @@
     say(at("sending"), count(sending.jobs));
     say(at("sending-bytes"), bytes(sending.bytes));
     say(at("requests"), count(per_second.requests.at(-1) ?? 0));
-    say(at("throughput"), bits(8 * (per_second.response_bytes.at(-1) ?? 0)));
+    say(at("throughput"), bits(8 * (per_second.wire_bytes.at(-1) ?? 0)));
     say(at("connections"), count(connections.open));
     say(at("refused"), `${count(connections.refused_total)} refused`);
   };
@@ -126,7 +126,7 @@
   };
 
   const showChart = ({ per_second, uplink }) => {
-    const values = per_second.response_bytes.map((value) => 8 * value);
+    const values = per_second.wire_bytes.map((value) => 8 * value);
     const rate = uplink.rate_bits_per_sec, highest = Math.max(1, ...values);
     const top = Math.max(rate ?? 0, highest);
     const height = (value) => (100 - 100 * value / top).toFixed(2);

@@ -1,6 +1,6 @@
 //! `/status.json`: everything the live page shows, as data. Times are in seconds; means of nothing are `null`.
 
-use super::history::{ClassTimes, History, Sum};
+use super::history::{ClassTimes, History, Sum, Totals};
 use super::sources::{ClassLoad, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
@@ -110,7 +110,9 @@ pub struct SizeStatus {
 /// The last five minutes, oldest first, a value a second.
 #[derive(Debug, Serialize)]
 pub struct PerSecond {
-    /// Bytes of bodies.
+    /// Bytes charged to the link, packet headers included; without a limit those given to sockets.
+    pub wire_bytes: Vec<u64>,
+    /// Bytes of the bodies of responses that ended.
     pub response_bytes: Vec<u64>,
     /// Responses that ended.
     pub requests: Vec<u64>,
@@ -203,13 +205,7 @@ impl Status {
                 policy: uplink.policy,
                 mechanism: uplink.mechanism,
             },
-            per_second: PerSecond {
-                response_bytes: history
-                    .seconds()
-                    .map(|second| second.response_bytes)
-                    .collect(),
-                requests: history.seconds().map(|second| second.requests).collect(),
-            },
+            per_second: PerSecond::new(history),
             requests_total: sites
                 .iter()
                 .flat_map(|site| site.requests.iter().flatten())
@@ -247,6 +243,17 @@ impl Comparison {
             times_sooner: times_sooner(all.compared, all.fair),
             fair_jobs: shadow.map_or(0, |shadow| shadow.present() as u64),
             missed_jobs_total: shadow.map_or(0, |shadow| shadow.missed()),
+        }
+    }
+}
+
+impl PerSecond {
+    fn new(history: &History) -> Self {
+        let of = |value: fn(&Totals) -> u64| history.seconds().map(value).collect();
+        Self {
+            wire_bytes: of(|second| second.wire_bytes),
+            response_bytes: of(|second| second.response_bytes),
+            requests: of(|second| second.requests),
         }
     }
 }
@@ -297,7 +304,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::access_log::AccessLog;
     use crate::admin::UplinkReading;
-    use crate::admin::history::Totals;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
     use crate::proxy::{Standing, UpstreamState};
@@ -379,6 +385,7 @@ pub(crate) mod tests {
             }
         );
         assert_eq!(status.per_second.response_bytes, [100_000]);
+        assert_eq!(status.per_second.wire_bytes, [625_000]);
         assert_eq!((status.uptime_seconds, status.requests_total), (60.0, 20));
         assert_eq!(
             (status.connections.open, status.connections.refused_total),
