@@ -99,7 +99,14 @@ fn a_job_whose_class_changes_waits_in_the_other_class() {
 #[test]
 fn a_change_of_class_keeps_what_a_job_has_had() {
     // A has 3 of 6 left when it comes to B's class, so it goes before B under SRPT and after it under LAS.
-    let jobs = [play(0, 6), Play { at: 0, size: 4, class: 1 }];
+    let jobs = [
+        play(0, 6),
+        Play {
+            at: 0,
+            size: 4,
+            class: 1,
+        },
+    ];
     let changes = [change(3, 0, 1)];
     assert_eq!(
         decisions_changing(PolicyName::Srpt, &jobs, &changes),
@@ -113,7 +120,15 @@ fn a_change_of_class_keeps_what_a_job_has_had() {
 
 #[test]
 fn a_change_of_class_keeps_the_order_of_arrival() {
-    let jobs = [Play { at: 0, size: 4, class: 1 }, play(0, 3), play(1, 2)];
+    let jobs = [
+        Play {
+            at: 0,
+            size: 4,
+            class: 1,
+        },
+        play(0, 3),
+        play(1, 2),
+    ];
     let changed = decisions_changing(PolicyName::Fcfs, &jobs, &[change(2, 0, 0)]);
     assert_eq!(changed, "B2 A4 B1 C2");
 }

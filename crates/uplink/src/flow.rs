@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gate::FlowId;
-use crate::stream_flow::StreamFlow;
 use crate::shared::Shared;
+use crate::stream_flow::StreamFlow;
 
 /// A response that is about to be written.
 #[derive(Clone, Copy, Debug, Default)]

@@ -77,11 +77,7 @@ impl Siblings {
     }
 
     /// Changes a stream and puts it where it then belongs.
-    pub(crate) fn change(
-        &mut self,
-        stream: FlowId,
-        change: impl FnOnce(&mut Sibling),
-    ) -> Touched {
+    pub(crate) fn change(&mut self, stream: FlowId, change: impl FnOnce(&mut Sibling)) -> Touched {
         let Some(&before) = self.streams.get(&stream) else {
             return Touched::default();
         };

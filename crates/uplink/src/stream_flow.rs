@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 
 use crate::flow::{JobReport, ResponseStart};
 use crate::gate::{Answer, FlowId};
-use crate::siblings::StreamOrder;
 use crate::shared::Shared;
+use crate::siblings::StreamOrder;
 
 /// A stream's handle; dropping it gives the response up, unless it is finished.
 pub struct StreamFlow {

@@ -37,7 +37,9 @@ async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(16_384).expect("a small buffer");
     let (client, accepted) = tokio::join!(socket.connect(address), listener.accept());
-    let (stream, flow) = uplink.wrap(accepted.expect("accepted").0);
+    let accepted = accepted.expect("accepted").0;
+    accepted.set_nodelay(true).expect("as servers do");
+    let (stream, flow) = uplink.wrap(accepted);
     (client.expect("connected"), stream, flow)
 }
 
@@ -145,7 +147,10 @@ async fn stalls_while(uplink: &Uplink, bytes: u64, others: impl Future<Output = 
     engine.close();
     driver.await.expect("no panic");
     let received = frames(&received.await.expect("no panic"));
-    assert_eq!(received.iter().map(|(_, bytes)| bytes).sum::<u64>(), 3 * bytes);
+    assert_eq!(
+        received.iter().map(|(_, bytes)| bytes).sum::<u64>(),
+        3 * bytes
+    );
     let ends = ends.lock().expect("no panic");
     assert!(ends.len() == 3 && ends.iter().all(|(_, report)| report.completed));
     engine.bytes_max()
@@ -228,7 +233,9 @@ async fn a_stream_that_is_given_up_lets_its_siblings_go() {
     driver.await.expect("no panic");
     received.await.expect("no panic");
     let ends = ends.lock().expect("no panic");
-    let completed = ends.iter().map(|(index, report)| (*index, report.completed));
+    let completed = ends
+        .iter()
+        .map(|(index, report)| (*index, report.completed));
     assert_eq!(completed.collect::<Vec<_>>(), [(0, false), (1, true)]);
 }
 
@@ -240,6 +247,9 @@ async fn bytes_of_no_response_do_not_wait() {
     let streams = [(1_000_000, StreamOrder::BySize)];
     let large = serve(&uplink, &streams);
     let other = async {
+        while uplink.snapshot().streams == 0 {
+            tokio::task::yield_now().await;
+        }
         for _ in 0..20 {
             stream.write_all(&[7; 1_000]).await.expect("written");
             stream.flush().await.expect("flushed");

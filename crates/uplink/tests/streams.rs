@@ -183,10 +183,7 @@ fn a_turn_that_is_given_back_costs_nothing_and_is_anothers() {
     let first = world.quiet_stream(connection, GRANT, 3, BySize);
     world.now = world.now.after(1_000_000);
     let id = world.stream_id(first);
-    assert!(matches!(
-        world.gate.ask(id, 10, world.now),
-        Answer::Go(10)
-    ));
+    assert!(matches!(world.gate.ask(id, 10, world.now), Answer::Go(10)));
     world.gate.settle_stream(id, 0, world.now);
     assert_eq!(world.gate.charged_bytes(), wire::CONNECTION_BYTES);
     world.stream(connection, GRANT, 3, BySize);

@@ -27,8 +27,7 @@ impl Core {
         };
         let streams = record.streams.get_or_insert_default();
         streams.present.insert(stream);
-        self.flows
-            .insert(stream, FlowRecord::new(Some(connection)));
+        self.flows.insert(stream, FlowRecord::new(Some(connection)));
         let wants_pacer = self.gate.is_none();
         let policy = self.order.policy;
         let gate = self.gate.get_or_insert_with(|| gate_without_rate(policy));

@@ -174,9 +174,7 @@ impl Gate {
         if state.has_job {
             if written_bytes > 0 {
                 let served_bytes = wire::payload_cost_bytes(written_bytes);
-                self.line
-                    .scheduler
-                    .progress(JobId(flow), served_bytes, now);
+                self.line.scheduler.progress(JobId(flow), served_bytes, now);
             }
             self.line.set_ready(flow, state, false, now);
         }

@@ -64,9 +64,7 @@ impl Gate {
             let cost_bytes = wire::payload_cost_bytes(written_bytes);
             let late = state.waited || self.line.waiting > usize::from(state.ready);
             self.bucket.charge(cost_bytes, late, now);
-            self.line
-                .scheduler
-                .progress(JobId(stream), cost_bytes, now);
+            self.line.scheduler.progress(JobId(stream), cost_bytes, now);
             self.prepay(connection, written_bytes, cost_bytes);
             self.review(connection, now);
         }

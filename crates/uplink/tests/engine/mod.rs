@@ -101,7 +101,8 @@ impl Driver {
                 Some((stream, bytes)) => {
                     self.frame.push(stream);
                     self.frame.extend(bytes.to_be_bytes());
-                    self.frame.resize(FRAME_HEADER_BYTES + bytes as usize, stream);
+                    self.frame
+                        .resize(FRAME_HEADER_BYTES + bytes as usize, stream);
                 }
                 None if self.engine.is_closed() => return Poll::Ready(Ok(())),
                 None => return Poll::Pending,

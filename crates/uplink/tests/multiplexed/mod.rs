@@ -100,7 +100,13 @@ impl World {
     }
 
     /// A stream with a response, which asks at once.
-    pub fn stream(&mut self, connection: usize, bytes: u64, class: u8, order: StreamOrder) -> usize {
+    pub fn stream(
+        &mut self,
+        connection: usize,
+        bytes: u64,
+        class: u8,
+        order: StreamOrder,
+    ) -> usize {
         let stream = self.quiet_stream(connection, bytes, class, order);
         self.write(stream);
         stream
@@ -140,8 +146,7 @@ impl World {
             let Stream { id, connection, .. } = self.streams[stream];
             self.gate.settle_stream(id, granted, self.now);
             self.streams[stream].left_bytes -= granted;
-            self.decisions
-                .push((b'A' + (stream % 26) as u8) as char);
+            self.decisions.push((b'A' + (stream % 26) as u8) as char);
             if self.streams[stream].left_bytes == 0 {
                 self.close_stream(stream);
             }
@@ -219,8 +224,7 @@ impl World {
     pub fn drop_handed_over(&mut self, connection: usize) {
         self.connections[connection].frames.clear();
         if self.connections[connection].is_open {
-            self.gate
-                .flushed(self.connections[connection].id, self.now);
+            self.gate.flushed(self.connections[connection].id, self.now);
         }
     }
 
@@ -384,6 +388,9 @@ impl World {
 
 impl Connection {
     fn handed_over_bytes(&self) -> u64 {
-        self.frames.iter().map(|(payload_left, _)| payload_left).sum()
+        self.frames
+            .iter()
+            .map(|(payload_left, _)| payload_left)
+            .sum()
     }
 }
