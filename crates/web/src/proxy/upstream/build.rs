@@ -1,0 +1,167 @@
+//! An upstream from its table.
+
+use super::{Check, HostRule, Times, Upstream};
+use crate::config::Misconfigured;
+use crate::proxy::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
+use crate::proxy::connect::{self, Connector};
+use crate::proxy::endpoint::{Endpoint, Speech};
+use crate::proxy::health::HealthLimits;
+use crate::proxy::server::Server;
+use hyper::header::HeaderValue;
+use sooner_gate::{Gate, GateLimits, Order};
+use std::cell::Cell;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Failures in a row that put a server out, unless said otherwise.
+const FAILS: u32 = 3;
+/// Bad answers to regular questions in a row that do.
+const CHECK_FAILS: u32 = 2;
+/// Good ones in a row that take it back in.
+const CHECK_PASSES: u32 = 1;
+impl Upstream {
+    /// The upstream of `table`. Nothing is connected, but certificates are read.
+    pub fn build(table: &UpstreamTable) -> Result<Rc<Self>, Misconfigured> {
+        let (check, limits) = health(table)?;
+        let limit = limit(table)?;
+        let upstream = Self {
+            name: table.name.get_ref().as_str().into(),
+            table: table.clone(),
+            servers: servers(table, limits)?,
+            times: times(table)?,
+            retries: table.retries.unwrap_or(1),
+            host: host_rule(table)?,
+            check,
+            keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
+            limit,
+            gate: Gate::new(GateLimits {
+                limit: 0,
+                order: match table.order {
+                    OrderName::Expected => Order::Expected,
+                    OrderName::Fcfs => Order::Fcfs,
+                },
+                waiting_max: table.waiting_max,
+            }),
+            turn: Cell::new(0),
+            all_down: Notify::new(),
+            origin: Instant::now(),
+            is_started: Cell::new(false),
+        };
+        upstream.count_places();
+        Ok(Rc::new(upstream))
+    }
+}
+
+fn servers(table: &UpstreamTable, limits: HealthLimits) -> Result<Vec<Rc<Server>>, Misconfigured> {
+    if table.servers.is_empty() {
+        return Err(Misconfigured::at(
+            &table.name,
+            "upstream.servers",
+            "an upstream needs a server: servers = [\"http://127.0.0.1:3000\"]",
+        ));
+    }
+    let mut servers: Vec<Rc<Server>> = Vec::with_capacity(table.servers.len());
+    for text in &table.servers {
+        let wrong =
+            |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
+        let endpoint = Endpoint::parse(text.get_ref()).map_err(|error| wrong(&error))?;
+        let connector = Connector::new(endpoint, || connect::roots(table)).map_err(|error| {
+            if error.span.is_none() {
+                wrong(&error.message)
+            } else {
+                error
+            }
+        })?;
+        let server = Server::new(connector, limits);
+        if servers.iter().any(|other| other.name == server.name) {
+            return Err(wrong(&"the same server twice; each may be named once"));
+        }
+        servers.push(Rc::new(server));
+    }
+    let speaks_tls = |server: &Rc<Server>| server.pool.connector().endpoint().speech == Speech::Tls;
+    match &table.ca {
+        Some(ca) if !servers.iter().any(speaks_tls) => Err(Misconfigured::at(
+            ca,
+            "upstream.ca",
+            "no server of this upstream speaks TLS; write https:// or leave it out",
+        )),
+        _ => Ok(servers),
+    }
+}
+
+fn limit(table: &UpstreamTable) -> Result<usize, Misconfigured> {
+    match &table.limit {
+        Some(limit) if *limit.get_ref() == 0 => Err(Misconfigured::at(
+            limit,
+            "upstream.limit",
+            "0 lets nobody in; write 1 or more, or leave it out",
+        )),
+        Some(limit) => Ok(*limit.get_ref()),
+        None => Ok(usize::MAX),
+    }
+}
+
+fn times(table: &UpstreamTable) -> Result<Times, Misconfigured> {
+    Ok(Times {
+        queue: some_duration(&table.queue_seconds, "upstream.queue_seconds")?,
+        connect: duration(&table.connect_seconds, "upstream.connect_seconds", 5.0)?,
+        response: duration(&table.response_seconds, "upstream.response_seconds", 60.0)?,
+        idle: duration(&table.idle_seconds, "upstream.idle_seconds", 60.0)?,
+    })
+}
+
+fn host_rule(table: &UpstreamTable) -> Result<HostRule, Misconfigured> {
+    let Some(host) = &table.host else {
+        return Ok(HostRule::Client);
+    };
+    let text = host.get_ref();
+    if text == "upstream" {
+        return Ok(HostRule::Server);
+    }
+    let is_host =
+        hyper::http::uri::Authority::try_from(text.as_str()).is_ok() && !text.contains('@');
+    HeaderValue::from_str(text)
+        .ok()
+        .filter(|_| is_host)
+        .map(HostRule::Fixed)
+        .ok_or_else(|| {
+            Misconfigured::at(
+                host,
+                "upstream.host",
+                format!("`{text}` is no host; write \"upstream\" or a name"),
+            )
+        })
+}
+
+fn health(table: &UpstreamTable) -> Result<(Option<Check>, HealthLimits), Misconfigured> {
+    let fails = at_least_one(&table.fails, "upstream.fails", FAILS)?;
+    let Some(health) = &table.health else {
+        let limits = HealthLimits {
+            fails,
+            check_fails: CHECK_FAILS,
+            check_passes: CHECK_PASSES,
+        };
+        return Ok((None, limits));
+    };
+    let path = health.path.get_ref();
+    let is_path =
+        path.starts_with('/') && hyper::http::uri::PathAndQuery::try_from(path.as_str()).is_ok();
+    if !is_path {
+        return Err(Misconfigured::at(
+            &health.path,
+            "upstream.health.path",
+            format!("`{path}` is no path; write for example /health"),
+        ));
+    }
+    let check = Check {
+        path: path.clone(),
+        interval: duration(&health.seconds, "upstream.health.seconds", 5.0)?,
+    };
+    let limits = HealthLimits {
+        fails,
+        check_fails: at_least_one(&health.fails, "upstream.health.fails", CHECK_FAILS)?,
+        check_passes: at_least_one(&health.passes, "upstream.health.passes", CHECK_PASSES)?,
+    };
+    Ok((Some(check), limits))
+}
