@@ -18,7 +18,7 @@
 //!
 //! `metrics.fair_response_ns(&report)` in that same function is what the access log wants to know.
 //!
-//! Counting costs what plain integers cost, some 20 ns a response: one thread counts, and all that is made of it for a reader (labels,
+//! Counting costs what plain integers cost, some 25 ns a response: one thread counts, and all that is made of it for a reader (labels,
 //! means, text) is made when somebody reads, in [`crate::admin`].
 
 mod count;
