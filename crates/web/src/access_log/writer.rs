@@ -203,10 +203,9 @@ impl Writer {
             }
         }
         self.lose(self.output.cut_lines());
-        let lost_lines = self.shared.lost_lines.load(Ordering::Relaxed);
-        if lost_lines > 0 {
-            let destination = &self.destination;
-            eprintln!("sooner: the access log {destination} has lost {lost_lines} lines in all");
+        if self.shared.lost_lines.load(Ordering::Relaxed) > 0 {
+            let (destination, lost) = (&self.destination, self.lost());
+            eprintln!("sooner: the access log {destination} has lost {lost} in all");
         }
     }
 
@@ -264,12 +263,20 @@ impl Writer {
         self.shared.lost_lines.fetch_add(lines, Ordering::Relaxed);
     }
 
+    /// How many lines are lost, in words.
+    fn lost(&self) -> String {
+        match self.shared.lost_lines.load(Ordering::Relaxed) {
+            1 => "1 line".into(),
+            lines => format!("{lines} lines"),
+        }
+    }
+
     fn complain(&mut self, why: &str) {
         if self.trouble.is_worth_saying(Instant::now()) {
             eprintln!(
-                "sooner: the access log {} cannot be written: {why}; serving on, {} lines lost so far",
+                "sooner: the access log {} cannot be written: {why}; serving on, {} lost so far",
                 self.destination,
-                self.shared.lost_lines.load(Ordering::Relaxed)
+                self.lost()
             );
         }
     }
@@ -277,9 +284,9 @@ impl Writer {
     fn trouble_is_over(&mut self) {
         if self.trouble.ends() {
             eprintln!(
-                "sooner: the access log {} can be written again, {} lines were lost",
+                "sooner: the access log {} can be written again; {} lost",
                 self.destination,
-                self.shared.lost_lines.load(Ordering::Relaxed)
+                self.lost()
             );
         }
     }
