@@ -7,7 +7,7 @@ use super::connect::Sender;
 use super::download::{Budget, Cut, Feeder, download};
 use super::exchange::{Answered, Unanswered, exchange};
 use super::failure::Failure;
-use super::headers::{add_via, has_token, remove_of_connection};
+use super::headers::{add_via, has_token, kept_seconds, remove_of_connection};
 use super::request::{self, Asker, Outgoing, Rules};
 use super::response::{self, BadResponse, Framing};
 use super::server::Place;
@@ -170,6 +170,7 @@ impl Forwarding {
             progress,
         } = answered;
         let (mut parts, body) = response.into_parts();
+        let kept_seconds = kept_seconds(&parts.headers);
         let framing = response::incoming(
             method,
             parts.status,
@@ -182,6 +183,7 @@ impl Forwarding {
             job,
             sender,
             progress,
+            kept_seconds,
         };
         let source = match framing {
             Ok(Framing::NoBody | Framing::Exact(0)) => {
@@ -259,6 +261,7 @@ struct Stream {
     job: Job,
     sender: Sender,
     progress: Rc<Progress>,
+    kept_seconds: Option<u64>,
 }
 
 impl Stream {
@@ -281,7 +284,7 @@ impl Stream {
         let pool = self.job.place.server().pool.clone();
         self.job.complete();
         if is_clean {
-            pool.give_back(self.sender);
+            pool.give_back(self.sender, self.kept_seconds);
         } else {
             self.progress.give_up();
         }

@@ -10,11 +10,13 @@ use hyper::header::{
 /// The name Sooner signs with (RFC 9110, 7.6.3).
 pub const PSEUDONYM: &str = "sooner";
 
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+
 /// What is never passed on, whether `Connection` names it or not (RFC 9110, 7.6.1). The last is not of HTTP, but CGI programs take it
 /// for the address of a proxy to use.
 static OF_ONE_CONNECTION: [HeaderName; 8] = [
     CONNECTION,
-    HeaderName::from_static("keep-alive"),
+    KEEP_ALIVE,
     HeaderName::from_static("proxy-connection"),
     HeaderName::from_static("http2-settings"),
     TE,
@@ -139,6 +141,13 @@ pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
     }
 }
 
+/// How long a server says it keeps a connection nobody uses, s; `None` when it does not say.
+pub(super) fn kept_seconds(headers: &HeaderMap) -> Option<u64> {
+    tokens(headers, &KEEP_ALIVE)
+        .find_map(|parameter| parameter.strip_prefix("timeout="))
+        .and_then(|seconds| decimal(seconds.as_bytes()))
+}
+
 /// Signs: a message that came over `version` went through here.
 pub(super) fn add_via(headers: &mut HeaderMap, version: hyper::Version) {
     let received = match version {
@@ -212,6 +221,15 @@ mod tests {
             assert_eq!(length(&[wrong]), Length::Contradictory, "{wrong}");
         }
         assert_eq!(length(&["5", "6"]), Length::Contradictory);
+    }
+
+    #[test]
+    fn a_server_may_say_how_long_it_keeps_a_connection() {
+        let kept = |value| kept_seconds(&map(&[("keep-alive", value)]));
+        assert_eq!(kept("timeout=5, max=100"), Some(5));
+        assert_eq!(kept("max=100, timeout=7"), Some(7));
+        assert_eq!(kept("max=100"), None);
+        assert_eq!(kept("timeout=x"), None);
     }
 
     #[test]

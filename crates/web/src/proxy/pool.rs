@@ -19,9 +19,23 @@ const READY_WITHIN: Duration = Duration::from_secs(1);
 pub struct Pool {
     connector: Connector,
     /// HTTP/1, the one used last at the end.
-    idle: RefCell<Vec<(Sender, Instant)>>,
+    idle: RefCell<Vec<Idle>>,
     /// HTTP/2, shared by all requests, and when it was used last.
     shared: RefCell<Option<(http2::SendRequest<Upload>, Instant)>>,
+}
+
+/// A connection over HTTP/1 that nobody uses.
+struct Idle {
+    sender: Sender,
+    since: Instant,
+    /// When the server will close it, if it said so.
+    until: Option<Instant>,
+}
+
+impl Idle {
+    fn is_usable(&self, now: Instant) -> bool {
+        is_open(&self.sender) && self.until.is_none_or(|until| now < until)
+    }
 }
 
 impl Pool {
@@ -48,10 +62,10 @@ impl Pool {
             *used_at = Instant::now();
             return Some(Sender::Http2(sender.clone()));
         }
-        let mut idle = self.idle.borrow_mut();
-        while let Some((sender, _)) = idle.pop() {
-            if is_open(&sender) {
-                return Some(sender);
+        let (mut idle, now) = (self.idle.borrow_mut(), Instant::now());
+        while let Some(newest) = idle.pop() {
+            if newest.is_usable(now) {
+                return Some(newest.sender);
             }
         }
         None
@@ -66,8 +80,8 @@ impl Pool {
         Ok(sender)
     }
 
-    /// Takes a connection back after a response was read to its end.
-    pub fn give_back(self: &Rc<Self>, sender: Sender) {
+    /// Takes a connection back after a response was read to its end; `kept_seconds` is what the server said about keeping it.
+    pub fn give_back(self: &Rc<Self>, sender: Sender, kept_seconds: Option<u64>) {
         // Of HTTP/2 the pool has a handle already.
         let Sender::Http1(mut sender) = sender else {
             return;
@@ -76,18 +90,26 @@ impl Pool {
         spawn_local(async move {
             // The engine has to see the end too; it closes the connection if either side asked for that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, sender.ready()).await {
-                pool.keep(Sender::Http1(sender));
+                pool.keep(Sender::Http1(sender), kept_seconds);
             }
         });
     }
 
-    fn keep(&self, sender: Sender) {
+    fn keep(&self, sender: Sender, kept_seconds: Option<u64>) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() == IDLE_MAX {
             // The one that was not needed for the longest time.
             idle.remove(0);
         }
-        idle.push((sender, Instant::now()));
+        let since = Instant::now();
+        // A second less than it said: a request must not meet the close on its way.
+        let until = kept_seconds
+            .and_then(|seconds| since.checked_add(Duration::from_secs(seconds.saturating_sub(1))));
+        idle.push(Idle {
+            sender,
+            since,
+            until,
+        });
     }
 
     /// Closes connections that are closed already or were not used for `keep`.
@@ -95,7 +117,7 @@ impl Pool {
         let now = Instant::now();
         self.idle
             .borrow_mut()
-            .retain(|(sender, since)| is_open(sender) && now.duration_since(*since) < keep);
+            .retain(|idle| idle.is_usable(now) && now.duration_since(idle.since) < keep);
         // Requests under way keep a connection over HTTP/2 open without this handle.
         self.shared.borrow_mut().take_if(|(sender, used_at)| {
             sender.is_closed() || now.duration_since(*used_at) >= keep

@@ -49,9 +49,25 @@ fn a_connection_is_used_again() {
             assert_eq!(ask(&proxy, get("/")).await.text(), "x");
             // The engine needs a turn to see the end of the response.
             tokio::task::yield_now().await;
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         assert_eq!((seen.count(), seen.connections.get()), (5, 1));
+    });
+}
+
+#[test]
+fn a_connection_the_server_will_close_is_not_used_again() {
+    run(async {
+        let (url, seen) = scripted(|_, _| {
+            text("HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n")
+        })
+        .await;
+        let proxy = to(&[&url], "");
+        for _ in 0..3 {
+            ask(&proxy, get("/")).await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(seen.connections.get(), 3);
     });
 }
 
