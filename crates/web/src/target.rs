@@ -50,19 +50,36 @@ pub enum TargetError {
 /// Takes the path out of a request target in origin form (`/path?query`). O(length); allocates only when the path
 /// holds an escape or a doubled slash.
 pub fn parse(target: &str, dot_files: DotFiles) -> Result<Target<'_>, TargetError> {
-    let end = target.find(['?', '#']).unwrap_or(target.len());
-    let raw = target[..end]
-        .strip_prefix('/')
-        .ok_or(TargetError::NotAPath)?;
+    let raw = target.strip_prefix('/').ok_or(TargetError::NotAPath)?;
+    if is_plain(raw.as_bytes()) {
+        return Ok(Target {
+            path: Cow::Borrowed(raw.strip_suffix('/').unwrap_or(raw).as_bytes()),
+            is_directory: raw.is_empty() || raw.ends_with('/'),
+        });
+    }
+    let raw = &raw[..raw.find(['?', '#']).unwrap_or(raw.len())];
     let is_directory = raw.is_empty() || raw.ends_with('/');
-    let is_plain = !raw.contains('%') && !raw.contains("//") && !raw.starts_with('/');
-    let path = if is_plain {
-        Cow::Borrowed(raw.strip_suffix('/').unwrap_or(raw).as_bytes())
-    } else {
+    let path = if raw.contains('%') || raw.contains("//") || raw.starts_with('/') {
         Cow::Owned(decode_components(raw)?)
+    } else {
+        Cow::Borrowed(raw.strip_suffix('/').unwrap_or(raw).as_bytes())
     };
     check_components(&path, dot_files)?;
     Ok(Target { path, is_directory })
+}
+
+/// Whether there is nothing to decode and nothing to refuse, as in most paths; one look at each byte.
+fn is_plain(raw: &[u8]) -> bool {
+    let mut before = b'/';
+    raw.iter().all(|&byte| {
+        let is_inside = before != b'/';
+        before = byte;
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => true,
+            b'.' | b'/' => is_inside,
+            _ => false,
+        }
+    })
 }
 
 fn decode_components(raw: &str) -> Result<Vec<u8>, TargetError> {
@@ -244,6 +261,21 @@ mod tests {
                     prop_assert!(component != b"." && component != b"..");
                     prop_assert!(!component.is_empty() || path.is_empty());
                 }
+            }
+        }
+
+        #[test]
+        fn what_is_plain_is_what_it_is(target in "/([a.~/-]|[a-zA-Z0-9_]){0,12}") {
+            let parsed = parse(&target, DotFiles::Refused);
+            if is_plain(&target.as_bytes()[1..]) {
+                let parsed = parsed.unwrap();
+                let mut path = [b"/", parsed.path.as_ref()].concat();
+                if parsed.is_directory && path.len() > 1 {
+                    path.push(b'/');
+                }
+                prop_assert_eq!(path, target.as_bytes());
+            } else {
+                prop_assert!(parsed.is_err() || target.contains("//"));
             }
         }
 

@@ -33,14 +33,11 @@ pub enum HostError {
 /// once all the same, and which in HTTP/2 must not name another one.
 pub fn of<B>(request: &Request<B>) -> Result<&str, HostError> {
     let mut headers = request.headers().get_all(HOST).iter();
-    let header = headers.next();
-    if headers.next().is_some() {
-        return Err(HostError::Several);
-    }
-    let header = match header {
-        Some(value) => Some(parse(value.as_bytes()).ok_or(HostError::Malformed)?),
-        None if request.version() == Version::HTTP_11 => return Err(HostError::Missing),
-        None => None,
+    let header = match (headers.next(), headers.next()) {
+        (Some(value), None) => Some(parse(value.as_bytes()).ok_or(HostError::Malformed)?),
+        (Some(_), Some(_)) => return Err(HostError::Several),
+        (None, _) if request.version() == Version::HTTP_11 => return Err(HostError::Missing),
+        (None, _) => None,
     };
     let Some(authority) = request.uri().authority() else {
         return Ok(header.unwrap_or_default());
@@ -58,35 +55,48 @@ pub fn of<B>(request: &Request<B>) -> Result<&str, HostError> {
 
 /// The host in `host[:port]`, without a trailing dot; the empty value names none. Total; O(length).
 pub fn parse(value: &[u8]) -> Option<&str> {
-    let value = std::str::from_utf8(value).ok()?;
     if value.is_empty() {
-        return Some(value);
+        return Some("");
     }
-    let host_len = match value.strip_prefix('[') {
-        Some(address) => {
-            let end = address.find(']')?;
-            address[..end].parse::<Ipv6Addr>().ok()?;
-            end + 2
-        }
-        None => value.find(':').unwrap_or(value.len()),
+    let is_address = value[0] == b'[';
+    let host_len = if is_address {
+        value.iter().position(|&byte| byte == b']')? + 1
+    } else {
+        let is_end = |&byte: &u8| !OF_NAME[usize::from(byte)];
+        value.iter().position(is_end).unwrap_or(value.len())
     };
     let (host, port) = value.split_at(host_len);
-    let is_port = port.is_empty()
-        || port
-            .strip_prefix(':')
-            .is_some_and(|port| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
-    if host.starts_with('[') {
-        return is_port.then_some(host);
+    let is_port = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let host = std::str::from_utf8(host).ok().filter(|_| is_port)?;
+    if is_address {
+        let address = &host[1..host.len() - 1];
+        return address.parse::<Ipv6Addr>().is_ok().then_some(host);
     }
     let name = host.strip_suffix('.').unwrap_or(host);
-    let is_name = !name.is_empty() && !name.ends_with('.') && name.bytes().all(is_of_name);
-    (is_port && is_name && name.len() <= NAME_BYTES_MAX).then_some(name)
+    let is_name = !name.is_empty() && !name.ends_with('.') && name.len() <= NAME_BYTES_MAX;
+    is_name.then_some(name)
 }
 
 /// The characters of a registered name (RFC 3986, 3.2.2).
-fn is_of_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
-}
+const OF_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-._~%!$&'()*+,;=";
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
+    table
+};
 
 /// What hosts stand for: names as they are, and suffixes after `*.`.
 #[derive(Debug)]

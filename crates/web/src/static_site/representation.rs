@@ -37,6 +37,9 @@ pub enum FileAnswer {
 /// Answers a GET or HEAD with one of the forms of `resource`.
 pub fn answer<B>(request: &Request<B>, resource: &Resource, delivery: &Delivery) -> FileAnswer {
     let file = negotiate(request.headers(), resource);
+    if !conditional::are_there(request.headers()) {
+        return FileAnswer::Complete(whole(file, StatusCode::OK, delivery));
+    }
     let version = Version {
         etag: &file.etag,
         modified: file.modified,
