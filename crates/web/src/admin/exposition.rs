@@ -1,13 +1,11 @@
 //! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
 
+use super::families::{Families, Labels, by_result};
 use super::process::ProcessReading;
-use super::sources::{ClassLoad, UplinkReading, UpstreamReading};
-use crate::metrics::{
-    BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
-};
+use super::sources::{UplinkReading, UpstreamReading};
+use crate::metrics::{Metrics, PROTOCOLS, Refusal, STATUS_CLASSES};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
@@ -34,8 +32,6 @@ pub struct Exposition {
     pub log_lines_lost: u64,
 }
 
-type Labels = Vec<(&'static str, String)>;
-
 impl Exposition {
     /// The text.
     pub fn encode(self) -> Result<String, fmt::Error> {
@@ -46,7 +42,7 @@ impl Exposition {
         Ok(out)
     }
 
-    fn requests(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn requests(&self, to: &mut Families<'_>) -> fmt::Result {
         let sites = self.metrics.sites();
         let mut requests = Vec::new();
         for site in &sites {
@@ -85,7 +81,7 @@ impl Exposition {
         )
     }
 
-    fn times(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn times(&self, to: &mut Families<'_>) -> fmt::Result {
         let metrics = &self.metrics;
         to.histograms(
             "sooner_response",
@@ -126,7 +122,7 @@ impl Exposition {
         )
     }
 
-    fn connections(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn connections(&self, to: &mut Families<'_>) -> fmt::Result {
         let metrics = &self.metrics;
         let accepted = metrics.connections_opened.get();
         let open = accepted.saturating_sub(metrics.connections_closed.get());
@@ -158,7 +154,7 @@ impl Exposition {
         )
     }
 
-    fn uplink(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn uplink(&self, to: &mut Families<'_>) -> fmt::Result {
         let uplink = &self.uplink;
         if let Some(rate) = uplink.rate_bits_per_sec {
             to.gauge(
@@ -194,7 +190,7 @@ impl Exposition {
         )
     }
 
-    fn upstreams(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn upstreams(&self, to: &mut Families<'_>) -> fmt::Result {
         if self.upstreams.is_empty() {
             return Ok(());
         }
@@ -246,7 +242,7 @@ impl Exposition {
         )
     }
 
-    fn operation(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn operation(&self, to: &mut Families<'_>) -> fmt::Result {
         let metrics = &self.metrics;
         to.counter(
             "sooner_log_lines_lost",
@@ -282,7 +278,7 @@ impl Exposition {
         )
     }
 
-    fn process(&self, to: &mut Writer<'_>) -> fmt::Result {
+    fn process(&self, to: &mut Families<'_>) -> fmt::Result {
         let process = &self.process;
         let started_at = self.metrics.started_at_unix_seconds;
         to.gauge(
@@ -319,7 +315,7 @@ impl Exposition {
 
 impl Collector for Exposition {
     fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let mut to = Writer(encoder);
+        let mut to = Families::new(encoder);
         self.requests(&mut to)?;
         self.times(&mut to)?;
         self.connections(&mut to)?;
@@ -328,111 +324,6 @@ impl Collector for Exposition {
         self.operation(&mut to)?;
         self.process(&mut to)
     }
-}
-
-/// One call a family.
-struct Writer<'a>(DescriptorEncoder<'a>);
-
-impl Writer<'_> {
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.counters(name, help, None, [(Labels::new(), value)])
-    }
-
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        unit: Option<Unit>,
-        samples: impl IntoIterator<Item = (Labels, u64)>,
-    ) -> fmt::Result {
-        let mut family =
-            self.0
-                .encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
-        for (labels, value) in samples {
-            if labels.is_empty() {
-                family.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
-            } else {
-                family
-                    .encode_family(&labels)?
-                    .encode_counter::<NoLabelSet, _, u64>(&value, None)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn counter_of_seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let mut family =
-            self.0
-                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
-        family.encode_counter::<NoLabelSet, _, u64>(&value, None)
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, unit: Option<Unit>, value: f64) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-        family.encode_gauge(&value)
-    }
-
-    fn gauges(
-        &mut self,
-        name: &str,
-        help: &str,
-        unit: Option<Unit>,
-        samples: impl IntoIterator<Item = (Labels, u64)>,
-    ) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-        for (labels, value) in samples {
-            family.encode_family(&labels)?.encode_gauge(&value)?;
-        }
-        Ok(())
-    }
-
-    /// Jobs and bytes by size class.
-    fn loads(&mut self, name: &str, what: &str, loads: &[ClassLoad]) -> fmt::Result {
-        let jobs = by_size(loads.iter().map(|load| load.jobs));
-        let help = format!("Responses {what}, by size");
-        self.gauges(&format!("{name}_jobs"), &help, None, jobs)?;
-        let bytes = by_size(loads.iter().map(|load| load.bytes));
-        let help = format!("What remains to be sent of the responses {what}");
-        self.gauges(name, &help, Some(Unit::Bytes), bytes)
-    }
-
-    fn histograms(&mut self, name: &str, help: &str, histograms: &[Histogram]) -> fmt::Result {
-        let mut family =
-            self.0
-                .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
-        let bounds = BOUNDS_NS.iter().map(|&bound| bound as f64 / 1e9);
-        let bounds: Vec<f64> = bounds.chain([f64::INFINITY]).collect();
-        for (labels, histogram) in by_size(histograms) {
-            let buckets: Vec<(f64, u64)> =
-                bounds.iter().copied().zip(histogram.buckets()).collect();
-            let count = buckets.iter().map(|(_, count)| count).sum();
-            let sum = histogram.sum_ns() as f64 / 1e9;
-            family
-                .encode_family(&labels)?
-                .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
-        }
-        Ok(())
-    }
-
-    fn info(&mut self, name: &str, help: &str, label: (&'static str, String)) -> fmt::Result {
-        let mut family = self
-            .0
-            .encode_descriptor(name, help, None, MetricType::Info)?;
-        family.encode_info(&[label])
-    }
-}
-
-fn by_size<T>(values: impl IntoIterator<Item = T>) -> impl Iterator<Item = (Labels, T)> {
-    let classes = SIZE_CLASSES.iter().zip(values);
-    classes.map(|(class, value)| (vec![("size_class", class.name.to_owned())], value))
-}
-
-fn by_result(results: [(&'static str, u64); 2]) -> [(Labels, u64); 2] {
-    results.map(|(result, count)| (vec![("result", result.to_owned())], count))
 }
 
 #[cfg(test)]

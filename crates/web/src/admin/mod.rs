@@ -13,6 +13,7 @@
 
 mod config;
 mod exposition;
+mod families;
 mod history;
 mod host;
 mod page;
