@@ -1,3 +1,5 @@
+//! A body between an upstream and a client that do as they like.
+
 use super::*;
 use http_body_util::{BodyExt, Full};
 use std::convert::Infallible;

@@ -1,3 +1,5 @@
+//! Requests as they come in and as they go out.
+
 use super::*;
 use hyper::Request;
 
