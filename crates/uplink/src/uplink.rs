@@ -82,7 +82,8 @@ impl Uplink {
         self.shared.marks
     }
 
-    /// Puts an accepted connection behind the gate.
+    /// Puts an accepted connection behind the gate; its socket should have `TCP_NODELAY`, or the end of a grant waits in it for an
+    /// acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
         if self.shared.paced || self.shared.marks {
             // Where the kernel lacks the option more lies unsent in it, ordered by nobody; the rest still is.

@@ -24,7 +24,9 @@ async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let (stream, flow) = uplink.wrap(accepted.expect("accepted").0);
+    let accepted = accepted.expect("accepted").0;
+    accepted.set_nodelay(true).expect("as servers do");
+    let (stream, flow) = uplink.wrap(accepted);
     (client.expect("connected"), stream, flow)
 }
 
