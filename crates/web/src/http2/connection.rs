@@ -2,6 +2,7 @@
 
 use super::Connected;
 use super::bounds::Bounds;
+use super::cork::Cork;
 use super::frame_scanner::Violation;
 use super::priorities::Priorities;
 use super::stream::{Exchange, Shared};
@@ -35,7 +36,8 @@ where
 {
     let priorities = Priorities::new(bounds.streams_max as usize);
     let priorities = Rc::new(RefCell::new(priorities));
-    let handshake = bounds.handshake(Tap::new(io, priorities.clone()));
+    let cork = Cork::default();
+    let handshake = bounds.handshake(Tap::new(io, priorities.clone(), cork.clone()));
     let Ok(connection) = timeout(bounds.preface_time, handshake).await else {
         return Ok(());
     };
@@ -43,6 +45,7 @@ where
     let mut driver = Driver {
         connection: connection?,
         shared: Rc::new(Shared::new(connected, bounds, priorities)),
+        cork,
         is_ending: false,
         farewell: None,
     };
@@ -71,6 +74,8 @@ where
 struct Driver<Io> {
     connection: h2::server::Connection<Tap<Io>, Bytes>,
     shared: Rc<Shared>,
+    /// In while there may be more to write.
+    cork: Cork,
     /// It has been told that it breaks the rules.
     is_ending: bool,
     /// How long a client without requests may take to go.
@@ -80,15 +85,19 @@ struct Driver<Io> {
 impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
     /// Takes up requests and moves bytes until the connection ends.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        self.cork.put_in();
         loop {
             match self.connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
+                    self.cork.put_in();
                     let exchange = Exchange::begin(&self.shared, respond);
                     spawn_local(exchange.answer(request));
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending if self.end_offender() => {}
+                // Once more, so that what was collected is written.
+                Poll::Pending if self.cork.is_in() => self.cork.pull(),
                 Poll::Pending => return self.poll_farewell(cx),
             }
         }

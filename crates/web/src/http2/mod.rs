@@ -32,6 +32,7 @@ mod body_source;
 mod bounds;
 mod cancellations;
 mod connection;
+mod cork;
 mod date;
 mod dictionary;
 pub mod frame_scanner;

@@ -1,8 +1,9 @@
 //! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, one setting is added
-//! to what is written first. Everything else passes as it is.
+//! to what is written first. What is written is collected while the connection has more to write.
 
+use super::cork::{Collected, Cork};
 use super::frame_scanner::FrameScanner;
-use super::opening::{self, Opening};
+use super::opening;
 use super::priorities::Priorities;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -16,30 +17,21 @@ pub struct Tap<Io> {
     io: Io,
     scanner: FrameScanner,
     priorities: Rc<RefCell<Priorities>>,
-    start: Start,
-}
-
-/// How far the first write is.
-enum Start {
-    /// Nothing was written.
-    Expected,
-    /// The amended frame is being written.
-    Writing {
-        opening: Opening,
-        written_bytes: usize,
-    },
-    /// From here on bytes pass.
-    Over,
+    cork: Cork,
+    collected: Collected,
+    has_written: bool,
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; what is found goes to `priorities`.
-    pub fn new(io: Io, priorities: Rc<RefCell<Priorities>>) -> Self {
+    /// Looks into `io` from its first byte in both directions; what is found goes to `priorities`. Flushes wait while `cork` is in.
+    pub fn new(io: Io, priorities: Rc<RefCell<Priorities>>, cork: Cork) -> Self {
         Self {
             io,
             scanner: FrameScanner::default(),
             priorities,
-            start: Start::Expected,
+            cork,
+            collected: Collected::default(),
+            has_written: false,
         }
     }
 }
@@ -61,57 +53,13 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Tap<Io> {
     }
 }
 
-impl<Io: AsyncWrite + Unpin> Tap<Io> {
-    /// Writes the beginning; ready with the bytes of the caller's that are written by it, `None` when it is over.
-    ///
-    /// Between two calls that end in `Pending` the caller offers the same bytes, as is the rule for writes.
-    fn poll_start(
-        &mut self,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<Option<usize>>> {
-        if matches!(self.start, Start::Expected) {
-            self.start = match opening::amend(bytes) {
-                Some(opening) => Start::Writing {
-                    opening,
-                    written_bytes: 0,
-                },
-                None => Start::Over,
-            };
-        }
-        let Start::Writing {
-            opening,
-            written_bytes,
-        } = &mut self.start
-        else {
-            return Poll::Ready(Ok(None));
-        };
-        while *written_bytes < opening.frame.len() {
-            let left = &opening.frame[*written_bytes..];
-            match ready!(Pin::new(&mut self.io).poll_write(cx, left))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => *written_bytes += written,
-            }
-        }
-        let replaced_bytes = opening.replaced_bytes;
-        self.start = Start::Over;
-        Poll::Ready(Ok(Some(replaced_bytes)))
-    }
-}
-
 impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let tap = self.get_mut();
-        if !matches!(tap.start, Start::Over)
-            && let Some(written) = ready!(tap.poll_start(cx, bytes))?
-        {
-            return Poll::Ready(Ok(written));
-        }
-        Pin::new(&mut tap.io).poll_write(cx, bytes)
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -120,27 +68,36 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let tap = self.get_mut();
-        if !matches!(tap.start, Start::Over) {
-            let first = slices.iter().find(|slice| !slice.is_empty());
-            if let Some(first) = first
-                && let Some(written) = ready!(tap.poll_start(cx, first))?
-            {
-                return Poll::Ready(Ok(written));
-            }
+        if !std::mem::replace(&mut tap.has_written, true)
+            && let Some(first) = slices.first()
+            && let Some(opening) = opening::amend(first)
+        {
+            tap.collected.take(&[IoSlice::new(&opening.frame)]);
+            return Poll::Ready(Ok(opening.replaced_bytes));
         }
-        Pin::new(&mut tap.io).poll_write_vectored(cx, slices)
+        if tap.collected.is_full() {
+            ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+        }
+        Poll::Ready(Ok(tap.collected.take(slices)))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+        let tap = self.get_mut();
+        if tap.cork.is_in() {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+        Pin::new(&mut tap.io).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+        let tap = self.get_mut();
+        ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+        Pin::new(&mut tap.io).poll_shutdown(cx)
     }
 }
 
@@ -153,7 +110,8 @@ mod tests {
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
 
     fn tap<Io>(io: Io) -> Tap<Io> {
-        Tap::new(io, Rc::new(RefCell::new(Priorities::new(1))))
+        let priorities = Rc::new(RefCell::new(Priorities::new(1)));
+        Tap::new(io, priorities, Cork::default())
     }
 
     #[tokio::test]
@@ -164,6 +122,7 @@ mod tests {
             let writing = async {
                 tap.write_all(SETTINGS).await.unwrap();
                 tap.write_all(SETTINGS).await.unwrap();
+                tap.flush().await.unwrap();
                 let mut read = [0; 5];
                 tap.read_exact(&mut read).await.unwrap();
                 assert_eq!(&read, b"hello");
@@ -179,10 +138,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nothing_leaves_while_the_cork_is_in() {
+        let (near, mut far) = tokio::io::duplex(100);
+        let cork = Cork::default();
+        let priorities = Rc::new(RefCell::new(Priorities::new(1)));
+        let mut tap = Tap::new(near, priorities, cork.clone());
+        cork.put_in();
+        for piece in ["a", "b", "c"] {
+            tap.write_all(piece.as_bytes()).await.unwrap();
+            tap.flush().await.unwrap();
+        }
+        cork.pull();
+        tap.flush().await.unwrap();
+        let mut read = [0; 100];
+        assert_eq!(far.read(&mut read).await.unwrap(), 3, "in one piece");
+    }
+
+    #[tokio::test]
     async fn updates_are_found_on_the_way() {
         let (near, mut far) = tokio::io::duplex(3);
         let table = Rc::new(RefCell::new(Priorities::new(1)));
-        let mut tap = Tap::new(near, table.clone());
+        let mut tap = Tap::new(near, table.clone(), Cork::default());
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {
