@@ -108,8 +108,8 @@ impl Signals {
 impl Flow {
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     ///
-    /// Not for `101 Switching Protocols`: what is not announced is written at once and charged, which is what the bytes of another protocol
-    /// need, and hyper gives the socket away without waiting until that head is flushed.
+    /// `101 Switching Protocols` is a response like others, over when it is flushed; what another protocol then writes belongs to no response,
+    /// is written at once, and is charged.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let body_done = self.signals.take_body_done();
         let now = self.shared.now();

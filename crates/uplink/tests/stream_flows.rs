@@ -346,3 +346,32 @@ async fn a_snapshot_says_who_waits() {
     responses.shutdown().await;
     driver.abort();
 }
+
+#[tokio::test]
+async fn after_an_upgrade_bytes_pass_at_once() {
+    let uplink = in_order_of(PolicyName::Srpt);
+    let (mut client, mut stream, flow) = connect(&uplink).await;
+    let ended = Arc::<Mutex<Option<JobReport>>>::default();
+    let on_end = ended.clone();
+    let head = ResponseStart {
+        body_bytes: Some(0),
+        head_bytes: 100,
+        ..ResponseStart::default()
+    };
+    flow.start(head, move |report| {
+        *on_end.lock().expect("no panic") = Some(report);
+    });
+    stream.write_all(&[1; 100]).await.expect("written");
+    flow.body_done();
+    stream.flush().await.expect("flushed");
+    assert!(
+        ended
+            .lock()
+            .expect("no panic")
+            .is_some_and(|report| report.completed)
+    );
+    // More than the link carries in a moment, in one piece and without a pause.
+    let written = tokio::time::timeout(std::time::Duration::ZERO, stream.write(&[2; 10_000]));
+    assert_eq!(written.await.expect("at once").expect("written"), 10_000);
+    client.read_exact(&mut [0; 10_100]).await.expect("received");
+}
