@@ -11,12 +11,14 @@ use crate::tls::{Alpn, Tls};
 use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
@@ -45,8 +47,6 @@ pub struct Acceptor {
     pub tls: Option<Rc<Tls>>,
     /// What responses leave through.
     pub uplink: Uplink,
-    /// Changes when the server is to stop.
-    pub is_stopping: watch::Receiver<()>,
     /// Held by every connection until its end.
     pub alive: mpsc::Sender<()>,
 }
@@ -163,13 +163,8 @@ impl Acceptor {
             flow: visit.flow,
             guest: visit.guest.clone(),
         };
-        let mut is_stopping = self.is_stopping.clone();
-        let stop = async move {
-            // The sender is dropped only after all connections have ended.
-            let _ = is_stopping.changed().await;
-        };
         // How a connection breaks concerns nobody but its client.
-        let _ = http2::serve(stream, connected, bounds, stop).await;
+        let _ = http2::serve(stream, connected, bounds, pending()).await;
     }
 
     async fn serve_http1<Io>(&self, stream: Io, visit: Visit)
@@ -182,19 +177,11 @@ impl Acceptor {
         let client = Client::new(self.service.clone(), visit.peer.clone(), visit.flow, activity);
         let connection = generation.engine.serve(stream, client);
         drop(generation);
-        let mut is_stopping = self.is_stopping.clone();
         let mut connection = pin!(connection);
-        let result = tokio::select! {
-            biased;
-            result = connection.as_mut() => result,
-            reason = visit.guest.closing() => match reason {
-                CloseReason::SlowHead => return,
-                CloseReason::Idle => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            },
-            _ = is_stopping.changed() => {
+        let result = match until_told(connection.as_mut(), &visit.guest).await {
+            Ended::ByItself(result) => result,
+            Ended::Told(CloseReason::SlowHead) => return,
+            Ended::Told(CloseReason::Idle) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -203,6 +190,30 @@ impl Acceptor {
             self.service.broken_request(&visit.peer, &error);
         }
     }
+}
+
+/// How a connection came to its end.
+enum Ended<T> {
+    ByItself(T),
+    Told(CloseReason),
+}
+
+/// Drives `connection` until it ends or its guest is to go. Asks the guest only when there is something to hear: a
+/// request costs no more than a look at a flag.
+async fn until_told<F: Future>(mut connection: Pin<&mut F>, guest: &Guest) -> Ended<F::Output> {
+    let mut closing = pin!(guest.closing());
+    let mut is_listening = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Ended::ByItself(output));
+        }
+        if is_listening && !guest.is_told() {
+            return Poll::Pending;
+        }
+        is_listening = true;
+        closing.as_mut().poll(cx).map(Ended::Told)
+    })
+    .await
 }
 
 /// One connection's client and what it came through.

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 /// What to serve, and with what means: looked at, nothing opened yet but files to read.
@@ -225,10 +225,12 @@ impl Listening {
     }
 
     async fn run_local(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
-        let (stopping, is_stopping) = watch::channel(());
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
         self.shared.service.generation().proxy.start();
         let watching = spawn_local(self.shared.connections.clone().watch());
+        if uplink.snapshot().rate_bits_per_sec.is_none() {
+            self.shared.service.set_unordered();
+        }
         self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
         let accepting: Vec<_> = self
@@ -243,7 +245,6 @@ impl Listening {
                     connections: self.shared.connections.clone(),
                     tls: self.shared.tls.clone().filter(|_| speech == Speech::Tls),
                     uplink: uplink.clone(),
-                    is_stopping: is_stopping.clone(),
                     alive: alive.clone(),
                 };
                 spawn_local(acceptor.accept_all(listener))
@@ -255,7 +256,7 @@ impl Listening {
         for task in accepting {
             task.abort();
         }
-        stopping.send_replace(());
+        self.shared.connections.evict_all();
         // All have ended when nobody holds the sending side any more.
         let grace = self.shared.service.generation().limits.grace_time();
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;

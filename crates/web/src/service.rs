@@ -16,7 +16,7 @@ use crate::static_site::{PendingListing, StaticReply};
 use crate::urgency::{Hints, Signal};
 use hyper::{Method, Request, StatusCode};
 use sooner_uplink::{JobReport, ResponseStart};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -73,6 +73,8 @@ pub struct Service {
     log: AccessLog,
     metrics: Arc<Metrics>,
     wall_clock: RefCell<WallClock>,
+    /// Whether anybody goes before anybody.
+    is_ordered: Cell<bool>,
 }
 
 impl Service {
@@ -88,7 +90,13 @@ impl Service {
             log,
             metrics,
             wall_clock: RefCell::new(WallClock::new(now)),
+            is_ordered: Cell::new(true),
         }
+    }
+
+    /// Responses leave as they come: nobody has to know what goes before what.
+    pub fn set_unordered(&self) {
+        self.is_ordered.set(false);
     }
 
     /// From now on requests are answered as `generation` says; those that have begun end as they began.
@@ -115,7 +123,10 @@ impl Service {
     pub fn asked<B>(&self, request: &Request<B>, peer: &Peer, now: Instant) -> Asked {
         let mut clock = self.wall_clock.borrow_mut();
         Asked {
-            hints: Hints::of(request.headers()),
+            hints: match self.is_ordered.get() {
+                true => Hints::of(request.headers()),
+                false => Hints::default(),
+            },
             begun: self.log.begin(&mut clock, now, &peer.named, request),
             facts: RequestFacts::new(request),
             is_tls: peer.tls.is_some(),
@@ -161,7 +172,11 @@ impl Service {
         answer: &Answer,
         head_bytes: u32,
     ) -> Announcement<impl FnOnce(JobReport) + Send + 'static> {
-        let signal = asked.hints.signal(&answer.headers, asked.generation.rules);
+        let rules = asked.generation.rules;
+        let signal = match self.is_ordered.get() {
+            true => asked.hints.signal(&answer.headers, rules),
+            false => Signal::indifferent(rules),
+        };
         let body_bytes = answer.source.len();
         let start = ResponseStart {
             body_bytes,

@@ -103,10 +103,8 @@ impl Hints {
         let is_stored = is_stored(response);
         let first_class = if is_stored { DEFAULT_URGENCY } else { 0 };
         let mut signal = Signal {
-            class: DEFAULT_URGENCY,
-            order: StreamOrder::BySize,
             first_class,
-            rules,
+            ..Signal::indifferent(rules)
         };
         if rules.trust_priority {
             match self.priority {
@@ -137,6 +135,16 @@ impl Hints {
 }
 
 impl Signal {
+    /// The signal of an answer of which nothing is known.
+    pub fn indifferent(rules: Rules) -> Self {
+        Self {
+            class: DEFAULT_URGENCY,
+            order: StreamOrder::BySize,
+            first_class: 0,
+            rules,
+        }
+    }
+
     /// The signal after the client said `priority` anew; what it leaves out is the default (RFC 9218, section 7).
     pub fn updated(self, priority: Priority) -> Self {
         if !self.rules.trust_priority {

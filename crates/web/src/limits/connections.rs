@@ -156,6 +156,14 @@ impl Connections {
         self.0.state.borrow_mut().evict()
     }
 
+    /// The server stops: asks all connections to close, those that are busy when they have answered.
+    pub fn evict_all(&self) {
+        let mut state = self.0.state.borrow_mut();
+        let staying = state.guests.values().filter(|entry| !entry.closing.is_told());
+        let told = staying.map(|entry| entry.closing.tell(CloseReason::Idle)).count();
+        state.leaving += told;
+    }
+
     /// Counts a connection that was just accepted.
     pub fn enter(&self) -> Guest {
         let mut state = self.0.state.borrow_mut();
@@ -319,6 +327,11 @@ impl Guest {
     /// Nothing is asked for and nothing left to send.
     pub fn idle(&self) {
         self.activity.put(Phase::Idle);
+    }
+
+    /// Whether the connection should end.
+    pub fn is_told(&self) -> bool {
+        self.closing.is_told()
     }
 
     /// Waits until the connection should end, and why.
