@@ -16,8 +16,15 @@ pub fn ready_line(config: &Config, link: &Link, listening: &Listening, uplink: &
         Some(address) => format!("; metrics on http://{address}"),
         None => String::new(),
     };
+    let user = match &config.user {
+        Some(user) if uplink.uses_bands() => {
+            format!("; as {user}, with CAP_NET_ADMIN to take the bands down at the end")
+        }
+        Some(user) => format!("; as {user}"),
+        None => String::new(),
+    };
     format!(
-        "serving {} on {}; {order}{admin}",
+        "serving {} on {}; {order}{admin}{user}",
         what(config),
         addresses.join(" ")
     )
