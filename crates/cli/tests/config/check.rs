@@ -1,0 +1,154 @@
+//! `--check`, and what a start refuses.
+
+use crate::place::{Place, certify, serving, with_tls};
+use assert_cmd::Command as Checked;
+use rustix::process::geteuid;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn a_right_configuration_is_ok_and_nothing_is_started() {
+    let place = Place::new(&serving("one"));
+    let (code, output, said) = place.check();
+    let expected = format!("{}: ok\n", place.file().display());
+    assert_eq!((code, output, said.as_str()), (Some(0), expected, ""));
+}
+
+#[test]
+fn a_log_is_not_made_by_a_check() {
+    let place = Place::new(&format!(
+        "{}[log]\naccess = \"access.log\"\n",
+        serving("one")
+    ));
+    assert_eq!(place.check().0, Some(0));
+    assert!(!place.path("access.log").exists());
+}
+
+#[test]
+fn a_wrong_configuration_is_one_line_with_its_place() {
+    let place = Place::new("");
+    for (config, expected) in [
+        (
+            "root = \"three\"",
+            "1: root: no directory PLACE/three: name an existing one",
+        ),
+        (
+            "root = \"one/a.txt\"",
+            "1: root: PLACE/one/a.txt is not a directory",
+        ),
+        (
+            "root = \"one\"\n[uplink]\nrate = \"10mbps\"",
+            "3: uplink.rate: rate `10mbps`: unknown unit `mbps`; use bit, kbit, mbit or gbit, as in 100mbit",
+        ),
+        (
+            "root = \"one\"\nuser = \"no-such-user\"",
+            "2: user: there is no user no-such-user in /etc/passwd",
+        ),
+        (
+            "root = \"one\"\nlisten = [\"192.0.2.1:80\"]",
+            "2: listen: cannot listen on 192.0.2.1:80: this machine does not have that address",
+        ),
+        (
+            "root = \"one\"\n[log]\naccess = \"/no/such/folder/log\"",
+            "3: log.access: cannot open /no/such/folder/log: ",
+        ),
+        (
+            "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]",
+            "6: site.hosts: \"A.example\" is named before: ",
+        ),
+        (
+            "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"three\"\nhosts = [\"b.example\"]",
+            "5: site.root: no directory PLACE/three",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"apq\"",
+            "6: route.upstream: no upstream is called `apq`; there are: app",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
+            "8: route.path: `/a` at every host has a route already; ",
+        ),
+        (
+            "[[upstream]]\nname = \"app\"\nservers = [\"ftp://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
+            "3: upstream.servers: `ftp://127.0.0.1:1` is no server: write ",
+        ),
+    ] {
+        let line = place.refusal(config);
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[test]
+fn a_certificate_that_will_not_do_is_placed() {
+    let place = Place::new("");
+    certify(&place, "good", 2100);
+    certify(&place, "other", 2100);
+    certify(&place, "old", 2020);
+    place.write(&with_tls("good", "good"));
+    assert_eq!(place.check().0, Some(0), "{:?}", place.check());
+    for (config, expected) in [
+        (
+            with_tls("old", "old"),
+            "5: tls.certificate: the certificate of ",
+        ),
+        (with_tls("good", "other"), "6: tls.key: "),
+        (with_tls("none", "good"), "5: tls.certificate: "),
+        (with_tls("good", "none"), "6: tls.key: "),
+    ] {
+        let line = place.refusal(&config);
+        assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let place = Place::new("");
+    fs::remove_file(place.file()).unwrap();
+    let (code, _, said) = place.check();
+    assert_eq!(code, Some(2));
+    assert!(said.contains("sooner.toml") && said.lines().count() == 1);
+}
+
+#[test]
+fn a_port_without_the_right_to_it_is_placed() {
+    let unprivileged = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let has_privileged_ports = unprivileged.is_ok_and(|port| port.trim() != "0");
+    let without = Command::new("setpriv").arg("--version").output();
+    if !has_privileged_ports || !geteuid().is_root() || without.is_err() {
+        eprintln!(
+            "skipped: a_port_without_the_right_to_it_is_placed: needs root and setpriv (util-linux), and privileged ports"
+        );
+        return;
+    }
+    let place =
+        Place::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-net_bind_service", "--inh-caps=-all"])
+        .arg(assert_cmd::cargo::cargo_bin("sooner"))
+        .args(["serve", "--check", "--config"])
+        .arg(place.file())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("sooner.toml:4: listen: cannot listen on 127.0.0.1:79: no permission"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_wrong_flag_is_said_to_be_one() {
+    let place = Place::new(&serving("one"));
+    let output = Checked::cargo_bin("sooner")
+        .unwrap()
+        .args(["serve", "--check", "--mechanism", "bands", "--config"])
+        .arg(place.file())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("sooner: command line: uplink.mechanism: "),
+        "{said}"
+    );
+}

@@ -1,0 +1,6 @@
+//! `sooner serve --config FILE`: looked at by `--check`, changed by SIGHUP, under flags, under a supervisor.
+
+mod check;
+mod place;
+mod reload;
+mod start_and_stop;

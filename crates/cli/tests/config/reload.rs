@@ -1,0 +1,123 @@
+//! SIGHUP and SIGUSR1: what changes while it serves, and what stays.
+
+use crate::place::{LISTEN, Place, body, certify, serving, with_tls};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[test]
+fn a_new_certificate_that_will_not_do_leaves_the_old_one() {
+    let place = Place::new("");
+    certify(&place, "good", 2100);
+    certify(&place, "old", 2020);
+    place.write(&format!("{LISTEN}{}", with_tls("good", "good")));
+    let mut server = place.start(&[]);
+    place.write(&format!("{LISTEN}{}", with_tls("old", "old")));
+    server.send(Signal::HUP);
+    let refusal = server.says();
+    assert!(
+        refusal.contains("sooner.toml:6: tls.certificate: ") && refusal.contains("expired"),
+        "{refusal}"
+    );
+    assert_eq!(server.get(), "one");
+}
+
+#[test]
+fn a_reload_changes_what_is_served_and_fails_no_request() {
+    let place = Place::new(&serving("one"));
+    let mut server = place.start(&[]);
+    let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let body = body(&server.address);
+                    assert!(body == "one" || body == "two", "{body}");
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for root in ["two", "one", "two", "one", "two"] {
+            place.write(&serving(root));
+            server.send(Signal::HUP);
+            server.get_until(root);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(answered.load(Ordering::Relaxed) > 0);
+
+    place.write("root = \"three\"");
+    server.send(Signal::HUP);
+    let refusal = server.says();
+    assert!(
+        refusal.contains("sooner.toml:1: root: ") && refusal.contains("stays"),
+        "{refusal}"
+    );
+    assert_eq!(server.get(), "two");
+
+    place.write("listen = [\"127.0.0.2:0\"]\nroot = \"one\"");
+    server.send(Signal::HUP);
+    let remark = server.says();
+    assert!(
+        remark.contains("listen") && remark.contains("next start"),
+        "{remark}"
+    );
+    server.get_until("one");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_reload_leaves_a_connection_that_is_open() {
+    let place = Place::new(&serving("one"));
+    let server = place.start(&[]);
+    let mut kept = BufReader::new(TcpStream::connect(&server.address).unwrap());
+    let ask = |kept: &mut BufReader<TcpStream>| {
+        let request = b"GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+        kept.get_mut().write_all(request).unwrap();
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert_ne!(
+                kept.read_line(&mut line).unwrap(),
+                0,
+                "the connection was closed"
+            );
+        }
+        let mut body = [0; 3];
+        kept.read_exact(&mut body).unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    };
+    assert_eq!(ask(&mut kept), "one");
+    place.write(&serving("two"));
+    server.send(Signal::HUP);
+    server.get_until("two");
+    assert_eq!(ask(&mut kept), "two");
+}
+
+#[test]
+fn a_renamed_log_is_opened_anew_on_demand() {
+    let place = Place::new(&format!(
+        "{}[log]\naccess = \"access.log\"\n",
+        serving("one")
+    ));
+    let server = place.start(&[]);
+    server.get();
+    fs::rename(place.path("access.log"), place.path("access.log.1")).unwrap();
+    server.get();
+    server.send(Signal::USR1);
+    while !place.path("access.log").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server.get();
+    assert_eq!(server.stop(), Some(0));
+    let lines = |name| {
+        fs::read_to_string(place.path(name))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    assert_eq!((lines("access.log.1"), lines("access.log")), (2, 1));
+}
