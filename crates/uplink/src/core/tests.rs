@@ -1,0 +1,129 @@
+//! The core without sockets.
+
+use super::*;
+
+fn core(order: Order, marks: Option<Marks>) -> Core {
+    Core::new(order, None, marks, Time::ZERO)
+}
+
+fn start(core: &mut Core, flow: FlowId, bytes: u64) {
+    let response = ResponseStart {
+        body_bytes: Some(bytes),
+        ..ResponseStart::default()
+    };
+    let started = core.start(flow, response, Box::new(|_| {}), Time::ZERO);
+    assert!(started.is_ok());
+}
+
+#[test]
+fn bands_count_the_job_and_not_what_the_connection_had_before() {
+    for policy in [PolicyName::Srpt, PolicyName::Psjf, PolicyName::Las] {
+        let mut core = core(Order::default(), Some(Marks::for_policy(policy)));
+        let flow = core.open(Time::ZERO);
+        start(&mut core, flow, 10_000_000);
+        core.settle(flow, 10_000_000, 0, Time::ZERO);
+        core.new_band(flow);
+        core.body_done(flow);
+        assert_eq!(core.flushed(flow, Time::ZERO).ended.len(), 1);
+        start(&mut core, flow, 100);
+        let band = core.new_band(flow);
+        assert!(matches!(band, Some(0) | None), "{policy}: {band:?}");
+        core.settle(flow, 100, 0, Time::ZERO);
+        assert_eq!(core.new_band(flow), None, "{policy}: it stays on top");
+    }
+}
+
+#[test]
+fn a_connection_is_in_the_band_of_its_best_stream() {
+    let marks = Marks::for_policy(PolicyName::Srpt);
+    let mut core = core(Order::default(), Some(marks));
+    let flow = core.open(Time::ZERO);
+    let [large, small] = [10_000_000, 100].map(|bytes| {
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        start(&mut core, stream, bytes);
+        (stream, bytes)
+    });
+    assert_eq!(core.new_band(flow), Some(0));
+    core.settle_stream(small.0, small.1, Time::ZERO);
+    core.finish_stream(small.0, Time::ZERO);
+    assert_eq!(core.new_band(flow), None, "its bytes are not written yet");
+    core.settle(flow, 109, 109, Time::ZERO);
+    assert_eq!(core.flushed(flow, Time::ZERO).ended.len(), 1);
+    assert_eq!(core.new_band(flow), Some(7));
+    core.close_stream(large.0, Time::ZERO);
+    assert_eq!(core.new_band(flow), Some(0), "frames go first");
+}
+
+#[test]
+fn a_response_on_a_connection_that_is_gone_ends_at_once() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    core.close(flow, Time::ZERO);
+    let late = core.open_stream(flow, Time::ZERO).stream;
+    for flow in [flow, stream, late] {
+        let start = ResponseStart::default();
+        let gone = core.start(flow, start, Box::new(|_| {}), Time::ZERO);
+        assert!(gone.is_err_and(|(_, report)| !report.completed));
+    }
+}
+
+#[test]
+fn a_finished_stream_ends_when_the_connection_has_written_it() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    start(&mut core, stream, 3_000);
+    core.settle_stream(stream, 3_000, Time::ZERO);
+    core.finish_stream(stream, Time::ZERO);
+    core.settle(flow, 1_000, 1_000, Time::ZERO);
+    assert!(core.flushed(flow, Time::ZERO).ended.is_empty());
+    core.settle(flow, 2_009, 2_009, Time::ZERO);
+    let ended = core.flushed(flow, Time::ZERO).ended;
+    assert!(ended[0].report.completed && ended[0].report.sent_bytes == 3_000);
+    assert_eq!(core.snapshot(Time::ZERO).streams, 0);
+}
+
+#[test]
+fn what_a_closed_connection_had_handed_over_was_not_sent() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    start(&mut core, stream, 10);
+    core.settle_stream(stream, 10, Time::ZERO);
+    core.finish_stream(stream, Time::ZERO);
+    let ended = core.close(flow, Time::ZERO).ended;
+    assert!(matches!(&ended[..], [ended] if !ended.report.completed));
+}
+
+#[test]
+fn a_stream_whose_connection_is_backed_up_does_not_wait_for_others() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    start(&mut core, stream, 1_000_000);
+    core.settle_stream(stream, 40_000, Time::ZERO);
+    let at = Time::from_ns;
+    let waker = Waker::noop();
+    assert_eq!(core.ask(stream, 1, waker, at(5)), Answer::Wait);
+    core.settle(flow, 40_009, 40_009, at(90));
+    let ended = core.close(flow, at(100)).ended;
+    assert_eq!(ended[0].report.wait_ns, 10);
+    assert_eq!(ended[0].report.service_ns, 90);
+}
+
+#[test]
+fn a_snapshot_counts_by_size_and_by_who_waits() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    start(&mut core, flow, 5_000);
+    core.settle(flow, 1_000, 1_000, Time::ZERO);
+    let snapshot = core.snapshot(Time::ZERO);
+    let load = Load {
+        jobs: 1,
+        remaining_bytes: 4_000,
+    };
+    assert_eq!(snapshot.sending[1], load);
+    assert_eq!(snapshot.waiting[1], Load::default());
+    assert_eq!((snapshot.connections, snapshot.socket_bytes), (1, 1_000));
+}
