@@ -7,7 +7,7 @@ use crate::message::{Peer, TlsPeer};
 use crate::metrics::Refusal;
 use crate::proxy_protocol;
 use crate::service::Service;
-use crate::tls::{Alpn, Tls};
+use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::io;
 use std::net::SocketAddr;
@@ -91,53 +91,60 @@ impl Acceptor {
     }
 
     /// Finds out who speaks and how, and serves it.
-    async fn greet(
+    async fn greet(&self, stream: GatedStream, flow: Flow, remote: SocketAddr, guest: Rc<Guest>) {
+        // Boxed, so that its room is given back before the connection idles.
+        let meeting = Box::pin(self.meet(stream, flow, remote, guest.clone()));
+        let Ended::ByItself(Some(met)) = until_told(pin!(meeting), &guest).await else {
+            return;
+        };
+        match met {
+            Met::Clear(stream, visit, speaks_http2) => {
+                self.serve(stream, visit, speaks_http2).await;
+            }
+            Met::Tls(stream, visit, speaks_http2) => {
+                self.serve(*stream, visit, speaks_http2).await;
+            }
+        }
+    }
+
+    /// Waits for what comes before the first request; `None` if the connection is not to be served.
+    async fn meet(
         &self,
         mut stream: GatedStream,
         flow: Flow,
-        remote: SocketAddr,
+        mut remote: SocketAddr,
         guest: Rc<Guest>,
-    ) {
+    ) -> Option<Met> {
         let generation = self.service.generation();
+        let metrics = self.service.metrics();
         let head_time = generation.limits.head_time();
-        let local = stream.get_ref().local_addr().unwrap_or(remote);
-        let mut remote = remote;
-        let mut local = local;
+        let mut local = stream.get_ref().local_addr().unwrap_or(remote);
         if generation.proxy_protocol.contains(remote.ip()) {
             match proxy_protocol::read(&mut stream, head_time).await {
                 Ok(Some(said)) => (remote, local) = (said.source, said.destination),
                 Ok(None) => {}
                 Err(_) => {
-                    let metrics = self.service.metrics();
-                    return metrics.connection_refused(Refusal::ProxyProtocol);
+                    metrics.connection_refused(Refusal::ProxyProtocol);
+                    return None;
                 }
             }
         }
         if guest.claim(remote.ip()).is_err() {
-            let metrics = self.service.metrics();
-            return metrics.connection_refused(Refusal::ConnectionsPerAddress);
+            metrics.connection_refused(Refusal::ConnectionsPerAddress);
+            return None;
         }
-        drop(generation);
-        match &self.tls {
-            None => {
-                let speaks_http2 = match timeout(head_time, speaks_http2(stream.get_ref())).await {
-                    Ok(Ok(speaks)) => speaks,
-                    Ok(Err(_)) | Err(_) => return,
-                };
-                let visit = Visit::new(remote, local, None, flow, guest);
-                self.serve(stream, visit, speaks_http2).await;
-            }
-            Some(tls) => {
-                let accepted = tls.accept(stream, head_time).await;
-                self.service.metrics().handshake(accepted.is_ok());
-                let Ok((stream, tls_peer, alpn)) = accepted else {
-                    return;
-                };
-                guest.head_begins();
-                let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
-                self.serve(stream, visit, alpn == Alpn::Http2).await;
-            }
-        }
+        let Some(tls) = &self.tls else {
+            let speaks_http2 = timeout(head_time, speaks_http2(stream.get_ref())).await;
+            let speaks_http2 = speaks_http2.ok()?.ok()?;
+            let visit = Visit::new(remote, local, None, flow, guest);
+            return Some(Met::Clear(stream, visit, speaks_http2));
+        };
+        let accepted = tls.accept(stream, head_time).await;
+        metrics.handshake(accepted.is_ok());
+        let (stream, tls_peer, alpn) = accepted.ok()?;
+        guest.head_begins();
+        let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
+        Some(Met::Tls(Box::new(stream), visit, alpn == Alpn::Http2))
     }
 
     async fn serve<Io>(&self, stream: Io, visit: Visit, speaks_http2: bool)
@@ -190,6 +197,12 @@ impl Acceptor {
             self.service.broken_request(&visit.peer, &error);
         }
     }
+}
+
+/// A connection of which it is known who speaks, and whether it is HTTP/2.
+enum Met {
+    Clear(GatedStream, Visit, bool),
+    Tls(Box<TlsStream>, Visit, bool),
 }
 
 /// How a connection came to its end.
