@@ -29,7 +29,7 @@ impl Certificate {
             "-x509",
             "-nodes",
             "-days",
-            "2",
+            "365",
             "-subj",
             "/CN=localhost",
         ]);

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::Effort;
+use super::attempts::until_undisturbed;
 use super::check::{Checks, median, spread};
 use super::parse::{figure, run_of};
 use super::proxies::{self, LISTEN, Proxy};
@@ -82,8 +83,7 @@ impl Bench {
         let mut runs = ONE_CLASS.map(|_| Vec::new());
         for repetition in 0..self.effort.repetitions {
             for (proxy, runs) in ONE_CLASS.into_iter().zip(&mut runs) {
-                let [run] = self.measure(proxy, [("", "0.9")], repetition)?;
-                record.add(&json!({"question": "expected time", "proxy": proxy.name(), "repetition": repetition, "run": slim(&run)}))?;
+                let [run] = self.until_undisturbed(proxy, [("", "0.9")], repetition, record)?;
                 runs.push(run);
             }
         }
@@ -125,9 +125,7 @@ impl Bench {
         for repetition in 0..self.effort.repetitions {
             for (index, proxy) in TWO_CLASSES.into_iter().enumerate() {
                 let streams = [("/fast", "0.45"), ("/slow", "0.45")];
-                let [first, second] = self.measure(proxy, streams, repetition)?;
-                record.add(&json!({"question": "two classes", "proxy": proxy.name(), "repetition": repetition,
-                    "fast": slim(&first), "slow": slim(&second)}))?;
+                let [first, second] = self.until_undisturbed(proxy, streams, repetition, record)?;
                 fast[index].push(first);
                 slow[index].push(second);
             }
@@ -157,6 +155,25 @@ impl Bench {
             );
         }
         Ok(table)
+    }
+
+    /// One repetition, its attempts kept.
+    fn until_undisturbed<const STREAMS: usize>(
+        &self,
+        proxy: Proxy,
+        streams: [(&str, &str); STREAMS],
+        repetition: u32,
+        record: &mut Record,
+    ) -> anyhow::Result<[Value; STREAMS]> {
+        until_undisturbed(
+            || self.measure(proxy, streams, repetition),
+            |runs| runs.iter().collect(),
+            |runs, attempt| {
+                let slim_runs: Vec<Value> = runs.iter().map(slim).collect();
+                record.add(&json!({"proxy": proxy.name(), "streams": streams.to_vec(), "repetition": repetition,
+                    "attempt": attempt.number, "stolen_cpu_seconds": attempt.stolen_cpu_seconds, "runs": slim_runs}))
+            },
+        )
     }
 
     /// One run for each stream of requests (path below which they are, load), all at the same time.

@@ -120,7 +120,7 @@ fn nginx_config(folder: &Path, limit: &str) -> anyhow::Result<PathBuf> {
 
 fn haproxy_config(folder: &Path) -> anyhow::Result<PathBuf> {
     let text = format!(
-        "global\n  maxconn 16384\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client {TIMEOUT_SECONDS}s\n  \
+        "global\n  maxconn 4096\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client {TIMEOUT_SECONDS}s\n  \
          timeout server {TIMEOUT_SECONDS}s\n  timeout queue {TIMEOUT_SECONDS}s\n  http-reuse always\n\
          frontend web\n  bind {LISTEN}\n  http-request set-priority-class int(-1) if {{ path_beg /fast/ }}\n  \
          http-request set-priority-class int(1) if {{ path_beg /slow/ }}\n  default_backend app\n\
