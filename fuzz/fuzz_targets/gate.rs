@@ -175,21 +175,7 @@ impl World {
             } => {
                 self.write(index(flow), u64::from(*socket_takes_bytes));
             }
-            Event::OpenStream {
-                flow,
-                comes_when_called,
-                said_bytes,
-                real_bytes,
-                class,
-                order,
-            } => {
-                let index = index(flow);
-                if self.open_stream(index, *comes_when_called, order_of(*order)) {
-                    let stream = self.flows.len() - 1;
-                    let said_bytes = said_bytes.map(u64::from);
-                    self.start(stream, said_bytes, u64::from(*real_bytes), *class);
-                }
-            }
+            Event::OpenStream { .. } => self.apply_open_stream(event),
             Event::Urgency { flow, class, order } => {
                 let (now, id) = (self.now(), self.flows[index(flow)].id);
                 self.gate.set_urgency(id, *class, order_of(*order), now);
@@ -215,6 +201,26 @@ impl World {
                 self.flows
                     .retain(|stream| stream.connection != Some(flow.id));
             }
+        }
+    }
+
+    fn apply_open_stream(&mut self, event: &Event) {
+        let Event::OpenStream {
+            flow,
+            comes_when_called,
+            said_bytes,
+            real_bytes,
+            class,
+            order,
+        } = event
+        else {
+            return;
+        };
+        let index = usize::from(*flow) % self.flows.len();
+        if self.open_stream(index, *comes_when_called, order_of(*order)) {
+            let stream = self.flows.len() - 1;
+            let said_bytes = said_bytes.map(u64::from);
+            self.start(stream, said_bytes, u64::from(*real_bytes), *class);
         }
     }
 

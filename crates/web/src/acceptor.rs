@@ -9,12 +9,12 @@ use crate::proxy_protocol;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_uplink::{Flow, GatedStream, Uplink};
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::Poll;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,7 +69,10 @@ impl Acceptor {
                         );
                         has_complained = true;
                     }
-                    acceptor.service.metrics().connection_refused(Refusal::System);
+                    acceptor
+                        .service
+                        .metrics()
+                        .connection_refused(Refusal::System);
                     acceptor.connections.evict();
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                 }
@@ -102,7 +105,7 @@ impl Acceptor {
                 self.serve(stream, visit, speaks_http2).await;
             }
             Met::Tls(stream, visit, speaks_http2) => {
-                self.serve(*stream, visit, speaks_http2).await;
+                self.serve(stream, visit, speaks_http2).await;
             }
         }
     }
@@ -144,7 +147,7 @@ impl Acceptor {
         let (stream, tls_peer, alpn) = accepted.ok()?;
         guest.head_begins();
         let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
-        Some(Met::Tls(Box::new(stream), visit, alpn == Alpn::Http2))
+        Some(Met::Tls(stream, visit, alpn == Alpn::Http2))
     }
 
     async fn serve<Io>(&self, stream: Io, visit: Visit, speaks_http2: bool)
@@ -181,7 +184,12 @@ impl Acceptor {
         let generation = self.service.generation();
         let activity = visit.guest.activity().clone();
         let stream = Watched::new(stream, activity.clone());
-        let client = Client::new(self.service.clone(), visit.peer.clone(), visit.flow, activity);
+        let client = Client::new(
+            self.service.clone(),
+            visit.peer.clone(),
+            visit.flow,
+            activity,
+        );
         let connection = generation.engine.serve(stream, client);
         drop(generation);
         let mut connection = pin!(connection);
@@ -202,7 +210,7 @@ impl Acceptor {
 /// A connection of which it is known who speaks, and whether it is HTTP/2.
 enum Met {
     Clear(GatedStream, Visit, bool),
-    Tls(Box<TlsStream>, Visit, bool),
+    Tls(TlsStream, Visit, bool),
 }
 
 /// How a connection came to its end.
@@ -258,7 +266,8 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0; 3];
     loop {
         let seen = stream.peek(&mut first).await?;
-        let is_undecided = (1..first.len()).contains(&seen) && http2::PREFACE.starts_with(&first[..seen]);
+        let is_undecided =
+            (1..first.len()).contains(&seen) && http2::PREFACE.starts_with(&first[..seen]);
         if !is_undecided {
             return Ok(seen == first.len() && http2::PREFACE.starts_with(&first));
         }

@@ -133,10 +133,7 @@ impl Source {
     }
 }
 
-fn poll_chain(
-    sources: &mut VecDeque<Source>,
-    cx: &mut Context<'_>,
-) -> Poll<Option<FrameResult>> {
+fn poll_chain(sources: &mut VecDeque<Source>, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
     while let Some(source) = sources.front_mut() {
         match ready!(source.poll_frame(cx)) {
             Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),

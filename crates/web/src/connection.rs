@@ -51,11 +51,7 @@ impl Engine {
     }
 
     /// Serves requests on `io` until either side ends it.
-    pub fn serve<Io>(
-        &self,
-        io: Io,
-        client: Client,
-    ) -> UpgradeableConnection<TokioIo<Io>, Client>
+    pub fn serve<Io>(&self, io: Io, client: Client) -> UpgradeableConnection<TokioIo<Io>, Client>
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {

@@ -56,7 +56,11 @@ impl Generation {
         let names = configs.iter().map(|site| metrics.site(site_name(site)));
         Ok(Self {
             site_ids: names.collect(),
-            sites: Sites::new(&configs, cache_limits(&config.limits, means), means.chunk_bytes)?,
+            sites: Sites::new(
+                &configs,
+                cache_limits(&config.limits, means),
+                means.chunk_bytes,
+            )?,
             proxy: Proxy::build(
                 &config.proxy,
                 &config.upstream,

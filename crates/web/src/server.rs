@@ -1,7 +1,7 @@
 //! A server from its configuration: start, reload, graceful stop.
 
-use crate::access_log::Closer;
 use crate::acceptor::{Acceptor, Speech};
+use crate::access_log::Closer;
 use crate::activation::PassedListeners;
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
@@ -104,7 +104,9 @@ impl<'a> Server<'a> {
             shared: Rc::new(Shared {
                 service: Rc::new(service),
                 connections,
-                tls: self.tls.map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes))),
+                tls: self
+                    .tls
+                    .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes))),
                 means: self.means,
                 metrics: self.metrics,
             }),
@@ -295,8 +297,7 @@ impl Control {
     /// warnings.
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
         let before = self.0.service.generation();
-        let generation =
-            Generation::new(config, self.0.means, &self.0.metrics, Some(&before))?;
+        let generation = Generation::new(config, self.0.means, &self.0.metrics, Some(&before))?;
         let warnings = match &self.0.tls {
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
             None => Vec::new(),

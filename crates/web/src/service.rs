@@ -226,12 +226,16 @@ impl Service {
             return;
         }
         let mut clock = self.wall_clock.borrow_mut();
-        if let Some(begun) = self.log.begin_unreadable(&mut clock, Instant::now(), &peer.named) {
+        if let Some(begun) = self
+            .log
+            .begin_unreadable(&mut clock, Instant::now(), &peer.named)
+        {
             let answered = Answered {
                 status: if error.is_parse_too_large() { 431 } else { 400 },
                 ..Answered::default()
             };
-            self.log.write(&begun.answered(answered), &NEVER_QUEUED, None);
+            self.log
+                .write(&begun.answered(answered), &NEVER_QUEUED, None);
         }
     }
 }
@@ -284,7 +288,12 @@ fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Answer {
 /// Has a directory read by a thread that may wait for the disk.
 async fn read_listing(pending: PendingListing) -> Answer {
     let read = spawn_blocking(move || pending.read()).await;
-    read.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "the directory cannot be read"))
+    read.unwrap_or_else(|_| {
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the directory cannot be read",
+        )
+    })
 }
 
 /// What TLS adds to `bytes` written as records of full length.

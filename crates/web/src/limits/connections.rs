@@ -159,8 +159,13 @@ impl Connections {
     /// The server stops: asks all connections to close, those that are busy when they have answered.
     pub fn evict_all(&self) {
         let mut state = self.0.state.borrow_mut();
-        let staying = state.guests.values().filter(|entry| !entry.closing.is_told());
-        let told = staying.map(|entry| entry.closing.tell(CloseReason::Idle)).count();
+        let staying = state
+            .guests
+            .values()
+            .filter(|entry| !entry.closing.is_told());
+        let told = staying
+            .map(|entry| entry.closing.tell(CloseReason::Idle))
+            .count();
         state.leaving += told;
     }
 

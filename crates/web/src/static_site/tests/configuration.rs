@@ -12,9 +12,17 @@ fn mistake(settings: &str) -> (String, String, String) {
     (place, error.key, error.message)
 }
 
+fn assert_mistakes(cases: &[(&str, &str, &str, &str)]) {
+    for (settings, place, key, part) in cases {
+        let (got_place, got_key, message) = mistake(settings);
+        assert_eq!((got_place.as_str(), got_key.as_str()), (*place, *key));
+        assert!(message.contains(part), "{message}");
+    }
+}
+
 #[test]
 fn a_mistake_has_a_place_a_key_and_a_remedy() {
-    for (settings, place, key, part) in [
+    assert_mistakes(&[
         (
             "root = '/nowhere/at/all'",
             "'/nowhere/at/all'",
@@ -71,6 +79,12 @@ fn a_mistake_has_a_place_a_key_and_a_remedy() {
             "site.errors.404",
             "start with a slash",
         ),
+    ]);
+}
+
+#[test]
+fn so_has_a_mistake_in_a_redirect() {
+    assert_mistakes(&[
         (
             "redirect = [{ from = '/a/*', to = '/b' }, { from = '/a/b', to = '/c' }]",
             "'/a/b'",
@@ -95,11 +109,7 @@ fn a_mistake_has_a_place_a_key_and_a_remedy() {
             "site.redirect.status",
             "301",
         ),
-    ] {
-        let (got_place, got_key, message) = mistake(settings);
-        assert_eq!((got_place.as_str(), got_key.as_str()), (place, key));
-        assert!(message.contains(part), "{message}");
-    }
+    ]);
 }
 
 #[test]
