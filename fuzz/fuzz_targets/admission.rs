@@ -31,7 +31,11 @@ struct Play {
 }
 
 fuzz_target!(|play: Play| {
-    let order = if play.is_fcfs { Order::Fcfs } else { Order::Expected };
+    let order = if play.is_fcfs {
+        Order::Fcfs
+    } else {
+        Order::Expected
+    };
     let mut limit = usize::from(play.limit);
     let mut admission = Admission::new(order, limit, play.waiting_max.map(usize::from));
     let mut inside = BTreeSet::new();
@@ -61,6 +65,9 @@ fuzz_target!(|play: Play| {
             assert!(inside.len() <= limit, "above the limit");
         }
         assert_eq!(admission.inside(), inside.len());
-        assert!(admission.waiting() == 0 || inside.len() >= limit, "a place is wasted");
+        assert!(
+            admission.waiting() == 0 || inside.len() >= limit,
+            "a place is wasted"
+        );
     }
 });

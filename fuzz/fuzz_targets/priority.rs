@@ -9,7 +9,10 @@ fuzz_target!(|field: &[u8]| {
         return;
     };
     assert!(said.urgency_or_default() <= URGENCY_MAX);
-    if field.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)) {
+    if field
+        .iter()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c))
+    {
         return;
     }
     let twice = [b"u=1, i, ", field].concat();

@@ -1,10 +1,10 @@
 //! What goes to an upstream for any request has one framing, one host, and nothing of the client's connection.
 #![no_main]
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, Version};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
 use sooner_web::proxy::request::{Asker, Rules, Wire, outgoing};
 
 #[derive(Arbitrary, Debug)]
@@ -36,12 +36,15 @@ fuzz_target!(|asked: Asked| {
         _ => Version::HTTP_2,
     });
     for (name, value) in asked.headers {
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else {
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        else {
             return;
         };
         builder = builder.header(name, value);
     }
-    let Ok(request) = builder.body(()) else { return };
+    let Ok(request) = builder.body(()) else {
+        return;
+    };
     let (parts, ()) = request.into_parts();
     let asker = Asker {
         address: [192, 0, 2, 7].into(),
@@ -70,7 +73,10 @@ fuzz_target!(|asked: Asked| {
 
 fn check(wire: Wire, headers: &HeaderMap) {
     let count = |name: &str| headers.get_all(name).iter().count();
-    assert!(count("content-length") + count("transfer-encoding") <= 1, "two framings");
+    assert!(
+        count("content-length") + count("transfer-encoding") <= 1,
+        "two framings"
+    );
     assert_eq!(count("host"), usize::from(wire == Wire::Http1));
     assert_eq!(count("x-forwarded-for"), 1);
     assert_eq!(count("forwarded"), 1);

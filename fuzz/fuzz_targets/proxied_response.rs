@@ -1,10 +1,10 @@
 //! What comes to a client of any response has one framing that agrees with the body, and nothing of the upstream's connection.
 #![no_main]
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, StatusCode, Version};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
 use sooner_web::proxy::response::{Framing, incoming};
 
 #[derive(Arbitrary, Debug)]
@@ -22,17 +22,33 @@ fuzz_target!(|answered: Answered| {
     };
     let mut headers = HeaderMap::new();
     for (name, value) in answered.headers {
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) else {
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        else {
             return;
         };
         headers.append(name, value);
     }
-    let method = if answered.is_head { Method::HEAD } else { Method::GET };
-    let version = if answered.is_http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+    let method = if answered.is_head {
+        Method::HEAD
+    } else {
+        Method::GET
+    };
+    let version = if answered.is_http2 {
+        Version::HTTP_2
+    } else {
+        Version::HTTP_11
+    };
     let Ok(framing) = incoming(&method, status, version, &mut headers, answered.body_bytes) else {
         return;
     };
-    for name in ["connection", "transfer-encoding", "keep-alive", "upgrade", "te", "proxy-connection"] {
+    for name in [
+        "connection",
+        "transfer-encoding",
+        "keep-alive",
+        "upgrade",
+        "te",
+        "proxy-connection",
+    ] {
         assert!(!headers.contains_key(name), "{name} was passed on");
     }
     let lengths: Vec<_> = headers.get_all("content-length").iter().collect();
