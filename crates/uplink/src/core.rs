@@ -180,10 +180,10 @@ impl Core {
         }
     }
 
-    /// The band the flow's next bytes belong in, if it is another than theirs so far.
-    pub(crate) fn new_band(&mut self, flow: FlowId) -> Option<u8> {
+    /// The band the flow's next bytes belong in, if it is another than theirs so far, and that one.
+    pub(crate) fn new_band(&self, flow: FlowId) -> Option<(u8, Option<u8>)> {
         let marks = self.marks.as_ref()?;
-        let record = self.flows.get_mut(&flow)?;
+        let record = self.flows.get(&flow)?;
         let remaining = record
             .promised_bytes
             .map(|promised| promised.saturating_sub(record.sent_bytes));
@@ -192,7 +192,14 @@ impl Core {
             .promised_bytes
             .map(|promised| promised.saturating_sub(record.job_from_bytes));
         let band = marks.band(remaining, attained, size);
-        (record.band.replace(band) != Some(band)).then_some(band)
+        (record.band != Some(band)).then_some((band, record.band))
+    }
+
+    /// The flow's socket was marked for `band`.
+    pub(crate) fn set_band(&mut self, flow: FlowId, band: u8) {
+        if let Some(record) = self.flows.get_mut(&flow) {
+            record.band = Some(band);
+        }
     }
 
     /// All that was buffered is written: responses whose bodies are done are over.
@@ -299,12 +306,15 @@ mod tests {
             let flow = core.open(Time::ZERO);
             start(&mut core, flow, 10_000_000);
             core.settle(flow, 10_000_000, 0, Time::ZERO);
-            core.new_band(flow);
+            if let Some((band, _)) = core.new_band(flow) {
+                core.set_band(flow, band);
+            }
             core.body_done(flow);
             assert_eq!(core.flushed(flow, Time::ZERO).len(), 1);
             start(&mut core, flow, 100);
             let band = core.new_band(flow);
-            assert!(matches!(band, Some(0) | None), "{policy}: {band:?}");
+            assert!(matches!(band, Some((0, _)) | None), "{policy}: {band:?}");
+            core.set_band(flow, 0);
             core.settle(flow, 100, 0, Time::ZERO);
             assert_eq!(core.new_band(flow), None, "{policy}: it stays on top");
         }
