@@ -4,9 +4,9 @@
 //! ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them, take the top band, so that a saturated lower band cannot
 //! delay a handshake. Needs `CAP_NET_ADMIN`, as does the marking.
 //!
-//! **Guarantees.** Each leaf is guaranteed a thousandth of the rate (at least 8 kbit/s, at most a sixteenth), all eight together 0.8 %
-//! of it: the seven lower bands can take at most 0.7 % from the top one, and no band falls silent. Everything else goes to the highest
-//! band that has something to send, and each may use the whole rate.
+//! **Guarantees.** Each leaf is guaranteed one frame in 100 ms (at least a thousandth of the rate, at most a 64th; never less than
+//! 8 kbit/s): no band falls silent, and no packet waits so long that TCP takes it for lost, sends less, and leaves the link idle later.
+//! Everything else goes to the highest band that has something to send, and each may use the whole rate.
 //!
 //! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends them whole. While the bands are
 //! there, a super-packet is limited to 100 us of the rate, one frame at least; connections older than the bands keep theirs.

@@ -203,23 +203,37 @@ impl GatedStream {
         core.flushed(self.flow, now)
     }
 
-    /// Wakes whose turn it is, where there are turns.
-    fn call_next(&self) {
-        if self.shared.paced || self.signals.has_streams() {
-            self.shared.call_next();
-        }
-    }
 
+    fn has_packets_in_host(&self) -> bool {
+        sooner_kernel::socket::in_host_bytes(&self.io).is_ok_and(|bytes| bytes > 0)
+    }
     fn remark(&self) {
         if !self.shared.marks {
             return;
         }
-        let band = self.shared.lock().new_band(self.flow);
-        if let Some(priority) = band.and_then(|band| self.shared.priority_of(band)) {
+        let Some((band, old)) = self.shared.lock().new_band(self.flow) else {
+            return;
+        };
+        let would_overtake = old.is_some_and(|old| band < old) && self.has_packets_in_host();
+        if let (Some(priority), false) = (self.shared.priority_of(band), would_overtake) {
+            self.shared.lock().set_band(self.flow, band);
             // A socket that cannot be marked keeps the band it has: slower, not wrong.
             let _ = sooner_kernel::socket::set_priority(&self.io, priority);
         }
     }
+<<<<<<< HEAD
+=======
+
+    fn has_packets_in_host(&self) -> bool {
+        sooner_kernel::socket::in_host_bytes(&self.io).is_ok_and(|bytes| bytes > 0)
+    }
+
+    fn report(ended: Ended) {
+        for (on_end, report) in ended {
+            on_end(report);
+        }
+    }
+>>>>>>> origin/main
 }
 
 impl AsyncRead for GatedStream {

@@ -219,8 +219,8 @@ impl Core {
         }
     }
 
-    /// The band the flow's next bytes belong in, if it is another than theirs so far; with streams, the best of theirs.
-    pub(crate) fn new_band(&mut self, flow: FlowId) -> Option<u8> {
+    /// The band the flow's next bytes belong in, if it is another than theirs so far, and that one; with streams, the best of theirs.
+    pub(crate) fn new_band(&self, flow: FlowId) -> Option<(u8, Option<u8>)> {
         let marks = self.marks.as_ref()?;
         let band_of = |record: &FlowRecord| {
             marks.band(
@@ -245,8 +245,14 @@ impl Core {
                     .unwrap_or_else(|| marks.band(Some(0), 0, Some(0)))
             }
         };
-        let record = self.flows.get_mut(&flow)?;
-        (record.band.replace(band) != Some(band)).then_some(band)
+        (record.band != Some(band)).then_some((band, record.band))
+    }
+
+    /// The flow's socket was marked for `band`.
+    pub(crate) fn set_band(&mut self, flow: FlowId, band: u8) {
+        if let Some(record) = self.flows.get_mut(&flow) {
+            record.band = Some(band);
+        }
     }
 
     /// All that was buffered is written: responses whose bodies are done are over.
