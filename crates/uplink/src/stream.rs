@@ -203,10 +203,16 @@ impl GatedStream {
         core.flushed(self.flow, now)
     }
 
-
-    fn has_packets_in_host(&self) -> bool {
-        sooner_kernel::socket::in_host_bytes(&self.io).is_ok_and(|bytes| bytes > 0)
+    /// Wakes whose turn it is, where there are turns.
+    fn call_next(&self) {
+        if self.shared.paced || self.signals.has_streams() {
+            self.shared.call_next();
+        }
     }
+
+    /// Marks the socket for the band its next bytes belong in.
+    ///
+    /// Not upwards while packets of it wait in the lower band: the new ones would overtake them, and TCP take those for lost.
     fn remark(&self) {
         if !self.shared.marks {
             return;
@@ -221,19 +227,10 @@ impl GatedStream {
             let _ = sooner_kernel::socket::set_priority(&self.io, priority);
         }
     }
-<<<<<<< HEAD
-=======
 
     fn has_packets_in_host(&self) -> bool {
         sooner_kernel::socket::in_host_bytes(&self.io).is_ok_and(|bytes| bytes > 0)
     }
-
-    fn report(ended: Ended) {
-        for (on_end, report) in ended {
-            on_end(report);
-        }
-    }
->>>>>>> origin/main
 }
 
 impl AsyncRead for GatedStream {

@@ -53,7 +53,11 @@ fn a_connection_is_in_the_band_of_its_best_stream() {
     assert_eq!(remark(&mut core, flow), Some(0));
     core.settle_stream(small.0, small.1, Time::ZERO);
     core.finish_stream(small.0, Time::ZERO);
-    assert_eq!(remark(&mut core, flow), None, "its bytes are not written yet");
+    assert_eq!(
+        remark(&mut core, flow),
+        None,
+        "its bytes are not written yet"
+    );
     core.settle(flow, 109, 109, Time::ZERO);
     assert_eq!(core.flushed(flow, Time::ZERO).ended.len(), 1);
     assert_eq!(remark(&mut core, flow), Some(7));
