@@ -125,11 +125,11 @@ impl Sender {
 
     fn send_piece(&mut self, body: &mut BodySource, allowed_bytes: usize) -> Result<Turn, Unsent> {
         let (bytes, is_last) = body.take(allowed_bytes);
-        let sent_bytes = bytes.len() as u64;
+        // First, so that whoever is next comes before the connection writes, and what both send leaves in one write.
+        self.flow.settle(bytes.len() as u64);
         let sent = self.stream.send_data(bytes, is_last);
         // What was reserved and not used is for the siblings.
         self.stream.reserve_capacity(0);
-        self.flow.settle(sent_bytes);
         match sent {
             Ok(()) if is_last => Ok(Turn::Last),
             Ok(()) => Ok(Turn::Used),
