@@ -97,19 +97,25 @@ fn slow_read(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     Ok(shut.made + slow.made)
 }
 
-/// Connections that are closed with bytes unread, which resets them.
+/// Connections that are closed with bytes unread, which resets them; with a small buffer, or they would take a real share of the link.
 fn reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
-    regularly(address, Protocol::Http1, end, |connection| {
-        let request = format!("GET {PATH} HTTP/1.1\r\nHost: test\r\n\r\n");
-        connection.write_all(request.as_bytes())?;
-        connection.flush()?;
-        connection.read(&mut [0; 100]).map(|_| ())
-    })
+    regularly(
+        address,
+        Protocol::Http1,
+        Some(SMALL_BUFFER_BYTES),
+        end,
+        |connection| {
+            let request = format!("GET {PATH} HTTP/1.1\r\nHost: test\r\n\r\n");
+            connection.write_all(request.as_bytes())?;
+            connection.flush()?;
+            connection.read(&mut [0; 100]).map(|_| ())
+        },
+    )
 }
 
 /// Streams that are reset as soon as they are asked for (CVE-2023-44487).
 fn rapid_reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
-    regularly(address, Protocol::Http2, end, |connection| {
+    regularly(address, Protocol::Http2, None, end, |connection| {
         let pairs = (0..RESETS).flat_map(|nth| {
             let id = 2 * nth + 1;
             [frames::get(id, PATH), frames::reset(id)].concat()
@@ -122,7 +128,7 @@ fn rapid_reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
 
 /// Heads that unpack to megabytes (CVE-2016-6581).
 fn header_bomb(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
-    regularly(address, Protocol::Http2, end, |connection| {
+    regularly(address, Protocol::Http2, None, end, |connection| {
         let bomb = frames::bomb(1, PATH, BOMB_TIMES);
         connection.write_all(&[frames::opening(65_535), bomb].concat())?;
         connection.flush()
@@ -131,7 +137,7 @@ fn header_bomb(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
 
 /// Heads that go on in frame after frame (CVE-2024-27316 and its kin).
 fn endless_head(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
-    regularly(address, Protocol::Http2, end, |connection| {
+    regularly(address, Protocol::Http2, None, end, |connection| {
         let start = frames::unfinished_get(1, PATH);
         connection.write_all(&[frames::opening(65_535), start].concat())?;
         let more = frames::continuation(1, &frames::field("x-endless", &[b'x'; 16_000]));
@@ -146,6 +152,7 @@ fn endless_head(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
 fn regularly(
     address: SocketAddr,
     protocol: Protocol,
+    receive_bytes: Option<usize>,
     end: Instant,
     harm: impl Fn(&mut Secured) -> std::io::Result<()>,
 ) -> anyhow::Result<u32> {
@@ -157,7 +164,7 @@ fn regularly(
         let start = Instant::now();
         // The one before has had until now to be looked at.
         drop(last.take());
-        if let Ok(mut connection) = secure::connect(&config, address, None) {
+        if let Ok(mut connection) = secure::connect(&config, address, receive_bytes) {
             made += 1;
             // Refused is what it should be.
             let _ = harm(&mut connection);
