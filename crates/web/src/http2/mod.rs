@@ -11,7 +11,7 @@
 //!    some of it first, so a reservation that waits for its turn would take the window away from a sibling that goes before it, which turns
 //!    the order upside down where the window is what is scarce. So nothing is reserved while a stream waits for its turn: everybody who could
 //!    send asks, and the uplink decides ([`windows`]).
-//! 3. The turn. The uplink grants some bytes: at most a frame that fills one TLS record. A connection of which enough waits to be written
+//! 3. The turn. The uplink grants some bytes. A connection of which enough waits to be written
 //!    gets none, because what was given to the library cannot be overtaken.
 //! 4. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
 //!    told to the uplink, which gives the turn to the next.

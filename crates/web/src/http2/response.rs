@@ -7,9 +7,6 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-/// A frame's header (RFC 9113, 4.1), bytes.
-pub const FRAME_HEADER_BYTES: usize = 9;
-
 /// Removes what HTTP/2 has no use for (RFC 9113, 8.2.2), adds the date, and the length of a body that is `body_bytes` long.
 pub fn complete_head(answer: &mut Answer, is_to_head: bool) {
     let headers = &mut answer.headers;

@@ -2,7 +2,7 @@
 
 use super::body_source::{BodySource, Filled};
 use super::priorities::Subscription;
-use super::response::{FRAME_HEADER_BYTES, remove_connection_fields};
+use super::response::remove_connection_fields;
 use super::windows::{Closed, Windows};
 use crate::message::BodyError;
 use crate::urgency::Signal;
@@ -14,8 +14,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use thiserror::Error;
 
-/// Body bytes in one frame: with the frame's header they fill one TLS record.
-const FRAME_BODY_BYTES: usize = (16 << 10) - FRAME_HEADER_BYTES;
+/// Body bytes in one turn, if the uplink grants so much; the library makes frames of them.
+const TURN_BYTES_MAX: usize = 64 << 10;
 
 /// Why a response was not sent to its end.
 #[derive(Debug, Error)]
@@ -75,7 +75,7 @@ impl Sender {
         }
         loop {
             if body.is_to_be_awaited() {
-                match ready!(body.poll_fill(FRAME_BODY_BYTES, cx)) {
+                match ready!(body.poll_fill(TURN_BYTES_MAX, cx)) {
                     Ok(Filled::WithData) => {}
                     Ok(Filled::Ended(trailers)) => {
                         return Poll::Ready(self.end(trailers).map(|()| true));
@@ -83,7 +83,7 @@ impl Sender {
                     Err(error) => return Poll::Ready(Err(self.break_off(error))),
                 }
             }
-            let wanted_bytes = body.wanted_bytes(FRAME_BODY_BYTES);
+            let wanted_bytes = body.wanted_bytes(TURN_BYTES_MAX);
             ready!(self.poll_window(wanted_bytes, cx))?;
             let granted_bytes = ready!(self.flow.poll_grant(cx, wanted_bytes as u64));
             match self.use_turn(cx, body, granted_bytes as usize)? {
@@ -125,11 +125,11 @@ impl Sender {
 
     fn send_piece(&mut self, body: &mut BodySource, allowed_bytes: usize) -> Result<Turn, Unsent> {
         let (bytes, is_last) = body.take(allowed_bytes);
-        // First, so that whoever is next comes before the connection writes, and what both send leaves in one write.
-        self.flow.settle(bytes.len() as u64);
+        let sent_bytes = bytes.len() as u64;
         let sent = self.stream.send_data(bytes, is_last);
         // What was reserved and not used is for the siblings.
         self.stream.reserve_capacity(0);
+        self.flow.settle(sent_bytes);
         match sent {
             Ok(()) if is_last => Ok(Turn::Last),
             Ok(()) => Ok(Turn::Used),
