@@ -194,6 +194,7 @@ pub struct ResponseBody {
     source: Source,
     flow: Flow,
     activity: Arc<Activity>,
+    is_open_ended: bool,
 }
 
 impl ResponseBody {
@@ -203,13 +204,22 @@ impl ResponseBody {
             source,
             flow,
             activity,
+            is_open_ended: false,
         }
+    }
+
+    /// What follows speaks another protocol and takes its turns as a response without an end.
+    pub fn lasts_as_long_as_its_connection(&mut self) {
+        self.is_open_ended = true;
     }
 }
 
 impl Drop for ResponseBody {
     // hyper drops a body as soon as it has the last frame.
     fn drop(&mut self) {
+        if self.is_open_ended {
+            return;
+        }
         self.flow.body_done();
         self.activity.answered();
     }

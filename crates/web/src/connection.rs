@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, DATE, HeaderMap};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
-use hyper::{Request, Response, Version};
+use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use sooner_uplink::Flow;
 use std::convert::Infallible;
@@ -34,6 +34,9 @@ pub struct EngineLimits {
     pub head_bytes_max: usize,
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
+    /// Whether a client that has shut its sending side still gets its answers. While it waits for a backend that cannot be
+    /// told from a client that has left, and then the backend should be spared.
+    pub half_close: bool,
 }
 
 impl Engine {
@@ -41,7 +44,7 @@ impl Engine {
     pub fn new(limits: EngineLimits) -> Self {
         let mut builder = Builder::new();
         builder
-            .half_close(true)
+            .half_close(limits.half_close)
             // Times are kept for all connections together, see `limits`.
             .header_read_timeout(None)
             .max_header_size(limits.head_bytes_max)
@@ -143,7 +146,10 @@ impl Inner {
         let head_bytes = head.bytes(&answer);
         let announcement = self.service.announce(asked, &answer, head_bytes);
         self.flow.start(announcement.start, announcement.on_end);
-        let body = ResponseBody::new(answer.source, self.flow.clone(), self.activity.clone());
+        let mut body = ResponseBody::new(answer.source, self.flow.clone(), self.activity.clone());
+        if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+            body.lasts_as_long_as_its_connection();
+        }
         let mut response = Response::new(body);
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
@@ -208,7 +214,6 @@ fn mentions(headers: &HeaderMap, option: &str) -> bool {
 mod tests {
     use super::*;
     use crate::body::Source;
-    use hyper::StatusCode;
     use hyper::header::HeaderValue;
 
     #[test]

@@ -73,6 +73,7 @@ impl Generation {
             engine: Engine::new(EngineLimits {
                 head_bytes_max: *config.limits.head_bytes.get_ref() as usize,
                 chunk_bytes: means.chunk_bytes,
+                half_close: config.route.is_empty(),
             }),
             http2: Bounds::new(&config.limits),
             proxy_protocol: Senders::new(&config.proxy_protocol)?,

@@ -177,7 +177,10 @@ impl Service {
             true => asked.hints.signal(&answer.headers, rules),
             false => Signal::indifferent(rules),
         };
-        let body_bytes = answer.source.len();
+        let body_bytes = match answer.status {
+            StatusCode::SWITCHING_PROTOCOLS => None,
+            _ => answer.source.len(),
+        };
         let start = ResponseStart {
             body_bytes,
             head_bytes,

@@ -10,7 +10,7 @@
 //! 2. The window. A stream whose client's window is shut asks for no turn. The library hands the connection's window out to whoever reserves
 //!    some of it first, so a reservation that waits for its turn would take the window away from a sibling that goes before it, which turns
 //!    the order upside down where the window is what is scarce. So nothing is reserved while a stream waits for its turn: everybody who could
-//!    send asks, and the uplink decides ([`windows`]).
+//!    send asks, and the uplink decides (`windows`).
 //! 3. The turn. The uplink grants some bytes. A connection of which enough waits to be written
 //!    gets none, because what was given to the library cannot be overtaken.
 //! 4. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
@@ -20,13 +20,13 @@
 //! Heads, settings, acknowledgements and window updates are not held: they are small, and others wait for them. The uplink counts them.
 //!
 //! What a client says of the order (the Priority field, PRIORITY_UPDATE frames) and what else makes a response urgent is in
-//! [`urgency`](crate::urgency). The library skips PRIORITY_UPDATE, so the bytes are looked through below it ([`tap`]).
+//! `urgency`. The library skips PRIORITY_UPDATE, so the bytes are looked through below it (`tap`).
 //!
 //! A client's means to use more than its share, and what bounds them: streams (`SETTINGS_MAX_CONCURRENT_STREAMS`), requests taken back
-//! ([`cancellations`], and by the library those nobody has seen yet), heads (size, and number of CONTINUATION frames), request bodies
+//! (`cancellations`, and by the library those nobody has seen yet), heads (size, and number of CONTINUATION frames), request bodies
 //! (windows), small and empty DATA frames (counted by the library), malformed requests (counted), PING and SETTINGS (answered before the
 //! next frame is read, so they wait when their answers are not taken), windows that stay shut (time), PRIORITY_UPDATE (the table is as
-//! large as the number of streams). See [`bounds`].
+//! large as the number of streams). See `bounds`.
 
 mod body_source;
 mod bounds;

@@ -1,9 +1,9 @@
 //! The reverse proxy: which requests go to which upstream, and everything on the way there and back.
 //!
 //! A request that a route fits waits at its upstream's gate until there is a place, goes to the server with the least to do, and comes
-//! back as an [`Answer`] whose body is read ahead of the client, so that the backend is free for the next job although the client may
-//! wait for its turn on the uplink. What is decided is pure and in files of its own: [`request`] and [`response`] (what passes and
-//! what does not), [`routes`], [`health`], and the crate `gate` (who goes in). The rest connects them to sockets.
+//! back as an `Answer` whose body is read ahead of the client, so that the backend is free for the next job although the client may
+//! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
+//! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
 
 mod build;
 mod config;
