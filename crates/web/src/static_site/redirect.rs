@@ -206,7 +206,10 @@ impl Place {
             if index > 0 {
                 push_rest(&mut place, rest);
             }
-            place.push_str(text);
+            place.push_str(match place.as_str() {
+                "/" => text.trim_start_matches('/'),
+                _ => text,
+            });
         }
         if let Some(query) = query {
             place.push(if self.has_query { '&' } else { '?' });
@@ -247,7 +250,8 @@ fn is_place(before_path: &str) -> bool {
     host::parse(&before_path.as_bytes()[scheme.len()..]).is_some_and(|host| !host.is_empty())
 }
 
-/// Two slashes at the beginning of a place would name a host, so a slash is never followed by another one here.
+/// Two slashes at the beginning of a place would name a host, so a slash is never followed by another one here, nor by
+/// what stands behind an empty rest.
 fn push_rest(place: &mut String, mut rest: &[u8]) {
     while let (true, [b'/', tail @ ..]) = (place.ends_with('/'), rest) {
         rest = tail;
@@ -298,6 +302,8 @@ mod tests {
             ("/old/*", "/new/$1", "/old", None),
             ("/old/*", "/new/$1", "/old/a/b%20c", Some("/new/a/b%20c")),
             ("/old*", "/new$1", "/older", Some("/newer")),
+            ("/old/*", "/$1/new", "/old/", Some("/new")),
+            ("/old/*", "/$1/new", "/old/a", Some("/a/new")),
             ("/old/*", "/gone.html", "/old/a", Some("/gone.html")),
             ("/*", "https://b.org/x/$1", "/a", Some("https://b.org/x/a")),
             ("/*", "https://b.org/$1", "//a", Some("https://b.org/a")),

@@ -219,7 +219,12 @@ fn target(uri: &Uri, strip_prefix: Option<&str>) -> Result<PathAndQuery, Refusal
         return Err(Refusal::DotSegment);
     }
     let Some(prefix) = strip_prefix else {
-        return Ok(whole.clone());
+        // Behind an authority the path may be left out, and here there is none (RFC 9112, 3.2.1).
+        return match whole.as_str() {
+            "/" => Ok(PathAndQuery::from_static("/")),
+            written if written.starts_with('/') => Ok(whole.clone()),
+            written => PathAndQuery::try_from(format!("/{written}")).map_err(|_| Refusal::Target),
+        };
     };
     let path = without_prefix(path, prefix);
     let target = match whole.query() {

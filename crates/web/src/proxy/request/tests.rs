@@ -121,6 +121,20 @@ fn the_host_of_the_target_counts() {
 }
 
 #[test]
+fn a_target_without_a_path_gets_one() {
+    for (uri, line) in [
+        ("http://real", "GET / |"),
+        ("http://real?b", "GET /?b |"),
+        ("http://real#c", "GET / |"),
+    ] {
+        let absolute = parts(Version::HTTP_11, uri, &[("host", "real")]);
+        let out = outgoing(&absolute, Some(0), &ASKER, rules(&[])).unwrap();
+        let written = written(&out, Wire::Http1, Some(0));
+        assert!(written.starts_with(line), "{uri}: {written}");
+    }
+}
+
+#[test]
 fn headers_of_the_connection_and_about_the_client_stay_here() {
     let out = out(
         &[
