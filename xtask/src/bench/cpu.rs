@@ -43,6 +43,8 @@ impl Subject {
         let mut command = Command::new("taskset");
         command.args(["-c", "0"]);
         let log = root.with_file_name("access.log");
+        // Each begins with an empty log: a file of gigabytes costs whoever writes to it next.
+        let _ = fs::remove_file(&log);
         match self {
             Self::Nginx { tcp_nopush } => {
                 let options = NginxOptions {
