@@ -64,6 +64,25 @@ const PARTS: [(&str, Part); 16] = [
     ("page", page::run),
 ];
 
+/// Pieces of the part `beside-nginx`, which takes half an hour.
+const PIECES: [(&str, Part); 5] = [
+    ("load-0.5", |effort, checks| {
+        beside_nginx::load(0, effort, checks)
+    }),
+    ("load-0.7", |effort, checks| {
+        beside_nginx::load(1, effort, checks)
+    }),
+    ("load-0.8", |effort, checks| {
+        beside_nginx::load(2, effort, checks)
+    }),
+    ("load-0.9", |effort, checks| {
+        beside_nginx::load(3, effort, checks)
+    }),
+    ("load-alternating", |effort, checks| {
+        beside_nginx::load(4, effort, checks)
+    }),
+];
+
 /// Runs the named parts, or all; whether every check passed.
 pub fn run(arguments: &[&str]) -> anyhow::Result<bool> {
     let mut effort = Effort {
@@ -79,7 +98,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<bool> {
                 let count = words.next().context("--repetitions needs a number")?;
                 effort.repetitions = count.parse().context("--repetitions needs a number")?;
             }
-            name => match PARTS.iter().find(|(part, _)| *part == name) {
+            name => match PARTS.iter().chain(&PIECES).find(|(part, _)| *part == name) {
                 Some(part) => chosen.push(part),
                 None => bail!("no part {name}; there are: {}", names()),
             },
@@ -101,7 +120,8 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<bool> {
 
 /// The parts by name, for the usage text.
 pub fn names() -> String {
-    PARTS.map(|(name, _)| name).join(" ")
+    let names = PARTS.iter().chain(&PIECES).map(|(name, _)| *name);
+    names.collect::<Vec<_>>().join(" ")
 }
 
 /// The process that part hostile-clients starts in a namespace of its own.
