@@ -106,7 +106,9 @@ impl Plan {
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
         let rate_bits_per_sec = config.rate_bits_per_sec;
         let mut limits = GateLimits::at_rate(rate_bits_per_sec);
-        let ahead_bytes = limits.quantum_wire_bytes() + 2 * PACKET_BYTES;
+        // No more than without bands: TCP keeps two packets of a connection in the device's queue, so with more ahead the next turn went to
+        // another connection, and the largest shared the link instead of going one after the other.
+        let ahead_bytes = limits.quantum_wire_bytes();
         limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
         let how = if and_gate {
             "in user space and in"
@@ -116,7 +118,7 @@ impl Plan {
         Self {
             gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
             marks: Some(Marks::for_policy(config.policy)),
-            backlog: backlog(device, 2 * ahead_bytes, rate_bits_per_sec).filter(|_| and_gate),
+            backlog: backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec).filter(|_| and_gate),
             setup: Setup { bands: Some(bands) },
             description: format!("{how} kernel bands on {}", device.name),
         }
