@@ -10,6 +10,8 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// What LLVM adds for libFuzzer to see: edges taken and the operands of comparisons.
@@ -41,10 +43,33 @@ pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> 
         !targets.is_empty(),
         "no such fuzz target: they are the files of fuzz/fuzz_targets"
     );
-    for target in targets {
-        tally.step(&format!("fuzz {target}"), run_one(&target, &host, each)?);
+    for (target, passed) in run_all(targets, &host, each) {
+        tally.step(&format!("fuzz {target}"), passed?);
     }
     Ok(())
+}
+
+/// Runs the targets, one a core at a time, and gives what came of each.
+fn run_all(targets: Vec<String>, host: &str, each: Duration) -> Vec<(String, Result<bool>)> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let waiting = Mutex::new(targets);
+    let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let run_some = || {
+        std::iter::from_fn(take)
+            .map(|target| {
+                let passed = run_one(&target, host, each);
+                (target, passed)
+            })
+            .collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(run_some)).collect();
+        workers
+            .into_iter()
+            .filter_map(|worker| worker.join().ok())
+            .flatten()
+            .collect()
+    })
 }
 
 /// Instruments everything but build scripts, which is why the host is named as a cross target.

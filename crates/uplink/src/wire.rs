@@ -38,7 +38,8 @@ pub const fn payload_within_bytes(wire_bytes: u64) -> u64 {
 
 /// The bytes on the wire of `payload_bytes` sent as full segments and a rest.
 pub const fn payload_cost_bytes(payload_bytes: u64) -> u64 {
-    payload_bytes + HEADER_BYTES * payload_bytes.div_ceil(SEGMENT_BYTES)
+    let packets = payload_bytes.div_ceil(SEGMENT_BYTES);
+    payload_bytes.saturating_add(HEADER_BYTES.saturating_mul(packets))
 }
 
 #[cfg(test)]

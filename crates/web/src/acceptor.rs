@@ -6,6 +6,7 @@ use crate::limits::{CloseReason, Connections, Guest, Watched};
 use crate::message::{Peer, TlsPeer};
 use crate::metrics::Refusal;
 use crate::proxy_protocol;
+use crate::say::say;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_uplink::{Flow, GatedStream, Uplink};
@@ -25,8 +26,9 @@ use tokio::time::timeout;
 /// After an accept that failed for want of descriptors or memory: long enough for some to come back.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// When to look again for the rest of a preface that comes in pieces.
+/// When to look again for the rest of a preface that comes in pieces; later each time, as thousands may send one byte.
 const REST_OF_PREFACE_AFTER: Duration = Duration::from_millis(5);
+const REST_OF_PREFACE_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// What is spoken on a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +66,9 @@ impl Acceptor {
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => {
                     if !has_complained {
-                        eprintln!(
-                            "sooner: cannot accept connections: {error}; closing idle ones and trying again (a higher `ulimit -n` may help)"
-                        );
+                        say(format_args!(
+                            "cannot accept connections: {error}; closing idle ones and trying again (a higher `ulimit -n` may help)"
+                        ));
                         has_complained = true;
                     }
                     acceptor
@@ -190,6 +192,7 @@ impl Acceptor {
             visit.flow,
             activity,
         );
+        let switch = client.switch();
         let connection = generation.engine.serve(stream, client);
         drop(generation);
         let mut connection = pin!(connection);
@@ -204,6 +207,8 @@ impl Acceptor {
         if let Err(error) = result {
             self.service.broken_request(&visit.peer, &error);
         }
+        // A connection that speaks something else now is still one, to its client's share as to the server that stops.
+        switch.over().await;
     }
 }
 
@@ -264,6 +269,7 @@ impl Visit {
 async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     // No method of HTTP/1 begins with these three.
     let mut first = [0; 3];
+    let mut pause = REST_OF_PREFACE_AFTER;
     loop {
         let seen = stream.peek(&mut first).await?;
         let is_undecided =
@@ -272,7 +278,8 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
             return Ok(seen == first.len() && http2::PREFACE.starts_with(&first));
         }
         // Readiness does not tell of more while something is unread.
-        tokio::time::sleep(REST_OF_PREFACE_AFTER).await;
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(REST_OF_PREFACE_AFTER_MAX);
     }
 }
 

@@ -2,15 +2,16 @@
 
 use crate::body::ResponseBody;
 use crate::limits::Activity;
-use crate::message::{Answer, Peer, RequestBody};
+use crate::message::{Answer, Peer, RequestBody, Stay, Stayed};
 use crate::service::{Asked, Reply, Service};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, DATE, HeaderMap};
+use hyper::header::{CONNECTION, DATE, HeaderMap, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use sooner_uplink::Flow;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -73,6 +74,31 @@ pub struct Inner {
     peer: Peer,
     flow: Flow,
     activity: Arc<Activity>,
+    switch: Switch,
+}
+
+/// What one connection's last request to switch protocols has led to.
+#[derive(Clone, Default)]
+pub struct Switch(Rc<RefCell<Option<Stayed>>>);
+
+impl Switch {
+    /// Lets `request` hold the connection, if it asks to switch protocols.
+    fn offer<B>(&self, request: &mut Request<B>) {
+        if !request.headers().contains_key(UPGRADE) {
+            return;
+        }
+        let (stay, stayed) = Stay::begin();
+        request.extensions_mut().insert(stay);
+        self.0.replace(Some(stayed));
+    }
+
+    /// After the end of HTTP: waits until the other protocol has ended as well, if there is one.
+    pub async fn over(&self) {
+        let stayed = self.0.take();
+        if let Some(stayed) = stayed {
+            stayed.end().await;
+        }
+    }
 }
 
 impl Client {
@@ -83,7 +109,13 @@ impl Client {
             peer,
             flow,
             activity,
+            switch: Switch::default(),
         }))
+    }
+
+    /// What becomes of the connection after the protocol was switched.
+    pub fn switch(&self) -> Switch {
+        self.0.switch.clone()
     }
 }
 
@@ -92,10 +124,11 @@ impl HyperService<Request<Incoming>> for Client {
     type Error = Infallible;
     type Future = Replying;
 
-    fn call(&self, request: Request<Incoming>) -> Replying {
+    fn call(&self, mut request: Request<Incoming>) -> Replying {
         let now = Instant::now();
         let inner = &self.0;
         inner.activity.asked();
+        inner.switch.offer(&mut request);
         let head = HeadShape::of(&request);
         let mut asked = inner.service.asked(&request, &inner.peer, now);
         let request = request.map(RequestBody::Http1);

@@ -2,7 +2,7 @@
 
 use crate::access_log::Remote;
 use crate::body::Source;
-use crate::limits::{Limits, MeteredBody, ReceiveMeter};
+use crate::limits::{Limits, MeteredBody, ReceiveError, ReceiveMeter};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::{HeaderMap, StatusCode};
@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::sync::oneshot;
 
 /// Any error of a body; it ends the response or the request it belongs to.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -65,6 +66,11 @@ pub enum RequestBody {
     Http2(crate::http2::RequestStream),
     /// One of the others, within the bounds of what a client may send.
     Metered(Box<MeteredBody<RequestBody>>),
+    /// One that says itself that it is longer than bodies may be; nothing of it is read.
+    TooLong {
+        /// The bound.
+        bytes_max: u64,
+    },
 }
 
 impl RequestBody {
@@ -73,8 +79,17 @@ impl RequestBody {
         if self.is_end_stream() {
             return Self::Empty;
         }
+        let bytes_max = limits.body_bytes;
+        if self.size_hint().lower() > bytes_max {
+            return Self::TooLong { bytes_max };
+        }
         let meter = ReceiveMeter::new(limits.receive_bytes_per_sec.into());
-        Self::Metered(Box::new(MeteredBody::new(self, limits.body_bytes, meter)))
+        Self::Metered(Box::new(MeteredBody::new(self, bytes_max, meter)))
+    }
+
+    /// Whether it is known before the first byte that it is longer than it may be.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::TooLong { .. })
     }
 }
 
@@ -93,6 +108,10 @@ impl Body for RequestBody {
                 .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
             Self::Http2(body) => Pin::new(body).poll_frame(cx),
             Self::Metered(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            Self::TooLong { bytes_max } => {
+                let bytes_max = *bytes_max;
+                Poll::Ready(Some(Err(ReceiveError::TooLong { bytes_max }.into())))
+            }
         }
     }
 
@@ -102,6 +121,7 @@ impl Body for RequestBody {
             Self::Http1(body) => body.is_end_stream(),
             Self::Http2(body) => body.is_end_stream(),
             Self::Metered(body) => body.is_end_stream(),
+            Self::TooLong { .. } => false,
         }
     }
 
@@ -111,7 +131,37 @@ impl Body for RequestBody {
             Self::Http1(body) => body.size_hint(),
             Self::Http2(body) => body.size_hint(),
             Self::Metered(body) => body.size_hint(),
+            Self::TooLong { .. } => SizeHint::default(),
         }
+    }
+}
+
+/// An extension of requests that ask to switch protocols: while a clone of it lives, the client's connection counts as one, though HTTP
+/// has ended on it.
+#[derive(Clone)]
+pub struct Stay {
+    _open: Arc<oneshot::Sender<()>>,
+}
+
+/// Waits for the end of a [`Stay`].
+pub struct Stayed(oneshot::Receiver<()>);
+
+impl Stay {
+    /// A stay, and who waits for its end.
+    pub fn begin() -> (Self, Stayed) {
+        let (stay, stayed) = oneshot::channel();
+        let stay = Self {
+            _open: Arc::new(stay),
+        };
+        (stay, Stayed(stayed))
+    }
+}
+
+impl Stayed {
+    /// Waits until nobody stays.
+    pub async fn end(self) {
+        // Nothing is ever sent: it ends when the last sending side is dropped.
+        let _ = self.0.await;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::generation::{Generation, Means};
 use crate::limits::Connections;
 use crate::listen::{ListenError, listen};
 use crate::metrics::Metrics;
+use crate::say::say;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
 use sooner_uplink::Uplink;
@@ -92,6 +93,10 @@ impl<'a> Server<'a> {
         warnings.extend(self.config.admin.remark());
         if let Some(tls) = &mut self.tls {
             warnings.append(&mut tls.warnings);
+        }
+        if !self.passed.tls.is_empty() && self.tls.is_none() {
+            let message = "the service manager passed a socket for TLS; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"";
+            return Err(Misconfigured::without_place("tls", message));
         }
         let listeners = self.listeners()?;
         let admin = self.config.admin.bind()?;
@@ -240,7 +245,7 @@ impl Listening {
             .into_iter()
             .map(|(listener, speech)| {
                 if let Err(error) = uplink.mark_listener(&listener) {
-                    eprintln!("sooner: handshakes are not put first: {error}");
+                    say(format_args!("handshakes are not put first: {error}"));
                 }
                 let acceptor = Acceptor {
                     service: self.shared.service.clone(),
@@ -298,9 +303,11 @@ impl Control {
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
         let before = self.0.service.generation();
         let generation = Generation::new(config, self.0.means, &self.0.metrics, Some(&before))?;
+        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the same.
         let warnings = match &self.0.tls {
+            _ if config.tls.is_empty() => Vec::new(),
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
-            None => Vec::new(),
+            None => tls::prepare(&config.tls, SystemTime::now())?.warnings,
         };
         self.0
             .connections

@@ -14,7 +14,7 @@ use crate::proxy::{self, Route};
 use crate::static_site::host::{self, HostError};
 use crate::static_site::{PendingListing, StaticReply};
 use crate::urgency::{Hints, Signal};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Version};
 use sooner_uplink::{JobReport, ResponseStart};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
@@ -49,6 +49,7 @@ pub enum Reply {
 
 /// What is remembered of a request after it was given to whoever answers it.
 pub struct Asked {
+    is_ordered: bool,
     hints: Hints,
     begun: Option<Begun>,
     facts: RequestFacts,
@@ -122,8 +123,11 @@ impl Service {
     /// Remembers of a request what is needed when its answer is there.
     pub fn asked<B>(&self, request: &Request<B>, peer: &Peer, now: Instant) -> Asked {
         let mut clock = self.wall_clock.borrow_mut();
+        // The streams of one connection wait for each other in any case.
+        let is_ordered = self.is_ordered.get() || request.version() == Version::HTTP_2;
         Asked {
-            hints: match self.is_ordered.get() {
+            is_ordered,
+            hints: match is_ordered {
                 true => Hints::of(request.headers()),
                 false => Hints::default(),
             },
@@ -173,7 +177,7 @@ impl Service {
         head_bytes: u32,
     ) -> Announcement<impl FnOnce(JobReport) + Send + 'static> {
         let rules = asked.generation.rules;
-        let signal = match self.is_ordered.get() {
+        let signal = match asked.is_ordered {
             true => asked.hints.signal(&answer.headers, rules),
             false => Signal::indifferent(rules),
         };
@@ -186,7 +190,7 @@ impl Service {
             head_bytes,
             class: signal.class,
             overhead_bytes: if asked.is_tls {
-                tls_bytes(u64::from(head_bytes) + body_bytes.unwrap_or(0))
+                tls_bytes(u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0)))
             } else {
                 0
             },

@@ -61,6 +61,8 @@ pub struct Signal {
     pub order: StreamOrder,
     /// No client gets it before this class.
     first_class: u8,
+    /// What the server says, whatever the client says before or later.
+    of_server: Option<Priority>,
     rules: Rules,
 }
 
@@ -141,6 +143,7 @@ impl Signal {
             class: DEFAULT_URGENCY,
             order: StreamOrder::BySize,
             first_class: 0,
+            of_server: None,
             rules,
         }
     }
@@ -150,10 +153,14 @@ impl Signal {
         if !self.rules.trust_priority {
             return self;
         }
-        Self {
+        let wanted = Self {
             class: priority.urgency_or_default().max(self.first_class),
             order: order(priority.is_incremental()),
             ..self
+        };
+        match self.of_server {
+            Some(of_server) => wanted.overruled(of_server),
+            None => wanted,
         }
     }
 
@@ -162,6 +169,7 @@ impl Signal {
         Self {
             class: priority.urgency.unwrap_or(self.class),
             order: priority.incremental.map_or(self.order, order),
+            of_server: Some(priority),
             ..self
         }
     }
@@ -281,6 +289,17 @@ mod tests {
     }
 
     const REFERRED: (&str, &str) = ("referer", "http://example.org/");
+
+    #[test]
+    fn what_the_server_says_holds_against_later_updates() {
+        let mut answer = HeaderMap::new();
+        answer.insert("priority", HeaderValue::from_static("u=6"));
+        let signal = Hints::default().signal(&answer, Rules::default());
+        assert_eq!(signal.class, 6);
+        let update = Priority::parse(b"u=0, i").unwrap();
+        let updated = signal.updated(update);
+        assert_eq!((updated.class, updated.order), (6, StreamOrder::Shared));
+    }
 
     #[test]
     fn a_tool_has_its_size_and_nothing_else() {

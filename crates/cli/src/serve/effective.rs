@@ -3,6 +3,7 @@
 use super::args::ServeArgs;
 use anyhow::Context;
 use sooner_web::config::{Config, Misconfigured, SourceText, Spanned, from_command_line};
+use sooner_web::say;
 use sooner_web::tls::TlsConfig;
 use std::fs;
 use std::path::Path;
@@ -35,7 +36,7 @@ impl Effective {
     /// Says on standard error what works and needs a look, a line each.
     pub fn say(&self, remarks: impl IntoIterator<Item = Misconfigured>) {
         for remark in remarks {
-            eprintln!("sooner: {:#}", self.located(remark));
+            say(format_args!("{:#}", self.located(remark)));
         }
     }
 }

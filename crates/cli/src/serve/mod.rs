@@ -21,6 +21,7 @@ use signals::Signals;
 use sooner_kernel::descriptors::{limit, raise_limit};
 use sooner_uplink::{Uplink, UplinkError};
 use sooner_web::config::{Config, Misconfigured};
+use sooner_web::say;
 use sooner_web::{Listening, Means, PassedListeners, Server, passed_listeners};
 use std::process::ExitCode;
 
@@ -71,7 +72,7 @@ async fn serve(
     user::adopt(&effective, uplink.uses_bands()).map_err(located)?;
     let status = ready_line::ready_line(&effective.config, &link, &listening, &uplink);
     if !args.quiet {
-        eprintln!("sooner: {status}");
+        say(&status);
     }
     let mut running = Running::new(args, effective, listening.control(), supervisor, status);
     let serving = listening.run(uplink, running.stopped());
@@ -95,9 +96,11 @@ fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
 fn remove_leftovers() {
     match sooner_kernel::bands::remove_leftovers() {
         Ok(devices) => devices.iter().for_each(|device| {
-            eprintln!("sooner: took down the bands that a killed process left on {device}");
+            say(format_args!(
+                "took down the bands that a killed process left on {device}"
+            ));
         }),
-        Err(error) => eprintln!("sooner: {error}"),
+        Err(error) => say(error),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to serve: it is said once.
 
 use sooner_kernel::clock::monotonic_ns;
+use sooner_web::say;
 use std::env;
 use std::ffi::OsStr;
 use std::io;
@@ -26,7 +27,9 @@ impl Supervisor {
             connect(&name)
                 .inspect_err(|error| {
                     let name = name.to_string_lossy();
-                    eprintln!("sooner: the supervisor at {VARIABLE}={name} is not told: {error}");
+                    say(format_args!(
+                        "the supervisor at {VARIABLE}={name} is not told: {error}"
+                    ));
                 })
                 .ok()
         });

@@ -2,10 +2,13 @@
 
 use super::args::ServeArgs;
 use super::effective::Effective;
+use super::link::Link;
 use super::notify::Supervisor;
 use super::signals::{Signals, Wish};
+use super::user;
 use sooner_web::Control;
 use sooner_web::config::{Config, Misconfigured};
+use sooner_web::say;
 use std::rc::Rc;
 use tokio::sync::Notify;
 
@@ -71,13 +74,19 @@ impl Running {
         self.supervisor.reloading();
         if let Err(error) = self.try_reload() {
             self.control.reload_failed();
-            eprintln!("sooner: {error:#}; the old configuration stays");
+            say(format_args!("{error:#}; the old configuration stays"));
         }
         self.supervisor.ready(&self.status);
     }
 
     fn try_reload(&self) -> anyhow::Result<()> {
         let new = Effective::load(&self.args)?;
+        let located = |mistake| new.located(mistake);
+        // What takes effect at the next start must not be what prevents it.
+        Link::of(&new.config.uplink).map_err(located)?;
+        if let Some(user) = &new.config.user {
+            user::find(user).map_err(located)?;
+        }
         let warnings = self
             .control
             .reload(&new.config, new.source.hash())

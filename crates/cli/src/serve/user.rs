@@ -4,8 +4,9 @@ use super::effective::Effective;
 use sooner_kernel::privilege::{Account, Keep, become_user};
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Misconfigured, Spanned};
+use sooner_web::say;
 use sooner_web::tls;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::lchown;
 
 /// The account that `user` names.
 pub fn find(user: &Spanned<String>) -> Result<Account, Misconfigured> {
@@ -22,7 +23,9 @@ pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigur
     let account = find(user)?;
     if let Destination::File(log) = config.log.destination() {
         // Without it the log could not be opened anew; where it fails, that will be said then.
-        let _ = chown(&log, Some(account.uid), Some(account.gid));
+        if log.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            let _ = lchown(&log, Some(account.uid), Some(account.gid));
+        }
     }
     let keep = if needs_bands {
         Keep::NetAdmin
@@ -31,7 +34,7 @@ pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigur
     };
     become_user(&account, keep).map_err(|error| Misconfigured::at(user, "user", error))?;
     for mistake in tls::unreadable(&config.tls) {
-        eprintln!("sooner: {}", effective.source.render(&mistake));
+        say(format_args!("{}", effective.source.render(&mistake)));
     }
     Ok(())
 }

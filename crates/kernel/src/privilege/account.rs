@@ -78,7 +78,7 @@ impl Account {
                 let no_user = || AccountError::NoUser {
                     user: user.to_owned(),
                 };
-                (user, user.parse().map_err(|_| no_user())?, None)
+                (user, number(user).ok_or_else(no_user)?, None)
             }
         };
         if uid == 0 {
@@ -115,11 +115,16 @@ fn find_user<'a>(wanted: &str, passwd: &'a str) -> Option<(&'a str, u32, u32)> {
         .or_else(|| entries().find(|(_, uid, _)| Some(*uid) == number))
 }
 
+/// A number that can be one's own: to the system calls the highest means no change.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number != u32::MAX)
+}
+
 fn find_group(wanted: &str, group: &str) -> Result<u32, AccountError> {
     entries_of(group)
         .find(|(name, _, _)| *name == wanted)
         .map(|(_, gid, _)| gid)
-        .or_else(|| wanted.parse().ok())
+        .or_else(|| number(wanted))
         .ok_or_else(|| AccountError::NoGroup {
             group: wanted.to_owned(),
         })

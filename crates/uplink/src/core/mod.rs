@@ -133,7 +133,7 @@ impl Core {
         record.promised_bytes = record
             .promised_bytes
             .zip(size_bytes)
-            .map(|(promised, size)| promised + size);
+            .map(|(promised, size)| promised.saturating_add(size));
         self.started += 1;
         record.responses.push_back(Response {
             job: self.started,

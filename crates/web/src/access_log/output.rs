@@ -1,10 +1,12 @@
 //! Where lines end up: a file, standard output or a pipe with a name. A line that was cut by an error is completed first thing afterwards.
 
 use super::config::Destination;
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// An open destination.
@@ -46,8 +48,22 @@ fn open_file(path: &Path) -> io::Result<File> {
     if is_pipe {
         OpenOptions::new().read(true).write(true).open(path)
     } else {
-        OpenOptions::new().create(true).append(true).open(path)
+        let flags = if may_be_planted(path) {
+            OFlags::NOFOLLOW
+        } else {
+            OFlags::empty()
+        };
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
     }
+}
+
+/// Whether somebody else could have put a link there for root to follow: logs lie in folders that the user may write whom root becomes.
+fn may_be_planted(path: &Path) -> bool {
+    rustix::process::geteuid().is_root() && !path.starts_with("/dev")
 }
 
 impl<W: Write> Output<W> {

@@ -25,6 +25,8 @@ pub struct Remote {
 impl Remote {
     /// The client at `remote`, and what its TLS handshake said.
     pub fn new(remote: SocketAddr, tls: Option<&TlsPeer>) -> Self {
+        let address = remote.ip().to_canonical();
+        let remote = SocketAddr::new(address, remote.port());
         let tls = match tls {
             Some(tls) => format!("\"{}\"", tls.version),
             None => "null".into(),

@@ -4,6 +4,7 @@ use super::config::{Destination, LogFormat};
 use super::output::{Lost, Output};
 use super::record::{Begun, Record, Remote};
 use super::timestamp::WallClock;
+use crate::say::say;
 use hyper::Request;
 use sooner_uplink::JobReport;
 use std::io;
@@ -174,7 +175,9 @@ impl Drop for Closer {
         self.shared.lock().is_closed = true;
         self.shared.is_worth_writing.notify_one();
         if self.has_ended.recv_timeout(CLOSE_WITHIN) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("sooner: the access log's reader does not read: its last lines are lost");
+            say(format_args!(
+                "the access log's reader does not read: its last lines are lost"
+            ));
         }
     }
 }
@@ -205,7 +208,9 @@ impl Writer {
         self.lose(self.output.cut_lines());
         if self.shared.lost_lines.load(Ordering::Relaxed) > 0 {
             let (destination, lost) = (&self.destination, self.lost());
-            eprintln!("sooner: the access log {destination} has lost {lost} in all");
+            say(format_args!(
+                "the access log {destination} has lost {lost} in all"
+            ));
         }
     }
 
@@ -251,11 +256,11 @@ impl Writer {
                 self.output = output;
             }
             Ok(None) => {}
-            Err(error) => eprintln!(
-                "sooner: the access log {} cannot be opened anew: {}; writing on to where it went before",
+            Err(error) => say(format_args!(
+                "the access log {} cannot be opened anew: {}; writing on to where it went before",
                 self.destination,
                 without_code(&error)
-            ),
+            )),
         }
     }
 
@@ -273,21 +278,21 @@ impl Writer {
 
     fn complain(&mut self, why: &str) {
         if self.trouble.is_worth_saying(Instant::now()) {
-            eprintln!(
-                "sooner: the access log {} cannot be written: {why}; serving on, {} lost so far",
+            say(format_args!(
+                "the access log {} cannot be written: {why}; serving on, {} lost so far",
                 self.destination,
                 self.lost()
-            );
+            ));
         }
     }
 
     fn trouble_is_over(&mut self) {
         if self.trouble.ends() {
-            eprintln!(
-                "sooner: the access log {} can be written again; {} lost",
+            say(format_args!(
+                "the access log {} can be written again; {} lost",
                 self.destination,
                 self.lost()
-            );
+            ));
         }
     }
 }

@@ -16,7 +16,9 @@ pub fn is_allowed(host: &[u8], reached: SocketAddr, names: &[String]) -> bool {
         .unwrap_or(name);
     if let Ok(address) = bare.parse::<IpAddr>() {
         let address = address.to_canonical();
-        return address.is_loopback() || address == reached.ip().to_canonical();
+        return address.is_loopback()
+            || address == reached.ip().to_canonical()
+            || names.iter().any(|known| known == bare);
     }
     let name = name.strip_suffix('.').unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")

@@ -38,10 +38,16 @@ where
     let priorities = Rc::new(RefCell::new(priorities));
     let cork = Cork::default();
     let handshake = bounds.handshake(Tap::new(io, priorities.clone(), cork.clone()));
-    let Ok(connection) = timeout(bounds.preface_time, handshake).await else {
-        return Ok(());
-    };
     let guest = connected.guest.clone();
+    let connection = tokio::select! {
+        done = timeout(bounds.preface_time, handshake) => match done {
+            Ok(connection) => connection,
+            Err(_) => return Ok(()),
+        },
+        _ = guest.closing() => return Ok(()),
+    };
+    // A connection that was made ahead of its requests may wait for them as any other.
+    guest.idle();
     let mut driver = Driver {
         connection: connection?,
         shared: Rc::new(Shared::new(connected, bounds, priorities)),

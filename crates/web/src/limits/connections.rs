@@ -10,6 +10,7 @@ use super::address::ClientNetwork;
 use super::complaint::Complaint;
 use super::counts::Counts;
 use super::settings::Limits;
+use crate::say::say;
 use sooner_policy::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ use tokio::time::{Instant, sleep, timeout};
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// How often idle ones are looked for while others wait for room.
 const LOOK_AFTER_WHEN_FULL: Duration = Duration::from_millis(20);
+/// How long a connection that was asked to close is waited for before the next one is asked.
+const LEAVES_WITHIN_MS: u64 = 100;
 /// While others wait for room, how long a request head may take before its connection is taken for an idle one.
 const HEAD_MS_WHEN_FULL: u64 = 5_000;
 
@@ -48,8 +51,8 @@ struct State {
     head_ms_max: u64,
     /// Acceptors that wait for room.
     waiting: usize,
-    /// Connections that were asked to close and are still there.
-    leaving: usize,
+    /// When connections were asked to make room, ms; the last few.
+    evicted_ms: Vec<u64>,
     refused: u64,
     complaint: Complaint,
 }
@@ -98,7 +101,7 @@ impl Connections {
                 idle_ms_max: milliseconds(limits.idle_time()),
                 head_ms_max: milliseconds(limits.head_time()),
                 waiting: 0,
-                leaving: 0,
+                evicted_ms: Vec::new(),
                 refused: 0,
                 complaint: Complaint::default(),
             }),
@@ -144,7 +147,7 @@ impl Connections {
                 if !state.counts.is_full() {
                     return;
                 }
-                state.make_room();
+                state.make_room(milliseconds(self.0.origin.elapsed()));
             }
             // Who becomes idle tells nobody, so that requests pay nothing for this.
             let _ = timeout(LOOK_AFTER_WHEN_FULL, self.0.left.notified()).await;
@@ -158,15 +161,11 @@ impl Connections {
 
     /// The server stops: asks all connections to close, those that are busy when they have answered.
     pub fn evict_all(&self) {
-        let mut state = self.0.state.borrow_mut();
-        let staying = state
-            .guests
-            .values()
-            .filter(|entry| !entry.closing.is_told());
-        let told = staying
-            .map(|entry| entry.closing.tell(CloseReason::Idle))
-            .count();
-        state.leaving += told;
+        let state = self.0.state.borrow();
+        let guests = state.guests.values();
+        for entry in guests.filter(|entry| !entry.closing.is_told()) {
+            entry.closing.tell(CloseReason::Idle);
+        }
     }
 
     /// Counts a connection that was just accepted.
@@ -214,9 +213,13 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl State {
-    /// Has as many connections leave as there are acceptors waiting, if so many are idle.
-    fn make_room(&mut self) {
-        while self.leaving < self.waiting && self.evict() {}
+    /// Has as many connections leave as there are acceptors waiting, if so many are idle; others when those do not go at once.
+    fn make_room(&mut self, now_ms: u64) {
+        self.evicted_ms
+            .retain(|told_ms| now_ms.saturating_sub(*told_ms) < LEAVES_WITHIN_MS);
+        while self.evicted_ms.len() < self.waiting && self.evict() {
+            self.evicted_ms.push(now_ms);
+        }
     }
 
     fn evict(&mut self) -> bool {
@@ -228,14 +231,12 @@ impl State {
             return false;
         };
         longest.closing.tell(CloseReason::Idle);
-        self.leaving += 1;
         true
     }
 
     fn close_overdue(&mut self) {
         let step_ms = milliseconds(LOOK_AFTER);
-        let is_crowded = self.leaving < self.waiting;
-        let head_ms_max = match is_crowded {
+        let head_ms_max = match self.waiting > 0 {
             true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
             false => self.head_ms_max,
         };
@@ -252,7 +253,6 @@ impl State {
                 _ => continue,
             };
             entry.closing.tell(reason);
-            self.leaving += 1;
         }
     }
 }
@@ -307,9 +307,9 @@ impl Guest {
         }
         state.refused += 1;
         if let Some(times) = state.complaint.note(now) {
-            eprintln!(
-                "sooner: closed {times} connection(s) of clients that have as many as [limits] connections_per_address allows; the last came from {address}"
-            );
+            say(format_args!(
+                "closed {times} connection(s) of clients that have as many as [limits] connections_per_address allows; the last came from {address}"
+            ));
         }
         Err(TooManyConnections { address })
     }
@@ -355,9 +355,6 @@ impl Drop for Guest {
         let mut state = self.shared.state.borrow_mut();
         state.counts.leave(self.client.get());
         state.guests.remove(&self.id);
-        if self.closing.is_told() {
-            state.leaving -= 1;
-        }
         drop(state);
         self.shared.left.notify_waiters();
     }
@@ -398,7 +395,8 @@ mod tests {
         first.idle();
         connections.look(2_000);
         let mut room = pin!(connections.room());
-        assert!(timeout(LOOK_AFTER, room.as_mut()).await.is_err());
+        let shortly = Duration::from_millis(LEAVES_WITHIN_MS / 2);
+        assert!(timeout(shortly, room.as_mut()).await.is_err());
         assert!(is_ready(second.closing()));
         assert!(!is_ready(first.closing()), "one is enough");
         drop(second);

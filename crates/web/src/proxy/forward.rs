@@ -10,13 +10,12 @@ use super::failure::Failure;
 use super::headers::{add_via, has_token, kept_seconds, remove_of_connection};
 use super::request::{self, Asker, Outgoing, Rules};
 use super::response::{self, BadResponse, Framing};
-use super::server::Place;
 use super::tunnel;
-use super::upload::{Progress, Upload};
-use super::upstream::{Choice, HostRule, Upstream};
+use super::upload::{ClientFault, Progress, Upload};
+use super::upstream::{Choice, HostRule, Place, Upstream};
 use super::{Report, Route};
 use crate::body::Source;
-use crate::message::{Answer, RequestBody};
+use crate::message::{Answer, RequestBody, Stay};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, UPGRADE};
 use hyper::http::request::Parts;
@@ -70,13 +69,17 @@ impl Forwarding {
         report: &mut Report,
     ) -> Result<Answer, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if body.is_too_long() {
+            return Err(Failure::ClientBody(ClientFault::TooLong));
+        }
+        let stay = parts.extensions.remove::<Stay>();
         let upload = Upload::new(body);
         let outgoing = self.outgoing(&parts, &upload)?;
         let (answered, job) = self.ask(&outgoing, &parts, upload, report).await?;
         report.response_ns = Some(job.asked_at.elapsed().as_nanos() as u64);
         if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return self.switch(answered, job, &outgoing, client_side);
+            return self.switch(answered, job, &outgoing, client_side, stay);
         }
         self.deliver(answered, job, &outgoing.method)
     }
@@ -212,13 +215,15 @@ impl Forwarding {
         Source::stream(Box::pin(download))
     }
 
-    /// Both sides have agreed on another protocol: from here on the job is no job any more, but a connection.
+    /// Both sides have agreed on another protocol: from here on the job is no job any more, but a connection, which has the client's
+    /// `stay` to its end.
     fn switch(
         &self,
         answered: Answered,
         job: Job,
         outgoing: &Outgoing,
         client_side: OnUpgrade,
+        stay: Option<Stay>,
     ) -> Result<Answer, Failure> {
         let mut response: Response<Incoming> = answered.response;
         let asked = outgoing.upgrade.as_ref().filter(|protocol| {
@@ -242,11 +247,11 @@ impl Forwarding {
         );
         headers.insert(UPGRADE, protocol.clone());
         job.complete();
-        spawn_local(tunnel::join(
-            client_side,
-            upstream_side,
-            self.route.tunnel_silence,
-        ));
+        let tunnel = tunnel::join(client_side, upstream_side, self.route.tunnel_silence);
+        spawn_local(async move {
+            tunnel.await;
+            drop(stay);
+        });
         Ok(Answer {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
@@ -267,13 +272,20 @@ struct Stream {
 impl Stream {
     /// Reads the body to its end.
     async fn pump(mut self, feeder: Feeder, idle: std::time::Duration) {
-        match feeder.feed(&mut self.body, idle).await {
-            Ok(()) => self.finish(true),
-            Err(Cut::Abandoned) => self.progress.give_up(),
-            Err(Cut::Idle | Cut::Broken(_)) => {
-                self.progress.give_up();
-                self.job.fail();
-            }
+        let has_length = feeder.has_length();
+        let Err(cut) = feeder.feed(&mut self.body, idle).await else {
+            return self.finish(true);
+        };
+        // What a client can bring about is no failure, or it could put the server out for all.
+        let is_of_server = match cut {
+            Cut::Abandoned => false,
+            // A stream of events pauses, and so does who waits for the rest of the request.
+            Cut::Idle => has_length && self.progress.is_over(),
+            Cut::Broken(_) => self.progress.client_fault().is_none(),
+        };
+        self.progress.give_up();
+        if is_of_server {
+            self.job.fail();
         }
     }
 

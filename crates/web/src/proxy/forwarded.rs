@@ -13,21 +13,17 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject");
 
-/// Names under which upstreams may look for the client, and which are therefore nobody's to say but a trusted proxy's. Ours are set
-/// anew; the others go.
-static OF_THE_CLIENT: [HeaderName; 11] = [
-    FORWARDED,
-    X_FORWARDED_FOR,
-    X_FORWARDED_HOST,
-    X_FORWARDED_PROTO,
-    X_FORWARDED_PREFIX,
-    X_CLIENT_SUBJECT,
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-forwarded-server"),
-    HeaderName::from_static("x-forwarded-scheme"),
-    HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("true-client-ip"),
+/// Names under which upstreams may look for the client, and which are therefore nobody's to say but a trusted proxy's: these, and all
+/// that begin with [`X_FORWARDED`]. Ours are set anew; the others go.
+const OF_THE_CLIENT: [&str; 4] = [
+    "forwarded",
+    "x-client-subject",
+    "x-real-ip",
+    "true-client-ip",
 ];
+
+/// Every proxy makes up some more of these (`-Ssl`, `-User`, `-Client-Cert`).
+const X_FORWARDED: &str = "x-forwarded-";
 
 /// Who asks, as far as the upstream is to know.
 #[derive(Clone, Copy, Debug)]
@@ -48,23 +44,28 @@ pub struct Client<'a> {
 
 /// Whether `name`, or what a program that knows no difference between `-` and `_` takes it for, says who the client is.
 pub(super) fn speaks_of_the_client(name: &HeaderName) -> bool {
-    if OF_THE_CLIENT.contains(name) {
-        return true;
+    let name = name.as_str();
+    if name.contains('_') {
+        is_of_the_client(&name.replace('_', "-"))
+    } else {
+        is_of_the_client(name)
     }
-    if !name.as_str().contains('_') {
-        return false;
-    }
-    let plain = name.as_str().replace('_', "-");
-    OF_THE_CLIENT.iter().any(|ours| ours.as_str() == plain)
+}
+
+fn is_of_the_client(name: &str) -> bool {
+    name.starts_with(X_FORWARDED) || OF_THE_CLIENT.contains(&name)
+}
+
+/// Whether a trusted proxy may say `name`. A certificate is nobody's to speak of but who has seen it.
+fn is_for_the_trusted(name: &HeaderName) -> bool {
+    is_of_the_client(name.as_str()) && *name != X_CLIENT_SUBJECT
 }
 
 /// Tells `headers` of `client`. `said` is what the client's request had.
 pub(super) fn tell(headers: &mut HeaderMap, said: &HeaderMap, client: Client<'_>) {
     if client.is_trusted {
-        for name in &OF_THE_CLIENT {
-            for value in said.get_all(name) {
-                headers.append(name, value.clone());
-            }
+        for (name, value) in said.iter().filter(|(name, _)| is_for_the_trusted(name)) {
+            headers.append(name, value.clone());
         }
     }
     let address = client.address.to_canonical();
@@ -73,11 +74,7 @@ pub(super) fn tell(headers: &mut HeaderMap, said: &HeaderMap, client: Client<'_>
     set_if_unsaid(headers, X_FORWARDED_PROTO, Some(client.scheme));
     set_if_unsaid(headers, X_FORWARDED_HOST, client.host);
     set_if_unsaid(headers, X_FORWARDED_PREFIX, client.prefix);
-    if let Some(subject) = client.subject {
-        // What we saw ourselves counts more than what anybody says.
-        headers.remove(X_CLIENT_SUBJECT);
-        set_if_unsaid(headers, X_CLIENT_SUBJECT, Some(subject));
-    }
+    set_if_unsaid(headers, X_CLIENT_SUBJECT, client.subject);
 }
 
 /// Adds to a list, in one line.
@@ -191,5 +188,49 @@ mod tests {
         )));
         assert!(speaks_of_the_client(&HeaderName::from_static("x-real-ip")));
         assert!(!speaks_of_the_client(&HeaderName::from_static("x_mine")));
+    }
+
+    #[test]
+    fn all_of_x_forwarded_is_the_trusted_ones_to_say() {
+        for name in [
+            "x-forwarded-user",
+            "x-forwarded-ssl",
+            "x_forwarded-client_cert",
+            "x-forwarded_for",
+        ] {
+            assert!(speaks_of_the_client(&HeaderName::from_static(name)));
+        }
+        assert!(!speaks_of_the_client(&HeaderName::from_static(
+            "x-forwarded"
+        )));
+        let mut said = said();
+        for (name, value) in [
+            ("x-forwarded-user", "alice"),
+            ("x_forwarded_user", "mallory"),
+            ("x-mine", "1"),
+        ] {
+            said.insert(name, HeaderValue::from_static(value));
+        }
+        let mut headers = HeaderMap::new();
+        tell(&mut headers, &said, client(false));
+        assert!(!headers.contains_key("x-forwarded-user"));
+        tell(&mut headers, &said, client(true));
+        assert_eq!(headers["x-forwarded-user"], "alice");
+        assert!(!headers.contains_key("x_forwarded_user") && !headers.contains_key("x-mine"));
+    }
+
+    #[test]
+    fn a_subject_is_what_was_seen_here_and_nothing_else() {
+        let mut said = HeaderMap::new();
+        said.insert(X_CLIENT_SUBJECT, HeaderValue::from_static("CN=mallory"));
+        for is_trusted in [false, true] {
+            let mut headers = HeaderMap::new();
+            tell(&mut headers, &said, client(is_trusted));
+            assert!(!headers.contains_key(X_CLIENT_SUBJECT));
+            let mut seen = client(is_trusted);
+            seen.subject = Some("CN=alice");
+            tell(&mut headers, &said, seen);
+            assert_eq!(headers[X_CLIENT_SUBJECT], "CN=alice");
+        }
     }
 }

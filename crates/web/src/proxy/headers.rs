@@ -1,10 +1,11 @@
-//! Headers that belong to one connection, and those no trailer may carry.
+//! Headers that belong to one connection, those that are ours to say, and those no trailer may carry.
 
+use super::forwarded::speaks_of_the_client;
 use hyper::HeaderMap;
 use hyper::header::{
     self, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    COOKIE, EXPECT, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 
 /// The name Sooner signs with (RFC 9110, 7.6.3).
@@ -26,25 +27,29 @@ static OF_ONE_CONNECTION: [HeaderName; 8] = [
 ];
 
 /// What decides about framing, routing, rights or how to read the body comes before the body or not at all (RFC 9110, 6.5.1).
-static NOT_IN_TRAILERS: [HeaderName; 13] = [
+static NOT_IN_TRAILERS: [HeaderName; 11] = [
     AUTHORIZATION,
     CONTENT_ENCODING,
-    CONTENT_LENGTH,
     CONTENT_RANGE,
     CONTENT_TYPE,
-    HOST,
+    COOKIE,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
     SET_COOKIE,
     TRAILER,
     header::CACHE_CONTROL,
-    header::EXPECT,
     header::MAX_FORWARDS,
 ];
 
 /// Whether `name` belongs to one connection by its nature.
 pub(super) fn is_of_one_connection(name: &HeaderName) -> bool {
     OF_ONE_CONNECTION.contains(name)
+}
+
+/// What is written anew for the connection to the upstream, also where `_` is taken for `-`.
+pub(super) fn is_ours_to_say(name: &HeaderName) -> bool {
+    matches!(*name, HOST | CONTENT_LENGTH | EXPECT)
+        || matches!(name.as_str(), "content_length" | "transfer_encoding")
 }
 
 /// The header names that `Connection` lists.
@@ -133,10 +138,14 @@ pub(super) fn is_chunked_alone(headers: &HeaderMap) -> bool {
     is_chunked && values.next().is_none()
 }
 
-/// Removes from trailers what may not be in them.
+/// Removes from trailers what may not be in them. Who adds them to the headers must find there what was checked before.
 pub(super) fn clean_trailers(trailers: &mut HeaderMap) {
     remove_of_connection(trailers);
-    for name in &NOT_IN_TRAILERS {
+    let is_forbidden = |name: &&HeaderName| {
+        NOT_IN_TRAILERS.contains(name) || is_ours_to_say(name) || speaks_of_the_client(name)
+    };
+    let forbidden: Vec<HeaderName> = trailers.keys().filter(is_forbidden).cloned().collect();
+    for name in forbidden {
         trailers.remove(name);
     }
 }
@@ -255,12 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn trailers_carry_no_framing() {
+    fn trailers_carry_no_framing_and_nothing_of_the_client() {
         let mut trailers = map(&[
             ("grpc-status", "0"),
             ("content-length", "7"),
             ("transfer-encoding", "chunked"),
             ("host", "x"),
+            ("content_length", "7"),
+            ("expect", "100-continue"),
+            ("cookie", "a=b"),
+            ("x-real-ip", "198.51.100.1"),
+            ("x-forwarded-user", "root"),
+            ("x_client_subject", "CN=root"),
         ]);
         clean_trailers(&mut trailers);
         assert_eq!(trailers, map(&[("grpc-status", "0")]));

@@ -225,17 +225,20 @@ fn normalised(path: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Whether a segment is `.` or `..`, also as `%2e` or between `%2f`: such a path may mean another one to the upstream than it does here.
+/// Whether a segment is `.` or `..`, also as `%2e`, between `%2f` or before `;` (where some see parameters): such a path may mean
+/// another one to the upstream than it does here.
 pub fn has_dot_segment(path: &str) -> bool {
     let has_one = |path: &str| {
         path.split(['/', '\\'])
-            .any(|segment| matches!(segment, "." | ".."))
+            .filter_map(|segment| segment.split(';').next())
+            .any(|name| matches!(name, "." | ".."))
     };
     match normalised(path) {
         path if !path.contains('%') => has_one(&path),
         path => {
             let path = path.to_ascii_lowercase();
-            has_one(&path.replace("%2f", "/").replace("%5c", "/"))
+            let path = path.replace("%2f", "/").replace("%5c", "/");
+            has_one(&path.replace("%3b", ";"))
         }
     }
 }
@@ -336,10 +339,14 @@ mod tests {
             "/a\\..\\b",
             "/%2F..",
             "/..%5c",
+            "/..;/a",
+            "/a/.;x=1/b",
+            "/%2e%2e;a;b",
+            "/..%3B/a",
         ] {
             assert!(has_dot_segment(path), "{path}");
         }
-        for path in ["/", "/...", "/a.b/.c", "/a%2fb"] {
+        for path in ["/", "/...", "/a.b/.c", "/a%2fb", "/a;..", "/...;", "/;"] {
             assert!(!has_dot_segment(path), "{path}");
         }
     }

@@ -19,6 +19,10 @@ pub struct Server {
     pub pool: Rc<Pool>,
     health: RefCell<Health>,
     inside: Cell<usize>,
+    /// Those of them that went in before it went out the last time.
+    left_over: Cell<usize>,
+    /// How often it went out.
+    outs: Cell<u64>,
     requests: Cell<u64>,
     failures: Cell<u64>,
     service_ns: RefCell<Mean>,
@@ -32,6 +36,8 @@ impl Server {
             pool: Rc::new(Pool::new(connector)),
             health: RefCell::new(Health::new(limits)),
             inside: Cell::new(0),
+            left_over: Cell::new(0),
+            outs: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
@@ -43,12 +49,30 @@ impl Server {
         self.health.borrow().standing(now)
     }
 
-    /// How many jobs may be inside, where `limit` is what the operator says.
+    /// How many jobs may be inside for another one to go in, where `limit` is what the operator says. Those that are left over from
+    /// before it went out may stay for hours and tell nothing of how it is now: they are not the one job of a probation.
     pub fn places(&self, limit: usize, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => limit,
-            Standing::OnProbation => limit.min(1),
+            Standing::OnProbation => limit.min(self.left_over.get() + 1),
             Standing::Down => 0,
+        }
+    }
+
+    /// A job goes in; gives what it has to say when it leaves.
+    pub fn enter(&self) -> Entry {
+        self.inside.set(self.inside.get() + 1);
+        self.requests.set(self.requests.get() + 1);
+        Entry {
+            outs: self.outs.get(),
+        }
+    }
+
+    /// The job of `entry` leaves.
+    pub fn leave(&self, entry: Entry) {
+        self.inside.set(self.inside.get() - 1);
+        if entry.outs < self.outs.get() {
+            self.left_over.set(self.left_over.get() - 1);
         }
     }
 
@@ -102,33 +126,18 @@ impl Server {
         let mut health = self.health.borrow_mut();
         let before = (health.standing(now), health.changes_at(now));
         change(&mut health);
-        before != (health.standing(now), health.changes_at(now))
-    }
-}
-
-/// A job's place inside a server; dropping it leaves.
-pub struct Place {
-    server: Rc<Server>,
-}
-
-impl Place {
-    /// Goes in.
-    pub fn take(server: &Rc<Server>) -> Self {
-        server.inside.set(server.inside.get() + 1);
-        server.requests.set(server.requests.get() + 1);
-        Self {
-            server: server.clone(),
+        let after = (health.standing(now), health.changes_at(now));
+        if after.0 == Standing::Down && before.0 != Standing::Down {
+            self.outs.set(self.outs.get() + 1);
+            self.left_over.set(self.inside.get());
         }
-    }
-
-    /// The server.
-    pub fn server(&self) -> &Rc<Server> {
-        &self.server
+        before != after
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.server.inside.set(self.server.inside.get() - 1);
-    }
+/// What a job is told when it goes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// How often the server had gone out by then.
+    outs: u64,
 }

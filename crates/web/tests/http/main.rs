@@ -4,6 +4,7 @@ mod conditions;
 mod delivery;
 mod paths;
 mod protocol;
+mod proxied;
 mod statics_changes;
 mod statics_heads;
 mod support;

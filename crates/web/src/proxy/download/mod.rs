@@ -135,9 +135,18 @@ impl Feeder {
         B: Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
-        let end = self.feed_until_end(body, idle).await;
+        let end = match self.feed_until_end(body, idle).await {
+            // Over HTTP/2 the end may come after the last byte, and a client that has all of it waits for nothing more.
+            Err(Cut::Abandoned) if lock(&self.shared).owed_bytes == Some(0) => Ok(()),
+            end => end,
+        };
         self.end(end.clone());
         end
+    }
+
+    /// Whether the length was announced.
+    pub fn has_length(&self) -> bool {
+        lock(&self.shared).owed_bytes.is_some()
     }
 
     async fn feed_until_end<B>(&self, body: &mut B, idle: Duration) -> Result<(), Cut>

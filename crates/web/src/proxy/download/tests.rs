@@ -114,6 +114,26 @@ fn who_leaves_ends_the_reading() {
 }
 
 #[test]
+fn who_leaves_with_all_of_it_has_ended_it() {
+    run(async {
+        let budget = Budget::new(1 << 20, 1 << 20);
+        let (feeder, mut download) = download(&budget, Some(5));
+        // Over HTTP/2 the end may come later than the last byte.
+        let mut body = Frames {
+            frames: [Frame::data(Bytes::from_static(b"hello"))].into(),
+            is_silent_then: true,
+        };
+        let reading = async {
+            let frame = download.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap(), "hello");
+            drop(download);
+        };
+        let (fed, ()) = tokio::join!(feeder.feed(&mut body, IDLE), reading);
+        assert_eq!(fed, Ok(()));
+    });
+}
+
+#[test]
 fn an_upstream_that_pauses_too_long_is_given_up() {
     run(async {
         let budget = Budget::new(1 << 20, 1 << 20);

@@ -13,8 +13,7 @@ use crate::proxy::headers::{self, Length, PSEUDONYM};
 use crate::proxy::routes::{has_dot_segment, without_prefix};
 use crate::static_site::host as host_header;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, HeaderValue, TE,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    CONNECTION, COOKIE, EXPECT, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, PathAndQuery};
@@ -239,7 +238,7 @@ fn end_to_end(said: &HeaderMap) -> HeaderMap {
     let named = headers::named_by_connection(said);
     let mut kept = HeaderMap::with_capacity(said.keys_len() + 8);
     for (name, value) in said {
-        let stays = !is_ours_to_say(name)
+        let stays = !headers::is_ours_to_say(name)
             && !headers::is_of_one_connection(name)
             && !forwarded::speaks_of_the_client(name)
             && !named.contains(name);
@@ -248,12 +247,6 @@ fn end_to_end(said: &HeaderMap) -> HeaderMap {
         }
     }
     kept
-}
-
-/// What is written anew for the connection to the upstream, also where `_` is taken for `-`.
-fn is_ours_to_say(name: &HeaderName) -> bool {
-    matches!(*name, HOST | CONTENT_LENGTH | EXPECT)
-        || matches!(name.as_str(), "content_length" | "transfer_encoding")
 }
 
 /// HTTP/2 may cut a cookie header into pieces; others take the first piece for all of it (RFC 9113, 8.2.3).

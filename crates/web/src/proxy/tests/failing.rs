@@ -4,7 +4,10 @@ use super::support::*;
 use crate::message::RequestBody;
 use crate::proxy::{Failure, Standing};
 use hyper::Request;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// An address where nobody listens.
@@ -132,6 +135,70 @@ fn a_pause_within_a_response_ends_it() {
 }
 
 #[test]
+fn a_pause_in_a_stream_of_events_is_no_failure() {
+    run(async {
+        let (url, _) = scripted(|_, _| endless()).await;
+        let proxy = to(&[&url], "idle_seconds = 0.05\nfails = 1");
+        let whole = ask(&proxy, get("/")).await;
+        assert!(whole.body.unwrap_err().to_string().contains("paused"));
+        let state = &proxy.states()[0];
+        assert_eq!((state.failures, state.inside), (0, 0));
+        assert_eq!(state.standing, Standing::Up);
+    });
+}
+
+/// An upstream that begins an answer of a known length when it has the head, and reads.
+async fn hasty() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::task::spawn_local(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::task::spawn_local(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let start = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbeg";
+                stream.write_all(start).await.unwrap();
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn a_client_that_breaks_its_request_breaks_no_server() {
+    run(async {
+        let proxy = to(&[&hasty().await], "fails = 1");
+        let (address, _) = front(&proxy).await;
+        let head = "POST / HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbeg\r\n";
+        let mut stream = client(address, head).await;
+        let answer = read_message(&mut stream);
+        let begun = tokio::time::timeout(Duration::from_millis(100), answer).await;
+        assert!(begun.is_err(), "the answer has no end yet");
+        // The client stays and reads; what it sends is no chunk.
+        stream.write_all(b"no chunk\r\n").await.unwrap();
+        rest(stream).await;
+        until(|| proxy.states()[0].inside == 0).await;
+        assert_eq!(proxy.states()[0].failures, 0);
+        assert_eq!(proxy.states()[0].standing, Standing::Up);
+    });
+}
+
+#[test]
+fn a_client_that_does_not_go_on_makes_no_server_slow() {
+    run(async {
+        let proxy = to(&[&hasty().await], "fails = 1\nidle_seconds = 0.05");
+        let (address, _) = front(&proxy).await;
+        let head = "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nbeg";
+        rest(client(address, head).await).await;
+        until(|| proxy.states()[0].inside == 0).await;
+        assert_eq!(proxy.states()[0].failures, 0);
+    });
+}
+
+#[test]
 fn a_response_that_breaks_off_is_not_taken_for_whole() {
     run(async {
         for broken in [
@@ -166,6 +233,62 @@ fn a_server_that_fails_goes_out_and_comes_back() {
         until(|| proxy.states()[0].standing == Standing::OnProbation).await;
         assert_eq!(ask(&proxy, get("/")).await.text(), "back");
         assert_eq!(proxy.states()[0].standing, Standing::Up);
+    });
+}
+
+#[test]
+fn a_server_is_tried_again_while_a_long_response_is_inside() {
+    run(async {
+        for limit in ["", "limit = 2"] {
+            let (url, _) = scripted(|number, _| match number {
+                0 => endless(),
+                1 => Reply::Close,
+                _ => ok("back"),
+            })
+            .await;
+            let proxy = to(&[&url], &format!("fails = 1\nretries = 0\n{limit}"));
+            let long = forward(&proxy, get("/")).await;
+            assert_eq!(ask(&proxy, get("/")).await.status, 502);
+            assert_eq!(proxy.states()[0].standing, Standing::Down);
+            until(|| proxy.states()[0].standing == Standing::OnProbation).await;
+            assert_eq!(ask(&proxy, get("/")).await.text(), "back");
+            assert_eq!(proxy.states()[0].standing, Standing::Up);
+            until(|| proxy.states()[0].inside == 1).await;
+            drop(long);
+            until(|| proxy.states()[0].inside == 0).await;
+        }
+    });
+}
+
+#[test]
+fn a_job_that_is_left_in_a_server_that_is_out_takes_no_place_of_another() {
+    run(async {
+        let is_sick = Rc::new(Cell::new(false));
+        let looks = is_sick.clone();
+        let (sick, _) = scripted(move |_, request| {
+            let is_question = request.starts_with("GET /health ");
+            match (is_question, looks.get()) {
+                (false, _) => endless(),
+                (true, false) => ok(""),
+                (true, true) => text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"),
+            }
+        })
+        .await;
+        let (well, _) = scripted(|_, _| ok("well")).await;
+        let keys = "limit = 1\nhealth = { path = '/health', seconds = 0.02, fails = 1 }";
+        let proxy = to(&[&sick, &well], keys);
+        let long = forward(&proxy, get("/")).await;
+        assert_eq!(proxy.states()[0].inside, 1);
+        is_sick.set(true);
+        until(|| proxy.states()[0].standing == Standing::Down).await;
+        for _ in 0..3 {
+            assert_eq!(ask(&proxy, get("/")).await.text(), "well");
+        }
+        assert_eq!((proxy.states()[0].inside, proxy.states()[0].limit), (1, 2));
+        drop(long);
+        until(|| proxy.states()[0].inside == 0).await;
+        assert_eq!(proxy.states()[0].limit, 1);
+        assert_eq!(ask(&proxy, get("/")).await.text(), "well");
     });
 }
 

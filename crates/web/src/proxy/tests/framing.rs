@@ -118,7 +118,7 @@ fn trailers_of_a_request_come_through() {
         let (url, seen) = scripted(|_, _| ok("")).await;
         let (address, _) = front(&to(&[&url], "")).await;
         let request = "POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\ntrailer: x-sum\r\ntransfer-encoding: chunked\r\n\r\n\
-                       2\r\nhi\r\n0\r\nx-sum: 7\r\n\r\n";
+                       2\r\nhi\r\n0\r\nx-sum: 7\r\nx-forwarded-for: 198.51.100.1\r\ncookie: a=b\r\n\r\n";
         rest(client(address, request).await).await;
         let lines = seen.lines(0);
         assert!(

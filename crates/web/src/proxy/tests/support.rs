@@ -67,6 +67,12 @@ pub fn text(response: &str) -> Reply {
     Reply::Send(response.as_bytes().to_vec())
 }
 
+/// The beginning of a response that has no end.
+pub fn endless() -> Reply {
+    let start = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbeg\r\n";
+    Reply::SendThenWait(start.to_vec(), Vec::new())
+}
+
 /// What a scripted upstream has seen.
 #[derive(Clone, Default)]
 pub struct Seen {

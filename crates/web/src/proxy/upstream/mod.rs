@@ -1,13 +1,18 @@
 //! An upstream: servers that answer the same requests, and one gate in front of them.
 //!
 //! There is one queue for all servers, and a job is given a server when it goes in: nobody waits for a busy server while another one
-//! is free, and the order holds across servers. The gate has as many places as the servers that are up have together.
+//! is free, and the order holds across servers. The gate has as many places as the servers that are up have together, and one for each
+//! job that is still inside a server that is out: such a job takes nothing from the others.
 
 mod build;
+mod place;
+
+pub use place::Place;
 
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::failure::Failure;
-use crate::proxy::server::{Place, Server};
+use crate::proxy::health::Standing;
+use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
 use sooner_gate::{Gate, GateStatus, Permit, Time};
 use std::cell::Cell;
@@ -125,7 +130,7 @@ impl Upstream {
         let mut all_down = pin!(self.all_down.notified());
         // From here on no news is missed.
         all_down.as_mut().enable();
-        if self.places() == 0 {
+        if self.is_down() {
             return Err(self.down());
         }
         let too_long = async {
@@ -143,7 +148,7 @@ impl Upstream {
     }
 
     /// A server for a job that is in: the one with the least jobs, of those the one whose turn it is; rather none of `tried`.
-    pub fn choose(&self, tried: &[Arc<str>]) -> Choice {
+    pub fn choose(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let now = self.now();
         let mut best: Option<(bool, usize, usize)> = None;
         let mut is_up = false;
@@ -163,7 +168,7 @@ impl Upstream {
         match best {
             Some((_, _, index)) => {
                 self.turn.set(index + 1);
-                Choice::Server(Place::take(&self.servers[index]))
+                Choice::Server(Place::take(self, &self.servers[index]))
             }
             None if is_up => Choice::NoPlace,
             None => Choice::AllDown,
@@ -217,18 +222,24 @@ impl Upstream {
         }
     }
 
-    fn places(&self) -> usize {
+    fn is_down(&self) -> bool {
         let now = self.now();
         self.servers
             .iter()
-            .map(|server| server.places(self.limit, now))
-            .fold(0, usize::saturating_add)
+            .all(|server| server.standing(now) == Standing::Down)
     }
 
+    /// Tells the gate how many jobs may be inside. To be called whenever a place changes: with a limit above this sum a job would be
+    /// let in that finds no place, again and again.
     fn count_places(&self) {
-        let places = self.places();
-        self.gate.set_limit(places);
-        if places == 0 {
+        let now = self.now();
+        let limit = self
+            .servers
+            .iter()
+            .map(|server| server.places(self.limit, now).max(server.inside()))
+            .fold(0, usize::saturating_add);
+        self.gate.set_limit(limit);
+        if self.is_down() {
             self.all_down.notify_waiters();
         }
     }

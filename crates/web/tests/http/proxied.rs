@@ -1,0 +1,106 @@
+//! What a proxied request means for the connection it came on.
+
+use crate::support::{Client, Site};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::time::Duration;
+
+const SWITCH: &str =
+    "GET /chat HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+
+/// A site all of whose paths go to `listener`.
+fn before(listener: &TcpListener, config: &str) -> Site {
+    let address = listener.local_addr().unwrap();
+    Site::start_with(&format!(
+        "{config}\n[[upstream]]\nname = 'app'\nservers = ['http://{address}']\n\
+         [[route]]\npath = '/'\nupstream = 'app'\n"
+    ))
+}
+
+/// A listener behind which the protocol is switched and everything is said back, on one connection after the other.
+fn echo() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accepting = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for stream in accepting.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut buffer = [0; 1 << 10];
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read(&mut buffer) {
+                    Ok(bytes) if bytes > 0 => head.extend_from_slice(&buffer[..bytes]),
+                    _ => break,
+                }
+            }
+            let switch =
+                b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+            let _ = stream.write_all(switch);
+            while let Ok(bytes) = stream.read(&mut buffer) {
+                if bytes == 0 || stream.write_all(&buffer[..bytes]).is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    listener
+}
+
+fn switch(site: &Site) -> Client {
+    let mut client = site.connect();
+    client.send(SWITCH);
+    assert_eq!(client.head().status, 101);
+    assert_echo(&mut client);
+    client
+}
+
+fn assert_echo(client: &mut Client) {
+    client.send("ping");
+    let mut echo = [0; 4];
+    let mut read_bytes = 0;
+    while read_bytes < echo.len() {
+        let bytes = client.read(&mut echo[read_bytes..]).unwrap();
+        assert!(bytes > 0, "the connection ended");
+        read_bytes += bytes;
+    }
+    assert_eq!(&echo, b"ping");
+}
+
+#[test]
+fn a_switched_connection_counts_for_its_client() {
+    let site = before(&echo(), "[limits]\nconnections_per_address = 1");
+    let client = switch(&site);
+    assert!(site.connect().is_closed(), "one too many was served");
+    drop(client);
+    // The server has to notice first.
+    loop {
+        let mut client = site.connect();
+        client.send(SWITCH);
+        match client.read(&mut [0]) {
+            Ok(1) => break,
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+#[test]
+fn a_server_that_stops_waits_for_switched_connections() {
+    let mut site = before(&echo(), "[limits]\ngrace_seconds = 60");
+    let mut client = switch(&site);
+    site.ask_to_stop();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_echo(&mut client);
+    assert!(!site.has_stopped());
+    drop(client);
+    site.stop();
+}
+
+#[test]
+fn a_body_that_says_it_is_too_long_is_refused_before_anybody_is_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let site = before(&listener, "[limits]\nbody_bytes = 10");
+    let response = site.request("POST", "/", "content-length: 11\r\n");
+    assert_eq!(response.status, 413);
+    listener.set_nonblocking(true).unwrap();
+    let asked = listener.accept().map(|_| ());
+    assert_eq!(asked.unwrap_err().kind(), ErrorKind::WouldBlock);
+}
