@@ -293,6 +293,34 @@ fn a_job_that_is_left_in_a_server_that_is_out_takes_no_place_of_another() {
 }
 
 #[test]
+fn who_is_sent_to_another_server_that_is_full_waits_there() {
+    run(async {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
+        let (busy, seen) =
+            scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
+        let (broken, _) = scripted(|_, _| Reply::Close).await;
+        let proxy = to(&[&busy, &broken], "limit = 1\nfails = 1");
+        let asked: Vec<_> = (0..2)
+            .map(|_| {
+                let proxy = proxy.clone();
+                tokio::task::spawn_local(async move { ask(&proxy, get("/")).await })
+            })
+            .collect();
+        until(|| proxy.states()[1].standing == Standing::Down && proxy.states()[0].waiting == 1)
+            .await;
+        assert_eq!((proxy.states()[0].inside, proxy.states()[0].limit), (1, 1));
+        seen.let_go.set(100);
+        let mut tries = Vec::new();
+        for one in asked {
+            let whole = one.await.unwrap();
+            assert_eq!(whole.text(), "well");
+            tries.push(whole.report.tries);
+        }
+        assert_eq!(tries, [1, 2]);
+    });
+}
+
+#[test]
 fn those_who_wait_are_told_when_the_last_server_goes_out() {
     run(async {
         let (url, seen) = scripted(|_, _| Reply::Hang).await;
