@@ -45,7 +45,7 @@ enum LoadCommand {
 struct ReplayArgs {
     /// `epa`, `nasa` or the path of a NAME.csv.gz.
     trace: String,
-    /// Where the trace's files are served, like http://127.0.0.1:8080 or https://example.org.
+    /// Where the trace's files are served, like `http://127.0.0.1:8080` or `https://example.org`.
     #[arg(long)]
     url: String,
     #[command(flatten)]
