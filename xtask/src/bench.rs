@@ -28,6 +28,7 @@ mod server;
 mod streams;
 mod tls;
 mod tls_cpu;
+mod wrk;
 
 use anyhow::{Context, bail};
 

@@ -9,6 +9,7 @@ mod activation;
 pub mod admin;
 mod answer;
 mod body;
+mod clock;
 mod conditional;
 pub mod config;
 mod connection;

@@ -2,18 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use serde_json::json;
 
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
-use super::proc::cpu_seconds;
 use super::record::Record;
 use super::server::{NginxOptions, Root, nginx_config, sooner};
+use super::wrk;
 
 const LISTEN: &str = "127.0.0.1:18080";
 /// What 100 KB may cost in units of nginx's best: its sendfile does not copy.
@@ -40,18 +37,15 @@ impl Subject {
     }
 
     fn start(self, root: &Path) -> anyhow::Result<Running> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", "0"]);
+        let mut command = wrk::on_server_core();
         let log = root.with_file_name("access.log");
-        // Each begins with an empty log: a file of gigabytes costs whoever writes to it next.
-        let _ = fs::remove_file(&log);
         match self {
             Self::Nginx { tcp_nopush } => {
                 let options = NginxOptions {
                     listen: LISTEN.into(),
                     tcp_nopush,
                     open_file_cache: true,
-                    access_log: Some(log),
+                    access_log: Some(log.clone()),
                     certificate: None,
                 };
                 command
@@ -63,18 +57,11 @@ impl Subject {
                     .args([&sooner(), "serve"])
                     .arg(root)
                     .args(["--listen", LISTEN, "--quiet", "--access-log"])
-                    .arg(log);
+                    .arg(&log);
                 command.args(uplink.iter().flat_map(|rate| ["--uplink", rate]));
             }
         }
-        let running = Running(
-            command
-                .stdin(Stdio::null())
-                .spawn()
-                .context("cannot start the server")?,
-        );
-        std::thread::sleep(Duration::from_millis(800));
-        Ok(running)
+        wrk::start(command, &log)
     }
 }
 
@@ -153,35 +140,6 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 /// CPU us a request, requests a second, cores used.
 fn measure(subject: Subject, root: &Path, file: &str, quick: bool) -> anyhow::Result<[f64; 3]> {
     let running = subject.start(root)?;
-    let seconds = if quick { "2" } else { "5" };
-    let (before, start) = (cpu_seconds(running.id()), Instant::now());
-    let output = Command::new("taskset")
-        .args([
-            "-c",
-            "1",
-            "wrk",
-            "-t1",
-            "-c32",
-            "-d",
-            seconds,
-            &format!("http://{LISTEN}/{file}"),
-        ])
-        .output()
-        .context("wrk is needed")?;
-    let (cpu, elapsed) = (
-        cpu_seconds(running.id()) - before,
-        start.elapsed().as_secs_f64(),
-    );
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let requests = text
-        .lines()
-        .find_map(|line| line.trim().split_once(" requests in "))
-        .context("wrk printed no count")?;
-    let requests: f64 = requests.0.parse()?;
-    anyhow::ensure!(
-        !text.contains("Non-2xx"),
-        "{}: not every answer was 200",
-        subject.name()
-    );
-    Ok([cpu * 1e6 / requests, requests / elapsed, cpu / elapsed])
+    let cost = wrk::cost(&running, &format!("http://{LISTEN}/{file}"), quick)?;
+    Ok([cost.us_per_request, cost.requests_per_sec, cost.cores])
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::json;
@@ -13,9 +13,10 @@ use super::Effort;
 use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::Running;
-use super::proc::{cpu_seconds, resident_kib};
+use super::proc::resident_kib;
 use super::record::Record;
 use super::server::{NginxOptions, Root, config_file, nginx_config, sooner};
+use super::wrk;
 
 const LISTEN: &str = "127.0.0.1:18443";
 /// File, its size, and what a request may cost in units of nginx's.
@@ -43,15 +44,14 @@ impl Subject {
     fn start(self, root: &Root) -> anyhow::Result<Running> {
         let certificate = Certificate::of(root.scratch())?;
         let log = root.scratch().join("access.log");
-        let mut command = Command::new("taskset");
-        command.args(["-c", "0"]);
+        let mut command = wrk::on_server_core();
         match self {
             Self::Nginx => {
                 let options = NginxOptions {
                     listen: LISTEN.into(),
                     tcp_nopush: true,
                     open_file_cache: true,
-                    access_log: Some(log),
+                    access_log: Some(log.clone()),
                     certificate: Some(certificate),
                 };
                 let config = nginx_config(root.path(), &options)?;
@@ -60,17 +60,10 @@ impl Subject {
             Self::Sooner => {
                 let config = config_file(root.path(), LISTEN, &certificate, "")?;
                 command.args([&sooner(), "serve", "--quiet", "--access-log"]);
-                command.arg(log).arg("--config").arg(config);
+                command.arg(&log).arg("--config").arg(config);
             }
         }
-        let running = Running(
-            command
-                .stdin(Stdio::null())
-                .spawn()
-                .context("cannot start the server")?,
-        );
-        std::thread::sleep(Duration::from_millis(800));
-        Ok(running)
+        wrk::start(command, &log)
     }
 }
 
@@ -124,29 +117,8 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 /// CPU us a request, requests a second.
 fn cost(subject: Subject, root: &Root, file: &str, quick: bool) -> anyhow::Result<[f64; 2]> {
     let running = subject.start(root)?;
-    let seconds = if quick { "2" } else { "5" };
-    let (before, start) = (cpu_seconds(running.id()), Instant::now());
-    let output = Command::new("taskset")
-        .args(["-c", "1", "wrk", "-t1", "-c32", "-d", seconds])
-        .arg(format!("https://{LISTEN}/{file}"))
-        .output()
-        .context("wrk is needed")?;
-    let (cpu, elapsed) = (
-        cpu_seconds(running.id()) - before,
-        start.elapsed().as_secs_f64(),
-    );
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let requests = text
-        .lines()
-        .find_map(|line| line.trim().split_once(" requests in "))
-        .context("wrk printed no count")?;
-    let requests: f64 = requests.0.parse()?;
-    anyhow::ensure!(
-        !text.contains("Non-2xx") && !text.contains("Socket errors"),
-        "{}: not every answer was 200",
-        subject.name()
-    );
-    Ok([cpu * 1e6 / requests, requests / elapsed])
+    let cost = wrk::cost(&running, &format!("https://{LISTEN}/{file}"), quick)?;
+    Ok([cost.us_per_request, cost.requests_per_sec])
 }
 
 /// Resident memory of idle connections, of both servers.

@@ -10,8 +10,8 @@ use super::address::ClientNetwork;
 use super::complaint::Complaint;
 use super::counts::Counts;
 use super::settings::Limits;
+use crate::clock::Clock;
 use crate::say::say;
-use sooner_policy::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
+const NS_PER_MS: u64 = 1_000_000;
 /// How often overdue connections are looked for.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// How often idle ones are looked for while others wait for room.
@@ -40,7 +41,7 @@ struct Shared {
     /// A connection has gone.
     left: Notify,
     clock: Arc<CoarseClock>,
-    origin: Instant,
+    uptime: Clock,
 }
 
 struct State {
@@ -107,7 +108,7 @@ impl Connections {
             }),
             left: Notify::new(),
             clock: Arc::default(),
-            origin: Instant::now(),
+            uptime: Clock::start(),
         }))
     }
 
@@ -147,7 +148,7 @@ impl Connections {
                 if !state.counts.is_full() {
                     return;
                 }
-                state.make_room(milliseconds(self.0.origin.elapsed()));
+                state.make_room(self.0.uptime.now().as_ns() / NS_PER_MS);
             }
             // Who becomes idle tells nobody, so that requests pay nothing for this.
             let _ = timeout(LOOK_AFTER_WHEN_FULL, self.0.left.notified()).await;
@@ -196,7 +197,7 @@ impl Connections {
     pub async fn watch(self) {
         loop {
             sleep(LOOK_AFTER).await;
-            let now_ms = milliseconds(self.0.origin.elapsed());
+            let now_ms = self.0.uptime.now().as_ns() / NS_PER_MS;
             self.look(now_ms);
         }
     }
@@ -297,8 +298,7 @@ impl Guest {
     /// Counts the connection for its client, once that is known (after the PROXY protocol). When it has too many already
     /// the connection is to be closed; that is said in the log, once a minute.
     pub fn claim(&self, address: IpAddr) -> Result<(), TooManyConnections> {
-        let since_origin = self.shared.origin.elapsed().as_nanos();
-        let now = Time::from_ns(u64::try_from(since_origin).unwrap_or(u64::MAX));
+        let now = self.shared.uptime.now();
         let mut state = self.shared.state.borrow_mut();
         let client = ClientNetwork::from(address);
         if state.counts.claim(client) {

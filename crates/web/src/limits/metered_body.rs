@@ -1,15 +1,15 @@
 //! A request body that ends with an error when it gets too long, or comes too slowly.
 
 use super::receive_meter::ReceiveMeter;
+use crate::clock::Clock;
 use crate::message::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_policy::Time;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 use thiserror::Error;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
 /// What is wrong with a request body.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct MeteredBody<B> {
     meter: ReceiveMeter,
     bytes_max: u64,
     left_bytes: u64,
-    origin: Instant,
+    clock: Clock,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -46,14 +46,13 @@ impl<B> MeteredBody<B> {
             meter,
             bytes_max,
             left_bytes: bytes_max,
-            origin: Instant::now(),
+            clock: Clock::start(),
             timer: None,
         }
     }
 
     fn now(&self) -> Time {
-        let since_origin = self.origin.elapsed().as_nanos();
-        Time::from_ns(u64::try_from(since_origin).unwrap_or(u64::MAX))
+        self.clock.now()
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), ReceiveError> {
@@ -73,7 +72,7 @@ impl<B> MeteredBody<B> {
         let Some(deadline) = self.meter.deadline() else {
             return Poll::Pending;
         };
-        let deadline = self.origin + Duration::from_nanos(deadline.as_ns());
+        let deadline = self.clock.at(deadline);
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));

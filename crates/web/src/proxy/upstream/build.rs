@@ -1,6 +1,7 @@
 //! An upstream from its table.
 
 use super::{Check, HostRule, Times, Upstream};
+use crate::clock::Clock;
 use crate::config::Misconfigured;
 use crate::proxy::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
 use crate::proxy::connect::{self, Connector};
@@ -12,7 +13,6 @@ use sooner_gate::{Gate, GateLimits, Order};
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 /// Failures in a row that put a server out, unless said otherwise.
 const FAILS: u32 = 3;
@@ -45,7 +45,7 @@ impl Upstream {
             }),
             turn: Cell::new(0),
             all_down: Notify::new(),
-            origin: Instant::now(),
+            clock: Clock::start(),
             is_started: Cell::new(false),
         };
         upstream.count_places();

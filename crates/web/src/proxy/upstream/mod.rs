@@ -9,6 +9,7 @@ mod place;
 
 pub use place::Place;
 
+use crate::clock::Clock;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::failure::Failure;
 use crate::proxy::health::Standing;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// What a status of 503 says where nobody knows when a server comes back, s.
 const RETRY_SECONDS: u64 = 5;
@@ -83,7 +84,7 @@ pub struct Upstream {
     /// The server that is looked at first for the next job.
     turn: Cell<usize>,
     all_down: Notify,
-    origin: Instant,
+    clock: Clock,
     is_started: Cell<bool>,
 }
 
@@ -112,7 +113,7 @@ impl Upstream {
 
     /// Time as its servers' health counts it.
     pub fn now(&self) -> Time {
-        Time::from_ns(self.origin.elapsed().as_nanos() as u64)
+        self.clock.now()
     }
 
     /// How its queue is doing.
