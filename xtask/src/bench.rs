@@ -15,6 +15,7 @@ mod generator;
 mod hostile;
 mod link;
 mod others;
+mod overload;
 mod page;
 mod parse;
 mod proc;
@@ -46,7 +47,7 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 16] = [
+const PARTS: [(&str, Part); 17] = [
     ("ranks", ranks::run),
     ("demo", demo::run),
     ("generator", generator::run),
@@ -63,6 +64,7 @@ const PARTS: [(&str, Part); 16] = [
     ("proxied", proxied::run),
     ("attacks", attacks::run),
     ("page", page::run),
+    ("overload", overload::run),
 ];
 
 /// Pieces of the part `beside-nginx`, which takes half an hour.

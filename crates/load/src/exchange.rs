@@ -31,12 +31,57 @@ pub struct Answer {
     pub first_byte_ns: u64,
     /// When the last byte was read.
     pub last_byte_ns: u64,
+    /// Longest time without a byte, from the request to the last byte.
+    pub longest_silence_ns: u64,
     /// Length of the response head in bytes; `None` where the protocol packs it and only the probe has measured it.
     pub head_bytes: Option<u32>,
     /// Length of the body in bytes.
     pub body_bytes: u64,
     /// Whether the connection can carry another request.
     pub keep_alive: bool,
+}
+
+/// When bytes of one response came; times are CLOCK_MONOTONIC nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals {
+    first_byte_ns: Option<u64>,
+    last_ns: u64,
+    longest_silence_ns: u64,
+}
+
+impl Arrivals {
+    /// Of a response whose request goes out at `now_ns`.
+    pub fn asked(now_ns: u64) -> Arrivals {
+        Arrivals {
+            first_byte_ns: None,
+            last_ns: now_ns,
+            longest_silence_ns: 0,
+        }
+    }
+
+    /// Something came, or the end.
+    pub fn came(&mut self, now_ns: u64) {
+        self.first_byte_ns.get_or_insert(now_ns);
+        self.longest_silence_ns = self.longest_silence_ns.max(now_ns - self.last_ns);
+        self.last_ns = now_ns;
+    }
+
+    /// Whether anything has come.
+    pub fn began(&self) -> bool {
+        self.first_byte_ns.is_some()
+    }
+
+    /// All of it is there: what came of which length.
+    pub fn answer(&self, head_bytes: Option<u32>, body_bytes: u64, keep_alive: bool) -> Answer {
+        Answer {
+            first_byte_ns: self.first_byte_ns.unwrap_or(self.last_ns),
+            last_byte_ns: self.last_ns,
+            longest_silence_ns: self.longest_silence_ns,
+            head_bytes,
+            body_bytes,
+            keep_alive,
+        }
+    }
 }
 
 /// What a request got, and whether it opened the connection it came on.
@@ -76,24 +121,23 @@ impl Receiver {
         request: &[u8],
         expected_body_bytes: Option<u64>,
     ) -> Result<Answer, Failure> {
+        let mut arrivals = Arrivals::asked(monotonic_ns());
         send(stream, request)
             .await
             .map_err(|error| Failure::from_io(&error).before_response())?;
         let mut response = Response::default();
-        let mut first_byte_ns = None;
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| match first_byte_ns {
-                None => failure.before_response(),
-                Some(_) => failure,
+            let received = received.map_err(|failure| match arrivals.began() {
+                false => failure.before_response(),
+                true => failure,
             })?;
-            let now_ns = monotonic_ns();
-            let first_byte_ns = *first_byte_ns.get_or_insert(now_ns);
+            arrivals.came(monotonic_ns());
             if received == 0 {
                 response.end_of_stream()?;
             }
             if received == 0 || response.is_complete() {
-                return answer(&response, expected_body_bytes, first_byte_ns, now_ns);
+                return answer(&response, expected_body_bytes, arrivals);
             }
         }
     }
@@ -131,8 +175,7 @@ async fn send(stream: &mut Transport, request: &[u8]) -> io::Result<()> {
 fn answer(
     response: &Response,
     expected_body_bytes: Option<u64>,
-    first_byte_ns: u64,
-    last_byte_ns: u64,
+    arrivals: Arrivals,
 ) -> Result<Answer, Failure> {
     let head = response.head().ok_or(Failure::BadHead)?;
     if head.status != 200 {
@@ -144,12 +187,21 @@ fn answer(
             received_bytes: body_bytes,
             expected_bytes,
         }),
-        _ => Ok(Answer {
-            first_byte_ns,
-            last_byte_ns,
-            head_bytes: Some(head.bytes),
-            body_bytes,
-            keep_alive: head.keep_alive,
-        }),
+        _ => Ok(arrivals.answer(Some(head.bytes), body_bytes, head.keep_alive)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_lasts_from_the_request_or_a_byte_to_the_next_byte() {
+        let mut arrivals = Arrivals::asked(100);
+        assert!(!arrivals.began());
+        [107, 110, 118].map(|now_ns| arrivals.came(now_ns));
+        let answer = arrivals.answer(None, 3, true);
+        assert_eq!((answer.first_byte_ns, answer.last_byte_ns), (107, 118));
+        assert_eq!(answer.longest_silence_ns, 8);
     }
 }

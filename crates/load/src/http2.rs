@@ -7,7 +7,7 @@
 //! is enough for about four hundred a second, and more fail as "no local port left".
 
 use crate::client::Client;
-use crate::exchange::{Answer, Served};
+use crate::exchange::{Answer, Arrivals, Served};
 use crate::failure::Failure;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
@@ -107,28 +107,22 @@ impl Http2Connection {
         request: Request<()>,
         expected_body_bytes: Option<u64>,
     ) -> Result<Answer, Failure> {
+        let mut arrivals = Arrivals::asked(monotonic_ns());
         let response = self
             .respond(request)
             .await
             .map_err(|failure| self.note_end(failure))?;
-        let first_byte_ns = monotonic_ns();
+        arrivals.came(monotonic_ns());
         if response.status() != StatusCode::OK {
             return Err(Failure::Status(response.status().as_u16()));
         }
-        let body_bytes = self.read(response.into_body()).await?;
-        let last_byte_ns = monotonic_ns();
+        let body_bytes = self.read(response.into_body(), &mut arrivals).await?;
         match expected_body_bytes {
             Some(expected_bytes) if body_bytes != expected_bytes => Err(Failure::WrongLength {
                 received_bytes: body_bytes,
                 expected_bytes,
             }),
-            _ => Ok(Answer {
-                first_byte_ns,
-                last_byte_ns,
-                head_bytes: None,
-                body_bytes,
-                keep_alive: self.is_open(),
-            }),
+            _ => Ok(arrivals.answer(None, body_bytes, self.is_open())),
         }
     }
 
@@ -151,15 +145,17 @@ impl Http2Connection {
         }
     }
 
-    async fn read(&self, mut body: RecvStream) -> Result<u64, Failure> {
+    async fn read(&self, mut body: RecvStream, arrivals: &mut Arrivals) -> Result<u64, Failure> {
         let mut body_bytes = 0;
         while let Some(data) = body.data().await {
             let data = data.map_err(|error| Failure::from_http2(&error))?;
+            arrivals.came(monotonic_ns());
             body_bytes += data.len() as u64;
             self.client.receiver().note_body_bytes(data.len() as u64);
             // It fails only for a stream that has ended meanwhile, whose window nobody needs.
             body.flow_control().release_capacity(data.len()).ok();
         }
+        arrivals.came(monotonic_ns());
         Ok(body_bytes)
     }
 

@@ -52,6 +52,7 @@ fn sample(arrival: &Arrival, record: &Record, costs: &Costs, start_ns: u64) -> S
         work_bytes,
         response_ns: served.map(|served| since_sent(served.answer.last_byte_ns)),
         first_byte_ns: served.map(|served| since_sent(served.answer.first_byte_ns)),
+        longest_silence_ns: served.map(|served| served.answer.longest_silence_ns),
         send_lag_ns: record.sent_ns - record.intended_ns,
         outcome: match record.end {
             Some(Ok(_)) => Outcome::Ok,

@@ -40,6 +40,7 @@ mod tests {
             work_bytes: 1500,
             response_ns: Some(7),
             first_byte_ns: Some(5),
+            longest_silence_ns: Some(4),
             send_lag_ns: 0,
             outcome: Outcome::Ok,
             ideal_srpt_ns: 3,

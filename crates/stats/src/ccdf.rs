@@ -69,6 +69,7 @@ mod tests {
             work_bytes: 1,
             response_ns: Some(response_ms * 1_000_000),
             first_byte_ns: None,
+            longest_silence_ns: None,
             send_lag_ns: 0,
             outcome: Outcome::Ok,
             ideal_srpt_ns: 1_000_000,

@@ -30,6 +30,9 @@ pub struct Group {
     pub response_c2: Option<f64>,
     /// Mean time to the first byte in ms.
     pub mean_first_byte_ms: Option<f64>,
+    /// Longest time in which nothing of a response came, in ms.
+    #[serde(default)]
+    pub longest_silence_ms: Option<f64>,
     /// Mean of response time / time the response would take alone on the link.
     pub mean_slowdown: Option<f64>,
     /// Mean response time of the same requests under ideal SRPT, in ms.
@@ -72,6 +75,11 @@ impl Group {
                     .map(|ns| ns as f64),
             )
             .map(ms),
+            longest_silence_ms: completed
+                .iter()
+                .filter_map(|(sample, _)| sample.longest_silence_ns)
+                .max()
+                .map(|ns| ms(ns as f64)),
             mean_slowdown: mean_slowdown(samples, rate_bits_per_sec),
             ideal_srpt_mean_response_ms: mean_ms(|sample| sample.ideal_srpt_ns),
             ideal_ps_mean_response_ms: mean_ms(|sample| sample.ideal_ps_ns),

@@ -17,6 +17,10 @@ pub struct Sample {
     pub response_ns: Option<u64>,
     /// From the arrival to the first byte of the response, in ns; none if no byte came.
     pub first_byte_ns: Option<u64>,
+    /// Longest time in which nothing of the response came, from the request to its last byte, in ns; none unless the
+    /// outcome is [`Outcome::Ok`].
+    #[serde(default)]
+    pub longest_silence_ns: Option<u64>,
     /// How late the generator sent the request, in ns after the time it was planned for.
     pub send_lag_ns: u64,
     /// How the request ended.

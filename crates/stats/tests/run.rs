@@ -30,6 +30,7 @@ fn answered(arrival_ms: u64, size_bytes: u64, response_ms: u64) -> Sample {
         work_bytes: size_bytes + 1000,
         response_ns: Some(response_ms * MS),
         first_byte_ns: Some(response_ms * MS / 2),
+        longest_silence_ns: Some(response_ms * MS / 2),
         send_lag_ns: 10_000,
         outcome: Outcome::Ok,
         ideal_srpt_ns: response_ms * MS / 2,
@@ -73,6 +74,8 @@ fn a_run_computed_by_hand() {
     assert_eq!(run.goodput_bits_per_sec, 416_000.0);
     assert_eq!(run.send_lag_p99_us, 10.0);
     assert_eq!(run.incompletes, 1);
+    assert_eq!(run.all.longest_silence_ms, Some(200.0));
+    assert_eq!(run.smallest_half.longest_silence_ms, Some(4.0));
     assert_eq!(
         run.errors_by_kind.into_iter().collect::<Vec<_>>(),
         [(ErrorKind::Reset, 1)]
@@ -249,8 +252,8 @@ fn the_names_the_schema_fixes_are_there() {
     let fixed = "policy verdict verdict_reason seed offered_load realised_load goodput_bits_per_sec send_lag_p99_us \
                  incompletes all smallest_half largest_1_percent largest";
     let fixed_in_group = "n errors mean_response_ms p50_response_ms p95_response_ms p99_response_ms p99_9_response_ms \
-                          max_response_ms response_c2 mean_first_byte_ms mean_slowdown ideal_srpt_mean_response_ms \
-                          ideal_ps_mean_response_ms";
+                          max_response_ms response_c2 mean_first_byte_ms longest_silence_ms mean_slowdown \
+                          ideal_srpt_mean_response_ms ideal_ps_mean_response_ms";
     assert!(
         fixed
             .split_whitespace()

@@ -29,10 +29,11 @@ const SETTLED: Duration = Duration::from_secs(4);
 const NODE_SCRIPT: &str = include_str!("scripts/page.mjs");
 
 /// What is measured, in the script's words and ours.
-const FIGURES: [(&str, &str); 4] = [
+const FIGURES: [(&str, &str); 5] = [
     ("/first_contentful_paint_ms", "first paint"),
-    ("/text_ms", "text complete"),
+    ("/text_ms", "text with its style complete"),
     ("/load_ms", "page complete"),
+    ("/html_ms", "HTML complete"),
     ("/first_paint_ms", "first pixel"),
 ];
 
@@ -48,7 +49,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("page", "page")?;
     let mut part = Checks::default();
     let mut table = String::from(
-        "| protocol | server | first paint, ms | text complete, ms | page complete, ms |\n|---|---|---|---|---|\n",
+        "| protocol | server | first paint, ms | text with its style, ms | page complete, ms | HTML alone, ms |\n|---|---|---|---|---|---|\n",
     );
     let root = site()?;
     let script = root.scratch().join("page.mjs");
@@ -74,7 +75,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
             "HTTP/1.1"
         };
         for (server, figures) in SERVERS.iter().zip(&figures) {
-            let shown: Vec<String> = figures[..3].iter().map(|all| spread(all, 0)).collect();
+            let shown: Vec<String> = figures[..4].iter().map(|all| spread(all, 0)).collect();
             table += &format!(
                 "| {protocol} | {} | {} |\n",
                 server.name(),

@@ -160,6 +160,7 @@ mod tests {
             let answer = Answer {
                 first_byte_ns,
                 last_byte_ns,
+                longest_silence_ns: first_byte_ns,
                 head_bytes,
                 body_bytes,
                 keep_alive,

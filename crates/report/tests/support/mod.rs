@@ -30,6 +30,7 @@ pub fn fair_and_srpt(load: f64, seconds: u64) -> Report {
                 work_bytes: (job.work_ns * RATE_BITS_PER_SEC as f64 / 8e9) as u64,
                 response_ns: Some(response_ns),
                 first_byte_ns: Some(response_ns / 2),
+                longest_silence_ns: Some(response_ns / 2),
                 send_lag_ns: 80_000,
                 outcome: Outcome::Ok,
                 ideal_srpt_ns: srpt[i] as u64,
