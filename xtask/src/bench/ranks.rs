@@ -35,6 +35,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
+    anyhow::ensure!(!rows.is_empty(), "the benchmark printed no figures");
     let mut table = String::from("| policy | jobs waiting | ns a turn |\n|---|---|---|\n");
     let mut part = Checks::default();
     for row in &rows {
