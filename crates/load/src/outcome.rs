@@ -6,7 +6,7 @@ use crate::play::{Played, Record};
 use crate::probe::Costs;
 use crate::verdict::Evidence;
 use sooner_stats::order::{mean, percentile};
-use sooner_stats::{Outcome, Sample};
+use sooner_stats::{FIRST_ERRORS, Outcome, RequestError, Sample};
 use sooner_workload::{Arrival, Plan, PlannedPhase, Process, Rate};
 use std::collections::BTreeMap;
 
@@ -142,6 +142,24 @@ impl<'run> Measured<'run> {
             body_bytes: completed.map(|sample| sample.size_bytes).sum(),
             incompletes: incomplete.count() as u64,
         }
+    }
+
+    /// What failed first, in the order of sending.
+    pub fn first_errors(&self) -> Vec<RequestError> {
+        let errors = self.samples().iter().zip(self.records());
+        errors
+            .filter_map(|(sample, record)| {
+                let failure = record.end?.err()?;
+                let failed_ns = record.failed_ns.unwrap_or(record.sent_ns);
+                Some(RequestError {
+                    sent_s: sample.arrival_ns as f64 / 1e9,
+                    after_ms: failed_ns.saturating_sub(record.sent_ns) as f64 / 1e6,
+                    size_bytes: sample.size_bytes,
+                    what: failure.to_string(),
+                })
+            })
+            .take(FIRST_ERRORS)
+            .collect()
     }
 
     fn records(&self) -> &'run [Record] {

@@ -33,6 +33,8 @@ pub struct Record {
     pub new_connection: bool,
     /// How it ended; `None` while it has not.
     pub end: Option<Result<Served, Failure>>,
+    /// When it failed.
+    pub failed_ns: Option<u64>,
 }
 
 /// A plan that has been played.
@@ -130,6 +132,7 @@ impl Stage {
                 sent_ns: intended_ns,
                 new_connection: arrival.new_connection,
                 end: None,
+                failed_ns: None,
             }
         };
         Stage {
@@ -154,7 +157,9 @@ impl Stage {
     fn note_end(&self, index: usize, end: Result<Served, Failure>) {
         self.ended.set(self.ended.get() + 1);
         self.failed.set(self.failed.get() + u64::from(end.is_err()));
-        self.records.borrow_mut()[index].end = Some(end);
+        let record = &mut self.records.borrow_mut()[index];
+        record.failed_ns = end.is_err().then(monotonic_ns);
+        record.end = Some(end);
         self.request_ended.notify_one();
     }
 

@@ -240,6 +240,7 @@ fn report(
         syn_retransmissions: counters.map(|counters| counters.syn_retransmissions),
     };
     let mut run = Run::new(facts, measured.samples().to_vec());
+    run.first_errors = measured.first_errors();
     run.protocol = Some(protocol(&costs).into());
     run.opening_bytes = Some(costs.wire.opening_bytes);
     run.head_bytes = Some(costs.head_bytes);

@@ -20,7 +20,7 @@ pub use ccdf::CcdfPoint;
 pub use group::Group;
 pub use per_second::Second;
 pub use report::{Report, TimeUnit};
-pub use run::{Run, RunFacts, Verdict};
+pub use run::{FIRST_ERRORS, RequestError, Run, RunFacts, Verdict};
 pub use sample::{ErrorKind, Outcome, Sample};
 
 /// Nanoseconds as milliseconds, the unit of every reported time.

@@ -42,6 +42,22 @@ pub struct RunFacts {
     pub syn_retransmissions: Option<u64>,
 }
 
+/// How many errors of a run are told one by one.
+pub const FIRST_ERRORS: usize = 10;
+
+/// One request that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestError {
+    /// When the request was sent, in s since the start of the run.
+    pub sent_s: f64,
+    /// From then to the error, in ms.
+    pub after_ms: f64,
+    /// Body of the response it asked for, in bytes.
+    pub size_bytes: u64,
+    /// What went wrong, in words.
+    pub what: String,
+}
+
 /// One run (`RUN` in the JSON).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -69,6 +85,9 @@ pub struct Run {
     pub incompletes: u64,
     /// Errors by kind; kinds that did not occur are absent.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
+    /// The first errors one by one, at most [`FIRST_ERRORS`]; absent where there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_errors: Vec<RequestError>,
     /// SYNs the server's host dropped; absent where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_drops: Option<u64>,
@@ -129,6 +148,7 @@ impl Run {
                 .filter(|sample| sample.outcome == Outcome::Incomplete)
                 .count() as u64,
             errors_by_kind: errors_by_kind(&samples),
+            first_errors: Vec::new(),
             syn_drops: facts.syn_drops,
             syn_retransmissions: facts.syn_retransmissions,
             protocol: None,

@@ -6,7 +6,7 @@ use sooner_load::replay::{self, Replay, ReplayError, ReplayOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_load::tls::TlsOptions;
-use sooner_stats::{ErrorKind, Outcome, Verdict};
+use sooner_stats::{ErrorKind, FIRST_ERRORS, Outcome, Verdict};
 use sooner_workload::{Object, Process, Schedule, Trace, TraceRequest};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -246,6 +246,10 @@ fn errors_are_told_apart_and_make_a_run_invalid() {
         ErrorKind::Body,
     ];
     assert_eq!(kinds, expected);
+    let told = &replay.run.first_errors;
+    assert_eq!(told.len(), FIRST_ERRORS.min(replay.run.all.errors as usize));
+    assert!(told.is_sorted_by(|one, next| one.sent_s <= next.sent_s));
+    assert!(told.iter().any(|error| error.what == "status 404 instead of 200"));
     assert_eq!(replay.run.verdict, Verdict::Invalid);
     assert!(
         replay
