@@ -34,5 +34,5 @@ pub use observer::Observer;
 pub use siblings::StreamOrder;
 pub use snapshot::{Load, SIZE_CLASS_BYTES, SIZE_CLASSES, Snapshot, size_class};
 pub use stream::GatedStream;
-pub use stream_flow::StreamFlow;
+pub use stream_flow::{FinishedStream, StreamFlow};
 pub use uplink::Uplink;

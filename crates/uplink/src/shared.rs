@@ -115,6 +115,10 @@ impl Shared {
         self.change(|core, now| core.finish_stream(stream, now));
     }
 
+    pub(crate) fn stream_written(&self, stream: FlowId) {
+        self.lock().stream_written(stream);
+    }
+
     pub(crate) fn close_stream(&self, stream: FlowId) {
         let ended = self.change(|core, now| core.close_stream(stream, now));
         self.report(ended);

@@ -3,6 +3,9 @@
 //! The calls, for every stream: [`StreamFlow::start`]; then, whenever there is payload that the stream's and the connection's flow-control
 //! windows allow, [`StreamFlow::poll_grant`] and [`StreamFlow::settle`]; [`StreamFlow::finished`] when everything was handed over. All from
 //! the thread that drives the connection, and not from within it, so that what was settled is written before the connection's next flush.
+//!
+//! What was handed over is not sent yet: an engine drops what it holds of a stream that the client resets. So the response ends only when
+//! somebody who sees what the engine writes has said [`FinishedStream::written`], and with the flush after that.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,20 +15,27 @@ use crate::gate::{Answer, FlowId};
 use crate::shared::Shared;
 use crate::siblings::StreamOrder;
 
-/// A stream's handle; dropping it gives the response up, unless it is finished.
+/// A stream's handle; dropping it gives the response up.
 pub struct StreamFlow {
+    stream: FinishedStream,
+}
+
+/// The handle of a stream that handed over everything; dropping it gives up what was not written.
+pub struct FinishedStream {
     shared: Arc<Shared>,
     id: FlowId,
-    is_finished: bool,
+    is_written: bool,
 }
 
 impl StreamFlow {
     pub(crate) fn open(shared: Arc<Shared>, connection: FlowId) -> Self {
         let id = shared.open_stream(connection);
         Self {
-            shared,
-            id,
-            is_finished: false,
+            stream: FinishedStream {
+                shared,
+                id,
+                is_written: false,
+            },
         }
     }
 
@@ -33,12 +43,10 @@ impl StreamFlow {
     ///
     /// Its size for the policy is the body alone: head and frames pass without a grant.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
-        let now = self.shared.now();
-        let started = self
-            .shared
-            .lock()
-            .start(self.id, response, Box::new(on_end), now);
-        self.shared.report_start(started, now);
+        let FinishedStream { shared, id, .. } = &self.stream;
+        let now = shared.now();
+        let started = shared.lock().start(*id, response, Box::new(on_end), now);
+        shared.report_start(started, now);
     }
 
     /// How much of `want_bytes` of payload may be handed over now, at least 1; [`settle`](Self::settle) must follow. Pending while others go
@@ -47,7 +55,8 @@ impl StreamFlow {
         if want_bytes == 0 {
             return Poll::Ready(0);
         }
-        match self.shared.ask_stream(self.id, want_bytes, cx.waker()) {
+        let FinishedStream { shared, id, .. } = &self.stream;
+        match shared.ask_stream(*id, want_bytes, cx.waker()) {
             Answer::Go(bytes) => Poll::Ready(bytes),
             Answer::Wait => Poll::Pending,
         }
@@ -55,26 +64,35 @@ impl StreamFlow {
 
     /// `written_bytes` of the grant were handed over; 0 gives the turn back.
     pub fn settle(&mut self, written_bytes: u64) {
-        self.shared.settle_stream(self.id, written_bytes);
+        let FinishedStream { shared, id, .. } = &self.stream;
+        shared.settle_stream(*id, written_bytes);
     }
 
-    /// Everything was handed over (at once if there is no body): the response ends when the connection has written it.
-    pub fn finished(&mut self) {
-        if !std::mem::replace(&mut self.is_finished, true) {
-            self.shared.finish_stream(self.id);
-        }
+    /// Everything was handed over (at once if there is no body): there is nothing left to wait for but that it is written.
+    pub fn finished(self) -> FinishedStream {
+        self.stream.shared.finish_stream(self.stream.id);
+        self.stream
     }
 
     /// The stream's class from now on, and its order among its siblings; before or after the start (whose class then holds), as often as the
     /// client likes.
     pub fn set_urgency(&mut self, class: u8, order: StreamOrder) {
-        self.shared.set_urgency(self.id, class, order);
+        let FinishedStream { shared, id, .. } = &self.stream;
+        shared.set_urgency(*id, class, order);
     }
 }
 
-impl Drop for StreamFlow {
+impl FinishedStream {
+    /// The last of it was written to the connection: the response ends, completed, at the connection's next flush.
+    pub fn written(mut self) {
+        self.is_written = true;
+        self.shared.stream_written(self.id);
+    }
+}
+
+impl Drop for FinishedStream {
     fn drop(&mut self) {
-        if !self.is_finished {
+        if !self.is_written {
             self.shared.close_stream(self.id);
         }
     }

@@ -268,7 +268,7 @@ impl Core {
                 }
             }
             if has_streams {
-                self.end_finished_streams(flow, &mut ended, now);
+                self.end_written_streams(flow, &mut ended, now);
             }
         }
         Outcome {

@@ -33,8 +33,8 @@ pub(super) struct FlowRecord {
 pub(super) struct StreamRecords {
     /// Those that are open, or finished and not flushed.
     pub(super) present: BTreeSet<FlowId>,
-    /// Those that handed over everything; their responses end when the connection has written it.
-    pub(super) finished: Vec<FlowId>,
+    /// Those of which everything is written; their responses end at the next flush.
+    pub(super) written: Vec<FlowId>,
 }
 
 /// A response from its start to its end.

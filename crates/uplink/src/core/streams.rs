@@ -64,7 +64,7 @@ impl Core {
         }
     }
 
-    /// The stream has handed over everything; its response ends when the connection has written it.
+    /// The stream has handed over everything and wants no more turns; its response is not over yet.
     pub(crate) fn finish_stream(&mut self, stream: FlowId, now: Time) {
         let Some(record) = self.flows.get_mut(&stream) else {
             return;
@@ -75,11 +75,15 @@ impl Core {
         }
         let responses = record.responses.iter_mut();
         responses.for_each(|response| response.body_done = true);
-        let connection = record.connection;
+    }
+
+    /// The engine has written the last of what the stream handed over; its response ends at the connection's next flush.
+    pub(crate) fn stream_written(&mut self, stream: FlowId) {
+        let connection = self.flows.get(&stream).and_then(|record| record.connection);
         if let Some(connection) = connection.and_then(|flow| self.flows.get_mut(&flow))
             && let Some(streams) = &mut connection.streams
         {
-            streams.finished.push(stream);
+            streams.written.push(stream);
         }
     }
 
@@ -94,24 +98,20 @@ impl Core {
     }
 
     /// Ends the responses that are written now that the connection has flushed.
-    pub(super) fn end_finished_streams(
+    pub(super) fn end_written_streams(
         &mut self,
         connection: FlowId,
         ended: &mut Vec<Ended>,
         now: Time,
     ) {
-        let is_certain = match &mut self.gate {
-            Some(gate) => gate.flushed(connection, now),
-            None => true,
-        };
+        if let Some(gate) = &mut self.gate {
+            gate.flushed(connection, now);
+        }
         let record = self.flows.get_mut(&connection);
         let Some(streams) = record.and_then(|record| record.streams.as_mut()) else {
             return;
         };
-        if !is_certain || streams.finished.is_empty() {
-            return;
-        }
-        for stream in std::mem::take(&mut streams.finished) {
+        for stream in std::mem::take(&mut streams.written) {
             ended.append(&mut self.end(stream, true, now));
             self.forget_stream(stream);
         }

@@ -53,6 +53,7 @@ fn a_connection_is_in_the_band_of_its_best_stream() {
     assert_eq!(remark(&mut core, flow), Some(0));
     core.settle_stream(small.0, small.1, Time::ZERO);
     core.finish_stream(small.0, Time::ZERO);
+    core.stream_written(small.0);
     assert_eq!(
         remark(&mut core, flow),
         None,
@@ -90,8 +91,27 @@ fn a_finished_stream_ends_when_the_connection_has_written_it() {
     core.settle(flow, 1_000, 1_000, Time::ZERO);
     assert!(core.flushed(flow, Time::ZERO).ended.is_empty());
     core.settle(flow, 2_009, 2_009, Time::ZERO);
+    core.stream_written(stream);
     let ended = core.flushed(flow, Time::ZERO).ended;
     assert!(ended[0].report.completed && ended[0].report.sent_bytes == 3_000);
+    assert_eq!(core.snapshot(Time::ZERO).streams, 0);
+}
+
+#[test]
+fn what_the_engine_dropped_of_a_finished_stream_was_not_sent() {
+    let mut core = core(Order::default(), None);
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    start(&mut core, stream, 3_000);
+    core.settle_stream(stream, 3_000, Time::ZERO);
+    core.finish_stream(stream, Time::ZERO);
+    core.settle(flow, 1_000, 1_000, Time::ZERO);
+    for _ in 0..3 {
+        // Nothing is left to write, and yet the last frame never was.
+        assert!(core.flushed(flow, Time::ZERO).ended.is_empty());
+    }
+    let ended = core.close_stream(stream, Time::ZERO);
+    assert!(matches!(&ended[..], [ended] if !ended.report.completed));
     assert_eq!(core.snapshot(Time::ZERO).streams, 0);
 }
 

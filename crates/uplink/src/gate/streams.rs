@@ -75,14 +75,12 @@ impl Gate {
         self.reorder(connection, stream, settle, now);
     }
 
-    /// The connection flushed; returns whether everything its streams handed over is certain to be written.
-    pub fn flushed(&mut self, connection: FlowId, now: Time) -> bool {
-        let Some(streams) = self.streams_of(connection) else {
-            return true;
-        };
-        let is_certain = streams.handover.flushed();
-        self.review(connection, now);
-        is_certain
+    /// The connection flushed.
+    pub fn flushed(&mut self, connection: FlowId, now: Time) {
+        if let Some(streams) = self.streams_of(connection) {
+            streams.handover.flushed();
+            self.review(connection, now);
+        }
     }
 
     /// The client changed its mind: the stream is of another class, or of another order among its siblings.

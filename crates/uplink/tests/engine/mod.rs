@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 
-use sooner_uplink::{GatedStream, JobReport, ResponseStart, StreamFlow};
+use sooner_uplink::{FinishedStream, GatedStream, JobReport, ResponseStart, StreamFlow};
 use tokio::io::AsyncWrite;
 
 const FRAME_HEADER_BYTES: usize = 9;
@@ -20,19 +20,35 @@ pub struct Engine(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    frames: VecDeque<(u8, u64)>,
+    frames: VecDeque<Piece>,
     bytes: u64,
     bytes_max: u64,
     waker: Option<Waker>,
     is_closed: bool,
 }
 
+/// What lies in the queue.
+enum Piece {
+    /// Of a stream, so many bytes.
+    Frame(u8, u64),
+    /// What comes before it was all of a stream.
+    End(FinishedStream),
+}
+
 impl Engine {
     fn push(&self, stream: u8, bytes: u64) {
         let mut queue = self.0.lock().expect("no panic");
-        queue.frames.push_back((stream, bytes));
+        queue.frames.push_back(Piece::Frame(stream, bytes));
         queue.bytes += bytes;
         queue.bytes_max = queue.bytes_max.max(queue.bytes);
+        if let Some(waker) = queue.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn end(&self, stream: FinishedStream) {
+        let mut queue = self.0.lock().expect("no panic");
+        queue.frames.push_back(Piece::End(stream));
         if let Some(waker) = queue.waker.take() {
             waker.wake();
         }
@@ -52,7 +68,7 @@ impl Engine {
         self.0.lock().expect("no panic").bytes_max
     }
 
-    fn next(&self, cx: &Context<'_>) -> Option<(u8, u64)> {
+    fn next(&self, cx: &Context<'_>) -> Option<Piece> {
         let mut queue = self.0.lock().expect("no panic");
         queue.waker = Some(cx.waker().clone());
         queue.frames.pop_front()
@@ -98,7 +114,8 @@ impl Driver {
             self.written = 0;
             ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
             match self.engine.next(cx) {
-                Some((stream, bytes)) => {
+                Some(Piece::End(stream)) => stream.written(),
+                Some(Piece::Frame(stream, bytes)) => {
                     self.frame.push(stream);
                     self.frame.extend(bytes.to_be_bytes());
                     self.frame
@@ -141,7 +158,7 @@ pub async fn respond(mut flow: StreamFlow, engine: Arc<Engine>, index: u8, bytes
         flow.settle(granted);
         left_bytes -= granted;
     }
-    flow.finished();
+    engine.end(flow.finished());
 }
 
 /// The frames a client received: stream and payload bytes.
