@@ -18,6 +18,10 @@ pub struct ResponseStart {
     pub overhead_bytes: u64,
     /// Its class; 0 goes before 1.
     pub class: u8,
+    /// Whether another protocol follows, for as long as the connection lasts (status 101). Each of its bursts, from a write to the flush
+    /// that leaves nothing to write, is then a job of its own: as one job it would be the oldest of all for ever, and of the lowest
+    /// rank after all it ever sent.
+    pub is_tunnel: bool,
 }
 
 impl ResponseStart {
@@ -108,8 +112,9 @@ impl Signals {
 impl Flow {
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     ///
-    /// `101 Switching Protocols` is a response like others, over when it is flushed; what another protocol then writes belongs to no response,
-    /// is written at once, and is charged.
+    /// `101 Switching Protocols` with [`ResponseStart::is_tunnel`] lasts as long as its connection, and what the other protocol writes takes
+    /// its turns. Without, it is a response like others, over when it is flushed; what is then written belongs to no response, is written at
+    /// once, and is charged.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let body_done = self.signals.take_body_done();
         let now = self.shared.now();

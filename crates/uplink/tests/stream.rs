@@ -180,3 +180,33 @@ async fn without_a_limit_everything_passes_and_is_accounted_for() {
             .all(|(_, report)| report.completed && report.wait_ns == 0)
     );
 }
+
+#[tokio::test]
+async fn a_tunnel_that_has_sent_much_is_a_newcomer_at_each_burst() {
+    let uplink = in_order_of(PolicyName::Las);
+    let (mut far, mut tunnel, flow) = connect(&uplink).await;
+    let switch = ResponseStart {
+        head_bytes: 100,
+        is_tunnel: true,
+        ..ResponseStart::default()
+    };
+    flow.start(switch, |_| {});
+    let reading = tokio::spawn(async move { far.read_to_end(&mut Vec::new()).await });
+    tunnel.write_all(&[1; 300_000]).await.expect("written");
+    tunnel.flush().await.expect("flushed");
+    let (mut client, stream, flow) = connect(&uplink).await;
+    let receiving = tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
+    let ends = Ends::default();
+    let response = respond(stream, flow, 200_000, 0, ends.clone());
+    let burst = async {
+        tunnel.write_all(&[2; 20_000]).await.expect("written");
+        tunnel.flush().await.expect("flushed");
+        assert!(ends.lock().expect("no panic").is_empty(), "it went last");
+        drop(tunnel);
+    };
+    tokio::join!(response, burst);
+    let received = [reading, receiving].map(|reading| async { reading.await.expect("no panic") });
+    for (received, bytes) in received.into_iter().zip([320_000, 200_000]) {
+        assert_eq!(received.await.expect("a clean end"), bytes);
+    }
+}

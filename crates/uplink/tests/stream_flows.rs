@@ -302,7 +302,7 @@ async fn an_observer_hears_of_every_response() {
         body_bytes: Some(900),
         head_bytes: 80,
         overhead_bytes: 20,
-        class: 0,
+        ..ResponseStart::default()
     };
     flow.start(response, |_| {});
     stream.write_all(&[1; 1_000]).await.expect("written");

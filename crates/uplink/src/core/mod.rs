@@ -16,7 +16,7 @@ use crate::gate::{Answer, FlowId, Gate};
 use crate::marks::Marks;
 use crate::snapshot::{Load, Snapshot, size_class};
 use crate::wire;
-use record::{FlowRecord, Response};
+use record::{FlowRecord, Response, Tunnel};
 
 /// Called once, when a response is over.
 pub(crate) type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
@@ -130,6 +130,12 @@ impl Core {
         if let (Some(marks), Some(size)) = (&mut self.marks, size_bytes) {
             marks.record(size);
         }
+        if response.is_tunnel {
+            record.tunnel = Some(Tunnel {
+                class: response.class,
+                is_in_burst: true,
+            });
+        }
         record.promised_bytes = record
             .promised_bytes
             .zip(size_bytes)
@@ -177,8 +183,14 @@ impl Core {
         let Some(gate) = &mut self.gate else {
             return Answer::Go(want_bytes);
         };
+        let mut record = self.flows.get_mut(&flow);
+        if let Some(tunnel) = record.as_mut().and_then(|record| record.tunnel.as_mut())
+            && !std::mem::replace(&mut tunnel.is_in_burst, true)
+        {
+            gate.start(flow, None, tunnel.class, now);
+        }
         let answer = gate.ask(flow, want_bytes, now);
-        if let Some(record) = self.flows.get_mut(&flow) {
+        if let Some(record) = record {
             let backed_up_ns = match record.connection {
                 Some(_) => gate.backed_up_ns(flow, now),
                 None => 0,
@@ -262,7 +274,9 @@ impl Core {
             let has_streams = record.streams.is_some();
             if record.responses.is_empty() {
                 record.promised_bytes = Some(record.sent_bytes);
-                record.job_from_bytes = record.sent_bytes;
+            }
+            if record.responses.is_empty() || record.tunnel.is_some() {
+                record.end_job();
                 if let Some(gate) = &mut self.gate {
                     gate.finish(flow, now);
                 }
@@ -324,7 +338,7 @@ impl Core {
                 Some(_) => snapshot.streams += 1,
                 None => snapshot.connections += 1,
             }
-            if record.responses.is_empty() {
+            if !record.has_job() {
                 continue;
             }
             let class = size_class(record.size_bytes().unwrap_or(record.attained_bytes()));

@@ -22,10 +22,20 @@ pub(super) struct FlowRecord {
     pub(super) promised_bytes: Option<u64>,
     pub(super) has_had_response: bool,
     pub(super) band: Option<u8>,
+    /// Of a connection that speaks another protocol by now.
+    pub(super) tunnel: Option<Tunnel>,
     /// Of a stream: its connection.
     pub(super) connection: Option<FlowId>,
     /// Of a connection: its streams.
     pub(super) streams: Option<Box<StreamRecords>>,
+}
+
+/// A connection on which every burst of bytes is a job.
+#[derive(Clone, Copy)]
+pub(super) struct Tunnel {
+    pub(super) class: u8,
+    /// Between a write and the flush after it.
+    pub(super) is_in_burst: bool,
 }
 
 /// The streams of a connection.
@@ -89,6 +99,19 @@ impl FlowRecord {
             now.since(start.at).saturating_sub(backed_up_ns)
         });
         self.waited_ns + waits_ns
+    }
+
+    /// Whether there is something to send now, or will be shortly.
+    pub(super) fn has_job(&self) -> bool {
+        !self.responses.is_empty() && self.tunnel.is_none_or(|tunnel| tunnel.is_in_burst)
+    }
+
+    /// Everything was flushed: whatever comes next is another job.
+    pub(super) fn end_job(&mut self) {
+        self.job_from_bytes = self.sent_bytes;
+        if let Some(tunnel) = &mut self.tunnel {
+            tunnel.is_in_burst = false;
+        }
     }
 
     pub(super) fn is_waiting(&self) -> bool {

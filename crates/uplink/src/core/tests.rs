@@ -1,6 +1,8 @@
 //! The core without sockets.
 
 use super::*;
+use crate::gate::GateLimits;
+use sooner_policy::GuardLimits;
 
 fn core(order: Order, marks: Option<Marks>) -> Core {
     Core::new(order, None, marks, Time::ZERO)
@@ -141,6 +143,75 @@ fn a_stream_whose_connection_is_backed_up_does_not_wait_for_others() {
     let ended = core.close(flow, at(100)).ended;
     assert_eq!(ended[0].report.wait_ns, 10);
     assert_eq!(ended[0].report.service_ns, 90);
+}
+
+/// A core that paces everything to 8 Mbit/s.
+fn paced(policy: PolicyName) -> Core {
+    let limits = GateLimits::at_rate(8_000_000);
+    let quantum = limits.quantum_wire_bytes();
+    let scheduler = policy.scheduler(quantum, Some(GuardLimits::with_turn(quantum)));
+    let gate = Gate::new(limits, scheduler);
+    Core::new(Order::default(), Some(gate), None, Time::ZERO)
+}
+
+fn rank(core: &Core, flow: FlowId) -> Option<u64> {
+    core.gate.as_ref().and_then(|gate| gate.rank(flow))
+}
+
+#[test]
+fn every_burst_of_a_tunnel_is_a_new_job() {
+    for policy in [PolicyName::Las, PolicyName::Srpt, PolicyName::Fcfs] {
+        let mut core = paced(policy);
+        let flow = core.open(Time::ZERO);
+        let switch = ResponseStart {
+            head_bytes: 100,
+            is_tunnel: true,
+            ..ResponseStart::default()
+        };
+        let started = core.start(flow, switch, Box::new(|_| {}), Time::ZERO);
+        assert!(started.is_ok());
+        core.ask(flow, 1_000_000, Waker::noop(), Time::ZERO);
+        core.settle(flow, 1_000_000, 1_000_000, Time::ZERO);
+        let after_much = rank(&core, flow);
+        let late = Time::from_ns(10_000_000_000);
+        let ended = core.flushed(flow, late).ended;
+        assert!(ended.is_empty(), "{policy}: the tunnel lasts");
+        assert_eq!(rank(&core, flow), None, "{policy}: it has nothing to send");
+        let quiet = core.snapshot(late);
+        assert_eq!(jobs(&quiet), 0, "{policy}");
+        core.ask(flow, 10, Waker::noop(), late);
+        let at_first = rank(&core, flow);
+        assert!(at_first.is_some() && jobs(&core.snapshot(late)) == 1);
+        if policy == PolicyName::Las {
+            assert!(at_first < after_much, "{at_first:?} {after_much:?}");
+        }
+        core.settle(flow, 10, 10, late);
+        core.flushed(flow, late);
+        let ended = core.close(flow, late).ended;
+        assert_eq!(ended[0].report.sent_bytes, 1_000_010, "{policy}: all of it");
+    }
+}
+
+#[test]
+fn a_tunnel_is_not_older_than_those_who_came_before_its_burst() {
+    let mut core = paced(PolicyName::Fcfs);
+    let tunnel = core.open(Time::ZERO);
+    let switch = ResponseStart {
+        is_tunnel: true,
+        ..ResponseStart::default()
+    };
+    let started = core.start(tunnel, switch, Box::new(|_| {}), Time::ZERO);
+    assert!(started.is_ok());
+    core.flushed(tunnel, Time::ZERO);
+    let other = core.open(Time::ZERO);
+    start(&mut core, other, 1_000);
+    core.ask(tunnel, 10, Waker::noop(), Time::ZERO);
+    assert!(rank(&core, other) < rank(&core, tunnel));
+}
+
+fn jobs(snapshot: &Snapshot) -> u64 {
+    let loads = snapshot.waiting.iter().chain(&snapshot.sending);
+    loads.map(|load| load.jobs).sum()
 }
 
 #[test]
