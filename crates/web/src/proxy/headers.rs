@@ -174,17 +174,7 @@ pub(super) fn add_via(headers: &mut HeaderMap, version: hyper::Version) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn map(lines: &[(&str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            headers.append(
-                HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                HeaderValue::from_str(value).unwrap(),
-            );
-        }
-        headers
-    }
+    use crate::proxy::tests::support::map;
 
     #[test]
     fn what_connection_names_goes_and_the_rest_stays() {

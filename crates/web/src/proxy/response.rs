@@ -1,7 +1,7 @@
 //! What comes to the client of an upstream's response: pure, like its counterpart for requests.
 
 use super::headers::{self, Length};
-use hyper::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use hyper::{HeaderMap, Method, StatusCode, Version};
 
 /// How the body ends.
@@ -56,8 +56,7 @@ pub fn incoming(
     if said == Length::Contradictory {
         return Err(BadResponse::ContentLength);
     }
-    headers::remove_of_connection(headers);
-    headers::add_via(headers, version);
+    pass_on(headers, version);
     let framing = framing(method, status, said, body_bytes)?;
     headers.remove(CONTENT_LENGTH);
     if framing != Framing::Open {
@@ -73,6 +72,30 @@ pub fn incoming(
         _ => {}
     }
     Ok(framing)
+}
+
+/// Makes `headers` of a response with status 101 the client's, who has `asked` for a protocol. It has no body.
+pub fn switching(
+    asked: Option<&HeaderValue>,
+    version: Version,
+    headers: &mut HeaderMap,
+) -> Result<(), BadResponse> {
+    let is_agreed = |protocol: &&HeaderValue| {
+        protocol
+            .to_str()
+            .is_ok_and(|protocol| headers::has_token(headers, &UPGRADE, protocol))
+    };
+    let protocol = asked.filter(is_agreed).ok_or(BadResponse::Status)?;
+    pass_on(headers, version);
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol.clone());
+    Ok(())
+}
+
+fn pass_on(headers: &mut HeaderMap, version: Version) {
+    headers::remove_of_connection(headers);
+    headers::add_via(headers, version);
 }
 
 fn framing(
@@ -108,18 +131,7 @@ fn set_length(headers: &mut HeaderMap, bytes: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderName;
-
-    fn map(lines: &[(&str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in lines {
-            headers.append(
-                HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                HeaderValue::from_str(value).unwrap(),
-            );
-        }
-        headers
-    }
+    use crate::proxy::tests::support::map;
 
     /// The framing and the `Content-Length` a client sees.
     fn seen(
@@ -223,5 +235,31 @@ mod tests {
             ("via", "2 sooner"),
         ];
         assert_eq!(headers, map(&kept));
+    }
+
+    #[test]
+    fn a_switch_that_was_agreed_on_is_passed_on() {
+        let said = [
+            ("connection", "Upgrade, x-mine"),
+            ("x-mine", "1"),
+            ("upgrade", "websocket"),
+            ("content-length", "0"),
+            ("sec-websocket-accept", "x"),
+        ];
+        let websocket = HeaderValue::from_static("WebSocket");
+        let mut headers = map(&said);
+        switching(Some(&websocket), Version::HTTP_11, &mut headers).unwrap();
+        let kept = [
+            ("sec-websocket-accept", "x"),
+            ("via", "1.1 sooner"),
+            ("connection", "upgrade"),
+            ("upgrade", "WebSocket"),
+        ];
+        assert_eq!(headers, map(&kept));
+        let other = HeaderValue::from_static("x");
+        for asked in [None, Some(&other)] {
+            let refused = switching(asked, Version::HTTP_11, &mut map(&said));
+            assert_eq!(refused, Err(BadResponse::Status));
+        }
     }
 }

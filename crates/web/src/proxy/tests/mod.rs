@@ -7,5 +7,5 @@ mod passing;
 mod queueing;
 mod secure;
 mod smuggling;
-mod support;
+pub(super) mod support;
 mod switching;
