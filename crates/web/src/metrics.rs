@@ -217,6 +217,17 @@ impl Metrics {
         }
     }
 
+    /// A connection that had switched to another protocol is over. It counts as a request, and not among the response times, of which it
+    /// says nothing: it took as long as its two sides liked.
+    pub fn tunnel_done(&self, facts: &RequestFacts, report: &JobReport) {
+        let size_bytes = body_bytes_sent(report, facts.head_bytes, facts.body_bytes);
+        self.sites
+            .count(facts.site, facts.protocol, facts.status, size_bytes);
+        if !report.completed {
+            self.aborted.add(1);
+        }
+    }
+
     /// A response is over in the shadow too.
     pub fn compared(&self, compared: &Compared) {
         let class = SizeClass::of(compared.wire_bytes).index();

@@ -4,13 +4,14 @@
 //! nothing else. The calls, for every request: [`Service::asked`] while the request is at hand, [`Service::respond`],
 //! which takes it, and, when there is an answer, [`Service::announce`], whose result is for the uplink.
 
-use crate::access_log::{AccessLog, Answered, Begun, Via, WallClock};
+use crate::access_log::{AccessLog, Answered, Begun, Record, Via, WallClock};
 use crate::answer::plain;
 use crate::body::Source;
+use crate::clock::Moment;
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::metrics::{Metrics, Protocol, RequestFacts};
-use crate::proxy::{self, Route};
+use crate::proxy::{self, Forwarded, Route, Switched, TunnelEnd};
 use crate::static_site::host::{self, HostError};
 use crate::static_site::{PendingListing, StaticReply};
 use crate::urgency::{Hints, Signal};
@@ -55,7 +56,13 @@ pub struct Asked {
     facts: RequestFacts,
     is_tls: bool,
     generation: Rc<Generation>,
-    via: Option<Rc<OnceCell<Via>>>,
+    passed: Option<Rc<OnceCell<Passed>>>,
+}
+
+/// What is known of a request that was passed on, when its answer is there.
+struct Passed {
+    via: Via,
+    switched: Option<Switched>,
 }
 
 /// What is told of an answer before its first byte.
@@ -135,7 +142,7 @@ impl Service {
             facts: RequestFacts::new(request),
             is_tls: peer.tls.is_some(),
             generation: self.generation(),
-            via: None,
+            passed: None,
         }
     }
 
@@ -145,7 +152,7 @@ impl Service {
         asked: &mut Asked,
         request: Request<RequestBody>,
         peer: &Peer,
-        now: Instant,
+        now: Moment,
     ) -> Reply {
         let generation = asked.generation.clone();
         let index = match host::of(&request) {
@@ -189,6 +196,7 @@ impl Service {
             body_bytes,
             head_bytes,
             class: signal.class,
+            is_tunnel: answer.status == StatusCode::SWITCHING_PROTOCOLS,
             overhead_bytes: if asked.is_tls {
                 tls_bytes(u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0)))
             } else {
@@ -202,25 +210,60 @@ impl Service {
             Protocol::Http10 | Protocol::Http11 => head_bytes,
         };
         facts.answered(answer.status.as_u16(), head_bytes, body_bytes);
+        let passed = asked.passed.as_ref().and_then(|passed| passed.get());
         let record = asked.begun.map(|begun| {
             begun.answered(Answered {
                 status: answer.status.as_u16(),
                 head_bytes,
                 body_bytes,
                 urgency: asked.hints.urgency(),
-                via: asked.via.and_then(|via| via.get().cloned()),
+                via: passed.map(|passed| passed.via.clone()),
             })
         });
-        let (log, metrics) = (self.log.clone(), self.metrics.clone());
+        let switched = passed.and_then(|passed| passed.switched.clone());
+        let account = Account {
+            facts,
+            record,
+            log: self.log.clone(),
+            metrics: self.metrics.clone(),
+        };
         Announcement {
             start,
             signal,
-            on_end: move |report: JobReport| {
-                metrics.request_done(&facts, &report);
-                if let Some(record) = record {
-                    log.write(&record, &report, metrics.fair_response_ns(&report));
-                }
+            on_end: move |report: JobReport| match switched {
+                None => account.close(&report),
+                Some(switched) => switched.when_over(move |end| account.close_tunnel(report, end)),
             },
+        }
+    }
+}
+
+/// What is written down of a response when it is over.
+struct Account {
+    facts: RequestFacts,
+    record: Option<Record>,
+    log: AccessLog,
+    metrics: Arc<Metrics>,
+}
+
+impl Account {
+    fn close(self, report: &JobReport) {
+        self.metrics.request_done(&self.facts, report);
+        if let Some(record) = self.record {
+            let fair_ns = self.metrics.fair_response_ns(report);
+            self.log.write(&record, report, fair_ns);
+        }
+    }
+
+    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not speak had come to its own.
+    fn close_tunnel(self, mut report: JobReport, end: TunnelEnd) {
+        report.sent_bytes = end
+            .to_client_bytes
+            .saturating_add(self.facts.head_bytes.into());
+        report.completed = end.is_regular;
+        self.metrics.tunnel_done(&self.facts, &report);
+        if let Some(record) = self.record {
+            self.log.write(&record, &report, None);
         }
     }
 }
@@ -254,28 +297,34 @@ fn forward(
     site_index: usize,
     request: Request<RequestBody>,
     peer: &Peer,
-    now: Instant,
+    now: Moment,
 ) -> Reply {
     let generation = asked.generation.clone();
-    let via = Rc::<OnceCell<Via>>::default();
-    asked.via = Some(via.clone());
+    let passed = Rc::<OnceCell<Passed>>::default();
+    asked.passed = Some(passed.clone());
     let is_head = request.method() == Method::HEAD;
     let request = request.map(|body| body.metered(&generation.limits));
     let forwarding = generation.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
-        let forwarded = forwarding.await;
+        let Forwarded { mut answer, report } = forwarding.await;
+        let has_failed = report.failure.is_some();
         // Empty until now.
-        let _ = via.set(Via {
-            upstream: forwarded.report.upstream,
-            answer_ns: u64::try_from(now.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        let _ = passed.set(Passed {
+            via: Via {
+                error: report.error().map(Into::into),
+                upstream: report.upstream,
+                server: report.server,
+                answer_ns: u64::try_from(now.instant.elapsed().as_nanos()).unwrap_or(u64::MAX),
+                tries: report.tries,
+            },
+            switched: report.switched,
         });
         let site = generation.sites.at(site_index);
-        let mut answer = forwarded.answer;
-        if forwarded.report.failure.is_none() {
+        if !has_failed {
             site.add_headers(&mut answer.headers);
             return answer;
         }
-        answer = site.made_own(answer, Instant::now());
+        answer = site.made_own(answer, Moment::now());
         if is_head {
             answer.source = Source::Empty;
         }

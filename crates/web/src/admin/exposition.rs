@@ -239,6 +239,12 @@ impl Exposition {
             "Requests that failed there",
             None,
             by_server(|server| server.failures_total),
+        )?;
+        to.counters(
+            "sooner_upstream_retries",
+            "Requests that were sent again because the server had not answered them",
+            None,
+            by_server(|server| server.retries_total),
         )
     }
 
@@ -366,6 +372,7 @@ mod tests {
             "sooner_uplink_waiting_jobs{size_class=\"1K\"} 2",
             "sooner_uplink_waiting_bytes{size_class=\"1K\"} 30",
             "sooner_upstream_waiting_requests{upstream=\"app\",server=\"http://127.0.0.1:3000\"} 4",
+            "sooner_upstream_retries_total{upstream=\"app\",server=\"http://127.0.0.1:3000\"} 2",
             "sooner_config_loads_total{result=\"ok\"} 1",
             "sooner_config_info{hash=\"0000000000000abc\"} 1",
             "sooner_log_lines_lost_total 4",

@@ -98,6 +98,8 @@ pub struct UpstreamReading {
     pub requests_total: u64,
     /// Requests it did not answer, or not to the end.
     pub failures_total: u64,
+    /// Requests it did not answer that were sent again, to it or to another server.
+    pub retries_total: u64,
     /// The mean time of a request inside it, of late; `null` before the first.
     pub mean_inside_seconds: Option<f64>,
 }
@@ -118,6 +120,7 @@ impl From<UpstreamState> for UpstreamReading {
             requests_waiting: state.waiting as u64,
             requests_total: state.requests,
             failures_total: state.failures,
+            retries_total: state.retries,
             mean_inside_seconds: state.mean_service_ms.map(|ms| ms / 1e3),
         }
     }

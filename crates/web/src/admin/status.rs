@@ -341,6 +341,7 @@ pub(crate) mod tests {
                     waiting: 4,
                     requests: 100,
                     failures: 1,
+                    retries: 2,
                     mean_service_ms: Some(2.0),
                 }]
             }),

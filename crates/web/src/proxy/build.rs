@@ -1,12 +1,14 @@
 //! A proxy from its tables: everything a configuration can get wrong about it is found here, with its place.
 
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
+use super::connect;
 use super::download::Budget;
 use super::routes::{self, HostPattern, Routes};
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
 use crate::proxy_protocol::{Network, NetworkError};
+use rustls::RootCertStore;
 use std::rc::Rc;
 use toml::Spanned;
 
@@ -16,8 +18,8 @@ const CLASS_MAX: u8 = 7;
 const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
-    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of `previous` whose tables are the same
-    /// are taken over with all they know: who waits and who is inside, estimates, health, connections.
+    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of `previous` whose tables and certificates
+    /// are the same are taken over with all they know: who waits and who is inside, estimates, health, connections.
     pub fn build(
         proxy: &ProxyTable,
         upstreams: &[UpstreamTable],
@@ -34,10 +36,12 @@ impl Proxy {
                     format!("`{name}` is the name of another upstream; each needs its own"),
                 ));
             }
-            let kept = previous.and_then(|previous| previous.unchanged(table));
+            // Files may have changed behind an unchanged table.
+            let roots = connect::roots(table)?;
+            let kept = previous.and_then(|previous| previous.unchanged(table, &roots));
             built.push(match kept {
                 Some(upstream) => upstream,
-                None => Upstream::build(table)?,
+                None => Upstream::build(table, roots)?,
             });
         }
         let mut table = Routes::default();
@@ -52,11 +56,10 @@ impl Proxy {
         })
     }
 
-    /// Files may have changed behind an unchanged table: what reads files is built anew.
-    fn unchanged(&self, table: &UpstreamTable) -> Option<Rc<Upstream>> {
+    fn unchanged(&self, table: &UpstreamTable, roots: &RootCertStore) -> Option<Rc<Upstream>> {
         self.upstreams
             .iter()
-            .find(|upstream| upstream.table == *table && !upstream.has_tls())
+            .find(|upstream| upstream.is_of(table, roots))
             .cloned()
     }
 }
@@ -311,5 +314,32 @@ mod tests {
         )
         .unwrap();
         assert!(!Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
+    }
+
+    #[test]
+    fn an_upstream_with_tls_does_too_unless_its_certificates_have_changed() {
+        let certificate = || {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            made.cert.pem()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let ca = folder.path().join("ca.pem");
+        std::fs::write(&ca, certificate()).unwrap();
+        let text = format!(
+            "[[upstream]]\nname = 'app'\nservers = ['https://localhost:3000']\nca = '{}'\n[[route]]\npath='/'\nupstream='app'",
+            ca.display()
+        );
+        let again = |before: &Proxy| {
+            let tables = tables(&text);
+            Proxy::build(&tables.proxy, &tables.upstream, &tables.route, Some(before))
+        };
+        let before = build(&text).unwrap();
+        let same = again(&before).unwrap();
+        assert!(Rc::ptr_eq(&before.upstreams[0], &same.upstreams[0]));
+        std::fs::write(&ca, certificate()).unwrap();
+        let changed = again(&same).unwrap();
+        assert!(!Rc::ptr_eq(&same.upstreams[0], &changed.upstreams[0]));
+        std::fs::write(&ca, "").unwrap();
+        assert!(again(&changed).is_err());
     }
 }

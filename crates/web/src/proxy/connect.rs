@@ -3,38 +3,18 @@
 use super::config::UpstreamTable;
 use super::endpoint::{Endpoint, Place, Speech};
 use super::request::Wire;
-use super::upload::Upload;
+use super::sender::{Sender, Stream, greet};
 use crate::config::Misconfigured;
-use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
-use hyper::rt::Executor;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::task::spawn_local;
 use tokio_rustls::TlsConnector;
-
-/// The longest head of a response, bytes.
-const HEAD_BYTES_MAX: usize = 32 << 10;
-/// What HTTP/1 reads of a body at once at most, bytes; bounds what a connection holds.
-const READ_BYTES_MAX: usize = 64 << 10;
-/// What one response over HTTP/2 may have on its way, bytes.
-const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-/// What all responses of one connection may: as much as the streams a server usually allows, so that one whose client is slow does not
-/// hold up the others.
-const CONNECTION_WINDOW_BYTES: u32 = 128 * STREAM_WINDOW_BYTES;
-/// A connection with requests in flight that says nothing for so long is asked whether it lives.
-const PING_AFTER: Duration = Duration::from_secs(20);
-/// And has so long to say so.
-const PING_WITHIN: Duration = Duration::from_secs(10);
+use toml::Spanned;
 
 /// Where systems keep the certificates they trust.
 const SYSTEM_ROOTS: [&str; 4] = [
@@ -57,23 +37,18 @@ struct Tls {
     name: ServerName<'static>,
 }
 
-/// Takes requests for one connection.
-pub enum Sender {
-    /// One after the other.
-    Http1(http1::SendRequest<Upload>),
-    /// Many at once.
-    Http2(http2::SendRequest<Upload>),
+/// The certificates the servers of an upstream must lead to; none where no server speaks TLS.
+pub fn roots(table: &UpstreamTable) -> Result<Arc<RootCertStore>, Misconfigured> {
+    let speaks_tls = |text: &Spanned<String>| {
+        Endpoint::parse(text.get_ref()).is_ok_and(|endpoint| endpoint.speech == Speech::Tls)
+    };
+    if !table.servers.iter().any(speaks_tls) {
+        return Ok(Arc::new(RootCertStore::empty()));
+    }
+    trusted(table).map(Arc::new)
 }
 
-/// A request that got no response: why, and the request if nothing of it was sent.
-pub type Unsent = (hyper::Error, Option<Request<Upload>>);
-
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-/// The certificates upstreams with TLS must lead to.
-pub fn roots(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
+fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
     if let Some(ca) = &table.ca {
         let path = ca.get_ref();
         return read_roots(path).map_err(|error| {
@@ -117,13 +92,10 @@ fn read_roots(path: &Path) -> Result<RootCertStore, String> {
 }
 
 impl Connector {
-    /// For `endpoint`; `roots` are asked for if it speaks TLS.
-    pub fn new(
-        endpoint: Endpoint,
-        roots: impl FnOnce() -> Result<RootCertStore, Misconfigured>,
-    ) -> Result<Self, Misconfigured> {
+    /// For `endpoint`, whose certificate must lead to `roots` if it speaks TLS.
+    pub fn new(endpoint: Endpoint, roots: &Arc<RootCertStore>) -> Result<Self, Misconfigured> {
         let tls = match (&endpoint.speech, &endpoint.place) {
-            (Speech::Tls, Place::Tcp { host, .. }) => Some(Tls::new(host, roots()?)?),
+            (Speech::Tls, Place::Tcp { host, .. }) => Some(Tls::new(host, roots.clone())?),
             _ => None,
         };
         Ok(Self { endpoint, tls })
@@ -149,7 +121,9 @@ impl Connector {
         match &self.endpoint.place {
             Place::Unix(path) => self.greet(Box::new(UnixStream::connect(path).await?)).await,
             Place::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                let stream = TcpStream::connect((host.as_str(), *port))
+                    .await
+                    .map_err(true_cause)?;
                 stream.set_nodelay(true)?;
                 match &self.tls {
                     None => self.greet(Box::new(stream)).await,
@@ -168,8 +142,19 @@ impl Connector {
     }
 }
 
+/// Where nothing can be opened any more, looking up a name fails as if there were no such name.
+fn true_cause(error: io::Error) -> io::Error {
+    if error.raw_os_error().is_some() {
+        return error;
+    }
+    match File::open("/dev/null") {
+        Ok(_) => error,
+        Err(lack) => lack,
+    }
+}
+
 impl Tls {
-    fn new(host: &str, roots: RootCertStore) -> Result<Self, Misconfigured> {
+    fn new(host: &str, roots: Arc<RootCertStore>) -> Result<Self, Misconfigured> {
         let wrong = |what: String| Misconfigured::without_place("upstream.servers", what);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| wrong(format!("`{host}` is no name a certificate can have")))?;
@@ -196,69 +181,5 @@ impl Tls {
             _ => Wire::Http1,
         };
         greet(Box::new(stream), wire).await
-    }
-}
-
-async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
-    let io = TokioIo::new(stream);
-    match wire {
-        Wire::Http1 => {
-            let (sender, connection) = http1::Builder::new()
-                .max_header_size(HEAD_BYTES_MAX)
-                .max_buf_size(READ_BYTES_MAX)
-                .handshake(io)
-                .await
-                .map_err(io::Error::other)?;
-            // How it ends, whoever waits for a response hears.
-            spawn_local(async move { drop(connection.with_upgrades().await) });
-            Ok(Sender::Http1(sender))
-        }
-        Wire::Http2 => {
-            let (sender, connection) = http2::Builder::new(OnThisThread)
-                .timer(TokioTimer::new())
-                .initial_stream_window_size(STREAM_WINDOW_BYTES)
-                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-                .max_header_list_size(HEAD_BYTES_MAX as u32)
-                .max_send_buf_size(READ_BYTES_MAX)
-                .keep_alive_interval(PING_AFTER)
-                .keep_alive_timeout(PING_WITHIN)
-                .handshake(io)
-                .await
-                .map_err(io::Error::other)?;
-            spawn_local(async move { drop(connection.await) });
-            Ok(Sender::Http2(sender))
-        }
-    }
-}
-
-/// Runs what a connection spawns where the connection runs.
-#[derive(Clone, Copy)]
-struct OnThisThread;
-
-impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
-    fn execute(&self, future: F) {
-        spawn_local(future);
-    }
-}
-
-impl Sender {
-    /// What it speaks.
-    pub fn wire(&self) -> Wire {
-        match self {
-            Self::Http1(_) => Wire::Http1,
-            Self::Http2(_) => Wire::Http2,
-        }
-    }
-
-    /// Sends a request; dropping the future takes it back (HTTP/1: by ending the connection).
-    pub async fn send(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unsent> {
-        let sent = match self {
-            Self::Http1(sender) => sender.try_send_request(request).await,
-            Self::Http2(sender) => sender.try_send_request(request).await,
-        };
-        sent.map_err(|mut error: TrySendError<Request<Upload>>| {
-            let request = error.take_message();
-            (error.into_error(), request)
-        })
     }
 }

@@ -1,9 +1,11 @@
 //! One request to one server: sent over a connection that is there or a new one, until the response begins.
 
-use super::connect::{Sender, Unsent};
 use super::failure::Failure;
+use super::lack::Lack;
 use super::request::{Outgoing, Wire};
+use super::sender::{Sender, Unsent};
 use super::server::Server;
+use super::trouble::in_words;
 use super::upload::{Progress, Upload};
 use super::upstream::Times;
 use hyper::body::{Body, Incoming};
@@ -13,6 +15,7 @@ use std::error::Error;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -44,36 +47,64 @@ pub async fn exchange(
     let http1_alone = outgoing.upgrade.is_some() && server.pool.connector().can_switch();
     let mut upload = upload;
     if let Some(sender) = server.pool.take(http1_alone) {
-        match send(server, sender, outgoing, upload, times).await {
+        server.asked();
+        match send(server, sender, Use::Again, outgoing, upload, times).await {
             // Servers close connections nobody uses. It happened between our look and our request: no failure of the server.
             Err(Unanswered {
-                failure: Failure::Closed(_),
+                failure: Failure::ClosedWhileKept(_),
                 again: Some(again),
-            }) => upload = again,
+            }) => {
+                server.asked_again();
+                upload = again;
+            }
             done => return done,
         }
     }
-    let connecting = timeout(times.connect, server.pool.connect(http1_alone));
-    let failure = match connecting.await {
-        Ok(Ok(sender)) => return send(server, sender, outgoing, upload, times).await,
-        Ok(Err(error)) => Failure::Unreachable(error.to_string()),
-        Err(_) => Failure::ConnectTimeout,
+    let sender = match connect(server, http1_alone, times.connect).await {
+        Ok(sender) => sender,
+        Err(failure) => {
+            if !failure.is_own_lack() {
+                server.asked();
+            }
+            return Err(Unanswered {
+                failure,
+                again: Some(upload),
+            });
+        }
     };
-    Err(Unanswered {
-        failure,
-        again: Some(upload),
-    })
+    server.asked();
+    send(server, sender, Use::First, outgoing, upload, times).await
+}
+
+async fn connect(server: &Server, http1_alone: bool, limit: Duration) -> Result<Sender, Failure> {
+    match timeout(limit, server.pool.connect(http1_alone)).await {
+        Ok(Ok(sender)) => Ok(sender),
+        Ok(Err(error)) => Err(match Lack::of(&error) {
+            Some(lack) => Failure::OwnLack(lack),
+            None => Failure::Unreachable(in_words(&error)),
+        }),
+        Err(_) => Err(Failure::ConnectTimeout(limit)),
+    }
+}
+
+/// Whether a connection has had a request before. One that has may have been closed for want of a further one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    First,
+    Again,
 }
 
 async fn send(
     server: &Server,
     mut sender: Sender,
+    used: Use,
     outgoing: &Outgoing,
     upload: Upload,
     times: &Times,
 ) -> Result<Answered, Unanswered> {
     let progress = upload.progress();
     let has_no_body = upload.is_end_stream();
+    let heard_bytes = sender.heard_bytes();
     let request = request(server, &sender, outgoing, upload);
     match respond_within(&mut sender, request, &progress, times).await {
         Some(Ok(response)) => Ok(Answered {
@@ -81,18 +112,26 @@ async fn send(
             sender,
             progress,
         }),
-        Some(Err((error, unsent))) => Err(Unanswered {
-            again: match unsent {
-                Some(request) => Some(request.into_body()),
-                None if has_no_body && may_repeat(&outgoing.method, &error) => {
-                    Some(Upload::empty())
-                }
-                None => None,
-            },
-            failure: failure(&error, &progress),
-        }),
+        Some(Err((error, unsent))) => {
+            let is_unseen =
+                unsent.is_some() || is_left_alone(&error) || sender.heard_bytes() == heard_bytes;
+            Err(Unanswered {
+                failure: match failure(&error, &progress) {
+                    Failure::Closed(why) if used == Use::Again && is_unseen => {
+                        Failure::ClosedWhileKept(why)
+                    }
+                    failure => failure,
+                },
+                again: match unsent {
+                    Some(request) => Some(request.into_body()),
+                    None if !may_repeat(&outgoing.method, &error) => None,
+                    None if has_no_body => Some(Upload::empty()),
+                    None => progress.untouched(),
+                },
+            })
+        }
         None => Err(Unanswered {
-            failure: Failure::ResponseTimeout,
+            failure: Failure::ResponseTimeout(times.response),
             again: None,
         }),
     }
@@ -148,18 +187,27 @@ async fn respond_within(
     }
 }
 
-/// RFC 9110, 9.2.2: idempotent methods; and any that the server says it has not begun (RFC 9113, 8.7).
+/// RFC 9110, 9.2.2: idempotent methods; and any that the server says it has not begun (RFC 9113, 8.7 and 6.8).
 fn may_repeat(method: &Method, error: &hyper::Error) -> bool {
-    let is_refused = error
-        .source()
-        .and_then(|source| source.downcast_ref::<h2::Error>())
-        .and_then(h2::Error::reason)
-        == Some(h2::Reason::REFUSED_STREAM);
+    let is_refused =
+        h2_error(error).is_some_and(|error| error.reason() == Some(h2::Reason::REFUSED_STREAM));
     is_refused
+        || is_left_alone(error)
         || matches!(
             *method,
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         )
+}
+
+/// Whether the server ends the connection in peace, without this request: it came after those that the server still answers.
+fn is_left_alone(error: &hyper::Error) -> bool {
+    h2_error(error).is_some_and(|error| {
+        error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
+    })
+}
+
+fn h2_error(error: &hyper::Error) -> Option<&h2::Error> {
+    error.source()?.downcast_ref()
 }
 
 fn failure(error: &hyper::Error, progress: &Progress) -> Failure {
@@ -168,19 +216,4 @@ fn failure(error: &hyper::Error, progress: &Progress) -> Failure {
         None if error.is_parse() => Failure::Unreadable(in_words(error)),
         None => Failure::Closed(in_words(error)),
     }
-}
-
-/// An error with its causes, in one line.
-fn in_words(error: &dyn Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !words.contains(&more) {
-            words.push_str(": ");
-            words.push_str(&more);
-        }
-        cause = error.source();
-    }
-    words
 }

@@ -1,14 +1,15 @@
 //! Why a request got no answer from its upstream, and what its client is told instead.
 
+use super::lack::Lack;
 use super::request::Refusal;
 use super::response::BadResponse;
 use super::upload::ClientFault;
-use crate::body::Source;
+use crate::answer::plain;
 use crate::message::Answer;
-use bytes::Bytes;
-use hyper::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{HeaderMap, StatusCode};
-use std::fmt;
+use hyper::StatusCode;
+use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Why there is no answer. `Display` is for the log; the client hears less.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,29 +18,40 @@ pub enum Failure {
     #[error("refused: {0}")]
     Refused(Refusal),
     /// No server may be asked.
-    #[error("no server is up")]
+    #[error("no server is up, the first is asked again in {retry_seconds} s{}", because(.last))]
     AllDown {
         /// When the first may be asked again, s.
         retry_seconds: u64,
+        /// Which server failed last, and how.
+        last: Option<Arc<str>>,
     },
     /// The operator allows no more to wait.
-    #[error("the queue is full")]
-    QueueFull,
+    #[error("the queue is full: {waiting} wait")]
+    QueueFull {
+        /// How many wait.
+        waiting: usize,
+    },
     /// It has waited as long as the operator allows.
-    #[error("waited too long for a place")]
-    QueuedTooLong,
+    #[error("no place was free within {0:?}")]
+    QueuedTooLong(Duration),
+    /// Nothing is left here to connect with.
+    #[error("no connection can be opened: {0}")]
+    OwnLack(Lack),
     /// The server could not be reached.
     #[error("cannot connect: {0}")]
     Unreachable(String),
     /// The server took too long to be reached.
-    #[error("connecting took too long")]
-    ConnectTimeout,
+    #[error("not connected within {0:?}")]
+    ConnectTimeout(Duration),
     /// The connection ended before the response began.
     #[error("closed before it answered: {0}")]
     Closed(String),
+    /// So did a connection that had been kept, and not a byte came on it: the server may have closed it before it saw the request.
+    #[error("closed a kept connection as the request came, which may not be sent twice: {0}")]
+    ClosedWhileKept(String),
     /// The response did not begin in time.
-    #[error("took too long to answer")]
-    ResponseTimeout,
+    #[error("no answer began within {0:?}")]
+    ResponseTimeout(Duration),
     /// What came was no response.
     #[error("sent no valid response: {0}")]
     Unreadable(String),
@@ -56,13 +68,16 @@ impl Failure {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Refused(refusal) => refusal.status(),
-            Self::AllDown { .. } | Self::QueueFull | Self::QueuedTooLong => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::Unreachable(_) | Self::Closed(_) | Self::Unreadable(_) | Self::BadResponse(_) => {
-                StatusCode::BAD_GATEWAY
-            }
-            Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::AllDown { .. }
+            | Self::QueueFull { .. }
+            | Self::QueuedTooLong(_)
+            | Self::OwnLack(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unreachable(_)
+            | Self::Closed(_)
+            | Self::ClosedWhileKept(_)
+            | Self::Unreadable(_)
+            | Self::BadResponse(_) => StatusCode::BAD_GATEWAY,
+            Self::ConnectTimeout(_) | Self::ResponseTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
             Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
@@ -74,19 +89,24 @@ impl Failure {
         matches!(
             self,
             Self::Unreachable(_)
-                | Self::ConnectTimeout
+                | Self::ConnectTimeout(_)
                 | Self::Closed(_)
-                | Self::ResponseTimeout
+                | Self::ResponseTimeout(_)
                 | Self::Unreadable(_)
                 | Self::BadResponse(_)
         )
+    }
+
+    /// Whether this side had nothing left to connect with; the server was not asked then.
+    pub fn is_own_lack(&self) -> bool {
+        matches!(self, Self::OwnLack(_))
     }
 
     /// Whether the server may be asked the same again: it gave nothing back, and at once.
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable(_) | Self::ConnectTimeout | Self::Closed(_)
+            Self::Unreachable(_) | Self::ConnectTimeout(_) | Self::Closed(_)
         )
     }
 
@@ -105,15 +125,17 @@ impl Failure {
             Self::Refused(Refusal::Target) => "the request has no path",
             Self::Refused(Refusal::Loop) => "the request goes in a circle",
             Self::AllDown { .. } => "nobody can answer now, try again later",
-            Self::QueueFull => "too many wait already, try again later",
-            Self::QueuedTooLong => "too much to do, try again later",
+            Self::QueueFull { .. } => "too many wait already, try again later",
+            Self::QueuedTooLong(_) | Self::OwnLack(_) => "too much to do, try again later",
             Self::Unreachable(_) => "the server behind this one cannot be reached",
-            Self::Closed(_) => "the server behind this one ended the connection",
+            Self::Closed(_) | Self::ClosedWhileKept(_) => {
+                "the server behind this one ended the connection"
+            }
             Self::Unreadable(_) | Self::BadResponse(_) => {
                 "the server behind this one sent no valid answer"
             }
-            Self::ConnectTimeout => "the server behind this one could not be reached in time",
-            Self::ResponseTimeout => "the server behind this one did not answer in time",
+            Self::ConnectTimeout(_) => "the server behind this one could not be reached in time",
+            Self::ResponseTimeout(_) => "the server behind this one did not answer in time",
             Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
             Self::ClientBody(ClientFault::TooLong) => "the request's body is too long",
             Self::ClientBody(ClientFault::TooSlow) => "the request's body comes too slowly",
@@ -122,22 +144,16 @@ impl Failure {
 
     fn retry_seconds(&self) -> Option<u64> {
         match self {
-            Self::AllDown { retry_seconds } => Some((*retry_seconds).max(1)),
-            Self::QueueFull | Self::QueuedTooLong => Some(1),
+            Self::AllDown { retry_seconds, .. } => Some((*retry_seconds).max(1)),
+            Self::QueueFull { .. } | Self::QueuedTooLong(_) | Self::OwnLack(_) => Some(1),
             _ => None,
         }
     }
 
     /// The answer in place of the upstream's.
     pub fn answer(&self) -> Answer {
-        let status = self.status();
-        let body = Bytes::from(format!("{}: {}\n", Named(status), self.told()));
-        let mut headers = HeaderMap::with_capacity(4);
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        );
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        let mut answer = plain(self.status(), self.told());
+        let headers = &mut answer.headers;
         if let Some(seconds) = self.retry_seconds() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -147,30 +163,22 @@ impl Failure {
                 HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
             );
         }
-        Answer {
-            status,
-            headers,
-            source: Source::Memory(body),
-        }
+        answer
     }
 }
 
-/// `502 Bad Gateway`.
-struct Named(StatusCode);
-
-impl fmt::Display for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())?;
-        match self.0.canonical_reason() {
-            Some(reason) => write!(f, " {reason}"),
-            None => Ok(()),
-        }
+fn because(last: &Option<Arc<str>>) -> String {
+    match last {
+        Some(last) => format!("; the last to fail was {last}"),
+        None => String::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::Source;
+    use hyper::header::CONTENT_LENGTH;
 
     #[test]
     fn the_client_hears_a_reason_and_no_address() {
@@ -189,10 +197,22 @@ mod tests {
 
     #[test]
     fn who_may_come_again_is_told_when() {
-        let down = Failure::AllDown { retry_seconds: 0 }.answer();
+        let down = Failure::AllDown {
+            retry_seconds: 0,
+            last: Some("10.0.0.7:3000: connection refused".into()),
+        };
+        assert_eq!(
+            down.to_string(),
+            "no server is up, the first is asked again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
+        );
+        let down = down.answer();
         assert_eq!(down.headers[RETRY_AFTER], "1");
         assert_eq!(down.status, StatusCode::SERVICE_UNAVAILABLE);
-        let slow = Failure::ResponseTimeout.answer();
+        let lacking = Failure::OwnLack(Lack::Descriptors);
+        assert!(!lacking.is_of_server() && lacking.answer().headers.contains_key(RETRY_AFTER));
+        let slow = Failure::ResponseTimeout(Duration::from_millis(1500));
+        assert_eq!(slow.to_string(), "no answer began within 1.5s");
+        let slow = slow.answer();
         assert!(!slow.headers.contains_key(RETRY_AFTER));
         assert_eq!(slow.status, StatusCode::GATEWAY_TIMEOUT);
     }

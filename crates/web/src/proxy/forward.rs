@@ -1,31 +1,31 @@
-//! A request on its way: waits at the gate, goes to a server, to another one if that does not answer, and back comes an answer.
+//! A request on its way: made ready to go out, answered by a server, and back comes an answer.
 //!
 //! The job is inside from the moment it is let in until the upstream has given the last byte of its response, or the protocol was
 //! switched. Dropping the future at any time, or later the answer's body, takes the request back.
 
-use super::connect::Sender;
-use super::download::{Budget, Cut, Feeder, download};
-use super::exchange::{Answered, Unanswered, exchange};
+use super::asking::Asking;
+use super::delivery::{Job, Stream};
+use super::download::{Budget, download};
+use super::exchange::Answered;
 use super::failure::Failure;
-use super::headers::{add_via, has_token, kept_seconds, remove_of_connection};
+use super::headers::kept_seconds;
 use super::request::{self, Asker, Outgoing, Rules};
-use super::response::{self, BadResponse, Framing};
+use super::response::{self, Framing};
+use super::switched::Switched;
+use super::trouble::Inquiry;
 use super::tunnel;
-use super::upload::{ClientFault, Progress, Upload};
-use super::upstream::{Choice, HostRule, Place, Upstream};
+use super::upload::{ClientFault, Upload};
+use super::upstream::HostRule;
 use super::{Report, Route};
 use crate::body::Source;
 use crate::message::{Answer, RequestBody, Stay};
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use sooner_gate::Permit;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::spawn_local;
-use tokio::time::Instant;
 
 /// A request and where it is to go.
 pub struct Forwarding {
@@ -35,30 +35,6 @@ pub struct Forwarding {
     pub asker: Asker,
     /// What responses may use.
     pub budget: Arc<Budget>,
-}
-
-/// A job inside; dropping it makes room for the next one.
-struct Job {
-    // Dropped first: who is let in next must find the place empty.
-    place: Place,
-    permit: Permit,
-    upstream: Rc<Upstream>,
-    asked_at: Instant,
-}
-
-impl Job {
-    /// The upstream has given its last byte.
-    fn complete(self) {
-        let service_ns = self.asked_at.elapsed().as_nanos() as u64;
-        self.place.server().served(service_ns);
-        drop(self.place);
-        self.permit.complete();
-    }
-
-    /// The server did not keep what it began.
-    fn fail(self) {
-        self.upstream.failed(self.place.server());
-    }
 }
 
 impl Forwarding {
@@ -74,14 +50,28 @@ impl Forwarding {
             return Err(Failure::ClientBody(ClientFault::TooLong));
         }
         let stay = parts.extensions.remove::<Stay>();
+        let inquiry = Inquiry::new(&parts.method, &parts.uri, self.asker.address);
         let upload = Upload::new(body);
         let outgoing = self.outgoing(&parts, &upload)?;
-        let (answered, job) = self.ask(&outgoing, &parts, upload, report).await?;
+        let asking = Asking {
+            route: &self.route,
+            parts: &parts,
+            outgoing: &outgoing,
+            inquiry,
+        };
+        let (answered, job) = asking.ask(upload, report).await?;
         report.response_ns = Some(job.asked_at.elapsed().as_nanos() as u64);
-        if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return self.switch(answered, job, &outgoing, client_side, stay);
-        }
-        self.deliver(answered, job, &outgoing.method)
+        let server = job.place.server().name.clone();
+        let answer = if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.switch(answered, job, &outgoing, client_side, stay)
+                .map(|(answer, switched)| {
+                    report.switched = Some(switched);
+                    answer
+                })
+        } else {
+            self.deliver(answered, job, &outgoing.method)
+        };
+        answer.inspect_err(|failure| report.note_failed(&server, failure))
     }
 
     fn outgoing(&self, parts: &Parts, upload: &Upload) -> Result<Outgoing, Failure> {
@@ -98,72 +88,6 @@ impl Forwarding {
             outgoing.host = Some(host.clone());
         }
         Ok(outgoing)
-    }
-
-    async fn enter(&self, parts: &Parts, report: &mut Report) -> Result<Permit, Failure> {
-        let route = &self.route;
-        let key = sooner_gate::key(parts.method.as_str(), &route.path, parts.uri.path());
-        let permit = route
-            .upstream
-            .enter(route.gate_class(), key, route.times.queue)
-            .await?;
-        report.wait_ns += permit.wait_ns();
-        Ok(permit)
-    }
-
-    /// Asks servers until one answers.
-    async fn ask(
-        &self,
-        outgoing: &Outgoing,
-        parts: &Parts,
-        mut upload: Upload,
-        report: &mut Report,
-    ) -> Result<(Answered, Job), Failure> {
-        let upstream = &self.route.upstream;
-        let mut permit = self.enter(parts, report).await?;
-        let mut tried = Vec::new();
-        let mut last = None;
-        loop {
-            let place = match upstream.choose(&tried) {
-                Choice::Server(place) => place,
-                Choice::NoPlace => {
-                    drop(permit);
-                    permit = self.enter(parts, report).await?;
-                    continue;
-                }
-                Choice::AllDown => return Err(last.unwrap_or_else(|| upstream.down())),
-            };
-            let server = place.server().clone();
-            report.tries += 1;
-            report.server = Some(server.name.clone());
-            let asked_at = Instant::now();
-            match exchange(&server, outgoing, upload, &self.route.times).await {
-                Ok(answered) => {
-                    upstream.succeeded(&server);
-                    let job = Job {
-                        place,
-                        permit,
-                        upstream: upstream.clone(),
-                        asked_at,
-                    };
-                    return Ok((answered, job));
-                }
-                Err(Unanswered { failure, again }) => {
-                    drop(place);
-                    if failure.is_of_server() {
-                        upstream.failed(&server);
-                    }
-                    match again {
-                        Some(again) if failure.may_pass() && report.tries <= upstream.retries => {
-                            upload = again;
-                            tried.push(server.name.clone());
-                            last = Some(failure);
-                        }
-                        _ => return Err(failure),
-                    }
-                }
-            }
-        }
     }
 
     fn deliver(&self, answered: Answered, job: Job, method: &Method) -> Result<Answer, Failure> {
@@ -197,9 +121,10 @@ impl Forwarding {
             Ok(Framing::Exact(bytes)) => self.start(stream, Some(bytes)),
             Ok(Framing::Open) => self.start(stream, None),
             Err(bad) => {
-                stream.job.fail();
+                let failure = Failure::BadResponse(bad);
+                stream.job.fail(&failure);
                 stream.progress.give_up();
-                return Err(Failure::BadResponse(bad));
+                return Err(failure);
             }
         };
         Ok(Answer {
@@ -224,81 +149,34 @@ impl Forwarding {
         outgoing: &Outgoing,
         client_side: OnUpgrade,
         stay: Option<Stay>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<(Answer, Switched), Failure> {
         let mut response: Response<Incoming> = answered.response;
-        let asked = outgoing.upgrade.as_ref().filter(|protocol| {
-            protocol
-                .to_str()
-                .is_ok_and(|protocol| has_token(response.headers(), &UPGRADE, protocol))
-        });
-        let Some(protocol) = asked else {
-            job.fail();
-            return Err(Failure::BadResponse(BadResponse::Status));
-        };
         let upstream_side = hyper::upgrade::on(&mut response);
         let (parts, _) = response.into_parts();
         let mut headers = parts.headers;
-        remove_of_connection(&mut headers);
-        headers.remove(CONTENT_LENGTH);
-        add_via(&mut headers, parts.version);
-        headers.insert(
-            CONNECTION,
-            hyper::header::HeaderValue::from_static("upgrade"),
-        );
-        headers.insert(UPGRADE, protocol.clone());
+        let agreed = response::switching(outgoing.upgrade.as_ref(), parts.version, &mut headers);
+        if let Err(bad) = agreed {
+            let failure = Failure::BadResponse(bad);
+            job.fail(&failure);
+            return Err(failure);
+        }
         job.complete();
-        let tunnel = tunnel::join(client_side, upstream_side, self.route.tunnel_silence);
+        let (switched, ending) = Switched::begin();
+        let tunnel = tunnel::join(
+            client_side,
+            upstream_side,
+            self.route.tunnel_silence,
+            ending,
+        );
         spawn_local(async move {
             tunnel.await;
             drop(stay);
         });
-        Ok(Answer {
+        let answer = Answer {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
             source: Source::Empty,
-        })
-    }
-}
-
-/// A response whose body is still with the upstream.
-struct Stream {
-    body: Incoming,
-    job: Job,
-    sender: Sender,
-    progress: Rc<Progress>,
-    kept_seconds: Option<u64>,
-}
-
-impl Stream {
-    /// Reads the body to its end.
-    async fn pump(mut self, feeder: Feeder, idle: std::time::Duration) {
-        let has_length = feeder.has_length();
-        let Err(cut) = feeder.feed(&mut self.body, idle).await else {
-            return self.finish(true);
         };
-        // What a client can bring about is no failure, or it could put the server out for all.
-        let is_of_server = match cut {
-            Cut::Abandoned => false,
-            // A stream of events pauses, and so does who waits for the rest of the request.
-            Cut::Idle => has_length && self.progress.is_over(),
-            Cut::Broken(_) => self.progress.client_fault().is_none(),
-        };
-        self.progress.give_up();
-        if is_of_server {
-            self.job.fail();
-        }
-    }
-
-    /// The response is complete: the next job may come. The connection is free if nothing more comes on it (`is_whole`) and nothing of
-    /// the request is left to send.
-    fn finish(self, is_whole: bool) {
-        let is_clean = is_whole && self.progress.is_over();
-        let pool = self.job.place.server().pool.clone();
-        self.job.complete();
-        if is_clean {
-            pool.give_back(self.sender, self.kept_seconds);
-        } else {
-            self.progress.give_up();
-        }
+        Ok((answer, switched))
     }
 }

@@ -5,9 +5,12 @@
 //! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
 //! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
 
+mod asking;
 mod build;
 mod config;
 mod connect;
+mod counted;
+mod delivery;
 mod download;
 mod endpoint;
 mod exchange;
@@ -16,11 +19,15 @@ mod forward;
 mod forwarded;
 mod headers;
 mod health;
+mod lack;
 mod pool;
 pub mod request;
 pub mod response;
 mod routes;
+mod sender;
 mod server;
+mod switched;
+mod trouble;
 mod tunnel;
 mod upkeep;
 mod upload;
@@ -30,7 +37,9 @@ pub use config::{HealthTable, OrderName, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failure::Failure;
 pub use health::Standing;
+pub use lack::Lack;
 pub use routes::host_name;
+pub use switched::{Switched, TunnelEnd};
 pub use upload::ClientFault;
 
 use crate::body::Source;
@@ -44,10 +53,14 @@ use routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use trouble::reason;
 use upstream::{Times, Upstream};
 
 /// The class of requests no route and nobody else gives one: the middle of 0 to 7 (RFC 9218, 4.1).
 const CLASS: u8 = 3;
+
+/// The most failed tries of a request that are remembered.
+const FAILED_TRIES_MAX: usize = 8;
 
 /// All routes and upstreams of a configuration.
 pub struct Proxy {
@@ -92,6 +105,10 @@ pub struct Report {
     pub tries: u32,
     /// Why there is no response of a server.
     pub failure: Option<Failure>,
+    /// Tries that led to no response, each with its server; the first ones and the last.
+    pub failed_tries: Vec<(Arc<str>, Failure)>,
+    /// The connection after the protocol was switched.
+    pub switched: Option<Switched>,
 }
 
 /// How one server of an upstream is doing.
@@ -113,6 +130,8 @@ pub struct UpstreamState {
     pub requests: u64,
     /// Requests it did not answer, or not to the end.
     pub failures: u64,
+    /// Requests it did not answer that were sent again, to it or to another one.
+    pub retries: u64,
     /// Its mean time inside of late, ms; `None` before the first.
     pub mean_service_ms: Option<f64>,
 }
@@ -187,6 +206,7 @@ impl Proxy {
                 limit: status.limit,
                 requests: server.requests(),
                 failures: server.failures(),
+                retries: server.retries(),
                 mean_service_ms: server.mean_service_ns().map(|ns| ns as f64 / 1e6),
             }));
         }
@@ -229,7 +249,37 @@ impl Report {
             response_ns: None,
             tries: 0,
             failure: None,
+            failed_tries: Vec::new(),
+            switched: None,
         }
+    }
+
+    fn note_failed(&mut self, server: &Arc<str>, failure: &Failure) {
+        let is_known = |(name, known): &(Arc<str>, Failure)| name == server && known == failure;
+        if self.failed_tries.last().is_some_and(is_known) {
+            return;
+        }
+        if self.failed_tries.len() == FAILED_TRIES_MAX {
+            self.failed_tries.pop();
+        }
+        self.failed_tries.push((server.clone(), failure.clone()));
+    }
+
+    /// Everything that went wrong, in one line, which servers and how; `None` if nothing did.
+    pub fn error(&self) -> Option<String> {
+        let mut errors: Vec<String> = self
+            .failed_tries
+            .iter()
+            .map(|(server, failure)| format!("{server}: {}", reason(failure)))
+            .collect();
+        let last = self.failed_tries.last().map(|(_, failure)| failure);
+        errors.extend(
+            self.failure
+                .as_ref()
+                .filter(|failure| last != Some(*failure))
+                .map(|failure| reason(failure)),
+        );
+        (!errors.is_empty()).then(|| errors.join("; "))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Connections to one server that wait for the next request.
 
-use super::connect::{Connector, Sender};
-use super::upload::Upload;
-use hyper::client::conn::http2;
+use super::connect::Connector;
+use super::request::Wire;
+use super::sender::Sender;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ pub struct Pool {
     /// HTTP/1, the one used last at the end.
     idle: RefCell<Vec<Idle>>,
     /// HTTP/2, shared by all requests, and when it was used last.
-    shared: RefCell<Option<(http2::SendRequest<Upload>, Instant)>>,
+    shared: RefCell<Option<(Sender, Instant)>>,
 }
 
 /// A connection over HTTP/1 that nobody uses.
@@ -34,7 +34,7 @@ struct Idle {
 
 impl Idle {
     fn is_usable(&self, now: Instant) -> bool {
-        is_open(&self.sender) && self.until.is_none_or(|until| now < until)
+        self.sender.is_open() && self.until.is_none_or(|until| now < until)
     }
 }
 
@@ -57,10 +57,10 @@ impl Pool {
     pub fn take(&self, http1_alone: bool) -> Option<Sender> {
         if !http1_alone
             && let Some((sender, used_at)) = self.shared.borrow_mut().as_mut()
-            && !sender.is_closed()
+            && sender.is_open()
         {
             *used_at = Instant::now();
-            return Some(Sender::Http2(sender.clone()));
+            return sender.shared();
         }
         let (mut idle, now) = (self.idle.borrow_mut(), Instant::now());
         while let Some(newest) = idle.pop() {
@@ -74,23 +74,23 @@ impl Pool {
     /// A new connection.
     pub async fn connect(&self, http1_alone: bool) -> io::Result<Sender> {
         let sender = self.connector.connect(http1_alone).await?;
-        if let Sender::Http2(sender) = &sender {
-            *self.shared.borrow_mut() = Some((sender.clone(), Instant::now()));
+        if let Some(shared) = sender.shared() {
+            *self.shared.borrow_mut() = Some((shared, Instant::now()));
         }
         Ok(sender)
     }
 
     /// Takes a connection back after a response was read to its end; `kept_seconds` is what the server said about keeping it.
-    pub fn give_back(self: &Rc<Self>, sender: Sender, kept_seconds: Option<u64>) {
+    pub fn give_back(self: &Rc<Self>, mut sender: Sender, kept_seconds: Option<u64>) {
         // Of HTTP/2 the pool has a handle already.
-        let Sender::Http1(mut sender) = sender else {
+        if sender.wire() == Wire::Http2 {
             return;
-        };
+        }
         let pool = self.clone();
         spawn_local(async move {
             // The engine has to see the end too; it closes the connection if either side asked for that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, sender.ready()).await {
-                pool.keep(Sender::Http1(sender), kept_seconds);
+                pool.keep(sender, kept_seconds);
             }
         });
     }
@@ -119,15 +119,8 @@ impl Pool {
             .borrow_mut()
             .retain(|idle| idle.is_usable(now) && now.duration_since(idle.since) < keep);
         // Requests under way keep a connection over HTTP/2 open without this handle.
-        self.shared.borrow_mut().take_if(|(sender, used_at)| {
-            sender.is_closed() || now.duration_since(*used_at) >= keep
-        });
-    }
-}
-
-fn is_open(sender: &Sender) -> bool {
-    match sender {
-        Sender::Http1(sender) => sender.is_ready() && !sender.is_closed(),
-        Sender::Http2(sender) => !sender.is_closed(),
+        self.shared
+            .borrow_mut()
+            .take_if(|(sender, used_at)| !sender.is_open() || now.duration_since(*used_at) >= keep);
     }
 }

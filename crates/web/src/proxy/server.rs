@@ -3,6 +3,7 @@
 use super::connect::Connector;
 use super::health::{Health, HealthLimits, Standing};
 use super::pool::Pool;
+use super::trouble::Trouble;
 use sooner_gate::{Mean, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,6 +18,8 @@ pub struct Server {
     pub name: Arc<str>,
     /// Its connections.
     pub pool: Rc<Pool>,
+    /// Requests it did not answer, as the operator is told of them.
+    pub trouble: Trouble,
     health: RefCell<Health>,
     inside: Cell<usize>,
     /// Those of them that went in before it went out the last time.
@@ -25,6 +28,7 @@ pub struct Server {
     outs: Cell<u64>,
     requests: Cell<u64>,
     failures: Cell<u64>,
+    retries: Cell<u64>,
     service_ns: RefCell<Mean>,
 }
 
@@ -34,12 +38,14 @@ impl Server {
         Self {
             name: connector.endpoint().to_string().into(),
             pool: Rc::new(Pool::new(connector)),
+            trouble: Trouble::default(),
             health: RefCell::new(Health::new(limits)),
             inside: Cell::new(0),
             left_over: Cell::new(0),
             outs: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
+            retries: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
         }
     }
@@ -62,7 +68,6 @@ impl Server {
     /// A job goes in; gives what it has to say when it leaves.
     pub fn enter(&self) -> Entry {
         self.inside.set(self.inside.get() + 1);
-        self.requests.set(self.requests.get() + 1);
         Entry {
             outs: self.outs.get(),
         }
@@ -81,6 +86,16 @@ impl Server {
         self.inside.get()
     }
 
+    /// It is sent a request, or cannot be reached with one.
+    pub fn asked(&self) {
+        self.requests.set(self.requests.get() + 1);
+    }
+
+    /// A request it did not answer is sent again, to it or to another one.
+    pub fn asked_again(&self) {
+        self.retries.set(self.retries.get() + 1);
+    }
+
     /// How many requests it was sent.
     pub fn requests(&self) -> u64 {
         self.requests.get()
@@ -89,6 +104,11 @@ impl Server {
     /// How many of them it did not answer.
     pub fn failures(&self) -> u64 {
         self.failures.get()
+    }
+
+    /// How many requests it did not answer were sent again.
+    pub fn retries(&self) -> u64 {
+        self.retries.get()
     }
 
     /// The mean time of a job inside, of late, ns.

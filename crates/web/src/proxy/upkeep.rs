@@ -1,12 +1,14 @@
 //! What is done for an upstream without a request: asking its servers how they are, closing connections nobody uses.
 
 use super::connect::Connector;
+use super::lack::Lack;
 use super::request::{Outgoing, Wire};
 use super::upload::Upload;
 use super::upstream::{HostRule, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method};
+use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::task::spawn_local;
@@ -44,14 +46,20 @@ async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
 async fn ask_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
     while let Some(upstream) = upstream.upgrade() {
         let server = &upstream.servers[index];
-        let is_well = match question(&upstream) {
+        let answer = match question(&upstream) {
             Some(question) => {
                 let asking = ask(server.pool.connector(), &question);
-                timeout(interval, asking).await.unwrap_or(false)
+                timeout(interval, asking).await.unwrap_or_else(|_| {
+                    Err(NotWell::Failed(format!("no answer within {interval:?}")))
+                })
             }
             None => return,
         };
-        upstream.checked(server, is_well);
+        match answer {
+            Ok(()) => upstream.checked(server, Ok(())),
+            Err(NotWell::Failed(why)) => upstream.checked(server, Err(why)),
+            Err(NotWell::NotAsked) => {}
+        }
         drop(upstream);
         sleep(interval).await;
     }
@@ -75,20 +83,40 @@ fn question(upstream: &Upstream) -> Option<Outgoing> {
     })
 }
 
+/// Why a server is not known to be well.
+enum NotWell {
+    /// It did not answer well.
+    Failed(String),
+    /// It could not be asked for want of something here, which tells nothing of it.
+    NotAsked,
+}
+
+impl From<io::Error> for NotWell {
+    fn from(error: io::Error) -> Self {
+        match Lack::of(&error) {
+            Some(_) => Self::NotAsked,
+            None => Self::Failed(format!("cannot connect: {error}")),
+        }
+    }
+}
+
 /// Whether a server answers `question` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
 /// server that is busy is well.
-async fn ask(connector: &Connector, question: &Outgoing) -> bool {
-    let Ok(mut sender) = connector.connect(false).await else {
-        return false;
-    };
+async fn ask(connector: &Connector, question: &Outgoing) -> Result<(), NotWell> {
+    let mut sender = connector.connect(false).await?;
     let authority = &connector.endpoint().authority;
     let mut head = question.head(sender.wire(), authority, connector.is_tls(), Some(0));
     if sender.wire() == Wire::Http1 {
         head.headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    let path = question.target.as_str();
     match sender.send(head.map(|()| Upload::empty())).await {
-        Ok(response) => (200..400).contains(&response.status().as_u16()),
-        Err(_) => false,
+        Ok(response) if (200..400).contains(&response.status().as_u16()) => Ok(()),
+        Ok(response) => Err(NotWell::Failed(format!(
+            "{path} has status {}",
+            response.status().as_u16()
+        ))),
+        Err((error, _)) => Err(NotWell::Failed(format!("{path}: {error}"))),
     }
 }

@@ -56,6 +56,10 @@ pub struct Progress {
     is_over: Cell<bool>,
     client_fault: Cell<Option<ClientFault>>,
     is_given_up: Cell<bool>,
+    /// Whether something of it was taken.
+    is_touched: Cell<bool>,
+    /// The body after nobody wanted it, if nothing of it was taken.
+    left: RefCell<Option<RequestBody>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -71,6 +75,8 @@ impl Upload {
                 is_over: Cell::new(is_over),
                 client_fault: Cell::new(None),
                 is_given_up: Cell::new(false),
+                is_touched: Cell::new(false),
+                left: RefCell::new(None),
                 waker: RefCell::new(None),
             }),
             hold: None,
@@ -121,6 +127,11 @@ impl Progress {
         self.client_fault.get()
     }
 
+    /// The body, to be sent anew, if the connection has let it go and had taken nothing of it.
+    pub fn untouched(&self) -> Option<Upload> {
+        self.left.borrow_mut().take().map(Upload::new)
+    }
+
     /// Nobody needs the rest: what is left makes the connection to the upstream end.
     pub fn give_up(&self) {
         self.is_given_up.set(true);
@@ -133,6 +144,10 @@ impl Progress {
 impl Drop for Upload {
     fn drop(&mut self) {
         self.progress.is_over.set(true);
+        if !self.progress.is_touched.get() {
+            let body = std::mem::replace(&mut self.body, RequestBody::Empty);
+            self.progress.left.replace(Some(body));
+        }
     }
 }
 
@@ -159,6 +174,7 @@ impl Body for Upload {
         progress.waits_for_client.set(frame.is_pending());
         let frame = ready!(frame);
         progress.touch();
+        progress.is_touched.set(true);
         match &frame {
             None => progress.is_over.set(true),
             Some(Err(error)) => progress.client_fault.set(Some(ClientFault::of(error))),

@@ -10,6 +10,7 @@ pub use budget::Budget;
 
 use crate::message::BodyError;
 use crate::proxy::headers::clean_trailers;
+use crate::proxy::trouble::in_words;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -133,7 +134,7 @@ impl Feeder {
     pub async fn feed<B>(self, body: &mut B, idle: Duration) -> Result<(), Cut>
     where
         B: Body<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
+        B::Error: Into<BodyError>,
     {
         let end = match self.feed_until_end(body, idle).await {
             // Over HTTP/2 the end may come after the last byte, and a client that has all of it waits for nothing more.
@@ -152,7 +153,7 @@ impl Feeder {
     async fn feed_until_end<B>(&self, body: &mut B, idle: Duration) -> Result<(), Cut>
     where
         B: Body<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
+        B::Error: Into<BodyError>,
     {
         while !body.is_end_stream() {
             self.room().await?;
@@ -163,7 +164,7 @@ impl Feeder {
             };
             match frame {
                 Some(Ok(frame)) => self.push(frame)?,
-                Some(Err(error)) => return Err(Cut::Broken(error.to_string())),
+                Some(Err(error)) => return Err(Cut::Broken(in_words(&*error.into()))),
                 None => break,
             }
         }

@@ -25,8 +25,14 @@ fn with_method(method: &str) -> Request<RequestBody> {
 #[test]
 fn who_cannot_be_reached_is_a_bad_gateway() {
     run(async {
-        let whole = ask(&to(&[&nobody().await], ""), get("/")).await;
+        let url = nobody().await;
+        let whole = ask(&to(&[&url], ""), get("/")).await;
         assert_eq!(whole.status, 502);
+        assert_eq!(
+            whole.report.error().unwrap(),
+            format!("{url}: cannot connect: Connection refused (os error 111)"),
+            "the same twice is said once"
+        );
         assert_eq!(
             whole.text(),
             "502 Bad Gateway: the server behind this one cannot be reached\n"
@@ -47,7 +53,10 @@ fn another_server_is_asked_whatever_the_method_when_nothing_was_sent() {
         for method in ["GET", "POST"] {
             let whole = ask(&proxy, with_method(method)).await;
             assert_eq!(whole.text(), "here");
+            let told = whole.report.error();
+            assert_eq!(told.is_some(), whole.report.tries == 2, "{told:?}");
         }
+        assert_eq!(proxy.states()[0].retries, 2);
         assert_eq!(seen.count(), 2);
         let tried: Vec<u64> = proxy.states().iter().map(|state| state.requests).collect();
         assert_eq!(tried, [2, 2], "each request was tried once with either");
@@ -99,7 +108,8 @@ fn who_says_nothing_is_given_up_and_hears_of_it() {
         let (url, seen) = scripted(|_, _| Reply::Hang).await;
         let whole = ask(&to(&[&url], "response_seconds = 0.05"), get("/")).await;
         assert_eq!(whole.status, 504);
-        assert_eq!(whole.report.failure, Some(Failure::ResponseTimeout));
+        let limit = Duration::from_millis(50);
+        assert_eq!(whole.report.failure, Some(Failure::ResponseTimeout(limit)));
         assert_eq!(whole.report.tries, 1);
         until(|| seen.open.get() == 0).await;
     });
@@ -112,7 +122,8 @@ fn connecting_may_take_its_time_and_no_more() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
         let whole = ask(&to(&[&url], "connect_seconds = 0.05"), get("/")).await;
-        assert_eq!(whole.report.failure, Some(Failure::ConnectTimeout));
+        let limit = Duration::from_millis(50);
+        assert_eq!(whole.report.failure, Some(Failure::ConnectTimeout(limit)));
         assert_eq!(whole.status, 504);
     });
 }
@@ -230,6 +241,11 @@ fn a_server_that_fails_goes_out_and_comes_back() {
         let whole = ask(&proxy, get("/")).await;
         assert_eq!((whole.status, seen.count()), (503, 2));
         assert_eq!(whole.headers["retry-after"], "1");
+        let why = whole.report.error().unwrap();
+        assert!(
+            why.starts_with("no server is up") && why.contains(&url),
+            "{why}"
+        );
         until(|| proxy.states()[0].standing == Standing::OnProbation).await;
         assert_eq!(ask(&proxy, get("/")).await.text(), "back");
         assert_eq!(proxy.states()[0].standing, Standing::Up);

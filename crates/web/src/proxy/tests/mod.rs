@@ -2,6 +2,7 @@
 
 mod failing;
 mod framing;
+mod kept;
 mod nginx;
 mod passing;
 mod queueing;

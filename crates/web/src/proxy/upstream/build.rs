@@ -4,14 +4,17 @@ use super::{Check, HostRule, Times, Upstream};
 use crate::clock::Clock;
 use crate::config::Misconfigured;
 use crate::proxy::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
-use crate::proxy::connect::{self, Connector};
+use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, Speech};
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
+use crate::proxy::trouble::Trouble;
 use hyper::header::HeaderValue;
+use rustls::RootCertStore;
 use sooner_gate::{Gate, GateLimits, Order};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Failures in a row that put a server out, unless said otherwise.
@@ -20,15 +23,20 @@ const FAILS: u32 = 3;
 const CHECK_FAILS: u32 = 2;
 /// Good ones in a row that take it back in.
 const CHECK_PASSES: u32 = 1;
+
 impl Upstream {
-    /// The upstream of `table`. Nothing is connected, but certificates are read.
-    pub fn build(table: &UpstreamTable) -> Result<Rc<Self>, Misconfigured> {
+    /// The upstream of `table`, whose servers' certificates must lead to `roots`. Nothing is connected.
+    pub fn build(
+        table: &UpstreamTable,
+        roots: Arc<RootCertStore>,
+    ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = limit(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
-            servers: servers(table, limits)?,
+            servers: servers(table, limits, &roots)?,
+            roots,
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
@@ -45,6 +53,9 @@ impl Upstream {
             }),
             turn: Cell::new(0),
             all_down: Notify::new(),
+            last_failure: RefCell::new(None),
+            turned_away: Trouble::default(),
+            lack: Trouble::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
@@ -53,7 +64,11 @@ impl Upstream {
     }
 }
 
-fn servers(table: &UpstreamTable, limits: HealthLimits) -> Result<Vec<Rc<Server>>, Misconfigured> {
+fn servers(
+    table: &UpstreamTable,
+    limits: HealthLimits,
+    roots: &Arc<RootCertStore>,
+) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
             &table.name,
@@ -66,7 +81,7 @@ fn servers(table: &UpstreamTable, limits: HealthLimits) -> Result<Vec<Rc<Server>
         let wrong =
             |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
         let endpoint = Endpoint::parse(text.get_ref()).map_err(|error| wrong(&error))?;
-        let connector = Connector::new(endpoint, || connect::roots(table)).map_err(|error| {
+        let connector = Connector::new(endpoint, roots).map_err(|error| {
             if error.span.is_none() {
                 wrong(&error.message)
             } else {

@@ -14,9 +14,12 @@ use crate::proxy::config::UpstreamTable;
 use crate::proxy::failure::Failure;
 use crate::proxy::health::Standing;
 use crate::proxy::server::Server;
+use crate::proxy::trouble::{Inquiry, Trouble, reason};
 use hyper::header::HeaderValue;
+use rustls::RootCertStore;
 use sooner_gate::{Gate, GateStatus, Permit, Time};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -67,6 +70,8 @@ pub struct Upstream {
     pub name: Arc<str>,
     /// What it was made from.
     pub table: UpstreamTable,
+    /// What the certificates of its servers must lead to; empty where none speaks TLS.
+    pub roots: Arc<RootCertStore>,
     /// Its servers.
     pub servers: Vec<Rc<Server>>,
     /// How long each step may take.
@@ -84,6 +89,12 @@ pub struct Upstream {
     /// The server that is looked at first for the next job.
     turn: Cell<usize>,
     all_down: Notify,
+    /// Which server failed last, and how.
+    last_failure: RefCell<Option<Arc<str>>>,
+    /// Requests nobody was asked to answer, as the operator is told of them.
+    turned_away: Trouble,
+    /// Those for which nothing was left here to connect with.
+    lack: Trouble,
     clock: Clock,
     is_started: Cell<bool>,
 }
@@ -99,11 +110,9 @@ pub enum Choice {
 }
 
 impl Upstream {
-    /// Whether one of its servers speaks TLS, so that files may have changed though the table has not.
-    pub fn has_tls(&self) -> bool {
-        self.servers
-            .iter()
-            .any(|server| server.pool.connector().is_tls())
+    /// Whether `table` and `roots` would make the same one.
+    pub fn is_of(&self, table: &UpstreamTable, roots: &RootCertStore) -> bool {
+        self.table == *table && self.roots.roots == roots.roots
     }
 
     /// Whether this is the first time it is asked to start its tasks.
@@ -142,9 +151,9 @@ impl Upstream {
         };
         tokio::select! {
             biased;
-            permit = self.gate.enter(class, key) => permit.map_err(|_| Failure::QueueFull),
+            permit = self.gate.enter(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.gate.status().waiting }),
             () = all_down => Err(self.down()),
-            () = too_long => Err(Failure::QueuedTooLong),
+            () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }
     }
 
@@ -189,7 +198,10 @@ impl Upstream {
             (None, Some(check)) => check.interval.as_secs_f64().ceil() as u64,
             (None, None) => RETRY_SECONDS,
         };
-        Failure::AllDown { retry_seconds }
+        Failure::AllDown {
+            retry_seconds,
+            last: self.last_failure.borrow().clone(),
+        }
     }
 
     /// `server` answered.
@@ -199,18 +211,69 @@ impl Upstream {
         }
     }
 
-    /// `server` did not.
-    pub fn failed(self: &Rc<Self>, server: &Server) {
+    /// `server` did not, and `why`; try number `tries` of `inquiry`.
+    pub fn failed(
+        self: &Rc<Self>,
+        server: &Server,
+        why: &dyn Display,
+        inquiry: &Inquiry,
+        tries: u32,
+    ) {
+        self.tell_of(server, why, inquiry, tries);
+        self.note_failure(server, why);
         if server.failed(self.now()) {
             self.standing_changed(server);
         }
     }
 
-    /// `server` answered the regular question, well or not.
-    pub fn checked(self: &Rc<Self>, server: &Server, is_well: bool) {
-        if server.checked(is_well, self.now()) {
+    /// `server` answered the regular question well, or not, and why not.
+    pub fn checked(self: &Rc<Self>, server: &Server, answer: Result<(), String>) {
+        if let Err(why) = &answer {
+            let why = format!("asked how it is: {why}");
+            let told = format!(
+                "upstream `{}`, {}: {}",
+                self.name,
+                server.name,
+                reason(&why)
+            );
+            server.trouble.tell(self.now(), told);
+            self.note_failure(server, &why);
+        }
+        if server.checked(answer.is_ok(), self.now()) {
             self.standing_changed(server);
         }
+    }
+
+    /// Tells the operator why `server` gave no answer to try number `tries` of `inquiry`.
+    pub fn tell_of(&self, server: &Server, why: &dyn Display, inquiry: &Inquiry, tries: u32) {
+        let (name, server_name, why) = (&self.name, &server.name, reason(why));
+        server.trouble.tell(
+            self.now(),
+            format_args!("upstream `{name}`, {server_name}: {why}; try {tries} of {inquiry}"),
+        );
+    }
+
+    /// Tells the operator why no server was asked to answer `inquiry`.
+    pub fn turned_away(&self, inquiry: &Inquiry, why: &Failure) {
+        let (name, status, why) = (&self.name, why.status().as_u16(), reason(why));
+        self.turned_away.tell(
+            self.now(),
+            format_args!("upstream `{name}`: {why}; status {status} for {inquiry}"),
+        );
+    }
+
+    /// Tells the operator why `server` cannot be asked now, which is not its fault.
+    pub fn lacks(&self, server: &Server, why: &Failure, inquiry: &Inquiry) {
+        let (name, server_name, why) = (&self.name, &server.name, reason(why));
+        self.lack.tell(
+            self.now(),
+            format_args!("upstream `{name}`, {server_name}: {why}; {inquiry} waits"),
+        );
+    }
+
+    fn note_failure(&self, server: &Server, why: &dyn Display) {
+        let text = format!("{}: {}", server.name, reason(why));
+        self.last_failure.replace(Some(text.into()));
     }
 
     fn standing_changed(self: &Rc<Self>, server: &Server) {

@@ -1,0 +1,125 @@
+//! What an operator is told on standard error of requests that got no answer: at most a line a minute for each server, for each
+//! upstream's queue, and for what this side lacks. The access log has every one.
+
+use crate::limits::Complaint;
+use crate::say::say;
+use hyper::{Method, Uri};
+use sooner_gate::Time;
+use std::cell::RefCell;
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::net::IpAddr;
+
+/// The most of a path that is shown, characters.
+const PATH_CHARS_MAX: usize = 200;
+/// The most of a reason that is shown, characters: a certificate may have hundreds of names.
+const REASON_CHARS_MAX: usize = 300;
+
+/// A request, as it is named in a line. Its query is left out: it may hold what nobody else should read.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    method: Method,
+    uri: Uri,
+    client: IpAddr,
+}
+
+impl Inquiry {
+    /// A request of `client`.
+    pub fn new(method: &Method, uri: &Uri, client: IpAddr) -> Self {
+        Self {
+            method: method.clone(),
+            uri: uri.clone(),
+            client,
+        }
+    }
+}
+
+impl Display for Inquiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = short(self.uri.path(), PATH_CHARS_MAX);
+        write!(f, "{} {path} of {}", self.method, self.client)
+    }
+}
+
+/// One kind of trouble.
+#[derive(Default)]
+pub struct Trouble(RefCell<Complaint>);
+
+impl Trouble {
+    /// It has happened again: says `what`, unless a line about it was written within the last minute.
+    pub fn tell(&self, now: Time, what: impl Display) {
+        if let Some(times) = self.0.borrow_mut().note(now) {
+            say(line(&what, times));
+        }
+    }
+}
+
+fn line(what: &dyn Display, times: u64) -> String {
+    match times {
+        1 => what.to_string(),
+        _ => format!("{what} ({times} times since this was last said)"),
+    }
+}
+
+/// A reason in one line of bounded length, whoever wrote it.
+pub fn reason(why: &dyn Display) -> String {
+    short(&why.to_string(), REASON_CHARS_MAX)
+}
+
+/// An error with its causes, in one line.
+pub fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words.push_str(": ");
+            words.push_str(&more);
+        }
+        cause = error.source();
+    }
+    words
+}
+
+fn short(text: &str, chars_max: usize) -> String {
+    let mut short = String::with_capacity(text.len().min(chars_max));
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(chars_max) {
+        match character.is_control() {
+            true => short.extend(character.escape_default()),
+            false => short.push(character),
+        }
+    }
+    if characters.next().is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_named_without_its_query() {
+        let uri = Uri::from_static("http://h/a%20b?password=1");
+        let inquiry = Inquiry::new(&Method::POST, &uri, [192, 0, 2, 7].into());
+        assert_eq!(inquiry.to_string(), "POST /a%20b of 192.0.2.7");
+    }
+
+    #[test]
+    fn what_others_wrote_is_one_short_line() {
+        assert_eq!(
+            reason(&"a\r\nsooner: b\u{1b}[2J"),
+            "a\\r\\nsooner: b\\u{1b}[2J"
+        );
+        let long = reason(&"\u{e9}".repeat(1000));
+        assert_eq!(long.chars().count(), REASON_CHARS_MAX + "...".len());
+    }
+
+    #[test]
+    fn how_often_is_said_when_it_was_more_than_once() {
+        assert_eq!(line(&"x", 1), "x");
+        assert_eq!(line(&"x", 12), "x (12 times since this was last said)");
+    }
+}
