@@ -2,5 +2,6 @@
 
 mod check;
 mod place;
+mod proxied;
 mod reload;
 mod start_and_stop;
