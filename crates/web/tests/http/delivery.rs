@@ -1,7 +1,6 @@
 //! Bodies on their way: large, interrupted, changed meanwhile; many connections; the stop; the log.
 
 use crate::support::{Client, Response, Site};
-use serde_json::Value;
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -92,7 +91,7 @@ fn a_client_that_takes_nothing_is_given_up() {
     let mut client = site.connect();
     client.send_get("/large");
     client.head();
-    let lines = log_lines(&mut site);
+    let lines = site.log_lines();
     assert_eq!(lines[0]["completed"], false);
 }
 
@@ -207,17 +206,9 @@ fn the_grace_is_limited() {
     let mut busy = site.connect();
     busy.send_get("/large");
     assert_eq!(busy.head().status, 200);
-    let lines = log_lines(&mut site);
+    let lines = site.log_lines();
     assert_eq!(lines[0]["completed"], false);
     assert!(busy.rest().map_or(0, |rest| rest.len()) < LARGE_BYTES);
-}
-
-fn log_lines(site: &mut Site) -> Vec<Value> {
-    site.stop();
-    let text = std::fs::read_to_string(site.outside().join("log")).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
 }
 
 fn start_with_log() -> Site {
@@ -238,7 +229,7 @@ fn the_log_has_a_line_a_response() {
     site.get("/missing", "");
     site.get("/a.txt", "if-none-match: *\r\n");
     site.get("/?\"", "");
-    let lines = log_lines(&mut site);
+    let lines = site.log_lines();
     let got: Vec<_> = lines
         .iter()
         .map(|line| {
@@ -287,7 +278,7 @@ fn responses_that_end_the_connection_are_completed_too() {
         client.send(request);
         assert_eq!(client.response("GET").text(), "0123456789");
     }
-    for line in log_lines(&mut site) {
+    for line in site.log_lines() {
         assert_eq!(
             (&line["size_bytes"], &line["completed"]),
             (&10.into(), &true.into())
@@ -314,7 +305,7 @@ fn the_log_tells_what_was_not_completed() {
         .set_len(1 << 20)
         .unwrap();
     let _ = shrunk.rest();
-    let lines = log_lines(&mut site);
+    let lines = site.log_lines();
     assert_eq!(lines.len(), 3);
     for line in lines {
         assert_eq!(line["completed"], false);

@@ -1,102 +1,21 @@
-//! A server in a thread and a client that sees every byte.
+//! A client that sees every byte, and a server to ask.
 
+use crate::site::{CHUNK_BYTES, PATIENCE, rooted};
+pub use crate::site::Site;
 use sooner_uplink::Uplink;
-use sooner_web::config::Config;
-use sooner_web::{Means, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
-use std::time::Duration;
-use tempfile::TempDir;
-
-/// No test waits longer for a byte.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Bytes of a file that are read at once.
-const CHUNK_BYTES: usize = 64 << 10;
-
-/// A served folder; stops serving when dropped.
-pub struct Site {
-    folder: TempDir,
-    pub address: SocketAddr,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
 
 impl Site {
-    /// Serves an empty folder.
-    pub fn start() -> Self {
-        Self::start_with("")
-    }
-
-    /// Serves an empty folder; `config` is more of the configuration, in which FOLDER is the place beside the folder.
-    pub fn start_with(config: &str) -> Self {
-        Self::run(&format!("root = \"FOLDER/root\"\n{config}"), CHUNK_BYTES)
-    }
-
     /// Serves an empty folder, of whose files so many bytes are read at once.
     pub fn start_with_chunks(config: &str, chunk_bytes: usize) -> Self {
-        Self::run(&format!("root = \"FOLDER/root\"\n{config}"), chunk_bytes)
+        Self::run(&rooted(config), chunk_bytes, |_| Uplink::unlimited())
     }
 
     /// Serves an empty folder as a site with these settings.
     pub fn start_site(settings: &str) -> Self {
-        Self::run(
-            &format!("[[site]]\nroot = \"FOLDER/root\"\n{settings}"),
-            CHUNK_BYTES,
-        )
-    }
-
-    fn run(config: &str, chunk_bytes: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("root")).unwrap();
-        let config = config.replace("FOLDER", folder.path().to_str().unwrap());
-        let config = format!("listen = [\"127.0.0.1:0\"]\n{config}");
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let (say_address, address) = channel();
-        let thread = std::thread::spawn(move || {
-            let config = Config::parse(&config).unwrap();
-            let means = Means {
-                chunk_bytes,
-                descriptors: 4096,
-            };
-            let server = Server::from_config(&config, means).unwrap();
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listening = server.start().unwrap();
-                say_address.send(listening.addresses()[0]).unwrap();
-                listening
-                    .run(Uplink::unlimited(), async { _ = stopped.await })
-                    .await;
-            });
-        });
-        Self {
-            address: address.recv().unwrap(),
-            folder,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
-    }
-
-    /// Where `path` of the served folder is.
-    pub fn path(&self, path: &str) -> PathBuf {
-        self.folder.path().join("root").join(path)
-    }
-
-    /// A place beside the served folder.
-    pub fn outside(&self) -> &Path {
-        self.folder.path()
-    }
-
-    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
-        let path = self.path(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
+        let config = format!("[[site]]\nroot = \"FOLDER/root\"\n{settings}");
+        Self::run(&config, CHUNK_BYTES, |_| Uplink::unlimited())
     }
 
     pub fn connect(&self) -> Client {
@@ -114,31 +33,6 @@ impl Site {
             "{method} {target} HTTP/1.1\r\nhost: x\r\n{headers}\r\n"
         ));
         client.response(method)
-    }
-
-    /// Asks the server to stop, without waiting for it.
-    pub fn ask_to_stop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-    }
-
-    pub fn has_stopped(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Stops the server and waits until it has ended.
-    pub fn stop(&mut self) {
-        self.ask_to_stop();
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.stop();
     }
 }
 

@@ -1,11 +1,9 @@
 //! HTTP/2 frame by frame, as no library would send them.
 
+use crate::site::PATIENCE;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
-
-/// No test waits longer for a byte.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;

@@ -1,9 +1,12 @@
 //! HTTP/2 over real sockets: by the client side of a library, by programs people use, and frame by frame.
 
+mod endings;
 mod exchanges;
 mod frames;
 mod order;
 mod programs;
+#[path = "../site/mod.rs"]
+mod site;
 mod support;
 mod violations;
 mod windows;
