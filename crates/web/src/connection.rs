@@ -1,10 +1,11 @@
 //! One HTTP/1 connection: requests in, answers out through the uplink.
 
 use crate::body::ResponseBody;
+use crate::clock::Moment;
 use crate::limits::Activity;
 use crate::message::{Answer, Peer, RequestBody, Stay, Stayed};
 use crate::service::{Asked, Reply, Service};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, DATE, HeaderMap, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
@@ -17,7 +18,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// hyper refuses less.
@@ -125,12 +125,15 @@ impl HyperService<Request<Incoming>> for Client {
     type Future = Replying;
 
     fn call(&self, mut request: Request<Incoming>) -> Replying {
-        let now = Instant::now();
+        let now = Moment::now();
         let inner = &self.0;
         inner.activity.asked();
+        inner
+            .activity
+            .set_sending(!request.body().is_end_stream());
         inner.switch.offer(&mut request);
         let head = HeadShape::of(&request);
-        let mut asked = inner.service.asked(&request, &inner.peer, now);
+        let mut asked = inner.service.asked(&request, &inner.peer, now.instant);
         let request = request.map(RequestBody::Http1);
         match inner.service.respond(&mut asked, request, &inner.peer, now) {
             Reply::Now(answer) => Replying::Now(Some(inner.start(asked, head, answer))),
@@ -182,6 +185,7 @@ impl Inner {
         let mut body = ResponseBody::new(answer.source, self.flow.clone(), self.activity.clone());
         if answer.status == StatusCode::SWITCHING_PROTOCOLS {
             body.lasts_as_long_as_its_connection();
+            self.activity.switch();
         }
         let mut response = Response::new(body);
         *response.status_mut() = answer.status;

@@ -15,6 +15,8 @@ pub enum Phase {
     Head,
     /// Its request is at hand: whatever takes time now is not the client's to hurry.
     Busy,
+    /// It has had its last answer; what its client still sends is thrown away.
+    Leaving,
 }
 
 /// A time that is put forward from outside, ms.
@@ -39,6 +41,8 @@ pub struct Activity {
     phase: AtomicU8,
     since_ms: AtomicU64,
     is_answered: AtomicBool,
+    is_sending: AtomicBool,
+    is_switched: AtomicBool,
     clock: Arc<CoarseClock>,
 }
 
@@ -49,6 +53,8 @@ impl Activity {
             phase: AtomicU8::new(Phase::Head as u8),
             since_ms: AtomicU64::new(clock.now_ms()),
             is_answered: AtomicBool::new(false),
+            is_sending: AtomicBool::new(false),
+            is_switched: AtomicBool::new(false),
             clock: clock.clone(),
         }
     }
@@ -58,6 +64,7 @@ impl Activity {
         match self.phase.load(Ordering::Relaxed) {
             phase if phase == Phase::Idle as u8 => Phase::Idle,
             phase if phase == Phase::Head as u8 => Phase::Head,
+            phase if phase == Phase::Leaving as u8 => Phase::Leaving,
             _ => Phase::Busy,
         }
     }
@@ -70,6 +77,7 @@ impl Activity {
 
     /// Bytes came in: after a silence, the start of a request head.
     pub fn received(&self) {
+        self.set_sending(true);
         if self.phase() == Phase::Idle {
             self.put(Phase::Head);
         }
@@ -92,6 +100,43 @@ impl Activity {
             self.is_answered.store(false, Ordering::Relaxed);
             self.put(Phase::Idle);
         }
+    }
+
+    /// Whether the client may be in the middle of sending something: a request head, a body, or frames.
+    pub fn is_sending(&self) -> bool {
+        self.is_sending.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the client may be in the middle of sending something.
+    pub fn set_sending(&self, is_sending: bool) {
+        self.is_sending.store(is_sending, Ordering::Relaxed);
+    }
+
+    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to its end leaves no mark.
+    pub fn dismissed(&self) {
+        if self.phase() == Phase::Idle {
+            self.set_sending(false);
+        }
+    }
+
+    /// It speaks another protocol from now on.
+    pub fn switch(&self) {
+        self.is_switched.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it speaks another protocol.
+    pub fn is_switched(&self) -> bool {
+        self.is_switched.load(Ordering::Relaxed)
+    }
+
+    /// It has had its last answer.
+    pub fn leaves(&self) {
+        self.put(Phase::Leaving);
+    }
+
+    /// Whether it has had its last answer, and is kept only so that this answer is not lost.
+    pub fn is_leaving(&self) -> bool {
+        self.phase() == Phase::Leaving
     }
 
     /// It does `phase` from now on.

@@ -224,10 +224,10 @@ impl State {
     }
 
     fn evict(&mut self) -> bool {
-        let idle = self
-            .guests
-            .values()
-            .filter(|entry| !entry.closing.is_told() && entry.activity.phase() == Phase::Idle);
+        let idle = self.guests.values().filter(|entry| {
+            !entry.closing.is_told()
+                && matches!(entry.activity.phase(), Phase::Idle | Phase::Leaving)
+        });
         let Some(longest) = idle.max_by_key(|entry| entry.activity.for_ms()) else {
             return false;
         };
@@ -402,6 +402,20 @@ mod tests {
         drop(second);
         room.await;
         assert_eq!(connections.total(), 1);
+    }
+
+    #[test]
+    fn who_has_had_the_last_answer_makes_room() {
+        with_runtime(|| {
+            let connections = connections("idle_seconds = 1\nhead_seconds = 1");
+            let guest = connections.enter();
+            assert!(!connections.evict(), "it should be asking");
+            guest.activity().leaves();
+            connections.look(100_000);
+            assert!(!guest.is_told(), "its end has a time of its own");
+            assert!(connections.evict());
+            assert!(guest.is_told());
+        });
     }
 
     #[test]
