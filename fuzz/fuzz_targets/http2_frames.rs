@@ -1,8 +1,10 @@
-//! The scanner finds the same PRIORITY_UPDATE frames however the bytes are cut, and only where the frame headers say they are.
+//! The scanners find the same PRIORITY_UPDATE frames, and the same ends of streams, however the bytes are cut, and only where the frame
+//! headers say they are.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sooner_web::http2::frame_scanner::{FrameScanner, PriorityUpdate, Violation};
+use sooner_web::http2::stream_ends::{StreamEnd, StreamEnds};
 
 type Found = Vec<Result<PriorityUpdate, Violation>>;
 
@@ -15,7 +17,36 @@ fuzz_target!(|input: &[u8]| {
     let in_pieces = scan(bytes.chunks(usize::from(piece_bytes).max(1)));
     assert_eq!(all_at_once, in_pieces);
     assert_eq!(all_at_once.len(), count_updates(bytes));
+    let all_at_once = ends([bytes].into_iter());
+    let in_pieces = ends(bytes.chunks(usize::from(piece_bytes).max(1)));
+    assert_eq!(all_at_once, in_pieces);
+    let resets = all_at_once.iter();
+    let resets = resets.filter(|end| matches!(end, StreamEnd::Reset(_)));
+    assert_eq!(resets.count(), count_resets(bytes));
 });
+
+fn ends<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<StreamEnd> {
+    let mut scanner = StreamEnds::of_client();
+    let mut all = Vec::new();
+    for piece in pieces {
+        scanner.feed(piece, |end| all.push(end));
+    }
+    all
+}
+
+/// The slow and obvious way.
+fn count_resets(bytes: &[u8]) -> usize {
+    let mut rest = bytes.get(24..).unwrap_or_default();
+    let mut count = 0;
+    while rest.len() >= 9 {
+        let length = u32::from_be_bytes([0, rest[0], rest[1], rest[2]]) as usize;
+        let payload = &rest[9..];
+        let is_whole = payload.len() >= length;
+        count += usize::from(rest[3] == 3 && is_whole);
+        rest = if is_whole { &payload[length..] } else { &[] };
+    }
+    count
+}
 
 fn scan<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Found {
     let mut scanner = FrameScanner::default();

@@ -56,6 +56,11 @@ impl Collected {
         self.bytes.len() - before
     }
 
+    /// The last `bytes` that were taken in.
+    pub fn latest(&self, bytes: usize) -> &[u8] {
+        &self.bytes[self.bytes.len() - bytes..]
+    }
+
     /// Whether nothing more can be taken in.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= COLLECTED_BYTES_MAX

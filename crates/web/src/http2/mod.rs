@@ -16,6 +16,8 @@
 //! 4. Only now the granted bytes are reserved from the windows; what was not to be had, because a sibling was faster or the source ended, is
 //!    told to the uplink, which gives the turn to the next.
 //! 5. The bytes are given to the library, and what is left of the reservation is given back.
+//! 6. When the library has everything the response wants no more turns; it is over, and completed, when its last frame was seen in what the
+//!    library writes (`stream_ends`) and the connection was flushed. The library drops what it holds of a stream that is reset.
 //!
 //! Heads, settings, acknowledgements and window updates are not held: they are small, and others wait for them. The uplink counts them.
 //!
@@ -44,7 +46,9 @@ mod request_stream;
 mod response;
 mod sender;
 mod stream;
+pub mod stream_ends;
 mod tap;
+mod unwritten;
 mod windows;
 
 pub use bounds::Bounds;

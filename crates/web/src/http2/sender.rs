@@ -56,11 +56,10 @@ enum Turn {
 }
 
 impl Sender {
-    /// Sends all of `body`.
-    pub async fn send(mut self, mut body: BodySource) -> Result<(), Unsent> {
+    /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over everything.
+    pub async fn send(mut self, mut body: BodySource) -> Result<StreamFlow, Unsent> {
         while !poll_fn(|cx| self.poll_piece(cx, &mut body)).await? {}
-        self.flow.finished();
-        Ok(())
+        Ok(self.flow)
     }
 
     /// Waits for one turn and uses it; ready with whether it was the last.

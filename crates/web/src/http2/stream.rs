@@ -4,13 +4,15 @@ use super::Connected;
 use super::body_source::BodySource;
 use super::bounds::Bounds;
 use super::cancellations::Cancellations;
-use super::priorities::{Priorities, Subscription};
+use super::priorities::Subscription;
 use super::request::{self, Refusal};
 use super::request_stream::RequestStream;
 use super::response::{complete_head, head_of, may_have_body};
 use super::sender::{Sender, Unsent};
+use super::tap::Listeners;
 use super::windows::Windows;
 use crate::body::Source;
+use crate::clock::Moment;
 use crate::message::{Answer, RequestBody};
 use crate::service::{Asked, Reply};
 use bytes::Bytes;
@@ -25,7 +27,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// What the streams of a connection share.
@@ -34,8 +35,8 @@ pub struct Shared {
     pub connected: Connected,
     /// What bounds the connection.
     pub bounds: Bounds,
-    /// What PRIORITY_UPDATE frames said.
-    pub priorities: Rc<RefCell<Priorities>>,
+    /// What PRIORITY_UPDATE frames said, and what is written of responses.
+    pub listeners: Listeners,
     cancellations: RefCell<Cancellations>,
     has_cancelled_too_much: Cell<bool>,
     open_streams: Cell<usize>,
@@ -60,12 +61,12 @@ type BodyWanted = Option<oneshot::Receiver<()>>;
 
 impl Shared {
     /// The streams of a connection that begins now.
-    pub fn new(connected: Connected, bounds: Bounds, priorities: Rc<RefCell<Priorities>>) -> Self {
+    pub fn new(connected: Connected, bounds: Bounds, listeners: Listeners) -> Self {
         let now = tokio::time::Instant::now();
         Self {
             connected,
             bounds,
-            priorities,
+            listeners,
             cancellations: RefCell::new(Cancellations::new(bounds.streams_max, now)),
             has_cancelled_too_much: Cell::new(false),
             open_streams: Cell::new(0),
@@ -75,6 +76,11 @@ impl Shared {
     /// Whether any request is being answered.
     pub fn has_open_streams(&self) -> bool {
         self.open_streams.get() > 0
+    }
+
+    /// Whether any response is not written to its end.
+    pub fn has_unwritten_responses(&self) -> bool {
+        self.has_open_streams() || !self.listeners.unwritten.borrow().is_empty()
     }
 
     /// Whether the client took back so many requests that the connection must end.
@@ -103,7 +109,7 @@ impl Exchange {
             respond,
             place: Some(Place {
                 flow: shared.connected.flow.open_stream(),
-                subscription: Subscription::new(&shared.priorities, number),
+                subscription: Subscription::new(&shared.listeners.priorities, number),
             }),
         }
     }
@@ -127,8 +133,8 @@ impl Exchange {
         let (body, wanted) = request_body(&mut head, stream);
         let request = Request::from_parts(head, body);
         let (service, peer) = (&self.shared.connected.service, &self.shared.connected.peer);
-        let now = Instant::now();
-        let mut asked = service.asked(&request, peer, now);
+        let now = Moment::now();
+        let mut asked = service.asked(&request, peer, now.instant);
         let reply = match refusal {
             None => service.respond(&mut asked, request, peer, now),
             Some(_) => Reply::Now(no_tunnel()),
@@ -209,8 +215,9 @@ impl Exchange {
             .respond
             .send_response(head_of(answer.status, answer.headers), is_over)
             .map_err(|_| Unsent::Unwanted)?;
+        let number = stream.stream_id().as_u32();
         if is_over {
-            place.flow.finished();
+            self.handed_over(number, place.flow);
             return Ok(());
         }
         let sender = Sender {
@@ -220,7 +227,15 @@ impl Exchange {
             signal,
             windows: Windows::new(self.shared.bounds.stall_time),
         };
-        sender.send(BodySource::new(answer.source)).await
+        let flow = sender.send(BodySource::new(answer.source)).await?;
+        self.handed_over(number, flow);
+        Ok(())
+    }
+
+    /// The library has everything of the response on `stream`. Must follow at once, before the connection writes.
+    fn handed_over(&self, stream: u32, flow: StreamFlow) {
+        let mut unwritten = self.shared.listeners.unwritten.borrow_mut();
+        unwritten.add(stream, flow.finished());
     }
 }
 

@@ -1,10 +1,12 @@
-//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, one setting is added
-//! to what is written first. What is written is collected while the connection has more to write.
+//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
+//! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
 
 use super::cork::{Collected, Cork};
 use super::frame_scanner::FrameScanner;
 use super::opening;
 use super::priorities::Priorities;
+use super::stream_ends::{StreamEnd, StreamEnds};
+use super::unwritten::Unwritten;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,19 +22,57 @@ pub struct Tap<Io> {
     cork: Cork,
     collected: Collected,
     has_written: bool,
+    unwritten: Rc<RefCell<Unwritten>>,
+    read_ends: StreamEnds,
+    written_ends: StreamEnds,
+    /// The ends of streams among what is collected; no more than frames without payload fit in there.
+    collected_ends: Vec<StreamEnd>,
+}
+
+/// Who is told what is found in the bytes of one connection.
+#[derive(Clone)]
+pub struct Listeners {
+    /// What PRIORITY_UPDATE frames say.
+    pub priorities: Rc<RefCell<Priorities>>,
+    /// Which responses were written, and which taken back before.
+    pub unwritten: Rc<RefCell<Unwritten>>,
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; what is found goes to `priorities`. Flushes wait while `cork` is in.
-    pub fn new(io: Io, priorities: Rc<RefCell<Priorities>>, cork: Cork) -> Self {
+    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in.
+    pub fn new(io: Io, listeners: Listeners, cork: Cork) -> Self {
         Self {
             io,
             scanner: FrameScanner::default(),
-            priorities,
+            priorities: listeners.priorities,
             cork,
             collected: Collected::default(),
             has_written: false,
+            unwritten: listeners.unwritten,
+            read_ends: StreamEnds::of_client(),
+            written_ends: StreamEnds::of_server(),
+            collected_ends: Vec::new(),
         }
+    }
+
+    /// Takes in as much of `slices` as there is room for; returns how much that was.
+    fn collect(&mut self, slices: &[IoSlice<'_>]) -> usize {
+        let taken = self.collected.take(slices);
+        let ends = &mut self.collected_ends;
+        self.written_ends
+            .feed(self.collected.latest(taken), |end| ends.push(end));
+        taken
+    }
+}
+
+impl<Io: AsyncWrite + Unpin> Tap<Io> {
+    /// Writes what was collected, and tells whose response was in it.
+    fn poll_write_collected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.collected.poll_write_to(&mut self.io, cx))?;
+        for end in self.collected_ends.drain(..) {
+            self.unwritten.borrow_mut().written(end);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -46,8 +86,13 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Tap<Io> {
         let read_before = buf.filled().len();
         ready!(Pin::new(&mut tap.io).poll_read(cx, buf))?;
         let priorities = &tap.priorities;
-        tap.scanner.feed(&buf.filled()[read_before..], |found| {
+        let read = &buf.filled()[read_before..];
+        tap.scanner.feed(read, |found| {
             priorities.borrow_mut().note(found);
+        });
+        let unwritten = &tap.unwritten;
+        tap.read_ends.feed(read, |end| {
+            unwritten.borrow_mut().received(end);
         });
         Poll::Ready(Ok(()))
     }
@@ -72,13 +117,13 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
             && let Some(first) = slices.first()
             && let Some(opening) = opening::amend(first)
         {
-            tap.collected.take(&[IoSlice::new(&opening.frame)]);
+            tap.collect(&[IoSlice::new(&opening.frame)]);
             return Poll::Ready(Ok(opening.replaced_bytes));
         }
         if tap.collected.is_full() {
-            ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+            ready!(tap.poll_write_collected(cx))?;
         }
-        Poll::Ready(Ok(tap.collected.take(slices)))
+        Poll::Ready(Ok(tap.collect(slices)))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -87,16 +132,21 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let tap = self.get_mut();
+        let mut unwritten = tap.unwritten.borrow_mut();
+        unwritten.flushed(&tap.collected_ends);
+        drop(unwritten);
         if tap.cork.is_in() {
             return Poll::Ready(Ok(()));
         }
-        ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+        ready!(tap.poll_write_collected(cx))?;
         Pin::new(&mut tap.io).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let tap = self.get_mut();
-        ready!(tap.collected.poll_write_to(&mut tap.io, cx))?;
+        ready!(tap.poll_write_collected(cx))?;
+        // The library's own flush may have met the cork, and with a flush responses end.
+        ready!(Pin::new(&mut tap.io).poll_flush(cx))?;
         Pin::new(&mut tap.io).poll_shutdown(cx)
     }
 }
@@ -109,9 +159,15 @@ mod tests {
     const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
 
+    fn listeners() -> Listeners {
+        Listeners {
+            priorities: Rc::new(RefCell::new(Priorities::new(1))),
+            unwritten: Rc::default(),
+        }
+    }
+
     fn tap<Io>(io: Io) -> Tap<Io> {
-        let priorities = Rc::new(RefCell::new(Priorities::new(1)));
-        Tap::new(io, priorities, Cork::default())
+        Tap::new(io, listeners(), Cork::default())
     }
 
     #[tokio::test]
@@ -141,8 +197,7 @@ mod tests {
     async fn nothing_leaves_while_the_cork_is_in() {
         let (near, mut far) = tokio::io::duplex(100);
         let cork = Cork::default();
-        let priorities = Rc::new(RefCell::new(Priorities::new(1)));
-        let mut tap = Tap::new(near, priorities, cork.clone());
+        let mut tap = Tap::new(near, listeners(), cork.clone());
         cork.put_in();
         for piece in ["a", "b", "c"] {
             tap.write_all(piece.as_bytes()).await.unwrap();
@@ -157,8 +212,9 @@ mod tests {
     #[tokio::test]
     async fn updates_are_found_on_the_way() {
         let (near, mut far) = tokio::io::duplex(3);
-        let table = Rc::new(RefCell::new(Priorities::new(1)));
-        let mut tap = Tap::new(near, table.clone(), Cork::default());
+        let listeners = listeners();
+        let table = listeners.priorities.clone();
+        let mut tap = Tap::new(near, listeners, Cork::default());
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {
