@@ -12,6 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// The same on all streams of a connection together: the most of request bodies that a connection can make the server hold.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// What is read of a client, and thrown away, after the last byte to it. As much again as a client that keeps the rules may have had on its
+/// way when it heard of the end.
+pub const LINGER_BYTES_MAX: u64 = 2 * CONNECTION_WINDOW_BYTES as u64;
 /// Streams that were reset and may still get frames that were on the way.
 const RESET_STREAMS_MAX: usize = 50;
 /// Requests that may be taken back before anybody has looked at them; [`Cancellations`](super::cancellations::Cancellations) counts those

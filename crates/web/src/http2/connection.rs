@@ -1,13 +1,13 @@
 //! One HTTP/2 connection from its first byte to its last.
 
 use super::Connected;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, LINGER_BYTES_MAX};
 use super::cork::Cork;
 use super::frame_scanner::Violation;
 use super::priorities::Priorities;
 use super::stream::{Exchange, Shared};
-use super::tap::Tap;
-use crate::limits::CloseReason;
+use super::tap::{Listeners, Tap};
+use crate::limits::{CloseReason, Lingering};
 use bytes::Bytes;
 use h2::Reason;
 use std::cell::RefCell;
@@ -20,8 +20,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
-/// How long a client may take to hear that its idle connection ends: a round trip, and some patience.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a client that is answered may take to hear that its connection ends: a round trip, and some patience. After it this side shuts
+/// down, and the client is lingered for.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves HTTP/2 on `io`, which must begin with the client's preface, until either side ends it. When `stop` is ready, or the guest is to
 /// go, no more requests are taken, and those that were are answered. Must run in a `LocalSet`.
@@ -35,10 +36,16 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     let priorities = Priorities::new(bounds.streams_max as usize);
-    let priorities = Rc::new(RefCell::new(priorities));
+    let listeners = Listeners {
+        priorities: Rc::new(RefCell::new(priorities)),
+        unwritten: Rc::default(),
+    };
     let cork = Cork::default();
-    let handshake = bounds.handshake(Tap::new(io, priorities.clone(), cork.clone()));
     let guest = connected.guest.clone();
+    // A client sends frames at any time: as long as it receives, it opens windows.
+    guest.activity().set_sending(true);
+    let io = Lingering::new(io, guest.activity().clone(), LINGER_BYTES_MAX);
+    let handshake = bounds.handshake(Tap::new(io, listeners.clone(), cork.clone()));
     let connection = tokio::select! {
         done = timeout(bounds.preface_time, handshake) => match done {
             Ok(connection) => connection,
@@ -50,7 +57,7 @@ where
     guest.idle();
     let mut driver = Driver {
         connection: connection?,
-        shared: Rc::new(Shared::new(connected, bounds, priorities)),
+        shared: Rc::new(Shared::new(connected, bounds, listeners)),
         cork,
         is_ending: false,
         farewell: None,
@@ -65,6 +72,7 @@ where
         let ended = poll_fn(|cx| match driver.poll(cx) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
             Poll::Pending => leave.as_mut().poll(cx).map(|reason| match reason {
+                CloseReason::Idle if guest.activity().is_leaving() => Some(Ok(())),
                 CloseReason::Idle => None,
                 CloseReason::SlowHead => Some(Ok(())),
             }),
@@ -78,7 +86,7 @@ where
 }
 
 struct Driver<Io> {
-    connection: h2::server::Connection<Tap<Io>, Bytes>,
+    connection: h2::server::Connection<Tap<Lingering<Io>>, Bytes>,
     shared: Rc<Shared>,
     /// In while there may be more to write.
     cork: Cork,
@@ -104,7 +112,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
                 Poll::Pending if self.end_offender() => {}
                 // Once more, so that what was collected is written.
                 Poll::Pending if self.cork.is_in() => self.cork.pull(),
-                Poll::Pending => return self.poll_farewell(cx),
+                Poll::Pending if self.see_off(cx) => {}
+                Poll::Pending => return Poll::Pending,
             }
         }
     }
@@ -126,7 +135,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
         if self.shared.has_cancelled_too_much() {
             return Some(Reason::ENHANCE_YOUR_CALM);
         }
-        match self.shared.priorities.borrow().violation()? {
+        match self.shared.listeners.priorities.borrow().violation()? {
             Violation::TooShort => Some(Reason::FRAME_SIZE_ERROR),
             Violation::NotOnStreamZero | Violation::NoSuchStream | Violation::TooManyIdle => {
                 Some(Reason::PROTOCOL_ERROR)
@@ -140,16 +149,19 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
         self.farewell = Some(Box::pin(sleep(FAREWELL)));
     }
 
-    /// Ready when the client was told to go, has nothing left to wait for, and does not go.
-    fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+    /// Shuts the connection down when its client was told to go, has nothing left to wait for, and does not go; returns whether it did so
+    /// now. As long as something of a response is unwritten there is no end but that of the server's grace.
+    fn see_off(&mut self, cx: &mut Context<'_>) -> bool {
         while let Some(farewell) = &mut self.farewell
             && farewell.as_mut().poll(cx).is_ready()
         {
-            if !self.shared.has_open_streams() {
-                return Poll::Ready(Ok(()));
+            if !self.shared.has_unwritten_responses() {
+                self.farewell = None;
+                self.connection.abrupt_shutdown(Reason::NO_ERROR);
+                return true;
             }
             farewell.set(sleep(FAREWELL));
         }
-        Poll::Pending
+        false
     }
 }
