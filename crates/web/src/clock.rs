@@ -1,8 +1,39 @@
 //! Times as the deciding parts take them: from the one clock that everything around them reads.
 
 use sooner_policy::Time;
-use std::time::Duration;
+use std::ops::Add;
+use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
+
+/// When a request is answered, by both clocks: one to measure time with, one that says the date. Read where the request comes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// By the clock that never goes back.
+    pub instant: std::time::Instant,
+    /// By the clock that people set.
+    pub date: SystemTime,
+}
+
+impl Moment {
+    /// Reads both clocks.
+    pub fn now() -> Self {
+        Self {
+            instant: std::time::Instant::now(),
+            date: SystemTime::now(),
+        }
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, later: Duration) -> Self {
+        Self {
+            instant: self.instant + later,
+            date: self.date + later,
+        }
+    }
+}
 
 /// Counts from when it was made.
 #[derive(Clone, Copy, Debug)]

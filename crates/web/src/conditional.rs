@@ -61,8 +61,8 @@ pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
     }
 }
 
-/// Whether a `Range` may be honoured: no `If-Range`, or one that names exactly this version (RFC 9110, 13.1.5).
-pub fn range_applies(headers: &HeaderMap, version: Version<'_>) -> bool {
+/// Whether a `Range` may be honoured at `now`: no `If-Range`, or one that names exactly this version (RFC 9110, 13.1.5).
+pub fn range_applies(headers: &HeaderMap, version: Version<'_>, now: SystemTime) -> bool {
     let mut values = headers.get_all(IF_RANGE).iter();
     let Some(value) = values.next() else {
         return true;
@@ -73,7 +73,14 @@ pub fn range_applies(headers: &HeaderMap, version: Version<'_>) -> bool {
     if value.as_bytes().starts_with(b"\"") {
         return value == version.etag;
     }
-    dates(headers, IF_RANGE, version).is_some_and(|(modified, date)| modified == date)
+    dates(headers, IF_RANGE, version)
+        .is_some_and(|(modified, date)| modified == date && is_strong(modified, now))
+}
+
+/// Whether a date, in seconds, tells versions apart (RFC 9110, 8.8.2.2): while its second lasts the file may still be changed under the same
+/// date, and two halves of different versions would look like one.
+fn is_strong(modified: u64, now: SystemTime) -> bool {
+    modified < in_seconds(now)
 }
 
 fn any_tag(headers: &HeaderMap, name: HeaderName, mut matches: impl FnMut(&[u8]) -> bool) -> bool {
@@ -236,8 +243,31 @@ mod tests {
             (&[("if-range", "?")], false),
             (&[("if-range", "\"v1\""), ("if-range", "\"v1\"")], false),
         ] {
-            assert_eq!(with(headers, range_applies), applies, "{headers:?}");
+            let got = with(headers, |headers, version| {
+                range_applies(headers, version, a_second_later())
+            });
+            assert_eq!(got, applies, "{headers:?}");
         }
+    }
+
+    #[test]
+    fn a_date_whose_second_lasts_is_no_strong_validator() {
+        let applies = |value, now| {
+            with(&[("if-range", value)], |headers, version| {
+                range_applies(headers, version, now)
+            })
+        };
+        let same_second = a_second_later() - Duration::from_millis(1);
+        assert!(!applies(DATE, same_second));
+        assert!(applies("\"v1\"", same_second), "a tag is strong at once");
+        assert!(applies(DATE, a_second_later()));
+        let clock_went_back = a_second_later() - Duration::from_secs(60);
+        assert!(!applies(DATE, clock_went_back));
+    }
+
+    /// The first moment at which the Date of a response is a second later than the file's.
+    fn a_second_later() -> SystemTime {
+        httpdate::parse_http_date(DATE).unwrap() + Duration::from_secs(1)
     }
 
     #[test]

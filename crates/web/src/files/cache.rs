@@ -6,6 +6,7 @@
 use super::folder::{Folder, Found};
 use super::resource::Resource;
 use super::root::FileError;
+use crate::clock::Moment;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -98,12 +99,12 @@ impl FileCache {
         folder: FolderId,
         path: &[u8],
         as_directory: bool,
-        now: Instant,
+        now: Moment,
     ) -> Result<Found, FileError> {
         self.set_key(folder, path, as_directory);
         let known = match self.slots.get_mut(self.key.as_slice()) {
             Some(slot) => {
-                let age = now.saturating_duration_since(slot.checked_at);
+                let age = now.instant.saturating_duration_since(slot.checked_at);
                 if age < self.limits.valid_for && slot.resource.is_current() {
                     slot.was_used = true;
                     return Ok(Found::Resource(slot.resource.clone()));
@@ -113,16 +114,16 @@ impl FileCache {
             None => None,
         };
         let folder = &self.folders[folder.0 as usize];
-        let found = folder.look_up(path, as_directory, known.as_ref());
+        let found = folder.look_up(path, as_directory, known.as_ref(), now.date);
         match (&found, known) {
             (Ok(Found::Resource(resource)), Some(known)) if Rc::ptr_eq(resource, &known) => {
-                self.confirm(now);
+                self.confirm(now.instant);
             }
             (Ok(Found::Resource(resource)), known) => {
                 if known.is_some() {
                     self.forget();
                 }
-                self.remember(resource.clone(), now);
+                self.remember(resource.clone(), now.instant);
             }
             (_, Some(_)) => self.forget(),
             (_, None) => {}
@@ -249,7 +250,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), "old").unwrap();
         let (mut cache, id) = cache(folder.path(), 10, 1000);
-        let start = Instant::now();
+        let start = Moment::now();
         let old = file(cache.find(id, b"a", false, start));
         let same = file(cache.find(id, b"a", false, start + VALID_FOR));
         assert!(Arc::ptr_eq(&old, &same));
@@ -275,7 +276,7 @@ mod tests {
         std::fs::write(&path, [0; 200]).unwrap();
         date(&path, 1_000_000_000);
         let (mut cache, id) = cache(folder.path(), 10, 1000);
-        let now = Instant::now();
+        let now = Moment::now();
         assert_eq!(file(cache.find(id, b"a", false, now)).len, 200);
         std::fs::write(&path, [0; 300]).unwrap();
         assert_eq!(file(cache.find(id, b"a", false, now)).len, 300);
@@ -286,7 +287,7 @@ mod tests {
     fn errors_and_directories_are_not_remembered() {
         let folder = tempfile::tempdir().unwrap();
         let (mut cache, id) = cache(folder.path(), 10, 1000);
-        let now = Instant::now();
+        let now = Moment::now();
         let missing = cache.find(id, b"a", false, now);
         assert!(matches!(missing, Err(FileError::NotFound)));
         std::fs::create_dir(folder.path().join("a")).unwrap();
@@ -303,7 +304,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("d")).unwrap();
         std::fs::write(folder.path().join("f"), "").unwrap();
         let (mut cache, id) = cache(folder.path(), 10, 1000);
-        let mut now = Instant::now();
+        let mut now = Moment::now();
         for path in [&b""[..], b"d"] {
             let bare = cache.find(id, path, true, now);
             assert!(matches!(bare, Ok(Found::Directory(_))));
@@ -313,7 +314,7 @@ mod tests {
         for (name, content) in [("index.htm", "second"), ("index.html", "first")] {
             std::fs::write(folder.path().join(name), content).unwrap();
             std::fs::write(folder.path().join("d").join(name), content).unwrap();
-            now += VALID_FOR;
+            now = now + VALID_FOR;
             for path in [&b""[..], b"d"] {
                 let index = file(cache.find(id, path, true, now));
                 assert_eq!(index.in_memory().unwrap(), content);
@@ -330,7 +331,7 @@ mod tests {
         std::fs::write(two.path().join("a"), "two").unwrap();
         let (mut cache, first) = cache(one.path(), 10, 1000);
         let second = cache.add(folder(two.path()));
-        let now = Instant::now();
+        let now = Moment::now();
         for _ in 0..2 {
             for (id, content) in [(first, "one"), (second, "two")] {
                 let found = file(cache.find(id, b"a", false, now));
@@ -348,7 +349,7 @@ mod tests {
             date(&path(name), seconds);
         }
         let (mut cache, id) = cache(folder.path(), 10, 1000);
-        let start = Instant::now();
+        let start = Moment::now();
         let forms = |resource: &Resource| -> Vec<Coding> {
             resource.encoded.iter().map(|(coding, _)| *coding).collect()
         };
@@ -378,7 +379,7 @@ mod tests {
         for name in ["a", "b", "c", "d"] {
             std::fs::write(folder.path().join(name), [0; 100]).unwrap();
         }
-        let now = Instant::now();
+        let now = Moment::now();
         for (files_max, memory_bytes_max) in [(2, 1000), (10, 250)] {
             let (mut cache, id) = cache(folder.path(), files_max, memory_bytes_max);
             for name in ["a", "b", "a", "c", "a", "d"] {
@@ -400,7 +401,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), [0; 100]).unwrap();
         let (mut cache, id) = cache(folder.path(), 10, 50);
-        assert_eq!(file(cache.find(id, b"a", false, Instant::now())).len, 100);
+        assert_eq!(file(cache.find(id, b"a", false, Moment::now())).len, 100);
         assert_eq!((cache.slots.len(), cache.memory_bytes), (0, 0));
     }
 }

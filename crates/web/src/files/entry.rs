@@ -46,17 +46,18 @@ pub struct Description<'a> {
 }
 
 impl File {
-    /// Describes an open file; reads it into memory when it is no longer than `memory_bytes_max`.
+    /// Describes a file that was opened at `now`; reads it into memory when it is no longer than `memory_bytes_max`.
     pub fn new(
         description: Description<'_>,
         descriptor: OwnedFd,
         stat: &Stat,
         memory_bytes_max: u64,
+        now: SystemTime,
     ) -> Result<Self, FileError> {
         let identity = Identity::of(stat);
         let (len, etag) = (identity.len(), identity.etag(description.coding));
         // A date that has not come yet must not be announced (RFC 9110, 8.8.2.1).
-        let modified = Some(identity.modified()).filter(|&date| date <= SystemTime::now());
+        let modified = Some(identity.modified()).filter(|&date| date <= now);
         let headers = headers_of(description, len, &etag, modified);
         let content = Content::new(descriptor, &identity, memory_bytes_max)?;
         Ok(Self {
@@ -171,13 +172,20 @@ mod tests {
     #[test]
     fn a_date_to_come_is_not_announced() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let tomorrow = SystemTime::now() + Duration::from_secs(86_400);
+        let today = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let tomorrow = today + Duration::from_secs(86_400);
         file.as_file().set_modified(tomorrow).unwrap();
-        let descriptor = OwnedFd::from(file.reopen().unwrap());
-        let stat = rustix::fs::fstat(&descriptor).unwrap();
         let extra = ExtraHeaders::default();
-        let file = File::new(plain(b"a", &extra), descriptor, &stat, 0).unwrap();
-        assert_eq!(file.modified, None);
-        assert!(!file.headers.contains_key(LAST_MODIFIED));
+        let opened_at = |now| {
+            let descriptor = OwnedFd::from(file.reopen().unwrap());
+            let stat = rustix::fs::fstat(&descriptor).unwrap();
+            File::new(plain(b"a", &extra), descriptor, &stat, 0, now).unwrap()
+        };
+        let early = opened_at(today);
+        assert_eq!(early.modified, None);
+        assert!(!early.headers.contains_key(LAST_MODIFIED));
+        let late = opened_at(tomorrow);
+        assert_eq!(late.modified, Some(tomorrow));
+        assert!(late.headers.contains_key(LAST_MODIFIED));
     }
 }

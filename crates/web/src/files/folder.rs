@@ -4,6 +4,7 @@ use super::resource::{Resource, ResourceMaker};
 use super::root::{FileError, Opened};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 /// A file that is being written is opened so often before it is sent as it is.
 const TRIES: usize = 3;
@@ -27,21 +28,22 @@ pub enum Found {
 }
 
 impl Folder {
-    /// Opens what `path` leads to, for a directory its index; `known` is what it led to before.
+    /// Opens what `path` leads to at `now`, for a directory its index; `known` is what it led to before.
     pub fn look_up(
         &self,
         path: &[u8],
         as_directory: bool,
         known: Option<&Rc<Resource>>,
+        now: SystemTime,
     ) -> Result<Found, FileError> {
         for _ in 1..TRIES {
-            let found = self.look_up_once(path, as_directory, known)?;
+            let found = self.look_up_once(path, as_directory, known, now)?;
             match &found {
                 Found::Resource(resource) if !resource.is_current() => {}
                 _ => return Ok(found),
             }
         }
-        self.look_up_once(path, as_directory, known)
+        self.look_up_once(path, as_directory, known, now)
     }
 
     fn look_up_once(
@@ -49,14 +51,15 @@ impl Folder {
         path: &[u8],
         as_directory: bool,
         known: Option<&Rc<Resource>>,
+        now: SystemTime,
     ) -> Result<Found, FileError> {
         if as_directory {
-            return self.look_up_directory(path, known);
+            return self.look_up_directory(path, known, now);
         }
         match self.maker.root.open_file(path)? {
             Opened::File(descriptor, stat) => self
                 .maker
-                .make(path, (descriptor, stat), known)
+                .make(path, (descriptor, stat), known, now)
                 .map(Found::Resource),
             Opened::Directory(descriptor) => Ok(Found::Directory(descriptor)),
         }
@@ -66,6 +69,7 @@ impl Folder {
         &self,
         path: &[u8],
         known: Option<&Rc<Resource>>,
+        now: SystemTime,
     ) -> Result<Found, FileError> {
         for name in &self.index {
             let index = match path {
@@ -76,7 +80,7 @@ impl Folder {
                 Ok(Opened::File(descriptor, stat)) => {
                     return self
                         .maker
-                        .make(&index, (descriptor, stat), known)
+                        .make(&index, (descriptor, stat), known, now)
                         .map(Found::Resource);
                 }
                 Ok(Opened::Directory(_)) | Err(FileError::NotFound) => {}

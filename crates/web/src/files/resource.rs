@@ -9,6 +9,7 @@ use rustix::fs::Stat;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A file in all the forms it can be sent in.
 #[derive(Debug)]
@@ -71,12 +72,13 @@ struct Sidecar {
 }
 
 impl ResourceMaker {
-    /// The resource of the file at `path`, which has been opened; `known` itself if nothing has changed since.
+    /// The resource of the file at `path`, which was opened at `now`; `known` itself if nothing has changed since.
     pub fn make(
         &self,
         path: &[u8],
         (descriptor, stat): (OwnedFd, Stat),
         known: Option<&Rc<Resource>>,
+        now: SystemTime,
     ) -> Result<Rc<Resource>, FileError> {
         let sidecars = self.open_sidecars(path, &stat);
         if let Some(known) = known
@@ -95,12 +97,12 @@ impl ResourceMaker {
             .map(|sidecar| {
                 let coding = Some(sidecar.coding);
                 let description = Description { coding, ..plain };
-                let file = self.file(description, sidecar.descriptor, &sidecar.stat)?;
+                let file = self.file(description, sidecar.descriptor, &sidecar.stat, now)?;
                 Ok::<_, FileError>((sidecar.coding, file))
             })
             .collect();
         Ok(Rc::new(Resource {
-            plain: self.file(plain, descriptor, &stat)?,
+            plain: self.file(plain, descriptor, &stat, now)?,
             encoded: encoded?,
         }))
     }
@@ -110,8 +112,10 @@ impl ResourceMaker {
         description: Description<'_>,
         descriptor: OwnedFd,
         stat: &Stat,
+        now: SystemTime,
     ) -> Result<Arc<File>, FileError> {
-        File::new(description, descriptor, stat, self.memory_file_bytes_max).map(Arc::new)
+        let memory_bytes_max = self.memory_file_bytes_max;
+        File::new(description, descriptor, stat, memory_bytes_max, now).map(Arc::new)
     }
 
     /// Those that are there, can be read and are not older than the file: an old one holds something else.

@@ -25,6 +25,7 @@ pub use sites::Sites;
 
 use crate::answer::plain;
 use crate::body::Source;
+use crate::clock::Moment;
 use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Found, Resource, media_type};
 use crate::message::Answer;
 use crate::target::{self, DotFiles};
@@ -35,7 +36,6 @@ use redirect::Redirect;
 use representation::{Delivery, FileAnswer};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// One site.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ enum Draft {
 
 impl StaticSite {
     /// Answers a request, reading directories at once if need be: for tests, and for those who may wait.
-    pub fn answer<B>(&self, request: &Request<B>, now: Instant) -> Answer {
+    pub fn answer<B>(&self, request: &Request<B>, now: Moment) -> Answer {
         match self.respond(request, now) {
             StaticReply::Now(answer) => answer,
             StaticReply::Listing(pending) => pending.read(),
@@ -92,7 +92,7 @@ impl StaticSite {
     }
 
     /// Answers a request. Waits for the disk only to open files and to read those that are kept in memory.
-    pub fn respond<B>(&self, request: &Request<B>, now: Instant) -> StaticReply {
+    pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
         let mut answer = match self.draft(request, now) {
             Draft::Complete(answer) => answer,
             Draft::Bare(answer) => self.made_own(answer, now),
@@ -105,7 +105,7 @@ impl StaticSite {
     }
 
     /// An answer with an error: the site's page for it, or else a line of text that says `what` is wrong.
-    pub fn error_page(&self, status: StatusCode, what: &str, now: Instant) -> Answer {
+    pub fn error_page(&self, status: StatusCode, what: &str, now: Moment) -> Answer {
         self.made_own(plain(status, what), now)
     }
 
@@ -115,7 +115,7 @@ impl StaticSite {
     }
 
     /// Whether a request is redirected, whoever else would answer it: the answer then.
-    pub fn redirect<B>(&self, request: &Request<B>, now: Instant) -> Option<Answer> {
+    pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Answer> {
         let answer = self.redirected(request.uri())?;
         let mut answer = self.made_own(answer, now);
         if request.method() == Method::HEAD {
@@ -124,7 +124,7 @@ impl StaticSite {
         Some(answer)
     }
 
-    fn draft<B>(&self, request: &Request<B>, now: Instant) -> Draft {
+    fn draft<B>(&self, request: &Request<B>, now: Moment) -> Draft {
         if let Some(answer) = self.redirected(request.uri()) {
             return Draft::Bare(answer);
         }
@@ -147,13 +147,13 @@ impl StaticSite {
         })
     }
 
-    fn file<B>(&self, request: &Request<B>, disk: &Disk, now: Instant) -> Draft {
+    fn file<B>(&self, request: &Request<B>, disk: &Disk, now: Moment) -> Draft {
         let target = match target::parse(request.uri().path(), disk.dot_files) {
             Ok(target) => target,
             Err(error) => return Draft::Bare(refusal::of_target(error)),
         };
         match disk.find(&target.path, target.is_directory, now) {
-            Ok(Found::Resource(resource)) => self.resource(request, &resource),
+            Ok(Found::Resource(resource)) => self.resource(request, &resource, now),
             Ok(Found::Directory(_)) if !target.is_directory => {
                 let query = request.uri().query();
                 Draft::Bare(refusal::directory_without_slash(&target.path, query))
@@ -170,8 +170,8 @@ impl StaticSite {
         }
     }
 
-    fn resource<B>(&self, request: &Request<B>, resource: &Resource) -> Draft {
-        match representation::answer(request, resource, &self.delivery) {
+    fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
+        match representation::answer(request, resource, &self.delivery, now.date) {
             FileAnswer::Complete(answer) => Draft::Complete(answer),
             FileAnswer::Refusal(answer) => Draft::Bare(answer),
         }
@@ -179,18 +179,18 @@ impl StaticSite {
 
     /// The page of the application, unless the path ends like that of a file: a script that is missing must not be a
     /// page, which caches would keep and browsers could not read.
-    fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Instant) -> Draft {
+    fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Moment) -> Draft {
         if let Some(fallback) = &disk.fallback
             && !media_type::is_known(path)
             && let Ok(Found::Resource(resource)) = disk.find(fallback, false, now)
         {
-            return self.resource(request, &resource);
+            return self.resource(request, &resource, now);
         }
         Draft::Bare(refusal::not_found())
     }
 
     /// With the site's page for its status, if there is one, and the site's headers.
-    pub fn made_own(&self, mut answer: Answer, now: Instant) -> Answer {
+    pub fn made_own(&self, mut answer: Answer, now: Moment) -> Answer {
         if let Some(page) = self.page_for(answer.status, now) {
             let headers = &mut answer.headers;
             headers.insert(CONTENT_LENGTH, HeaderValue::from(page.plain.len));
@@ -204,7 +204,7 @@ impl StaticSite {
         answer
     }
 
-    fn page_for(&self, status: StatusCode, now: Instant) -> Option<Rc<Resource>> {
+    fn page_for(&self, status: StatusCode, now: Moment) -> Option<Rc<Resource>> {
         let mut pages = self.error_pages.iter();
         let page = pages.find(|page| page.status == status)?;
         match self.disk.as_ref()?.find(&page.path, false, now) {
@@ -215,7 +215,7 @@ impl StaticSite {
 }
 
 impl Disk {
-    fn find(&self, path: &[u8], as_directory: bool, now: Instant) -> Result<Found, FileError> {
+    fn find(&self, path: &[u8], as_directory: bool, now: Moment) -> Result<Found, FileError> {
         self.cache
             .borrow_mut()
             .find(self.folder, path, as_directory, now)

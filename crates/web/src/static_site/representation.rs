@@ -15,6 +15,7 @@ use hyper::header::{
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// How files are sent.
 #[derive(Debug)]
@@ -34,8 +35,13 @@ pub enum FileAnswer {
     Refusal(Answer),
 }
 
-/// Answers a GET or HEAD with one of the forms of `resource`.
-pub fn answer<B>(request: &Request<B>, resource: &Resource, delivery: &Delivery) -> FileAnswer {
+/// Answers a GET or HEAD at `now` with one of the forms of `resource`.
+pub fn answer<B>(
+    request: &Request<B>,
+    resource: &Resource,
+    delivery: &Delivery,
+    now: SystemTime,
+) -> FileAnswer {
     let file = negotiate(request.headers(), resource);
     if !conditional::are_there(request.headers()) {
         return FileAnswer::Complete(whole(file, StatusCode::OK, delivery));
@@ -54,7 +60,7 @@ pub fn answer<B>(request: &Request<B>, resource: &Resource, delivery: &Delivery)
             ));
         }
     }
-    FileAnswer::Complete(match selection(request, file, version) {
+    FileAnswer::Complete(match selection(request, file, version, now) {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),
@@ -94,13 +100,19 @@ fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
         .map_or(&resource.plain, |(_, file)| file)
 }
 
-fn selection<B>(request: &Request<B>, file: &File, version: Version<'_>) -> Selection {
-    let mut values = request.headers().get_all(RANGE).iter();
+fn selection<B>(
+    request: &Request<B>,
+    file: &File,
+    version: Version<'_>,
+    now: SystemTime,
+) -> Selection {
+    let headers = request.headers();
+    let mut values = headers.get_all(RANGE).iter();
     let (Some(range), None) = (values.next(), values.next()) else {
         return Selection::Whole;
     };
     // A range has a meaning for GET alone (RFC 9110, 14.2).
-    if request.method() != Method::GET || !conditional::range_applies(request.headers(), version) {
+    if request.method() != Method::GET || !conditional::range_applies(headers, version, now) {
         return Selection::Whole;
     }
     range

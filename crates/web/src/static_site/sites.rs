@@ -9,7 +9,7 @@ use crate::body::Source;
 use crate::config::Misconfigured;
 use crate::files::CacheLimits;
 use hyper::{Method, Request, StatusCode};
-use std::time::Instant;
+use crate::clock::Moment;
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Sites {
     }
 
     /// Answers a request by the site it is for.
-    pub fn respond<B>(&self, request: &Request<B>, now: Instant) -> StaticReply {
+    pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
         match self.site_of(request) {
             Ok(site) => site.respond(request, now),
             Err(error) => {

@@ -42,7 +42,7 @@ pub(super) fn resource(root: &Path, name: &str) -> Rc<Resource> {
     let config = config(root, "");
     let site = StaticSite::new(&config, CacheLimits::default(), 4).unwrap();
     let disk = site.disk.as_ref().unwrap();
-    match disk.find(name.as_bytes(), false, Instant::now()) {
+    match disk.find(name.as_bytes(), false, Moment::now()) {
         Ok(Found::Resource(resource)) => resource,
         other => panic!("{other:?}"),
     }
@@ -114,7 +114,7 @@ impl Fixture {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        read(self.site.answer(&request.body(()).unwrap(), Instant::now()))
+        read(self.site.answer(&request.body(()).unwrap(), Moment::now()))
     }
 }
 

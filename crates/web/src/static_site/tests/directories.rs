@@ -131,7 +131,7 @@ fn listings_have_a_bound_together() {
     let request = Request::builder().uri("/d/").body(()).unwrap();
     let (mut waiting, mut refused) = (Vec::new(), None);
     while refused.is_none() && waiting.len() < 1000 {
-        match fixture.site.respond(&request, Instant::now()) {
+        match fixture.site.respond(&request, Moment::now()) {
             StaticReply::Listing(pending) => waiting.push(pending),
             StaticReply::Now(answer) => refused = Some(answer),
         }
@@ -148,7 +148,7 @@ fn a_directory_that_vanishes_before_it_is_read_is_not_found() {
     let fixture = listed("html");
     std::fs::create_dir(fixture.path("gone")).unwrap();
     let request = Request::builder().uri("/gone/").body(()).unwrap();
-    let StaticReply::Listing(pending) = fixture.site.respond(&request, Instant::now()) else {
+    let StaticReply::Listing(pending) = fixture.site.respond(&request, Moment::now()) else {
         panic!("no listing");
     };
     std::fs::remove_dir(fixture.path("gone")).unwrap();

@@ -27,13 +27,13 @@ fn a_site_without_a_root_has_only_redirects() {
     let config = "redirect = [{ from = '/*', to = 'https://example.org/$1', status = 301 }]";
     let site = StaticSite::new(&toml::from_str(config).unwrap(), CacheLimits::default(), 4);
     let request = Request::builder().uri("//evil.org/a").body(()).unwrap();
-    let got = read(site.unwrap().answer(&request, Instant::now()));
+    let got = read(site.unwrap().answer(&request, Moment::now()));
     let location = "https://example.org/evil.org/a";
     assert_eq!((got.status, got.header("location")), (301, location));
     let site = StaticSite::new(&StaticConfig::default(), CacheLimits::default(), 4).unwrap();
-    assert_eq!(read(site.answer(&request, Instant::now())).status, 404);
+    assert_eq!(read(site.answer(&request, Moment::now())).status, 404);
     let options = Request::options("*").body(()).unwrap();
-    assert_eq!(read(site.answer(&options, Instant::now())).status, 204);
+    assert_eq!(read(site.answer(&options, Moment::now())).status, 204);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_host_decides_between_sites() {
     assert_eq!(sites.all().count(), 3);
     let get = |host: &str| {
         let request = Request::builder().uri("/a").header(HOST, host);
-        match sites.respond(&request.body(()).unwrap(), Instant::now()) {
+        match sites.respond(&request.body(()).unwrap(), Moment::now()) {
             StaticReply::Now(answer) => read(answer),
             StaticReply::Listing(_) => panic!("a listing"),
         }
