@@ -10,9 +10,11 @@ mod json;
 mod output;
 mod record;
 mod timestamp;
+mod via;
 mod writer;
 
 pub use config::{Destination, LogConfig, LogFormat};
-pub use record::{Answered, Begun, Record, Remote, Via, body_bytes_sent};
+pub use record::{Answered, Begun, Record, Remote, body_bytes_sent};
 pub use timestamp::{WallClock, rfc3339};
+pub use via::Via;
 pub use writer::{AccessLog, Closer};

@@ -4,12 +4,12 @@ use super::combined::{push_escaped, push_outcome, push_quoted};
 use super::config::LogFormat;
 use super::json::{push_number, push_optional, push_string};
 use super::timestamp::WallClock;
+use super::via::Via;
 use crate::message::TlsPeer;
 use hyper::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use hyper::{Request, Version};
 use sooner_uplink::JobReport;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Most lines are no longer, so one allocation will do.
@@ -60,21 +60,6 @@ pub struct Answered {
     pub urgency: Option<u8>,
     /// Who made the answer, if it was not this server.
     pub via: Option<Via>,
-}
-
-/// Who made an answer behind this server, or was to make it.
-#[derive(Debug, Clone)]
-pub struct Via {
-    /// The upstream's name in the configuration.
-    pub upstream: Arc<str>,
-    /// Its server that was asked last; `None` if none was.
-    pub server: Option<Arc<str>>,
-    /// From the request's arrival to the head of the upstream's answer, waiting for a free place included, ns.
-    pub answer_ns: u64,
-    /// How many servers were asked, the same one perhaps several times.
-    pub tries: u32,
-    /// What went wrong on the way, each server with its failure; `None` if nothing did.
-    pub error: Option<Box<str>>,
 }
 
 /// A line that lacks what only the end of the response tells.
@@ -227,12 +212,7 @@ impl Record {
             push_field(b",\"urgency\":", urgency.into(), out);
         }
         if let Some(via) = &self.answered.via {
-            out.extend_from_slice(b",\"upstream\":");
-            push_string(via.upstream.as_bytes(), out);
-            push_text(b",\"upstream_server\":", via.server.as_deref(), out);
-            push_field(b",\"upstream_ns\":", via.answer_ns, out);
-            push_field(b",\"upstream_tries\":", via.tries.into(), out);
-            push_text(b",\"upstream_error\":", via.error.as_deref(), out);
+            via.push(out);
         }
         out.extend_from_slice(if report.completed && is_whole {
             b",\"completed\":true}\n"
@@ -278,15 +258,7 @@ fn push_headers(referer: Option<&[u8]>, user_agent: Option<&[u8]>, out: &mut Vec
     out.push(b'\n');
 }
 
-/// Appends the field if there is a text for it.
-fn push_text(name: &[u8], text: Option<&str>, out: &mut Vec<u8>) {
-    if let Some(text) = text {
-        out.extend_from_slice(name);
-        push_string(text.as_bytes(), out);
-    }
-}
-
-fn push_field(name: &[u8], value: u64, out: &mut Vec<u8>) {
+pub(super) fn push_field(name: &[u8], value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     push_number(value, out);
 }
@@ -407,23 +379,6 @@ mod tests {
         );
         assert_eq!(got["upstream_tries"], 0);
         assert!(got.get("upstream_server").is_none() && got.get("upstream_error").is_none());
-    }
-
-    #[test]
-    fn what_went_wrong_behind_is_said() {
-        let request = Request::new(());
-        let mut answered = answered(502, Some(200));
-        answered.via = Some(Via {
-            upstream: "app".into(),
-            server: Some("http://a".into()),
-            answer_ns: 9,
-            tries: 2,
-            error: Some("http://a: \"refused\"".into()),
-        });
-        let got = json(&begun(LogFormat::Json, &request).answered(answered), 300);
-        assert_eq!(got["upstream_server"], "http://a");
-        assert_eq!(got["upstream_tries"], 2);
-        assert_eq!(got["upstream_error"], "http://a: \"refused\"");
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! What a line says of those behind this server.
+
+use super::json::push_string;
+use super::record::push_field;
+use std::sync::Arc;
+
+/// Who made an answer behind this server, or was to make it.
+#[derive(Debug, Clone)]
+pub struct Via {
+    /// The upstream's name in the configuration.
+    pub upstream: Arc<str>,
+    /// Its server that was asked last; `None` if none was.
+    pub server: Option<Arc<str>>,
+    /// From the request's arrival to the head of the upstream's answer, waiting for a free place included, ns.
+    pub answer_ns: u64,
+    /// How many servers were asked, the same one perhaps several times.
+    pub tries: u32,
+    /// What went wrong on the way, each server with its failure; `None` if nothing did.
+    pub error: Option<Box<str>>,
+}
+
+impl Via {
+    /// Appends the fields of JSON.
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        push_text(b",\"upstream\":", Some(&self.upstream), out);
+        push_text(b",\"upstream_server\":", self.server.as_deref(), out);
+        push_field(b",\"upstream_ns\":", self.answer_ns, out);
+        push_field(b",\"upstream_tries\":", self.tries.into(), out);
+        push_text(b",\"upstream_error\":", self.error.as_deref(), out);
+    }
+}
+
+/// Appends the field if there is a text for it.
+fn push_text(name: &[u8], text: Option<&str>, out: &mut Vec<u8>) {
+    if let Some(text) = text {
+        out.extend_from_slice(name);
+        push_string(text.as_bytes(), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_wrong_is_said() {
+        let via = Via {
+            upstream: "app".into(),
+            server: Some("http://a".into()),
+            answer_ns: 9,
+            tries: 2,
+            error: Some("http://a: \"refused\"".into()),
+        };
+        let mut out = Vec::new();
+        via.push(&mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#","upstream":"app","upstream_server":"http://a","upstream_ns":9,"upstream_tries":2,"upstream_error":"http://a: \"refused\"""#
+        );
+    }
+}
