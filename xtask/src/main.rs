@@ -3,6 +3,7 @@
 mod bench;
 mod clients;
 mod fuzz;
+mod h2spec;
 mod package;
 mod packages;
 mod process;

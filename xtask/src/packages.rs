@@ -3,43 +3,71 @@
 use crate::process;
 use std::process::Command;
 
-/// A program, its Debian package, and what it is for.
+/// What a test needs, its Debian package, and what it is for.
 pub struct Need {
-    pub program: &'static str,
+    pub wanted: Wanted,
     pub package: &'static str,
     pub what_for: &'static str,
 }
 
+/// Something that may be there or not.
+pub enum Wanted {
+    /// A program on the PATH.
+    Program(&'static str),
+    /// A module that `python3` can import.
+    PythonModule(&'static str),
+}
+
+impl Wanted {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Program(name) => process::is_installed(name),
+            Self::PythonModule(name) => {
+                let import = format!("import {name}");
+                process::output(Command::new("python3").args(["-c", &import])).is_ok()
+            }
+        }
+    }
+}
+
 /// What `cargo xtask test` uses. What is missing is skipped by the tests that would use it.
 pub const FOR_TESTS: &[Need] = &[
+    program("c++", "g++", "the fuzzer's engine"),
+    program("ip", "iproute2", "tests in network namespaces"),
+    program("tc", "iproute2", "tests of kernel bands"),
+    program(
+        "nginx",
+        "nginx-light",
+        "tests of the load generator over TLS and HTTP/2",
+    ),
+    program("openssl", "openssl", "tests of TLS"),
+    program("curl", "curl", CLIENT),
+    program("wget", "wget", CLIENT),
+    program("node", "nodejs", CLIENT),
     Need {
-        program: "c++",
-        package: "g++",
-        what_for: "the fuzzer's engine",
+        wanted: Wanted::PythonModule("requests"),
+        package: "python3-requests",
+        what_for: CLIENT,
     },
-    Need {
-        program: "ip",
-        package: "iproute2",
-        what_for: "tests in network namespaces",
-    },
-    Need {
-        program: "tc",
-        package: "iproute2",
-        what_for: "tests of kernel bands",
-    },
-    Need {
-        program: "nginx",
-        package: "nginx-light",
-        what_for: "tests of the load generator over TLS and HTTP/2",
-    },
+    program("nghttp", "nghttp2-client", CLIENT),
+    program("chromium", "chromium", CLIENT),
+    program("go", "golang-go", "h2spec, which tests HTTP/2"),
 ];
+
+const CLIENT: &str = "tests of the server with programs that people use";
+
+const fn program(name: &'static str, package: &'static str, what_for: &'static str) -> Need {
+    Need {
+        wanted: Wanted::Program(name),
+        package,
+        what_for,
+    }
+}
 
 /// Installs what is missing with apt, when we are root on a Debian system; says what stays missing.
 pub fn install(needs: &[Need]) {
     let missing = |needs: &[Need]| {
-        let missing = needs
-            .iter()
-            .filter(|need| !process::is_installed(need.program));
+        let missing = needs.iter().filter(|need| !need.wanted.is_there());
         missing
             .map(|need| (need.package, need.what_for))
             .collect::<Vec<_>>()

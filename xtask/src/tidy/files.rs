@@ -13,8 +13,8 @@ const FILE_LINES_MAX: usize = 1000;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Kinds of files that are read.
-const TEXT_KINDS: [&str; 11] = [
-    "rs", "toml", "md", "sh", "c", "h", "json", "html", "js", "css", "yml",
+const TEXT_KINDS: [&str; 14] = [
+    "rs", "toml", "md", "sh", "c", "h", "json", "html", "js", "css", "yml", "mjs", "py", "go",
 ];
 /// Folders that are made by tools or hold data.
 const SKIPPED_FOLDERS: [&str; 6] = ["target", ".git", "corpus", "artifacts", "data", "runs"];
