@@ -125,7 +125,10 @@ mod tests {
         handover.flushed();
         handover.handed(50);
         handover.written(59, 59);
-        assert!(!handover.has_enough(0), "what was dropped is not counted twice");
+        assert!(
+            !handover.has_enough(0),
+            "what was dropped is not counted twice"
+        );
     }
 
     #[test]

@@ -128,9 +128,7 @@ impl HyperService<Request<Incoming>> for Client {
         let now = Moment::now();
         let inner = &self.0;
         inner.activity.asked();
-        inner
-            .activity
-            .set_sending(!request.body().is_end_stream());
+        inner.activity.set_sending(!request.body().is_end_stream());
         inner.switch.offer(&mut request);
         let head = HeadShape::of(&request);
         let mut asked = inner.service.asked(&request, &inner.peer, now.instant);

@@ -154,7 +154,10 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sooner_uplink::{Flow, ResponseStart, Uplink};
+    use std::sync::{Arc, Mutex};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
 
     const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
@@ -207,6 +210,57 @@ mod tests {
         tap.flush().await.unwrap();
         let mut read = [0; 100];
         assert_eq!(far.read(&mut read).await.unwrap(), 3, "in one piece");
+    }
+
+    /// The streams whose responses have ended, and whether they are said to be completed.
+    type Ended = Arc<Mutex<Vec<(u8, bool)>>>;
+
+    /// As if the library had everything of a response.
+    fn hand_over(stream: u8, flow: &Flow, unwritten: &RefCell<Unwritten>, ended: &Ended) {
+        let flow = flow.open_stream();
+        let ended = ended.clone();
+        flow.start(ResponseStart::default(), move |report| {
+            ended.lock().unwrap().push((stream, report.completed));
+        });
+        unwritten.borrow_mut().add(stream.into(), flow.finished());
+    }
+
+    fn last_frame(stream: u8) -> [u8; 10] {
+        [0, 0, 1, 0, 1, 0, 0, 0, stream, b'x']
+    }
+
+    fn reset(stream: u8) -> [u8; 13] {
+        [0, 0, 4, 3, 0, 0, 0, 0, stream, 0, 0, 0, 8]
+    }
+
+    #[tokio::test]
+    async fn only_what_was_written_to_its_last_frame_is_completed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let connecting = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(connecting, listener.accept());
+        let (mut client, uplink) = (client.unwrap(), Uplink::unlimited());
+        let (io, flow) = uplink.wrap(accepted.unwrap().0);
+        let (listeners, cork, ended) = (listeners(), Cork::default(), Ended::default());
+        let unwritten = listeners.unwritten.clone();
+        let mut tap = Tap::new(io, listeners, cork.clone());
+        for stream in [1, 3, 5, 7] {
+            hand_over(stream, &flow, &unwritten, &ended);
+        }
+        cork.put_in();
+        tap.write_all(&last_frame(5)).await.unwrap();
+        let resets = [&super::super::PREFACE[..], &reset(3), &reset(5)].concat();
+        client.write_all(&resets).await.unwrap();
+        tap.read_exact(&mut vec![0; resets.len()]).await.unwrap();
+        tap.flush().await.unwrap();
+        let so_far = || ended.lock().unwrap().clone();
+        assert_eq!(so_far(), [(3, false)], "the library has dropped it");
+        tap.write_all(&last_frame(1)).await.unwrap();
+        cork.pull();
+        tap.flush().await.unwrap();
+        assert_eq!(so_far()[1..], [(5, true), (1, true)]);
+        assert!(!unwritten.borrow().is_empty());
+        drop(tap);
+        assert_eq!(so_far()[3..], [(7, false)], "its connection is gone");
     }
 
     #[tokio::test]

@@ -184,7 +184,8 @@ mod tests {
             assert_eq!(far.read(&mut [0]).await.unwrap(), 0, "the answer has ended");
             drop(far);
         };
-        let (ended, ()) = tokio::join!(ends(&mut stream), sending);
+        let both = async { tokio::join!(ends(&mut stream), sending) };
+        let (ended, ()) = timeout(2 * LONG, both).await.expect("nobody takes it");
         assert!(ended && activity.is_leaving());
     }
 

@@ -6,10 +6,10 @@ use super::host::{self, HostError, HostMap};
 use super::{StaticReply, StaticSite};
 use crate::answer::plain;
 use crate::body::Source;
+use crate::clock::Moment;
 use crate::config::Misconfigured;
 use crate::files::CacheLimits;
 use hyper::{Method, Request, StatusCode};
-use crate::clock::Moment;
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]

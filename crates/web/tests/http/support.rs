@@ -1,7 +1,7 @@
 //! A client that sees every byte, and a server to ask.
 
-use crate::site::{CHUNK_BYTES, PATIENCE, rooted};
 pub use crate::site::Site;
+use crate::site::{CHUNK_BYTES, PATIENCE, rooted};
 use sooner_uplink::Uplink;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
