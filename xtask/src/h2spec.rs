@@ -12,6 +12,14 @@ const STEP: &str = "the build of h2spec";
 const DOWNLOAD_SECONDS_MAX: &str = "120";
 const PACKAGE: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 
+/// Builds it by itself; whether that worked.
+pub fn run() -> Result<bool> {
+    let mut tally = Tally::default();
+    build(&mut tally)?;
+    tally.print();
+    Ok(tally.is_good())
+}
+
 /// Builds `target/h2spec/h2spec`. Counts as skipped without a Go compiler, or where its modules cannot be had.
 pub fn build(tally: &mut Tally) -> Result<()> {
     if !process::is_installed("go") {

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | h2spec`. CONTRIBUTING.md says when to use which.
 
 mod bench;
 mod clients;
@@ -20,7 +20,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one
   bench [PART]... [--quick] [--repetitions N]
                             figures beside other servers, kept under experiments/; as root
-  package                   the program, manual pages, completions, unit and example, in target/package";
+  package                   the program, manual pages, completions, unit and example, in target/package
+  h2spec                    builds the program that tests HTTP/2, as `test` does, with Go";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => Ok(test::run(true)),
         ["tidy"] => tidy::run(),
         ["package"] => package::run(),
+        ["h2spec"] => h2spec::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
         ["attack-clients", rest @ ..] => clients::attack::run(rest),
