@@ -199,7 +199,9 @@ mod tests {
     fn silence_lasts_from_the_request_or_a_byte_to_the_next_byte() {
         let mut arrivals = Arrivals::asked(100);
         assert!(!arrivals.began());
-        [107, 110, 118].map(|now_ns| arrivals.came(now_ns));
+        for now_ns in [107, 110, 118] {
+            arrivals.came(now_ns);
+        }
         let answer = arrivals.answer(None, 3, true);
         assert_eq!((answer.first_byte_ns, answer.last_byte_ns), (107, 118));
         assert_eq!(answer.longest_silence_ns, 8);

@@ -249,7 +249,10 @@ fn errors_are_told_apart_and_make_a_run_invalid() {
     let told = &replay.run.first_errors;
     assert_eq!(told.len(), FIRST_ERRORS.min(replay.run.all.errors as usize));
     assert!(told.is_sorted_by(|one, next| one.sent_s <= next.sent_s));
-    assert!(told.iter().any(|error| error.what == "status 404 instead of 200"));
+    assert!(
+        told.iter()
+            .any(|error| error.what == "status 404 instead of 200")
+    );
     assert_eq!(replay.run.verdict, Verdict::Invalid);
     assert!(
         replay
