@@ -8,7 +8,7 @@ use sooner_web::http2::stream_ends::{StreamEnd, StreamEnds};
 
 type Found = Vec<Result<PriorityUpdate, Violation>>;
 
-/// The first byte says how long the pieces are.
+// The first byte says how long the pieces are.
 fuzz_target!(|input: &[u8]| {
     let Some((&piece_bytes, bytes)) = input.split_first() else {
         return;
