@@ -1,12 +1,13 @@
 //! Linux: socket options, timers, devices, bands.
 //!
 //! Everything Sooner asks of the kernel is asked here, so that the other crates need no `unsafe` and no numbers of the kernel's
-//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the few functions of `raw`.
+//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the few functions of `raw`, and `mapping`.
 //!
 //! | module | what it answers |
 //! |---|---|
 //! | [`clock`], [`timer`] | what time it is, and how to sleep until a time |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
+//! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
@@ -25,8 +26,10 @@ pub mod probe;
 pub mod process;
 pub mod qdisc;
 pub mod scheduling;
+pub mod sealed_file;
 pub mod socket;
 pub mod timer;
 
+mod mapping;
 mod netlink;
 mod raw;

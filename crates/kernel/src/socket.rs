@@ -4,10 +4,12 @@
 
 mod tcp_info;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::SockRef;
 
 use crate::raw;
@@ -57,6 +59,16 @@ pub fn is_writable(fd: impl AsFd) -> io::Result<bool> {
     };
     let ready_count = poll(&mut [PollFd::new(&fd, PollFlags::OUT)], Some(&now))?;
     Ok(ready_count > 0)
+}
+
+/// Writes without waiting what is followed by more at once, so that no packet leaves that has room for it (`MSG_MORE`); how many bytes were
+/// taken. `WouldBlock` when none were.
+pub fn write_with_more_to_come(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let nothing_beside = &mut SendAncillaryBuffer::default();
+    Ok(retry_on_intr(|| {
+        sendmsg(&fd, slices, nothing_beside, flags)
+    })?)
 }
 
 /// Sets `SO_PRIORITY` of the packets sent from now on; above 6 needs `CAP_NET_ADMIN` or `CAP_NET_RAW`, else permission denied.
@@ -124,6 +136,20 @@ mod tests {
         );
         assert!(unsent_bytes(&server).unwrap() > 0 && !is_writable(&server).unwrap());
         drop(client);
+    }
+
+    #[test]
+    fn what_is_followed_by_more_waits_for_it() {
+        let (mut server, mut client) = pair();
+        server.set_nodelay(true).unwrap();
+        let slices = [IoSlice::new(b"on"), IoSlice::new(b"e ")];
+        assert_eq!(write_with_more_to_come(&server, &slices).unwrap(), 4);
+        assert_eq!(unsent_bytes(&server).unwrap(), 4);
+        server.write_all(b"packet").unwrap();
+        let mut received = [0; 10];
+        client.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"one packet");
+        assert_eq!(tcp_info(&server).unwrap().data_segments_sent, 1);
     }
 
     #[test]

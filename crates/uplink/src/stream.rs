@@ -6,6 +6,8 @@
 //! TLS fits in between: rustls flushes its socket only when all its records are written, and what it writes on its own (handshake, tickets,
 //! alerts) belongs to no response. A connection with streams writes without waiting; its streams waited before.
 
+mod sending;
+
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,6 +22,7 @@ use crate::flow::{Flow, Signals};
 use crate::gate::{Answer, FlowId};
 use crate::shared::Shared;
 use crate::wire::HEADER_BYTES;
+use sending::InFile;
 
 /// Slices of a vectored write that are passed on; hyper offers a head and up to 16 chunks, and comes back for what was left.
 const SLICES_MAX: usize = 16;
@@ -93,7 +96,13 @@ impl GatedStream {
             count += 1;
             left -= taken;
         }
-        Pin::new(&mut self.io).poll_write_vectored(cx, &slices[..count])
+        let slices = &slices[..count];
+        if let Some(in_file) = InFile::find(slices)
+            && let Some(result) = in_file.poll_send(&self.io, cx)
+        {
+            return result;
+        }
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
     }
 
     /// Writes the pieces as one, which costs a small response less than to have the kernel gather them.

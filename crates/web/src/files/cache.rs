@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Bounds of the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// How many files at most; those not in memory hold a descriptor each.
+    /// How many files at most; those not in memory hold a descriptor each, and of those in memory the long ones.
     pub files_max: usize,
     /// Longest file that is kept in memory.
     pub memory_file_bytes_max: u64,

@@ -4,13 +4,18 @@ use super::identity::Identity;
 use super::root::FileError;
 use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags};
+use sooner_kernel::sealed_file::{self, SealedFile};
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
+
+/// What memory is given out in where it is a file as well.
+const PAGE_BYTES: u64 = 4096;
 
 /// Where the bytes of a file are.
 #[derive(Debug)]
 pub enum Content {
-    /// All of them are here; the descriptor is not needed any more.
+    /// All of them are here; the descriptor is not needed any more. Those of a long file are in a [`SealedFile`], if that is possible, so that
+    /// the kernel can send them without copying them.
     Memory(Bytes),
     /// In the page cache, or on the disk; and the version that is meant.
     Disk(OwnedFd, Identity),
@@ -28,9 +33,20 @@ impl Content {
             return Ok(Self::Disk(descriptor, *identity));
         }
         Ok(match read_whole(&descriptor, identity)? {
-            Some(bytes) => Self::Memory(bytes),
+            Some(content) => Self::Memory(kept(content)),
             None => Self::Disk(descriptor, *identity),
         })
+    }
+
+    /// How many bytes of memory it takes.
+    pub fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) if is_long(bytes) => {
+                (bytes.len() as u64).next_multiple_of(PAGE_BYTES)
+            }
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Disk(..) => 0,
+        }
     }
 
     /// Whether what it would give now is still the version that was opened. No system call for what is in memory.
@@ -99,7 +115,7 @@ fn is_version(descriptor: &OwnedFd, identity: &Identity) -> bool {
 }
 
 /// The content, or nothing when it has changed while it was read.
-fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Bytes>, FileError> {
+fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Vec<u8>>, FileError> {
     let len = identity.len() as usize;
     let mut content = Vec::with_capacity(len);
     while content.len() < len {
@@ -109,7 +125,22 @@ fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Bytes>
         }
     }
     let is_unchanged = content.len() == len && is_version(descriptor, identity);
-    Ok(is_unchanged.then(|| content.into()))
+    Ok(is_unchanged.then_some(content))
+}
+
+/// The bytes as they are kept. Where no sealed file can be had (no descriptors left, an old kernel) they are sent from ordinary memory.
+fn kept(content: Vec<u8>) -> Bytes {
+    if is_long(&content)
+        && let Ok(file) = SealedFile::new(&content)
+    {
+        return Bytes::from_owner(file);
+    }
+    content.into()
+}
+
+/// Whether it pays to keep the bytes as a file.
+fn is_long(content: &[u8]) -> bool {
+    content.len() >= sealed_file::WORTHWHILE_BYTES_MIN
 }
 
 /// Reads as much as `buffer` has room for.
@@ -158,6 +189,24 @@ mod tests {
                     .unwrap()
                     .is_none_or(|bytes| bytes == "3456")
             );
+        }
+    }
+
+    #[test]
+    fn long_ones_can_be_sent_as_a_file() {
+        for (len, is_file, memory_bytes) in [
+            (sealed_file::WORTHWHILE_BYTES_MIN - 1, false, 16_383),
+            (sealed_file::WORTHWHILE_BYTES_MIN, true, 16_384),
+            (100_000, true, 102_400),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let bytes: Vec<u8> = (0..len).map(|at| (at ^ (at >> 8)) as u8).collect();
+            std::fs::write(file.path(), &bytes).unwrap();
+            let content = content_of(&file, 1 << 20);
+            assert_eq!(content.memory_bytes(), memory_bytes);
+            let part = content.read_at(100, len).unwrap();
+            assert_eq!(part, bytes[100..]);
+            assert_eq!(sealed_file::find(&part).is_some(), is_file);
         }
     }
 

@@ -90,7 +90,7 @@ impl File {
 
     /// How many bytes of memory its content takes.
     pub fn memory_bytes(&self) -> u64 {
-        self.in_memory().map_or(0, |bytes| bytes.len() as u64)
+        self.content.memory_bytes()
     }
 
     /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
