@@ -22,20 +22,21 @@ fn uplink(rate_bits_per_sec: Option<u64>) -> Uplink {
     Uplink::start(&config).expect("user space needs nothing")
 }
 
-/// Socket buffers of so many bytes at both ends; none: as the kernel likes.
-async fn connect(buffer_bytes: Option<usize>) -> (TcpStream, TcpStream) {
+/// Bytes a sender and a receiver keep in their sockets: as the kernel likes (none), less than one slice, hardly anything.
+const BUFFERS_BYTES: [Option<(usize, usize)>; 3] =
+    [None, Some((30_000, 30_000)), Some((1, 30_000))];
+
+async fn connect(buffers_bytes: Option<(usize, usize)>) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    if let Some(bytes) = buffer_bytes {
-        let socket = SockRef::from(&listener);
-        socket.set_send_buffer_size(bytes).expect("a size");
-        socket.set_recv_buffer_size(bytes).expect("a size");
-    }
     let address = listener.local_addr().expect("bound");
     let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
     let (client, accepted) = (client.expect("connected"), accepted.expect("accepted").0);
-    if let Some(bytes) = buffer_bytes {
-        let socket = SockRef::from(&client);
-        socket.set_recv_buffer_size(bytes).expect("a size");
+    if let Some((send_bytes, receive_bytes)) = buffers_bytes {
+        let (sender, receiver) = (SockRef::from(&accepted), SockRef::from(&client));
+        sender.set_send_buffer_size(send_bytes).expect("a size");
+        receiver
+            .set_recv_buffer_size(receive_bytes)
+            .expect("a size");
     }
     accepted.set_nodelay(true).expect("as servers do");
     (client, accepted)
@@ -79,9 +80,9 @@ async fn arrive_in_order_among_other_slices() {
     let sealed = [&first, &second].map(|content| SealedFile::new(content).expect("a file"));
     let memory = pattern(40_000, 3);
     for rate in RATES_BITS_PER_SEC {
-        for buffer_bytes in [None, Some(1), Some(30_000)] {
+        for buffers_bytes in BUFFERS_BYTES {
             for pause in [None, Some(Duration::from_millis(1))] {
-                let (client, accepted) = connect(buffer_bytes).await;
+                let (client, accepted) = connect(buffers_bytes).await;
                 let (stream, flow) = uplink(rate).wrap(accepted);
                 let parts: [&[u8]; 8] = [
                     b"head",
@@ -118,7 +119,7 @@ async fn arrive_in_order_among_other_slices() {
                 stream.flush().await.expect("flushed");
                 drop(stream);
                 let received = reading.await.expect("no panic");
-                assert!(received == expected.concat(), "{rate:?} {buffer_bytes:?}");
+                assert!(received == expected.concat(), "{rate:?} {buffers_bytes:?}");
                 let report = end.await.expect("reported");
                 assert_eq!((report.completed, report.sent_bytes), (true, bytes));
             }

@@ -48,6 +48,58 @@ fn a_hundred_megabytes_arrive_as_they_are() {
 }
 
 #[test]
+fn a_file_that_is_kept_in_memory_arrives_as_it_is_whole_and_in_part() {
+    const BYTES: usize = 100_000;
+    let site = Site::start();
+    write_pattern(&site, "page", BYTES);
+    let mut client = site.connect();
+    let mut ask = |method, range: &str| {
+        client.send(&format!(
+            "{method} /page HTTP/1.1\r\nhost: x\r\n{range}\r\n"
+        ));
+        client.response(method)
+    };
+    for _ in 0..3 {
+        assert!(pattern(0, BYTES).eq(ask("GET", "").body));
+        let head = ask("HEAD", "");
+        assert_eq!(head.header("content-length"), Some("100000"));
+        for (start, len) in [(20_001, 70_000), (83_616, 16_384), (99_990, 10)] {
+            let range = format!("range: bytes={start}-{}\r\n", start + len - 1);
+            let part = ask("GET", &range);
+            assert_eq!(part.status, 206);
+            assert!(pattern(start, len).eq(part.body));
+        }
+        let parts = ask("GET", "range: bytes=0-39999,50001-90000\r\n").body;
+        for (start, len) in [(0, 40_000), (50_001, 40_000)] {
+            let part: Vec<u8> = pattern(start, len).collect();
+            assert!(parts.windows(len).any(|window| window == part));
+        }
+    }
+}
+
+#[test]
+fn a_version_kept_in_memory_is_sent_to_its_end_when_it_is_replaced() {
+    let site = Site::start();
+    write_pattern(&site, "page", 250_000);
+    // Many times what sockets hold, all of the first version.
+    let mut client = site.connect();
+    for _ in 0..100 {
+        client.send_get("/page");
+    }
+    let mut responses = vec![client.response("GET")];
+    site.write("page", "new");
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(site.get("/page", "").text(), "new");
+    responses.extend((1..100).map(|_| client.response("GET")));
+    let (old, new): (Vec<_>, Vec<_>) = responses.iter().partition(|one| one.body.len() > 3);
+    assert!(
+        old.iter()
+            .all(|one| pattern(0, 250_000).eq(one.body.iter().copied()))
+    );
+    assert!(new.iter().all(|one| one.text() == "new"));
+}
+
+#[test]
 fn a_file_that_is_not_in_the_page_cache_arrives_as_it_is() {
     const BYTES: usize = 8 << 20;
     let site = Site::start();
