@@ -14,7 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::descriptors;
 use crate::mapping::{CONSTANT, Mapping};
 
-/// Fewer bytes are copied for less than `sendfile` costs.
+/// From here on `sendfile` costs no more than a copy: measured with bodies of 16, 32 and 100 KiB, of which the last saves a sixth to a third.
 pub const WORTHWHILE_BYTES_MIN: usize = 16 << 10;
 /// Sealed files at a time, each of which holds a descriptor: more than a site has files that are both long and often asked for.
 const FILES_MAX: usize = 1024;
@@ -94,7 +94,8 @@ pub fn find(slice: &[u8]) -> Option<Place> {
 }
 
 /// Sends up to `bytes` from `place` on to a socket that does not block; how many it took. `WouldBlock` when it took none, `Unsupported` when
-/// the kernel does not do this, and the bytes should be written from memory.
+/// the kernel does not do this, and the bytes should be written from memory. On a broken connection it raises SIGPIPE, which Rust's programs
+/// ignore.
 pub fn send(socket: impl AsFd, place: &Place, bytes: usize) -> io::Result<usize> {
     let mut offset = place.offset;
     match retry_on_intr(|| rustix::fs::sendfile(&socket, &place.file, Some(&mut offset), bytes)) {
