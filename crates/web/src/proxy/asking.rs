@@ -97,7 +97,7 @@ impl Asking<'_> {
                     drop(place);
                     report.note_failed(&server.name, &unanswered.failure);
                     upload = if unanswered.failure.is_own_lack() {
-                        self.wait_for_means(&server, unanswered, &mut attempts)?
+                        self.wait_for_means(&server, unanswered, &mut attempts, Instant::now())?
                     } else {
                         report.tries += 1;
                         self.try_again(&server, unanswered, &mut attempts, report.tries)?
@@ -156,9 +156,9 @@ impl Asking<'_> {
         server: &Server,
         unanswered: Unanswered,
         attempts: &mut Attempts,
+        now: Instant,
     ) -> Result<Upload, Failure> {
         let Unanswered { failure, again } = unanswered;
-        let now = Instant::now();
         let until = attempts
             .patient_until
             .get_or_insert(now + self.route.times.connect);
