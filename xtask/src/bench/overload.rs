@@ -7,7 +7,7 @@ use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Stack;
 use super::record::Record;
-use super::replays::{self, Case, Protocol, all, errors, over_ideal};
+use super::replays::{self, Case, Protocol, all, errors, over_ideal, ratios};
 use super::server::Server;
 
 /// What has to be waited for by somebody, or nothing is shown: the timeouts common in clients and proxies begin here.
@@ -47,11 +47,11 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
         "| load | server | mean, ms | / ideal SRPT | smallest half, ms | longest response, s | longest silence, s | errors |\n|---|---|---|---|---|---|---|---|\n",
     );
     for case in &CASES {
-        let runs = replays::repeat(case, &SERVERS, effort, &mut record)?;
-        for (server, runs) in SERVERS.iter().zip(&runs) {
+        let by_server = replays::repeat(case, &SERVERS, effort, &mut record)?;
+        for (server, runs) in SERVERS.iter().zip(&by_server) {
             table += &row(case, *server, runs);
             if *server != Server::Nginx {
-                hold(case, *server, runs, &mut part);
+                hold(case, *server, runs, &by_server[0], &mut part);
             }
         }
     }
@@ -78,7 +78,7 @@ fn row(case: &Case, server: Server, runs: &[Value]) -> String {
     )
 }
 
-fn hold(case: &Case, server: Server, runs: &[Value], checks: &mut Checks) {
+fn hold(case: &Case, server: Server, runs: &[Value], nginx: &[Value], checks: &mut Checks) {
     let at = |what: &str| format!("load {}, {}: {what}", case.name, server.name());
     let valid = runs.iter().all(|run| run["verdict"] == "VALID");
     checks.claim(valid, at("all runs VALID"));
@@ -87,6 +87,15 @@ fn hold(case: &Case, server: Server, runs: &[Value], checks: &mut Checks) {
         &at("longest response, ms"),
         median(&all(runs, "/all/max_response_ms")),
         WAIT_MS_MIN,
+    );
+    let smallest_half = "/smallest_half/mean_response_ms";
+    checks.at_most(
+        &at("smallest half / nginx's"),
+        median(&ratios(
+            &all(runs, smallest_half),
+            &all(nginx, smallest_half),
+        )),
+        1.0,
     );
     let silences = all(runs, "/all/longest_silence_ms");
     checks.at_most(

@@ -17,6 +17,16 @@ fn start(core: &mut Core, flow: FlowId, bytes: u64) {
     assert!(started.is_ok());
 }
 
+/// A connection and its stream, which has handed over all of its response of `bytes`.
+fn finished_stream(core: &mut Core, bytes: u64) -> (FlowId, FlowId) {
+    let flow = core.open(Time::ZERO);
+    let stream = core.open_stream(flow, Time::ZERO).stream;
+    start(core, stream, bytes);
+    core.settle_stream(stream, bytes, Time::ZERO);
+    core.finish_stream(stream, Time::ZERO);
+    (flow, stream)
+}
+
 /// Marks a flow as its stream would; the band if it is another one.
 fn remark(core: &mut Core, flow: FlowId) -> Option<u8> {
     let (band, _) = core.new_band(flow)?;
@@ -85,11 +95,7 @@ fn a_response_on_a_connection_that_is_gone_ends_at_once() {
 #[test]
 fn a_finished_stream_ends_when_the_connection_has_written_it() {
     let mut core = core(Order::default(), None);
-    let flow = core.open(Time::ZERO);
-    let stream = core.open_stream(flow, Time::ZERO).stream;
-    start(&mut core, stream, 3_000);
-    core.settle_stream(stream, 3_000, Time::ZERO);
-    core.finish_stream(stream, Time::ZERO);
+    let (flow, stream) = finished_stream(&mut core, 3_000);
     core.settle(flow, 1_000, 1_000, Time::ZERO);
     assert!(core.flushed(flow, Time::ZERO).ended.is_empty());
     core.settle(flow, 2_009, 2_009, Time::ZERO);
@@ -102,11 +108,7 @@ fn a_finished_stream_ends_when_the_connection_has_written_it() {
 #[test]
 fn what_the_engine_dropped_of_a_finished_stream_was_not_sent() {
     let mut core = core(Order::default(), None);
-    let flow = core.open(Time::ZERO);
-    let stream = core.open_stream(flow, Time::ZERO).stream;
-    start(&mut core, stream, 3_000);
-    core.settle_stream(stream, 3_000, Time::ZERO);
-    core.finish_stream(stream, Time::ZERO);
+    let (flow, stream) = finished_stream(&mut core, 3_000);
     core.settle(flow, 1_000, 1_000, Time::ZERO);
     for _ in 0..3 {
         // Nothing is left to write, and yet the last frame never was.
@@ -120,11 +122,7 @@ fn what_the_engine_dropped_of_a_finished_stream_was_not_sent() {
 #[test]
 fn what_a_closed_connection_had_handed_over_was_not_sent() {
     let mut core = core(Order::default(), None);
-    let flow = core.open(Time::ZERO);
-    let stream = core.open_stream(flow, Time::ZERO).stream;
-    start(&mut core, stream, 10);
-    core.settle_stream(stream, 10, Time::ZERO);
-    core.finish_stream(stream, Time::ZERO);
+    let (flow, _) = finished_stream(&mut core, 10);
     let ended = core.close(flow, Time::ZERO).ended;
     assert!(matches!(&ended[..], [ended] if !ended.report.completed));
 }

@@ -1,4 +1,4 @@
-//! Bytes that lie in a sealed file leave by `sendfile`, which saves the copy into the socket: a sixth to a third of what a response of 100 KB costs.
+//! Bytes that lie in a sealed file leave by `sendfile`, which saves the copy into the socket.
 //!
 //! They are recognized by their address among what is written, so hyper writes as always. Ciphertext and frames of HTTP/2 are other bytes.
 
