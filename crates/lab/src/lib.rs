@@ -2,5 +2,7 @@
 //! processes.
 
 pub mod demo;
+pub mod hosts;
 mod machine;
+pub mod peers;
 pub mod progress;
