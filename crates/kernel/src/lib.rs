@@ -10,6 +10,7 @@
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
+//! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
 //! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
@@ -20,6 +21,7 @@ pub mod capability;
 pub mod clock;
 pub mod descriptors;
 pub mod device;
+pub mod initial_timeout;
 pub mod netns;
 pub mod privilege;
 pub mod probe;

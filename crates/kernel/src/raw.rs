@@ -1,8 +1,8 @@
 //! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
-//! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, and becoming another user.
+//! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, becoming another user, and BPF.
 #![expect(
     unsafe_code,
-    reason = "ioctl, getsockopt, scheduling and the ids of a whole process, which rustix and socket2 do not have; tokio asks for a promise"
+    reason = "ioctl, getsockopt, scheduling and the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
 )]
 
 use std::io;
@@ -94,6 +94,67 @@ pub fn set_group(gid: u32) -> io::Result<()> {
 pub fn set_user(uid: u32) -> io::Result<()> {
     // SAFETY: no memory is involved.
     checked(unsafe { libc::setresuid(uid, uid, uid) })
+}
+
+/// The beginning of `union bpf_attr` for loading a program; the rest of it may be left out.
+#[repr(C)]
+struct LoadProgram {
+    kind: u32,
+    instruction_count: u32,
+    instructions: u64,
+    license: u64,
+}
+
+/// The beginning of `union bpf_attr` for attaching one.
+#[repr(C)]
+struct CreateLink {
+    program: u32,
+    target: u32,
+    attach_kind: u32,
+    flags: u32,
+}
+
+/// Loads a BPF program of type sock_ops; the kernel refuses one it cannot prove harmless.
+pub fn load_sock_ops(instructions: &[u64]) -> io::Result<OwnedFd> {
+    const BPF_PROG_LOAD: libc::c_long = 5;
+    const BPF_PROG_TYPE_SOCK_OPS: u32 = 13;
+    let attributes = LoadProgram {
+        kind: BPF_PROG_TYPE_SOCK_OPS,
+        instruction_count: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
+        instructions: instructions.as_ptr() as u64,
+        license: c"MIT".as_ptr() as u64,
+    };
+    // SAFETY: both pointers are valid for reading as much as the kernel reads: the announced instructions, a text up to its zero.
+    unsafe { bpf(BPF_PROG_LOAD, &attributes) }
+}
+
+/// Attaches a program of type sock_ops to a control group for as long as what is returned is open.
+pub fn attach_sock_ops(program: RawFd, group: RawFd) -> io::Result<OwnedFd> {
+    const BPF_LINK_CREATE: libc::c_long = 28;
+    const BPF_CGROUP_SOCK_OPS: u32 = 3;
+    let attributes = CreateLink {
+        program: program.cast_unsigned(),
+        target: group.cast_unsigned(),
+        attach_kind: BPF_CGROUP_SOCK_OPS,
+        flags: 0,
+    };
+    // SAFETY: the structure holds numbers only; the kernel refuses those that are no descriptors of the right kind.
+    unsafe { bpf(BPF_LINK_CREATE, &attributes) }
+}
+
+/// A call of bpf(2) that answers with a descriptor.
+///
+/// # Safety
+/// What the attributes point to must be valid for what the command reads and writes through it.
+unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
+    let pointer: *const T = attributes;
+    // SAFETY: the structure is valid for reading its size; the caller vouches for what it points to.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, size_of::<T>()) };
+    match RawFd::try_from(result) {
+        // SAFETY: the kernel has just opened it for this process, with close-on-exec, and nobody else knows of it.
+        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

@@ -10,6 +10,7 @@
 mod child;
 mod clean;
 mod error;
+mod group;
 mod plumbing;
 mod record;
 mod shape;
@@ -29,6 +30,7 @@ use sooner_kernel::{capability, device};
 pub use child::OwnedChild;
 pub use clean::clean;
 pub use error::HostsError;
+use group::Group;
 use plumbing::Namespaces;
 pub use plumbing::SERVER_ADDRESS;
 use record::{Made, NAME_PREFIX, Record};
@@ -43,6 +45,7 @@ pub struct Hosts {
     spec: HostsSpec,
     namespaces: Namespaces,
     emulator: Option<OwnedChild>,
+    group: Option<Group>,
     remarks: Vec<String>,
     made: Vec<Made>,
     record: Record,
@@ -62,6 +65,7 @@ impl Hosts {
             spec: spec.clone(),
             namespaces: Namespaces::of(spec, &format!("{NAME_PREFIX}{id}")),
             emulator: None,
+            group: None,
             remarks: Vec::new(),
             made: Vec::new(),
             record: Record::create(Path::new(record::FOLDER), &id).map_err(recording)?,
@@ -69,6 +73,7 @@ impl Hosts {
         hosts.make_namespaces()?;
         hosts.connect(program)?;
         hosts.limit()?;
+        hosts.set_initial_timeout(&id)?;
         Ok(hosts)
     }
 
@@ -104,12 +109,12 @@ impl Hosts {
 
     /// A command that runs on the server's host.
     pub fn on_server(&self, program: impl AsRef<Path>) -> Command {
-        on(&self.namespaces.server, program.as_ref())
+        self.on(&self.namespaces.server, program.as_ref())
     }
 
     /// A command that runs on the clients' host.
     pub fn on_client(&self, program: impl AsRef<Path>) -> Command {
-        on(&self.namespaces.clients, program.as_ref())
+        self.on(&self.namespaces.clients, program.as_ref())
     }
 
     /// What differs from what was asked for, a sentence each: what the kernel lacks and what is used instead.
@@ -193,6 +198,28 @@ impl Hosts {
         Ok(())
     }
 
+    /// The first timeout of everything that runs on the hosts, through a control group of their own.
+    fn set_initial_timeout(&mut self, id: &str) -> Result<(), HostsError> {
+        let Some(asked_ms) = self.spec.initial_rto_ms else {
+            return Ok(());
+        };
+        let cannot = |source| HostsError::InitialRto { asked_ms, source };
+        let path = group::path(&format!("{NAME_PREFIX}{id}")).map_err(cannot)?;
+        self.note(Made::ControlGroup(path.clone()))?;
+        self.group = Some(Group::make(path, Duration::from_millis(asked_ms)).map_err(cannot)?);
+        Ok(())
+    }
+
+    fn on(&self, namespace: &str, program: &Path) -> Command {
+        let words = ["netns", "exec", namespace];
+        let mut command = match &self.group {
+            None => Command::new("ip"),
+            Some(group) => group.command("ip"),
+        };
+        command.args(words).arg(program);
+        command
+    }
+
     /// Writes down what is about to be made.
     fn note(&mut self, made: Made) -> Result<(), HostsError> {
         let recording = |source| HostsError::system("record of the hosts", source);
@@ -210,12 +237,6 @@ impl Drop for Hosts {
             self.record.delete().ok();
         }
     }
-}
-
-fn on(namespace: &str, program: &Path) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace]).arg(program);
-    command
 }
 
 fn check_privilege() -> Result<(), HostsError> {

@@ -114,6 +114,71 @@ fn tcp_is_as_it_was_asked_for() {
     assert!(route.contains("initcwnd 3"), "{route}");
 }
 
+/// Asks this binary, run again, to listen until it is killed.
+const LISTEN: &str = "SOONER_LAB_TEST_LISTEN";
+
+/// Not a test: a server that is in the hosts' control group.
+#[test]
+fn helper_that_listens() {
+    if std::env::var_os(LISTEN).is_none() {
+        return;
+    }
+    let _listener = TcpListener::bind("10.77.0.1:9000").unwrap();
+    println!("\nlistening");
+    thread::sleep(std::time::Duration::from_secs(120));
+}
+
+#[test]
+fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
+    let test = "the_first_timeout_is_the_one_asked_for_on_both_sides";
+    if !may_make_hosts(test) {
+        return;
+    }
+    let mut spec = HostsSpec::new("rto", TEN_MEGABIT);
+    spec.initial_rto_ms = Some(30_000);
+    let hosts = match Hosts::up(&spec, Path::new(NO_PROGRAM)) {
+        Err(HostsError::InitialRto { source, .. }) => return skip(test, &source.to_string()),
+        hosts => hosts.unwrap(),
+    };
+    // Frames to an address nobody has on the link are lost without a word.
+    let lost = "lladdr 02:00:00:00:00:09 nud permanent dev";
+    let connect = "timeout 60 bash -c 'echo > /dev/tcp/10.77.0.1/9000' & sleep 0.3; ss -Htino state syn-sent; kill %1";
+    let unanswered = format!("ip neigh replace 10.77.0.1 {lost} wan0; {connect}");
+    let sent = output(hosts.on_client("bash").args(["-c", &unanswered]));
+    assert!(sent.contains("rto:30000"), "{sent}");
+    output(
+        hosts
+            .on_client("ip")
+            .args(["neigh", "flush", "dev", "wan0", "nud", "permanent"]),
+    );
+    let mut listener = hosts
+        .on_server(std::env::current_exe().unwrap())
+        .args(["--exact", "helper_that_listens", "--nocapture"])
+        .env(LISTEN, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(listener.stdout.take().unwrap()).lines();
+    assert!(lines.map(Result::unwrap).any(|line| line == "listening"));
+    output(
+        hosts
+            .on_server("bash")
+            .args(["-c", &format!("ip neigh replace 10.78.0.1 {lost} v0")]),
+    );
+    output(hosts.on_client("bash").args(["-c", connect]));
+    let answered = output(hosts.on_server("ss").args(["-Hnto", "state", "syn-recv"]));
+    // `timer:(on,29sec,0)`: tens of seconds until the SYN-ACK is sent again, where it would have been one
+    assert!(answered.contains("sec,0)"), "{answered}");
+    listener.kill().unwrap();
+    listener.wait().unwrap();
+    let id = std::process::id();
+    let group = sooner_kernel::initial_timeout::groups().unwrap().unwrap();
+    let group = group.join(format!("sooner-lab-{id}-rto"));
+    assert!(group.exists());
+    drop(hosts);
+    assert!(!group.exists());
+}
+
 #[test]
 fn a_congestion_control_that_is_not_there_is_refused_with_those_that_are() {
     if !may_make_hosts("a_congestion_control_that_is_not_there_is_refused_with_those_that_are") {
