@@ -1,6 +1,6 @@
 //! Hosts and links in namespaces of the test's own.
 
-mod support;
+mod on_hosts;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use on_hosts::{has_emulator, may_make_hosts, skip, sooner};
 use sooner_kernel::netns;
 use sooner_lab::hosts::{self, ClientSpec, Hosts, HostsError, HostsSpec, Shaper};
-use support::{has_emulator, may_make_hosts, skip, sooner};
 
 const TEN_MEGABIT: u64 = 10_000_000;
 /// Not started by hosts that are directly connected.
@@ -203,7 +203,7 @@ fn what_runs_on_hosts_goes_with_them() {
     let hosts = up(&HostsSpec::new("gone", TEN_MEGABIT));
     let mut sleeper = hosts.on_client("sleep").arg("1000").spawn().unwrap();
     // `ip netns exec` becomes the program once it has entered the namespace
-    while support::processes_in(hosts.client_namespace()).is_empty() {
+    while on_hosts::processes_in(hosts.client_namespace()).is_empty() {
         thread::yield_now();
     }
     drop(hosts);
@@ -225,7 +225,7 @@ fn helper_that_holds_hosts() {
     }
     let hosts = up(&HostsSpec::new("held", TEN_MEGABIT));
     let _sleeper = hosts.on_server("sleep").arg("1000").spawn().unwrap();
-    while support::processes_in(hosts.server_namespace()).is_empty() {
+    while on_hosts::processes_in(hosts.server_namespace()).is_empty() {
         thread::yield_now();
     }
     println!("\nholding");
@@ -256,7 +256,7 @@ fn hosts_of_a_killed_process_are_removed_and_those_of_a_living_one_are_not() {
     assert_eq!(namespaces_of(pid).len(), 2);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let sleeper = support::processes_in(&format!("sooner-lab-{pid}-held-s"));
+    let sleeper = on_hosts::processes_in(&format!("sooner-lab-{pid}-held-s"));
     assert!(!sleeper.is_empty());
     hosts::clean().unwrap();
     // Another test's start may have been faster; either way they are gone now.

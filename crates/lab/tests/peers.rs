@@ -1,6 +1,6 @@
 //! Each server on hosts of the test's own: it starts, serves a few requests, is counted, and leaves nothing.
 
-mod support;
+mod on_hosts;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use on_hosts::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
 use sooner_kernel::netns;
 use sooner_lab::counters::{Counter, CountersSummary, Sampler, SamplerOptions};
 use sooner_lab::hosts::{Hosts, HostsSpec, Shaper};
 use sooner_lab::peers::{PORT, Peer, PeerError, PeerOptions};
-use support::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
 
 const TEN_MEGABIT: u64 = 10_000_000;
 const FILE_BYTES: usize = 100_000;

@@ -88,12 +88,17 @@ pub fn server_end(namespaces: &Namespaces, spec: &HostsSpec) -> Result<(), Hosts
     address(server, &format!("{SERVER_ADDRESS}/24"), SERVER_DEVICE)?;
     up(server, SERVER_DEVICE, spec.super_packets)?;
     let route = server_route(spec, namespaces.router.is_some());
-    let added = ip_in(server, &route.split(' ').collect::<Vec<_>>());
+    add_route(server, &route, spec)
+}
+
+/// Adds a route; where it is refused for a congestion control the kernel does not have, the error says so.
+fn add_route(namespace: &str, route: &str, spec: &HostsSpec) -> Result<(), HostsError> {
+    let added = ip_in(namespace, &route.split(' ').collect::<Vec<_>>());
     match (added, &spec.congestion_control) {
-        (Err(HostsError::Command { .. }), Some(name)) if !is_available(server, name) => {
+        (Err(HostsError::Command { .. }), Some(name)) if !is_available(namespace, name) => {
             Err(HostsError::CongestionControl {
                 name: name.clone(),
-                available: available(server),
+                available: available(namespace),
             })
         }
         (added, _) => added,
@@ -122,7 +127,7 @@ pub fn clients_end(namespaces: &Namespaces, spec: &HostsSpec) -> Result<(), Host
     }
     up(clients, WAN_DEVICE, spec.super_packets)?;
     let route = clients_route(spec, namespaces.router.is_some());
-    ip_in(clients, &route.split(' ').collect::<Vec<_>>())
+    add_route(clients, &route, spec)
 }
 
 /// What the server's route says to TCP: congestion control, the largest segment it asks its peers for, the first window.
@@ -133,10 +138,7 @@ fn server_route(spec: &HostsSpec, by_router: bool) -> String {
         String::new()
     };
     let mut route = format!("route add {CLIENTS}{via} dev {SERVER_DEVICE} src {SERVER_ADDRESS}");
-    route.push_str(&largest_segment(spec));
-    if let Some(name) = &spec.congestion_control {
-        route.push_str(&format!(" congctl {name}"));
-    }
+    route.push_str(&of_both_ends(spec));
     if let Some(segments) = spec.initial_window_segments {
         route.push_str(&format!(" initcwnd {segments}"));
     }
@@ -154,14 +156,18 @@ fn clients_route(spec: &HostsSpec, by_router: bool) -> String {
     } else {
         format!(" dev {WAN_DEVICE}")
     };
-    format!("route add {SERVERS}{via}{first}{}", largest_segment(spec))
+    format!("route add {SERVERS}{via}{first}{}", of_both_ends(spec))
 }
 
-/// Each side sends segments as large as its peer asked for when the connection began, so both ends ask. Devices keep their MTU: a
-/// smaller one would let a client ask for less than the server can receive, and answers alone would be small.
-fn largest_segment(spec: &HostsSpec) -> String {
-    spec.mss_bytes
-        .map_or(String::new(), |bytes| format!(" advmss {bytes}"))
+/// Congestion control and the largest segment. Each side sends segments as large as its peer asked for when the connection began, so both
+/// ends ask. Devices keep their MTU: were it smaller, the host would also refuse larger packets of others.
+fn of_both_ends(spec: &HostsSpec) -> String {
+    let segment = spec.mss_bytes.map(|bytes| format!(" advmss {bytes}"));
+    let control = spec
+        .congestion_control
+        .as_ref()
+        .map(|name| format!(" congctl {name}"));
+    [segment, control].into_iter().flatten().collect()
 }
 
 fn address(namespace: &str, address: &str, device: &str) -> Result<(), HostsError> {

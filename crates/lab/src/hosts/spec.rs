@@ -27,7 +27,7 @@ pub enum Shaper {
 pub struct ClientSpec {
     /// Round trip added on the way, half of it in each direction, ms.
     pub rtt_ms: f64,
-    /// Share of the packets that is lost on the way, 0 to 1.
+    /// Share of the packets that is lost in each direction, below 1.
     pub loss: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct HostsSpec {
     pub shaper: Shaper,
     /// Packets the host's queue has room for.
     pub queue_packets: u32,
-    /// The server's congestion control; none: what the kernel does by itself.
+    /// Congestion control of both sides; none: what the kernel does by itself.
     pub congestion_control: Option<String>,
     /// Whether TCP may hand the devices packets of up to 64 KB; without them one packet is one frame everywhere.
     pub super_packets: bool,
@@ -135,9 +135,9 @@ impl HostsSpec {
             return refuse(format!("{count} clients: 1 to {CLIENTS_MAX} are possible"));
         }
         for client in &self.clients {
-            if !(0.0..=60_000.0).contains(&client.rtt_ms) || !(0.0..1.0).contains(&client.loss) {
+            if !(0.0..=10_000.0).contains(&client.rtt_ms) || !(0.0..1.0).contains(&client.loss) {
                 return refuse(format!(
-                    "client with rtt_ms {} and loss {}: a round trip of 0 to 60000 ms and a share below 1 are possible",
+                    "client with rtt_ms {} and loss {}: a round trip of 0 to 10000 ms and a share below 1 are possible",
                     client.rtt_ms, client.loss
                 ));
             }
@@ -171,7 +171,7 @@ mod tests {
         assert!(refusal(|spec| spec.clients.clear()).contains("1 to 254"));
         assert!(refusal(|spec| spec.mss_bytes = Some(9000)).contains("88 to 1460"));
         assert!(refusal(|spec| spec.clients[0].loss = 1.0).contains("a share below 1"));
-        assert!(refusal(|spec| spec.clients[0].rtt_ms = f64::NAN).contains("0 to 60000 ms"));
+        assert!(refusal(|spec| spec.clients[0].rtt_ms = f64::NAN).contains("0 to 10000 ms"));
     }
 
     #[test]
