@@ -2,5 +2,7 @@
 //! processes.
 
 pub mod demo;
+pub mod experiment;
 mod machine;
 pub mod progress;
+pub mod run;
