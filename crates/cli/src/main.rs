@@ -1,6 +1,7 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
 mod demo;
+mod lab;
 mod load;
 mod package;
 mod serve;
@@ -23,6 +24,8 @@ struct Cli {
 enum Command {
     /// Show what the order is worth: the same requests, first FAIR, then SRPT.
     Demo(demo::DemoArgs),
+    /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
+    Lab(lab::LabArgs),
     /// Generate HTTP load and measure response times.
     Load(load::LoadArgs),
     /// Write manual pages and shell completions.
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
+        Command::Lab(args) => lab::run(args),
         Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, Cli::command()),
         Command::Serve(args) => serve::run(*args),

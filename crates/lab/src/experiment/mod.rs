@@ -113,6 +113,14 @@ pub enum ExperimentError {
     },
 }
 
+/// A case that an experiment does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("experiment {experiment} has no case {case}; its experiment.toml names them")]
+pub struct UnknownCase {
+    experiment: String,
+    case: String,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -239,6 +247,31 @@ impl Experiment {
     /// The case of this name.
     pub fn case(&self, name: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.name == name)
+    }
+
+    /// Whether `name` is its name or one of its rows.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.rows.iter().any(|row| row.eq_ignore_ascii_case(name))
+    }
+
+    /// Length of all its runs one after the other, peers side by side, s.
+    pub fn seconds(&self) -> u64 {
+        let of_case = |case: &Case| case.setup.seconds * case.setup.seeds.len() as u64;
+        self.cases.iter().map(of_case).sum()
+    }
+
+    /// Leaves out all cases but these; none named: keeps all.
+    pub fn keep_cases(&mut self, names: &[String]) -> Result<(), UnknownCase> {
+        if let Some(unknown) = names.iter().find(|name| self.case(name).is_none()) {
+            return Err(UnknownCase {
+                experiment: self.name.clone(),
+                case: unknown.clone(),
+            });
+        }
+        if !names.is_empty() {
+            self.cases.retain(|case| names.contains(&case.name));
+        }
+        Ok(())
     }
 
     /// The same, so short that it only shows that everything works.

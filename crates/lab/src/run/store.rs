@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-const LINES: &str = "runs.jsonl";
+pub(super) const LINES: &str = "runs.jsonl";
 const DETAIL: &str = "detail";
 const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
@@ -131,8 +131,8 @@ impl Store {
             .or(all.next_back())
     }
 
-    /// Keeps a run; `run` still has what plots need, `counters` every second's row.
-    pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<()> {
+    /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
+    pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
         let mut detail = serde_json::Map::new();
         if let Some(fields) = line.run.as_object_mut() {
             for name in PLOTTED {
@@ -145,8 +145,8 @@ impl Store {
         serde_json::to_writer(&mut file, &detail)?;
         file.finish()?.sync_data()?;
         self.append(&line)?;
-        self.lines.push(line);
-        Ok(())
+        self.lines.push(line.clone());
+        Ok(line)
     }
 
     fn append(&self, line: &Line) -> io::Result<()> {
