@@ -3,6 +3,8 @@
 
 pub mod demo;
 pub mod experiment;
+pub mod hosts;
 mod machine;
+pub mod peers;
 pub mod progress;
 pub mod run;

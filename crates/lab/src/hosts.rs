@@ -1,0 +1,221 @@
+//! Hosts and links: one server, its clients and the network between them, in network namespaces of our own.
+//!
+//! The server stands at 10.77.0.1; client `i` has the address 10.78.0.(i+1). All clients are in one namespace, so that one load process
+//! drives them all, by source address. Clients without delay and loss are directly connected; as soon as one has any, a router stands
+//! between, and behind it the emulator (`sooner emulate`) or netem.
+//!
+//! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and removes them; after a kill, the next
+//! [`Hosts::up`] or [`clean`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
+
+mod child;
+mod clean;
+mod error;
+mod plumbing;
+mod record;
+mod shape;
+mod spec;
+mod tools;
+mod tuning;
+mod wan;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use sooner_kernel::{capability, device};
+
+pub use child::OwnedChild;
+pub use clean::clean;
+pub use error::HostsError;
+use plumbing::Namespaces;
+pub use plumbing::SERVER_ADDRESS;
+use record::{Made, NAME_PREFIX, Record};
+pub use spec::{ClientSpec, HostsSpec, Shaper};
+
+/// How long the emulator's last words may take.
+const COUNTERS_WAIT: Duration = Duration::from_secs(2);
+
+/// Hosts that are up; they go when this is dropped.
+#[derive(Debug)]
+pub struct Hosts {
+    spec: HostsSpec,
+    namespaces: Namespaces,
+    emulator: Option<OwnedChild>,
+    remarks: Vec<String>,
+    made: Vec<Made>,
+    record: Record,
+}
+
+impl Hosts {
+    /// Sets them up, after removing what killed processes left; `program` is the `sooner` that emulates the network.
+    /// Nothing is left when it fails.
+    pub fn up(spec: &HostsSpec, program: &Path) -> Result<Hosts, HostsError> {
+        spec.check()?;
+        check_privilege()?;
+        clean()?;
+        let id = format!("{}-{}", std::process::id(), spec.name);
+        let recording =
+            |source| HostsError::system(format!("record of the hosts `{}`", spec.name), source);
+        let mut hosts = Hosts {
+            spec: spec.clone(),
+            namespaces: Namespaces::of(spec, &format!("{NAME_PREFIX}{id}")),
+            emulator: None,
+            remarks: Vec::new(),
+            made: Vec::new(),
+            record: Record::create(Path::new(record::FOLDER), &id).map_err(recording)?,
+        };
+        hosts.make_namespaces()?;
+        hosts.connect(program)?;
+        hosts.limit()?;
+        Ok(hosts)
+    }
+
+    /// What these hosts were asked to be.
+    pub fn spec(&self) -> &HostsSpec {
+        &self.spec
+    }
+
+    /// The server's address.
+    pub fn server_address(&self) -> Ipv4Addr {
+        plumbing::SERVER_ADDRESS
+    }
+
+    /// The clients' addresses, in their order.
+    pub fn client_addresses(&self) -> Vec<Ipv4Addr> {
+        self.spec.client_addresses()
+    }
+
+    /// The server's network namespace.
+    pub fn server_namespace(&self) -> &str {
+        &self.namespaces.server
+    }
+
+    /// The server's device towards its clients.
+    pub fn server_device(&self) -> &'static str {
+        plumbing::SERVER_DEVICE
+    }
+
+    /// A command that runs on the server's host.
+    pub fn on_server(&self, program: impl AsRef<Path>) -> Command {
+        on(&self.namespaces.server, program.as_ref())
+    }
+
+    /// A command that runs on the clients' host.
+    pub fn on_client(&self, program: impl AsRef<Path>) -> Command {
+        on(&self.namespaces.clients, program.as_ref())
+    }
+
+    /// What differs from what was asked for, a sentence each: what the kernel lacks and what is used instead.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Bytes the server's host has sent to its clients, link headers included.
+    pub fn sent_bytes(&self) -> io::Result<u64> {
+        self.in_server(|| device::by_name(plumbing::SERVER_DEVICE)?.tx_bytes())
+    }
+
+    /// Runs `body` in a thread on the server's host.
+    pub fn in_server<T: Send>(&self, body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        tuning::inside(&self.namespaces.server, body)
+    }
+
+    /// The upper limit of every accept queue that is opened on the server's host from now on.
+    pub fn limit_accept_queues(&self, connections: u32) -> Result<(), HostsError> {
+        tuning::set(
+            &self.namespaces.server,
+            &[("net/core/somaxconn", connections.to_string())],
+        )
+    }
+
+    /// Takes the hosts away and gives what the emulator counted, as JSON; none where there was no emulator.
+    pub fn down(mut self) -> Option<String> {
+        let mut emulator = self.emulator.take()?;
+        emulator.end();
+        let last = emulator.lines.recv_timeout(COUNTERS_WAIT);
+        let lines: Vec<String> = last.into_iter().chain(emulator.lines.iter()).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    fn make_namespaces(&mut self) -> Result<(), HostsError> {
+        let names: Vec<String> = self.namespaces.all().map(String::from).collect();
+        for name in names {
+            self.note(Made::Namespace(name.clone()))?;
+            Namespaces::make(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Devices, addresses and routes, from the server outwards.
+    fn connect(&mut self, program: &Path) -> Result<(), HostsError> {
+        let (spec, namespaces) = (&self.spec, &self.namespaces);
+        let (server, clients) = (namespaces.server.as_str(), namespaces.clients.as_str());
+        let server_end = (server, plumbing::SERVER_DEVICE);
+        match &namespaces.router {
+            None => plumbing::pair(server_end, (clients, plumbing::WAN_DEVICE))?,
+            Some(router) => {
+                plumbing::pair(server_end, (router, plumbing::ROUTER_DEVICE))?;
+                plumbing::router_end(router, spec)?;
+                if spec.netem && wan::netem(spec, router, clients)? {
+                    self.remarks.push("netem makes delay and loss".into());
+                } else {
+                    if spec.netem {
+                        self.remarks.push(
+                            "this kernel has no netem: the emulator makes delay and loss instead"
+                                .into(),
+                        );
+                    }
+                    self.emulator = Some(wan::emulate(spec, program, router, clients)?);
+                }
+                plumbing::router_to_clients(router, spec)?;
+            }
+        }
+        plumbing::clients_end(namespaces, spec)?;
+        plumbing::server_end(namespaces, spec)
+    }
+
+    /// The shaper, and the parameters of the server's TCP.
+    fn limit(&mut self) -> Result<(), HostsError> {
+        let (spec, server) = (&self.spec, &self.namespaces.server);
+        tuning::set(server, &tuning::of_server(spec))?;
+        if spec.shaper == Shaper::Host {
+            let device = plumbing::SERVER_DEVICE;
+            let remark = shape::shape(server, device, spec.rate_bits_per_sec, spec.queue_packets)?;
+            self.remarks.extend(remark);
+        }
+        Ok(())
+    }
+
+    /// Writes down what is about to be made.
+    fn note(&mut self, made: Made) -> Result<(), HostsError> {
+        let recording = |source| HostsError::system("record of the hosts", source);
+        self.record.note(&made).map_err(recording)?;
+        self.made.push(made);
+        Ok(())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.emulator = None;
+        // Nobody is left to tell; the record stays then, and the next start tries again.
+        if clean::remove(&self.made).is_ok() {
+            self.record.delete().ok();
+        }
+    }
+}
+
+fn on(namespace: &str, program: &Path) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).arg(program);
+    command
+}
+
+fn check_privilege() -> Result<(), HostsError> {
+    let may = rustix::process::geteuid().is_root()
+        && capability::has_net_admin()
+        && capability::has_sys_admin();
+    may.then_some(()).ok_or(HostsError::NotPermitted)
+}

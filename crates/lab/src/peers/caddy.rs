@@ -1,0 +1,59 @@
+//! Caddy with its file server, without compression. How many connections may wait to be accepted it takes from `net.core.somaxconn`,
+//! which [`super::Peer::start`] sets.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+
+use super::{PORT, Setting, program};
+use crate::hosts::{Hosts, SERVER_ADDRESS};
+
+/// Its names.
+pub const PROGRAMS: [&str; 1] = ["caddy"];
+
+/// The configuration.
+pub fn config(setting: &Setting<'_>) -> String {
+    let (at, root) = (setting.folder.display(), setting.root.display());
+    // It has no switch for this; its server closes a connection over which it said so.
+    let close = if setting.options.keep_alive {
+        ""
+    } else {
+        "\theader Connection close\n"
+    };
+    format!(
+        "{{
+\tadmin off
+\tauto_https off
+\tlog {{
+\t\toutput file {at}/error.log
+\t\tlevel WARN
+\t}}
+}}
+http://:{PORT} {{
+\tbind {SERVER_ADDRESS}
+\troot * {root}
+{close}\tfile_server
+\tlog {{
+\t\toutput file {at}/access.log {{
+\t\t\troll_disabled
+\t\t}}
+\t}}
+}}
+"
+    )
+}
+
+/// The command that runs it in the foreground.
+pub fn command(hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
+    let path = setting.folder.join("Caddyfile");
+    fs::write(&path, config(setting))?;
+    let mut command = hosts.on_server(program::find(&PROGRAMS).unwrap_or(PROGRAMS[0].into()));
+    command
+        .args(["run", "--adapter", "caddyfile", "--config"])
+        .arg(path);
+    // Whatever it keeps stays in the folder.
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"] {
+        command.env(variable, &setting.folder);
+    }
+    Ok(command)
+}

@@ -1,0 +1,136 @@
+//! The names of servers in an experiment.toml: `nginx`, `apache-event`, `sooner srpt user-space --trickle 0`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::Peer;
+
+/// A name that no server has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "peer `{name}`: nginx, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible"
+)]
+pub struct PeerNameError {
+    name: String,
+}
+
+impl FromStr for Peer {
+    type Err = PeerNameError;
+
+    fn from_str(name: &str) -> Result<Peer, PeerNameError> {
+        parse(name).ok_or_else(|| PeerNameError { name: name.into() })
+    }
+}
+
+impl fmt::Display for Peer {
+    /// The name that is read back as the same server.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Nginx => f.write_str("nginx"),
+            Peer::ApacheEvent => f.write_str("apache-event"),
+            Peer::ApachePrefork => f.write_str("apache-prefork"),
+            Peer::Caddy => f.write_str("caddy"),
+            Peer::Sooner {
+                policy,
+                mechanism,
+                extra,
+            } => {
+                write!(f, "sooner {policy} {mechanism}")?;
+                extra.iter().try_for_each(|word| write!(f, " {word}"))
+            }
+        }
+    }
+}
+
+fn parse(name: &str) -> Option<Peer> {
+    let mut words = name.split_whitespace();
+    let peer = match words.next()? {
+        "nginx" => Peer::Nginx,
+        "apache-event" => Peer::ApacheEvent,
+        "apache-prefork" => Peer::ApachePrefork,
+        "caddy" => Peer::Caddy,
+        "sooner" => {
+            let policy = words.next().filter(|word| is_name(word))?.into();
+            let mechanism = words.next()?.parse().ok()?;
+            let extra: Vec<String> = words.by_ref().map(String::from).collect();
+            // The first word behind the mechanism is a flag, or somebody wrote a third name.
+            if extra.first().is_some_and(|word| !word.starts_with("--")) {
+                return None;
+            }
+            Peer::Sooner {
+                policy,
+                mechanism,
+                extra,
+            }
+        }
+        _ => return None,
+    };
+    words.next().is_none().then_some(peer)
+}
+
+/// Whether it can be the name of a policy; which ones there are, the server knows.
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::peers::Mechanism;
+
+    #[test]
+    fn names_are_read_back() {
+        let names = [
+            "nginx",
+            "apache-event",
+            "apache-prefork",
+            "caddy",
+            "sooner srpt user-space",
+            "sooner fair both --access-log off",
+        ];
+        for name in names {
+            assert_eq!(name.parse::<Peer>().unwrap().to_string(), name);
+        }
+        let peer: Peer = " sooner  las bands ".parse().unwrap();
+        let expected = Peer::Sooner {
+            policy: "las".into(),
+            mechanism: Mechanism::Bands,
+            extra: Vec::new(),
+        };
+        assert_eq!(peer, expected);
+    }
+
+    #[test]
+    fn other_names_are_refused_with_those_there_are() {
+        let names = [
+            "",
+            "apache",
+            "nginx x",
+            "sooner",
+            "sooner srpt",
+            "sooner srpt magic",
+            "sooner --x both",
+            "sooner srpt both x",
+        ];
+        for name in names {
+            let error = name.parse::<Peer>().unwrap_err().to_string();
+            assert!(error.contains("apache-event"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_and_what_is_accepted_reads_back(text in "(sooner )?[ a-z-]{0,30}") {
+            if let Ok(peer) = text.parse::<Peer>() {
+                prop_assert_eq!(peer.to_string().parse::<Peer>(), Ok(peer));
+            }
+        }
+    }
+}

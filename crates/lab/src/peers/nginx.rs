@@ -1,0 +1,57 @@
+//! nginx: one worker, as for one core; files by sendfile, full packets, descriptors kept open, a buffered access log.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+
+use super::{PORT, Setting, program};
+use crate::hosts::{Hosts, SERVER_ADDRESS};
+
+/// Its names.
+pub const PROGRAMS: [&str; 1] = ["nginx"];
+
+/// The configuration.
+pub fn config(setting: &Setting<'_>) -> String {
+    let (at, root) = (setting.folder.display(), setting.root.display());
+    let backlog = setting.options.backlog;
+    let keep_alive = if setting.options.keep_alive {
+        "65s"
+    } else {
+        "0"
+    };
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
+        .concat();
+    format!(
+        "daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid {at}/pid;
+error_log {at}/error.log;
+events {{ worker_connections 16384; }}
+http {{
+{temporary}  access_log {at}/access.log combined buffer=64k flush=1s;
+  sendfile on;
+  tcp_nopush on;
+  open_file_cache max=10000 inactive=60s;
+  open_file_cache_valid 60s;
+  keepalive_timeout {keep_alive};
+  keepalive_requests 100000000;
+  send_timeout 300s;
+  types {{ text/html html; text/css css; image/bmp bmp; }}
+  server {{ listen {SERVER_ADDRESS}:{PORT} backlog={backlog}; root {root}; }}
+}}
+"
+    )
+}
+
+/// The command that runs it in the foreground.
+pub fn command(hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
+    let path = setting.folder.join("nginx.conf");
+    fs::write(&path, config(setting))?;
+    let mut command = hosts.on_server(program::find(&PROGRAMS).unwrap_or(PROGRAMS[0].into()));
+    // Its built-in log would be opened before the configuration is read.
+    command.arg("-e").arg(setting.folder.join("error.log"));
+    command.arg("-c").arg(path);
+    Ok(command)
+}
