@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::experiment::{self, Experiment};
 use sooner_lab::pages;
-use sooner_lab::run::{self, Event, RunOptions};
+use sooner_lab::run::store::Store;
+use sooner_lab::run::{self, Event, RunOptions, summary};
 use sooner_report::number::duration;
 use std::env;
 use std::path::PathBuf;
@@ -108,7 +109,9 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
         eprintln!("{}: {}", experiment.name, experiment.question);
         let measured = run::run(&experiment, &options, &mut show);
         // What was measured is shown even where something failed.
-        failed |= !pages::print(&experiment, &options.folder)?;
+        let store = Store::read(&options.folder)?;
+        print!("{}", summary::render(&experiment, &store));
+        failed |= !args.quick && summary::findings(&experiment, &store).iter().any(|finding| !finding.holds);
         measured?;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

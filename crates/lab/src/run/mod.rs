@@ -8,6 +8,7 @@ pub mod load;
 mod quiet;
 mod stand;
 pub mod store;
+pub mod summary;
 mod tasks;
 
 use crate::experiment::{Case, Experiment};
@@ -246,9 +247,9 @@ impl Shared {
         let mut stands = Vec::new();
         for (index, name) in setup.peers.iter().enumerate() {
             let peer: Peer = name.parse()?;
-            let tag = format!("{}{seed}{index}", self.tag_of(case));
+            let tag = format!("{}-{seed}-{index}", self.tag_of(case));
             let stand = Stand::up(setup, &peer, &tag, root.path(), &self.options.program);
-            stands.push(stand.await.with_context(|| name.clone())?);
+            stands.push(stand.with_context(|| name.clone())?);
         }
         // All generators run before any is waited for.
         let mut loads = Vec::new();
@@ -262,7 +263,7 @@ impl Shared {
         }
         let mut measured = Vec::new();
         for (stand, run) in stands.into_iter().zip(runs) {
-            measured.push(stand.end(run).await?);
+            measured.push(stand.end(run)?);
         }
         Ok(measured)
     }
