@@ -50,6 +50,47 @@ pub(crate) fn root_on(connection: &mut Connection, device: u32) -> io::Result<Op
     }))
 }
 
+/// A qdisc or class of a device and what went through it since it is there, link headers included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name, for instance `pfifo`.
+    pub kind: String,
+    /// What identifies it on its device.
+    pub handle: Handle,
+    /// What it hangs below; `ffff:ffff` is the device.
+    pub parent: Handle,
+    /// Whether it is a class of the qdisc with the same major number.
+    pub is_class: bool,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets there was no room for.
+    pub dropped_packets: u64,
+    /// Bytes that wait.
+    pub backlog_bytes: u64,
+    /// Packets that wait.
+    pub backlog_packets: u64,
+}
+
+/// All qdiscs and classes of a device, qdiscs first; empty for a device without a queue. Two dumps: for once a second, not for once a
+/// packet.
+pub fn queues(device: &Device) -> io::Result<Vec<Queue>> {
+    let replies = Connection::open()?.queues(device.index)?;
+    let queues = replies.into_iter().map(|reply| Queue {
+        kind: reply.kind,
+        handle: Handle(reply.handle),
+        parent: Handle(reply.parent),
+        is_class: reply.is_class,
+        sent_bytes: reply.counters.sent_bytes,
+        sent_packets: reply.counters.sent_packets,
+        dropped_packets: reply.counters.drops.into(),
+        backlog_bytes: reply.counters.backlog_bytes.into(),
+        backlog_packets: reply.counters.backlog_packets.into(),
+    });
+    Ok(queues.collect())
+}
+
 /// Bytes that wait in the root qdisc of a device, link headers included. To ask often, keep a [`BacklogProbe`].
 pub fn backlog_bytes(device: &Device) -> io::Result<u64> {
     BacklogProbe::open(device)?.backlog_bytes()
@@ -105,6 +146,8 @@ mod tests {
             assert!(root.is_kernel_default(), "{root:?}");
         }
         assert_eq!(backlog_bytes(&loopback).unwrap(), 0);
+        let waiting = queues(&loopback).unwrap();
+        assert!(waiting.iter().all(|queue| queue.backlog_bytes == 0));
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl Hosts {
         &self.namespaces.server
     }
 
+    /// The clients' network namespace.
+    pub fn client_namespace(&self) -> &str {
+        &self.namespaces.clients
+    }
+
     /// The server's device towards its clients.
     pub fn server_device(&self) -> &'static str {
         plumbing::SERVER_DEVICE
@@ -134,8 +139,8 @@ impl Hosts {
     pub fn down(mut self) -> Option<String> {
         let mut emulator = self.emulator.take()?;
         emulator.end();
-        let last = emulator.lines.recv_timeout(COUNTERS_WAIT);
-        let lines: Vec<String> = last.into_iter().chain(emulator.lines.iter()).collect();
+        let lines: Vec<String> =
+            std::iter::from_fn(|| emulator.next_line(COUNTERS_WAIT).ok()).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 

@@ -1,6 +1,7 @@
 //! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate
 //! processes.
 
+pub mod counters;
 pub mod demo;
 pub mod experiment;
 pub mod hosts;

@@ -65,6 +65,16 @@ pub struct QdiscReply {
     pub kind: String,
 }
 
+/// A qdisc or class with its place and what went through it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueReply {
+    pub kind: String,
+    pub handle: u32,
+    pub parent: u32,
+    pub is_class: bool,
+    pub counters: Counters,
+}
+
 /// What went through a qdisc or class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -132,6 +142,28 @@ impl Connection {
         self.change(RTM_DELQDISC, 0, |request| request.body(&body(place)))
     }
 
+    /// All qdiscs and classes of a device.
+    pub fn queues(&mut self, device: u32) -> io::Result<Vec<QueueReply>> {
+        let mut queues = Vec::new();
+        let place = Place {
+            device,
+            handle: 0,
+            parent: 0,
+        };
+        for request_kind in [RTM_GETQDISC, RTM_GETTCLASS] {
+            // The kernel tells the qdiscs of all devices, whichever is named.
+            let take = |kind, payload: &[u8]| {
+                if matches!(kind, RTM_NEWQDISC | RTM_NEWTCLASS)
+                    && u32_at(payload, 4) == Some(device)
+                {
+                    queues.extend(queue(payload, kind == RTM_NEWTCLASS));
+                }
+            };
+            self.dump(request_kind, |request| request.body(&body(place)), take)?;
+        }
+        Ok(queues)
+    }
+
     /// The classes of a device: handle and counters of each.
     pub fn classes(&mut self, device: u32) -> io::Result<Vec<(u32, Counters)>> {
         let mut classes = Vec::new();
@@ -168,6 +200,18 @@ fn qdisc(payload: &[u8]) -> Option<QdiscReply> {
     Some(QdiscReply {
         handle: u32_at(payload, 8)?,
         kind: text(kind),
+    })
+}
+
+/// All that is said of a qdisc or class; one without counters has counted nothing.
+fn queue(payload: &[u8], is_class: bool) -> Option<QueueReply> {
+    let QdiscReply { handle, kind } = qdisc(payload)?;
+    Some(QueueReply {
+        kind,
+        handle,
+        parent: u32_at(payload, 12)?,
+        is_class,
+        counters: counters(payload).unwrap_or_default(),
     })
 }
 
@@ -345,7 +389,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = (qdisc(&bytes), counters(&bytes));
+            let _ = (qdisc(&bytes), counters(&bytes), queue(&bytes, false));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,8 @@ pub struct OwnedChild {
     /// Whether it has ended and its number may be another process's by now.
     is_collected: bool,
     message: Option<JoinHandle<String>>,
-    /// The lines it writes to standard output, as they come.
-    pub lines: Receiver<String>,
+    /// Its lines; in a mutex that nobody waits for, so that whoever has a child can be shared between threads.
+    lines: Mutex<Receiver<String>>,
 }
 
 impl OwnedChild {
@@ -54,13 +55,21 @@ impl OwnedChild {
             child,
             is_collected: false,
             message,
-            lines,
+            lines: Mutex::new(lines),
         })
     }
 
     /// Its process id, and its group's.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The next line it writes to standard output; disconnected when it has closed it.
+    pub fn next_line(&mut self, wait: Duration) -> Result<String, RecvTimeoutError> {
+        let lines = self.lines.get_mut();
+        lines
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv_timeout(wait)
     }
 
     /// Whether it has ended by itself.
@@ -128,7 +137,9 @@ mod tests {
     #[test]
     fn lines_and_message_are_kept() {
         let mut child = shell("echo one; echo two; echo wrong >&2; exit 3");
-        assert_eq!(child.lines.iter().collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(child.next_line(END_WAIT).unwrap(), "one");
+        assert_eq!(child.next_line(END_WAIT).unwrap(), "two");
+        assert!(child.next_line(END_WAIT).is_err());
         assert_eq!(child.message(), "wrong");
         while !child.has_ended() {
             thread::sleep(PAUSE);
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn its_children_end_with_it() {
         let mut child = shell("sleep 100 & echo $!; wait");
-        let grandchild: i32 = child.lines.recv().unwrap().parse().unwrap();
+        let grandchild: i32 = child.next_line(END_WAIT).unwrap().parse().unwrap();
         child.end();
         let grandchild = Pid::from_raw(grandchild).unwrap();
         let start = Instant::now();

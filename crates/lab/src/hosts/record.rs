@@ -124,7 +124,7 @@ fn orphan(path: PathBuf) -> io::Result<Option<Orphan>> {
 /// Whether the open file is the one that has this name now.
 fn is_at(file: &File, path: &Path) -> bool {
     let number = |data: io::Result<fs::Metadata>| data.map(|data| (data.dev(), data.ino())).ok();
-    number(file.metadata()).is_some_and(|number_| number(fs::metadata(path)) == Some(number_))
+    number(file.metadata()).is_some_and(|own| number(fs::metadata(path)) == Some(own))
 }
 
 fn line(made: &Made) -> String {

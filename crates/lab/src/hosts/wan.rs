@@ -36,7 +36,7 @@ pub fn emulate(
     let start = Instant::now();
     loop {
         let left = START_WAIT.saturating_sub(start.elapsed());
-        match child.lines.recv_timeout(left) {
+        match child.next_line(left) {
             Ok(line) if line.trim() == "ready" => return Ok(child),
             Ok(_) => (),
             Err(RecvTimeoutError::Timeout) => {

@@ -1,0 +1,19 @@
+//! What happened inside the server's host while a run went on, once a second: connections by state, SYN and accept queue, drops,
+//! retransmissions, the queues of its device, processor time and memory of the server.
+//!
+//! Every source belongs to the namespace or to the server's processes, so runs side by side do not see each other. What the kernel
+//! counts up is given since the sampler's start. Reading costs a few milliseconds a second with a thousand connections.
+
+mod mib;
+mod processes;
+mod row;
+mod sampler;
+mod sockets;
+mod summary;
+
+pub use mib::{TcpCounters, tcp_counters};
+pub use processes::{Stat, resident_bytes_of, stat};
+pub use row::{Counter, QueueCounter};
+pub use sampler::{Sampler, SamplerOptions};
+pub use sockets::{Connections, listener_limit};
+pub use summary::CountersSummary;
