@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::experiment::{self, Experiment};
-use sooner_lab::pages;
 use sooner_lab::run::store::Store;
 use sooner_lab::run::{self, Event, RunOptions, summary};
 use sooner_report::number::duration;
@@ -27,11 +26,6 @@ enum LabCommand {
     List,
     /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
     Run(RunArgs),
-    /// Write a page for every experiment, and the table of all in its README.md.
-    Report {
-        /// Experiments by name; none: all that were run.
-        names: Vec<String>,
-    },
 }
 
 #[derive(Args)]
@@ -64,11 +58,6 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
         LabCommand::List => list(&experiment::all(&args.experiments)?),
         LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
-        LabCommand::Report { names } => {
-            for path in pages::write(&args.experiments, &names)? {
-                println!("{}", path.display());
-            }
-        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -93,7 +82,7 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
     let program = env::current_exe().context("cannot find this program's own file")?;
     let mut failed = false;
     for experiment in chosen {
-        let scratch = tempfile::tempdir()?;
+        let scratch = run::throwaway().context("cannot make a temporary directory")?;
         let folder = match &args.out {
             Some(out) => out.join(&experiment.name),
             None if args.quick => scratch.path().to_owned(),
@@ -111,10 +100,17 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
         print!("{}", summary::render(&experiment, &store));
-        failed |= !args.quick && summary::findings(&experiment, &store).iter().any(|finding| !finding.holds);
+        failed |= !args.quick
+            && summary::findings(&experiment, &store)
+                .iter()
+                .any(|finding| !finding.holds);
         measured?;
     }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// The named experiments, as long as is wanted.

@@ -29,7 +29,9 @@ pub fn folder_name() -> String {
 
 fn named_folder(cpus: usize, model: &str) -> String {
     let is_word = |word: &&str| !["", "R", "TM", "CPU", "Processor"].contains(word);
-    let words = model.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_word);
+    let words = model
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(is_word);
     let words: Vec<String> = words.take(2).map(str::to_lowercase).collect();
     format!("{cpus}core-{}", words.join("-"))
 }
@@ -47,7 +49,10 @@ fn date_of(http_date: &str) -> String {
     let mut words = http_date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();
     let (day, month, year) = (word(), word(), word());
-    let month = MONTHS.iter().position(|name| *name == month).map_or(0, |at| at + 1);
+    let month = MONTHS
+        .iter()
+        .position(|name| *name == month)
+        .map_or(0, |at| at + 1);
     format!("{year}-{month:02}-{day}")
 }
 
@@ -73,7 +78,10 @@ mod tests {
 
     #[test]
     fn folders_are_named_by_machine_and_day() {
-        assert_eq!(named_folder(2, "Intel(R) Xeon(R) Processor @ 2.1GHz"), "2core-intel-xeon");
+        assert_eq!(
+            named_folder(2, "Intel(R) Xeon(R) Processor @ 2.1GHz"),
+            "2core-intel-xeon"
+        );
         assert_eq!(date_of("Sun, 22 Nov 2026 06:35:09 GMT"), "2026-11-22");
     }
 

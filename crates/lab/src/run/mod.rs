@@ -94,7 +94,9 @@ pub fn run(
         .enable_all()
         .build()
         .context("cannot start the event loop")?;
-    runtime.block_on(until_told(measure_all(experiment, options, store, tasks, tell)))
+    runtime.block_on(until_told(measure_all(
+        experiment, options, store, tasks, tell,
+    )))
 }
 
 /// Without those that are not installed where that is wanted; else they are an error.
@@ -106,7 +108,9 @@ fn with_present_peers(
     let mut missing: BTreeMap<String, &'static str> = BTreeMap::new();
     for case in &experiment.cases {
         for name in &case.setup.peers {
-            let peer: Peer = name.parse().with_context(|| format!("case {}", case.name))?;
+            let peer: Peer = name
+                .parse()
+                .with_context(|| format!("case {}", case.name))?;
             missing.extend(peer.missing().map(|package| (name.clone(), package)));
         }
     }
@@ -214,7 +218,8 @@ impl Shared {
         });
         let stolen_before = quiet::stolen_cpu_seconds();
         let measured = self.side_by_side(case, task.seed).await;
-        let measured = measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
+        let measured =
+            measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
         let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - stolen_before;
         let mut held_up = false;
         for (peer, measured) in case.setup.peers.iter().zip(measured) {
@@ -280,7 +285,9 @@ impl Shared {
             return Ok(root.clone());
         }
         let root = Rc::new(served_files(trace)?);
-        self.roots.borrow_mut().insert(trace.to_owned(), root.clone());
+        self.roots
+            .borrow_mut()
+            .insert(trace.to_owned(), root.clone());
         Ok(root)
     }
 
@@ -293,7 +300,8 @@ impl Shared {
 /// The trace's files in a folder that servers without privilege can read.
 fn served_files(trace: &str) -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
-    let folder = folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
+    let folder =
+        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     mkroot(&Trace::open(trace)?, folder.path())
         .context("cannot write the trace's files; set TMPDIR to a place with room")?;
@@ -307,10 +315,17 @@ pub fn folder_of(experiment: &Experiment) -> PathBuf {
     newest(&runs, &machine).unwrap_or_else(|| runs.join(format!("{}-{machine}", machine::today())))
 }
 
+/// A folder for results that nobody keeps; it goes when this is dropped.
+pub fn throwaway() -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix("sooner-lab-").tempdir()
+}
+
 /// The newest folder of `machine` with runs.
 fn newest(runs: &Path, machine: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(runs).ok()?;
-    let mut folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     folders.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.ends_with(machine) && path.join(store::LINES).is_file()
@@ -326,13 +341,20 @@ mod tests {
     #[test]
     fn an_interrupted_experiment_goes_on_in_its_folder() {
         let runs = tempfile::tempdir().unwrap();
-        for (name, has_runs) in [("2026-01-02-m", true), ("2026-01-03-m", false), ("2026-01-04-n", true)] {
+        for (name, has_runs) in [
+            ("2026-01-02-m", true),
+            ("2026-01-03-m", false),
+            ("2026-01-04-n", true),
+        ] {
             std::fs::create_dir(runs.path().join(name)).unwrap();
             if has_runs {
                 std::fs::write(runs.path().join(name).join(store::LINES), "").unwrap();
             }
         }
-        assert_eq!(newest(runs.path(), "m"), Some(runs.path().join("2026-01-02-m")));
+        assert_eq!(
+            newest(runs.path(), "m"),
+            Some(runs.path().join("2026-01-02-m"))
+        );
         assert_eq!(newest(runs.path(), "x"), None);
     }
 }

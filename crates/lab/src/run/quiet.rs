@@ -33,7 +33,10 @@ pub fn stolen_cpu_seconds() -> f64 {
 /// From the text of /proc/stat: the eighth figure of its first line, in hundredths of a second (proc(5)).
 fn stolen_of(stat: &str) -> f64 {
     let ticks = stat.split_whitespace().nth(8);
-    ticks.and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(0.0) / 100.0
+    ticks
+        .and_then(|ticks| ticks.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 100.0
 }
 
 #[cfg(test)]
@@ -42,7 +45,10 @@ mod tests {
 
     #[test]
     fn stolen_time_is_the_eighth_figure() {
-        assert_eq!(stolen_of("cpu  10 20 30 40 50 60 70 1234 0 0\ncpu0 1 2"), 12.34);
+        assert_eq!(
+            stolen_of("cpu  10 20 30 40 50 60 70 1234 0 0\ncpu0 1 2"),
+            12.34
+        );
         assert_eq!(stolen_of(""), 0.0);
     }
 }

@@ -72,7 +72,8 @@ impl Stand {
             pid: running.id(),
             every: COUNT_EVERY,
         };
-        let sampler = Sampler::start(counting, rows.clone()).context("cannot count on the server's host")?;
+        let sampler =
+            Sampler::start(counting, rows.clone()).context("cannot count on the server's host")?;
         Ok(Self {
             sampler,
             rows,
@@ -86,7 +87,12 @@ impl Stand {
 
     /// Starts the generator.
     pub fn load(&self, setup: &Setup, label: &str, seed: u64, samples: &Path) -> Result<Load> {
-        let from: Vec<IpAddr> = self.hosts.client_addresses().into_iter().map(IpAddr::V4).collect();
+        let from: Vec<IpAddr> = self
+            .hosts
+            .client_addresses()
+            .into_iter()
+            .map(IpAddr::V4)
+            .collect();
         let aim = Aim {
             authority: &format!("{}:{PORT}", self.hosts.server_address()),
             from: &from,
@@ -108,11 +114,22 @@ impl Stand {
 
     /// Ends the server and takes its hosts away.
     pub fn end(self, run: Value) -> Result<Measured> {
-        ensure!(!self.running.has_ended(), "{} ended before its run did", self.running.label());
-        let summary = self.sampler.stop().context("cannot count on the server's host")?;
+        ensure!(
+            !self.running.has_ended(),
+            "{} ended before its run did",
+            self.running.label()
+        );
+        let summary = self
+            .sampler
+            .stop()
+            .context("cannot count on the server's host")?;
         self.running.stop();
         let remarks = self.hosts.remarks().to_vec();
-        let paths = self.hosts.down().map(|text| serde_json::from_str(&text)).transpose();
+        let paths = self
+            .hosts
+            .down()
+            .map(|text| serde_json::from_str(&text))
+            .transpose();
         drop(self.scratch);
         Ok(Measured {
             run,
@@ -128,7 +145,8 @@ impl Stand {
 /// A folder that every server may enter.
 fn scratch() -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
-    let folder = folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
+    let folder =
+        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
     Ok(folder)
 }
@@ -163,9 +181,17 @@ impl Load {
         let output = self.0.wait_with_output().await?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
-            let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            let lines: Vec<&str> = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
             let last = &lines[lines.len().saturating_sub(MESSAGE_LINES)..];
-            bail!("the generator failed ({}): {}", output.status, last.join("; "));
+            bail!(
+                "the generator failed ({}): {}",
+                output.status,
+                last.join("; ")
+            );
         }
         let mut report: Value =
             serde_json::from_slice(&output.stdout).context("the generator gave no report")?;
@@ -183,14 +209,18 @@ struct Rows(Arc<Mutex<Vec<u8>>>);
 impl Rows {
     fn take(&self) -> Result<Vec<Value>> {
         let bytes = std::mem::take(&mut *self.lock());
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
         let rows = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
         rows.context("what was counted on the server's host")
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
         // Whole lines are in it whatever became of the writer.
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -23,7 +23,10 @@ pub struct Finding {
 pub fn findings(experiment: &Experiment, store: &Store) -> Vec<Finding> {
     let mut all = Vec::new();
     for case in &experiment.cases {
-        let claims = experiment.claims.iter().filter(|claim| claim.is_for(&case.name));
+        let claims = experiment
+            .claims
+            .iter()
+            .filter(|claim| claim.is_for(&case.name));
         all.extend(claims.map(|claim| finding(claim, case, store)));
     }
     all
@@ -36,7 +39,11 @@ fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
         let (low, high) = standing.range;
         let range = match standing.count {
             1 => String::new(),
-            count => format!(" ({} to {}, {count} runs)", significant(low), significant(high)),
+            count => format!(
+                " ({} to {}, {count} runs)",
+                significant(low),
+                significant(high)
+            ),
         };
         format!("{}{range}, {}", significant(standing.value), claim.limit())
     };
@@ -50,11 +57,27 @@ fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
 
 /// The table and the claims.
 pub fn render(experiment: &Experiment, store: &Store) -> String {
-    let heads = ["case", "seed", "server", "mean", "/ideal", "half", "largest 1 %", "largest", "errors", "open", "verdict"];
+    let heads = [
+        "case",
+        "seed",
+        "server",
+        "mean",
+        "/ideal",
+        "half",
+        "largest 1 %",
+        "largest",
+        "errors",
+        "open",
+        "verdict",
+    ];
     let mut rows = vec![heads.map(str::to_owned)];
     for case in &experiment.cases {
         for &seed in &case.setup.seeds {
-            let lines = case.setup.peers.iter().filter_map(|peer| store.best(case, seed, peer));
+            let lines = case
+                .setup
+                .peers
+                .iter()
+                .filter_map(|peer| store.best(case, seed, peer));
             rows.extend(lines.map(row));
         }
     }
@@ -67,7 +90,11 @@ pub fn render(experiment: &Experiment, store: &Store) -> String {
         };
         let value = finding.value.as_deref().unwrap_or("not measured");
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{verdict} {}: {}: {value}", finding.case, finding.text);
+        let _ = writeln!(
+            text,
+            "{verdict} {}: {}: {value}",
+            finding.case, finding.text
+        );
     }
     text
 }
@@ -77,8 +104,10 @@ fn row(line: &Line) -> [String; 11] {
     let time = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), duration);
     let count = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), |value| value.to_string());
     let ideal = figure("/all/ideal_srpt_mean_response_ms");
-    let over_ideal = figure("/all/mean_response_ms").zip(ideal).map(|(mean, ideal)| mean / ideal);
-    let open = line.counters["connections_max"].as_f64();
+    let over_ideal = figure("/all/mean_response_ms")
+        .zip(ideal)
+        .map(|(mean, ideal)| mean / ideal);
+    let open = line.counters["max_open_connections"].as_f64();
     [
         line.case.clone(),
         line.seed.to_string(),
@@ -104,7 +133,10 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     }
     let mut text = String::new();
     for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
         let line: Vec<String> = cells.collect();
         text += line.join("  ").trim_end();
         text.push('\n');
