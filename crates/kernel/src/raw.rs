@@ -1,4 +1,4 @@
-//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
+//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes or int, a thread's
 //! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, and becoming another user.
 #![expect(
     unsafe_code,
@@ -37,6 +37,25 @@ pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) ->
         return Err(io::Error::last_os_error());
     }
     Ok(buffer.len().min(length as usize))
+}
+
+/// Sets a socket option that is an int.
+pub fn set_socket_option(
+    fd: impl AsFd,
+    level: i32,
+    name: i32,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads exactly one int through the pointer, which is valid for that.
+    checked(unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
 }
 
 /// Sets the calling thread's scheduling policy and static priority.

@@ -86,6 +86,12 @@ pub fn set_user_timeout(fd: impl AsFd, ms: u32) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_user_timeout(fd, ms)?)
 }
 
+/// Lets a socket be bound to an address alone: its port is chosen when it connects, so that one port serves connections to
+/// several destinations. Set it before binding to port 0.
+pub fn choose_port_at_connect(fd: impl AsFd) -> io::Result<()> {
+    raw::set_socket_option(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
 /// The kernel's view of the connection; fields a kernel does not know are 0.
 pub fn tcp_info(fd: impl AsFd) -> io::Result<TcpInfo> {
     let mut bytes = [0; tcp_info::LENGTH_BYTES];
