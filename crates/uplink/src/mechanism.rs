@@ -6,7 +6,7 @@
 use sooner_kernel::bands::{Bands, BandsError, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_policy::{GuardLimits, PolicyName};
+use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
 
 use crate::bucket::transmission_ns;
 use crate::config::{Mechanism, UplinkConfig, UplinkError};
@@ -15,8 +15,11 @@ use crate::marks::Marks;
 use crate::pacer::Backlog;
 use crate::wire::PACKET_BYTES;
 
+/// Packets that may wait in the device's queue before the next grant does.
+const QUEUED_PACKETS_MAX: u64 = 2;
+
 const _: () = assert!(
-    sooner_policy::BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
+    BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
     "one band of the policy is one of the kernel's"
 );
 
@@ -76,7 +79,7 @@ impl Plan {
         } else {
             Replace::No
         };
-        Bands::install(device, config.rate_bits_per_sec, replace)
+        Bands::install_some(device, config.bands, config.rate_bits_per_sec, replace)
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
@@ -84,11 +87,12 @@ impl Plan {
         let mut limits = GateLimits::at_rate(rate_bits_per_sec);
         if device.is_some() {
             // One grant waits in the device while the next writer wakes up. On loopback nothing waits anywhere: there the gate is the link.
-            let ahead_bytes = limits.quantum_wire_bytes();
-            limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
+            limits.ahead_ns = one_grant_ns(&limits);
         }
-        let backlog =
-            device.and_then(|device| backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec));
+        if let Some(ahead) = config.ahead {
+            limits.ahead_ns = ahead.ns(rate_bits_per_sec);
+        }
+        let backlog = device.and_then(|device| backlog(device, config));
         let loop_remark = if backlog.is_some() {
             ", watching the device's queue"
         } else {
@@ -108,8 +112,10 @@ impl Plan {
         let mut limits = GateLimits::at_rate(rate_bits_per_sec);
         // No more than without bands: TCP keeps two packets of a connection in the device's queue, so with more ahead the next turn went to
         // another connection, and the largest shared the link instead of going one after the other.
-        let ahead_bytes = limits.quantum_wire_bytes();
-        limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
+        limits.ahead_ns = config.ahead.map_or_else(
+            || one_grant_ns(&limits),
+            |ahead| ahead.ns(rate_bits_per_sec),
+        );
         let how = if and_gate {
             "in user space and in"
         } else {
@@ -117,10 +123,14 @@ impl Plan {
         };
         Self {
             gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
-            marks: Some(Marks::for_policy(config.policy)),
-            backlog: backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec).filter(|_| and_gate),
+            marks: Some(Marks::into_bands(config.policy, config.bands)),
+            backlog: backlog(device, config).filter(|_| and_gate),
             setup: Setup { bands: Some(bands) },
-            description: format!("{how} kernel bands on {}", device.name),
+            description: format!(
+                "{how} kernel bands on {}{}",
+                device.name,
+                fewer(config.bands)
+            ),
         }
     }
 }
@@ -131,13 +141,31 @@ fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
     Gate::new(limits, policy.scheduler(quantum, guard))
 }
 
-fn backlog(device: &Device, limit_bytes: u64, rate_bits_per_sec: u64) -> Option<Backlog> {
-    let probe = BacklogProbe::open(device).ok()?;
+/// One grant's time on the link, ns.
+fn one_grant_ns(limits: &GateLimits) -> u64 {
+    transmission_ns(limits.quantum_wire_bytes(), limits.rate_bits_per_sec)
+}
+
+/// Watches the device's queue; what was asked to lie ahead of the link may lie in it.
+fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
+    let rate_bits_per_sec = config.rate_bits_per_sec;
+    let ahead_bytes = config
+        .ahead
+        .map_or(0, |ahead| ahead.bytes(rate_bits_per_sec));
     Some(Backlog {
-        probe,
-        limit_bytes,
+        probe: BacklogProbe::open(device).ok()?,
+        limit_bytes: ahead_bytes.max(QUEUED_PACKETS_MAX * PACKET_BYTES),
         rate_bits_per_sec,
     })
+}
+
+/// How many bands there are, where they are not all that there can be.
+fn fewer(bands: u8) -> String {
+    if usize::from(bands) < BAND_COUNT {
+        format!(" ({bands} of them)")
+    } else {
+        String::new()
+    }
 }
 
 /// The device towards the uplink: the one named, or the first listener's that leads out of this machine.
