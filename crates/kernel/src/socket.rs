@@ -126,6 +126,11 @@ mod tests {
         let info = tcp_info(&server).unwrap();
         assert_eq!((info.bytes_sent, info.bytes_acked), (5000, 5000));
         assert!(info.mss_bytes > 500 && info.cwnd_segments > 0 && info.segments_sent > 0);
+        assert!(info.min_rtt_us > 0 && info.min_rtt_us < u32::MAX);
+        assert!(
+            info.delivery_rate_is_app_limited,
+            "there was nothing more to send"
+        );
     }
 
     #[test]
