@@ -2,5 +2,6 @@
 //! processes.
 
 pub mod demo;
+pub mod emulator;
 mod machine;
 pub mod progress;
