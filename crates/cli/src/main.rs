@@ -1,6 +1,7 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
 mod demo;
+mod emulate;
 mod lab;
 mod load;
 mod package;
@@ -26,6 +27,12 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
     Lab(lab::LabArgs),
+    /// Carry packets between namespaces with round-trip times and loss.
+    #[command(hide = true)]
+    Emulate(emulate::EmulateArgs),
+    /// Measure whether `emulate` does what it says.
+    #[command(hide = true)]
+    EmulateCheck(emulate::EmulateCheckArgs),
     /// Generate HTTP load and measure response times.
     Load(load::LoadArgs),
     /// Write manual pages and shell completions.
@@ -44,6 +51,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
         Command::Lab(args) => lab::run(args),
+        Command::Emulate(args) => emulate::run(args),
+        Command::EmulateCheck(args) => emulate::run_check(args),
         Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, Cli::command()),
         Command::Serve(args) => serve::run(*args),

@@ -5,10 +5,11 @@
 //!
 //! | module | what it answers |
 //! |---|---|
-//! | [`clock`], [`timer`] | what time it is, and how to sleep until a time |
+//! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
+//! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
@@ -25,10 +26,12 @@ pub mod privilege;
 pub mod probe;
 pub mod process;
 pub mod qdisc;
+pub mod readiness;
 pub mod scheduling;
 pub mod sealed_file;
 pub mod socket;
 pub mod timer;
+pub mod tun;
 
 mod mapping;
 mod netlink;

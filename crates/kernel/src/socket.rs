@@ -76,6 +76,13 @@ pub fn set_priority(fd: impl AsFd, priority: u32) -> io::Result<()> {
     SockRef::from(&fd).set_priority(priority)
 }
 
+/// Lets this many bytes of packets wait to be read, beyond the system's limit (`SO_RCVBUFFORCE`); needs `CAP_NET_ADMIN`.
+pub fn set_receive_buffer_bytes(fd: impl AsFd, bytes: usize) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_recv_buffer_size_force(
+        fd, bytes,
+    )?)
+}
+
 /// Chooses the congestion control, for instance `cubic`; not found when the kernel lacks it, permission denied when it reserves it.
 pub fn set_congestion_control(fd: impl AsFd, name: &str) -> io::Result<()> {
     SockRef::from(&fd).set_tcp_congestion(name.as_bytes())

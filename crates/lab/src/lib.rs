@@ -3,6 +3,7 @@
 
 pub mod counters;
 pub mod demo;
+pub mod emulator;
 pub mod experiment;
 pub mod hosts;
 mod machine;
