@@ -54,6 +54,10 @@ pub fn has_emulator(test: &str, sooner: &PathBuf) -> bool {
     has
 }
 
+/// What files are made of: a letter that no head of a response has.
+#[allow(dead_code, reason = "not every test binary serves files")]
+pub const FILLING: u8 = b'#';
+
 /// A folder that everybody may enter, with the folder `root` in it.
 #[allow(dead_code, reason = "not every test binary serves files")]
 pub struct Scratch {
@@ -70,7 +74,11 @@ impl Scratch {
             .tempdir()
             .unwrap();
         fs::create_dir_all(folder.path().join("root/a")).unwrap();
-        fs::write(folder.path().join("root/a/1.html"), vec![b'x'; size_bytes]).unwrap();
+        fs::write(
+            folder.path().join("root/a/1.html"),
+            vec![FILLING; size_bytes],
+        )
+        .unwrap();
         Scratch { folder }
     }
 
