@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_policy::{GuardLimits, PolicyName, Time};
+use sooner_policy::{GuardLimits, Path, PolicyName, Time};
 use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
 use sooner_uplink::{StreamOrder, wire};
 
@@ -64,6 +64,12 @@ enum Event {
     Pass {
         time_ns: u32,
     },
+    /// The kernel is asked about the network to the client.
+    Observe {
+        flow: u8,
+        rtt_ns: Option<u32>,
+        rate_per_sec: Option<u32>,
+    },
 }
 
 #[derive(Arbitrary, Debug)]
@@ -71,6 +77,7 @@ struct Play {
     policy: u8,
     is_guarded: bool,
     rate_bits_per_sec: u32,
+    ahead_us: u16,
     events: Vec<Event>,
 }
 
@@ -107,7 +114,10 @@ struct Flow {
 fuzz_target!(|play: Play| {
     let policy = PolicyName::ALL[usize::from(play.policy) % PolicyName::ALL.len()];
     // From 1 Mbit/s to 4 Gbit/s, so that what was opened is sent in a few steps.
-    let limits = GateLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000));
+    let limits = GateLimits {
+        ahead_ns: u64::from(play.ahead_us) * 1_000,
+        ..GateLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000))
+    };
     let guard = play
         .is_guarded
         .then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
@@ -193,6 +203,18 @@ impl World {
                 if *flushes {
                     self.gate.flushed(self.flows[index].id, self.now());
                 }
+            }
+            Event::Observe {
+                flow,
+                rtt_ns,
+                rate_per_sec,
+            } => {
+                let path = Path {
+                    rtt_ns: rtt_ns.map(u64::from),
+                    rate_per_sec: rate_per_sec.map(u64::from),
+                };
+                let (now, id) = (self.now(), self.flows[index(flow)].id);
+                self.gate.observe(id, path, now);
             }
             Event::Drain { flow } => self.drain(index(flow)),
             Event::Close { flow } => {

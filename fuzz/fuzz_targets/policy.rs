@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Scheduler, Time};
+use sooner_policy::{Arrival, GuardLimits, JobId, Path, PolicyName, Scheduler, Time};
 use std::collections::BTreeMap;
 
 /// One call; few job names, so that calls meet.
@@ -38,6 +38,11 @@ enum Operation {
     },
     Pass {
         time_ns: u32,
+    },
+    Observe {
+        job: u8,
+        rtt_ns: Option<u64>,
+        rate_per_sec: Option<u64>,
     },
 }
 
@@ -119,5 +124,16 @@ fn apply(
         Operation::Enlarge { job, additional } => scheduler.enlarge(id(job), *additional, now),
         Operation::Reclassify { job, class } => scheduler.reclassify(id(job), *class, now),
         Operation::Pass { time_ns } => *now_ns += u64::from(*time_ns),
+        Operation::Observe {
+            job,
+            rtt_ns,
+            rate_per_sec,
+        } => {
+            let path = Path {
+                rtt_ns: *rtt_ns,
+                rate_per_sec: *rate_per_sec,
+            };
+            scheduler.observe(id(job), path, now);
+        }
     }
 }

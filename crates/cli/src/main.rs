@@ -1,6 +1,8 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
 mod demo;
+mod emulate;
+mod lab;
 mod load;
 mod package;
 mod serve;
@@ -23,6 +25,14 @@ struct Cli {
 enum Command {
     /// Show what the order is worth: the same requests, first FAIR, then SRPT.
     Demo(demo::DemoArgs),
+    /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
+    Lab(lab::LabArgs),
+    /// Carry packets between namespaces with round-trip times and loss.
+    #[command(hide = true)]
+    Emulate(emulate::EmulateArgs),
+    /// Measure whether `emulate` does what it says.
+    #[command(hide = true)]
+    EmulateCheck(emulate::EmulateCheckArgs),
     /// Generate HTTP load and measure response times.
     Load(load::LoadArgs),
     /// Write manual pages and shell completions.
@@ -40,6 +50,9 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),
+        Command::Lab(args) => lab::run(args),
+        Command::Emulate(args) => emulate::run(args),
+        Command::EmulateCheck(args) => emulate::run_check(args),
         Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, Cli::command()),
         Command::Serve(args) => serve::run(*args),

@@ -139,6 +139,25 @@ fn bands_come_with_the_server_and_go_with_any_signal() {
 }
 
 #[test]
+fn two_bands_are_two_queues_under_any_policy_that_has_bands() {
+    let Some(host) = Host::new("two") else {
+        return;
+    };
+    let before = (host.qdiscs(), host.link());
+    for policy in ["srpt", "psjf", "swift", "fcf"] {
+        let listen = format!("{ADDRESS}:8080");
+        let (child, said) = host.start(
+            &listen,
+            &["--mechanism", "bands", "--bands", "2", "--policy", policy],
+        );
+        assert!(said.contains("kernel bands on s0 (2 of them)"), "{said}");
+        assert_eq!(host.qdiscs().matches("pfifo").count(), 2);
+        child.end(Signal::TERM);
+        assert_eq!((host.qdiscs(), host.link()), before);
+    }
+}
+
+#[test]
 fn after_kill_9_the_next_start_cleans_up_whatever_it_is_asked_to_do() {
     let Some(host) = Host::new("kill") else {
         return;

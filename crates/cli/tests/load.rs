@@ -32,7 +32,7 @@ fn bad_input_is_one_line_with_a_remedy() {
             .concat(),
         )
     };
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--url", HERE], "--rho"),
         (
             &["--url", HERE, "--rho", "0.9", "--schedule", "0.2,1.2,10,10"],
@@ -63,10 +63,53 @@ fn bad_input_is_one_line_with_a_remedy() {
             "--warm-up",
         ),
         (&["--url", HERE, "--rho", "0.9"], "connection refused"),
+        (&["--url", HERE, "--schedule", "W11"], "W1 to W10"),
     ];
     for (changed, words) in cases {
         let message = replay(changed);
         assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn flags_of_one_model_are_refused_with_another() {
+    let replay = |flags: &str| {
+        let fixed = "replay epa --uplink 10mbit --for 10 --url";
+        let words = fixed.split(' ').chain([HERE]).chain(flags.split(' '));
+        refusal(&words.collect::<Vec<_>>())
+    };
+    for (flags, words) in [
+        ("--model closed", "--users N"),
+        (
+            "--model closed --users 5 --rho 0.9",
+            "--rho with --model closed",
+        ),
+        ("--model closed --users 5 --schedule W1", "--schedule with"),
+        ("--model closed --users 5 --poisson", "--think"),
+        ("--model closed --users 0", "1..=100000"),
+        ("--model closed --users 5 --stay 0.5", "partly-open"),
+        ("--model partly-open --rho 0.9", "--requests-per-visit"),
+        ("--model partly-open --stay 0.5", "--rho LOAD"),
+        (
+            "--model partly-open --stay 1 --rho 0.9",
+            "probability from 0",
+        ),
+        (
+            "--model partly-open --stay 0.5 --rho 0.9 --users 5",
+            "--users with --model partly-open",
+        ),
+        ("--rho 0.9 --think 5", "--think with --model open"),
+        ("--rho 0.9 --stay 0.5", "--stay with --model open"),
+        ("--model half-open", "partly-open"),
+        ("--rho 0.9 --reloads 2", "--patience"),
+        ("--rho 0.9 --patience 0", "0.1 seconds"),
+        ("--rho 0.9 --patience 5 --http2", "--patience with --http2"),
+        ("--rho 0.9 --mss 1500", "88..=1460"),
+        ("--rho 0.9 --from here", "invalid IP address"),
+        ("--rho 0.9 --from 127.0.0.1,192.0.2.1", "192.0.2.1"),
+    ] {
+        let message = replay(flags);
+        assert!(message.contains(words), "{flags}: {message}");
     }
 }
 

@@ -33,7 +33,9 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
         (&[file.to_str().unwrap()], &["not a directory"]),
         (
             &[dir, "--policy", "fastest"],
-            &["fastest", "srpt", "fair", "fcfs", "psjf", "las", "fsp"],
+            &[
+                "fastest", "srpt", "fair", "fcfs", "psjf", "las", "fsp", "swift", "fcf",
+            ],
         ),
         (&[dir, "--uplink", "10mbps"], &["mbps", "mbit", "gbit"]),
         (&[dir, "--uplink", "0mbit"], &["0mbit"]),
@@ -56,6 +58,11 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
             &[dir, "--mechanism", "magic"],
             &["magic", "user-space", "bands", "both"],
         ),
+        (
+            &[dir, "--uplink", "1mbit", "--bands", "2"],
+            &["uplink.bands", "mechanism"],
+        ),
+        (&[dir, "--ahead", "much"], &["`much`", "30kb", "20ms"]),
         (&[], &["<DIR>", "--help"]),
     ] {
         let message = refusal(args);
@@ -161,7 +168,7 @@ fn says_when_it_is_ready_and_serves_on_every_address() {
 
 #[test]
 fn every_policy_serves_through_an_uplink_without_privilege() {
-    for policy in ["fair", "fcfs", "srpt", "psjf", "las", "fsp"] {
+    for policy in ["fair", "fcfs", "srpt", "psjf", "las", "fsp", "swift", "fcf"] {
         let args = [
             "--listen",
             "127.0.0.1:0",

@@ -1,6 +1,6 @@
-//! Eight strict priorities on a device: whatever waits in a lower band goes only when nothing waits above it.
+//! Strict priorities on a device, eight unless fewer are asked for: whatever waits in a lower band goes only when nothing waits above it.
 //!
-//! The root qdisc becomes a HTB at the uplink's rate with eight leaves. A socket chooses its leaf by `SO_PRIORITY`
+//! The root qdisc becomes a HTB at the uplink's rate with a leaf for each. A socket chooses its leaf by `SO_PRIORITY`
 //! ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them, take the top band, so that a saturated lower band cannot
 //! delay a handshake. Needs `CAP_NET_ADMIN`, as does the marking.
 //!
@@ -36,7 +36,7 @@ use crate::qdisc::{self, Root};
 pub use error::BandsError;
 pub use leftovers::remove_leftovers;
 use owner::Ownership;
-pub use plan::BAND_COUNT;
+pub use plan::{BAND_COUNT, BAND_COUNT_MIN};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
 
@@ -82,12 +82,19 @@ impl Bands {
         rate_bits_per_sec: u64,
         replace: Replace,
     ) -> Result<Bands, BandsError> {
-        if device.is_loopback {
-            return Err(BandsError::Loopback {
-                device: device.name.clone(),
-            });
-        }
+        refuse_loopback(device)?;
         Bands::install_even_on_loopback(device, rate_bits_per_sec, replace)
+    }
+
+    /// [`Bands::install`] with fewer bands than all, [`BAND_COUNT_MIN`] at least.
+    pub fn install_some(
+        device: &Device,
+        bands: u8,
+        rate_bits_per_sec: u64,
+        replace: Replace,
+    ) -> Result<Bands, BandsError> {
+        refuse_loopback(device)?;
+        Bands::put_on(device, bands, rate_bits_per_sec, replace)
     }
 
     /// [`Bands::install`] without its refusal of loopback, where bands delay everything this host says to itself.
@@ -96,7 +103,16 @@ impl Bands {
         rate_bits_per_sec: u64,
         replace: Replace,
     ) -> Result<Bands, BandsError> {
-        let plan = Plan::new(rate_bits_per_sec, device.frame_bytes())?;
+        Bands::put_on(device, BAND_COUNT as u8, rate_bits_per_sec, replace)
+    }
+
+    fn put_on(
+        device: &Device,
+        bands: u8,
+        rate_bits_per_sec: u64,
+        replace: Replace,
+    ) -> Result<Bands, BandsError> {
+        let plan = Plan::new(rate_bits_per_sec, device.frame_bytes(), bands)?;
         if !capability::has_net_admin() {
             return Err(BandsError::NotPermitted {
                 device: device.name.clone(),
@@ -127,11 +143,7 @@ impl Bands {
 
     /// Whether [`Bands::install`] would work now, without changing anything.
     pub fn check(device: &Device, replace: Replace) -> Result<(), BandsError> {
-        if device.is_loopback {
-            return Err(BandsError::Loopback {
-                device: device.name.clone(),
-            });
-        }
+        refuse_loopback(device)?;
         if !capability::has_net_admin() {
             return Err(BandsError::NotPermitted {
                 device: device.name.clone(),
@@ -143,7 +155,8 @@ impl Bands {
         refuse_configured(&mut connection, device, replace)
     }
 
-    /// The `SO_PRIORITY` that selects a band: 0 is the top, 7 (and whatever is above it) the lowest.
+    /// The `SO_PRIORITY` that selects a band: 0 is the top, the last one installed the lowest. Packets for a band that is not installed go to
+    /// the top, as those without a mark do.
     pub fn priority_of(band: u8) -> u32 {
         leaf_handle(band)
     }
@@ -173,7 +186,7 @@ impl Bands {
         for (place, class) in plan.classes(index) {
             self.connection.add_htb_class(place, &class)?;
         }
-        for place in plan::queues(index) {
+        for place in plan.queues(index) {
             self.connection
                 .add_pfifo(place, plan::QUEUE_LIMIT_PACKETS)?;
         }
@@ -217,6 +230,15 @@ fn by_band(classes: &[(u32, Counters)]) -> [BandStats; BAND_COUNT] {
             backlog_packets: counters.backlog_packets.into(),
         })
     })
+}
+
+fn refuse_loopback(device: &Device) -> Result<(), BandsError> {
+    if device.is_loopback {
+        return Err(BandsError::Loopback {
+            device: device.name.clone(),
+        });
+    }
+    Ok(())
 }
 
 fn refuse_configured(

@@ -40,6 +40,16 @@ impl Device {
         Ok(self.link()?.tx_bytes)
     }
 
+    /// Packets it dropped instead of sending them, since it exists; what a qdisc in front of it dropped is not in it.
+    pub fn tx_dropped_packets(&self) -> io::Result<u64> {
+        Ok(self.link()?.tx_dropped)
+    }
+
+    /// Lets that many packets wait in front of it; needs `CAP_NET_ADMIN`.
+    pub fn set_queue_packets_max(&self, packets: u32) -> io::Result<()> {
+        Connection::open()?.set_queue_length(self.index, packets)
+    }
+
     /// Bytes of the largest super-packet TCP may hand to the device.
     pub fn gso_max_size(&self) -> io::Result<u32> {
         Ok(self.link()?.gso.size_bytes)

@@ -5,10 +5,11 @@
 //!
 //! | module | what it answers |
 //! |---|---|
-//! | [`clock`], [`timer`] | what time it is, and how to sleep until a time |
+//! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
+//! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
@@ -27,10 +28,12 @@ pub mod privilege;
 pub mod probe;
 pub mod process;
 pub mod qdisc;
+pub mod readiness;
 pub mod scheduling;
 pub mod sealed_file;
 pub mod socket;
 pub mod timer;
+pub mod tun;
 
 mod mapping;
 mod netlink;

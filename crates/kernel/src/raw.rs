@@ -1,8 +1,8 @@
-//! The calls of ours that no safe wrapper has: an integer by ioctl, an option's bytes, a thread's
+//! The calls of ours that no safe wrapper has: an integer by ioctl, a TUN device's name, an option's bytes or int, a thread's
 //! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, becoming another user, and BPF.
 #![expect(
     unsafe_code,
-    reason = "ioctl, getsockopt, scheduling and the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
+    reason = "ioctl, getsockopt, scheduling, the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
 )]
 
 use std::io;
@@ -18,6 +18,37 @@ pub fn ioctl_count<const OPCODE: u32>(fd: impl AsFd) -> io::Result<u32> {
     let count: libc::c_int =
         unsafe { rustix::ioctl::ioctl(fd, rustix::ioctl::Getter::<OPCODE, libc::c_int>::new()) }?;
     Ok(u32::try_from(count).unwrap_or(0))
+}
+
+/// What `TUNSETIFF` reads: the first fields of the kernel's `struct ifreq`, and as many bytes as that has at most.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+    unused: [u8; 22],
+}
+
+/// Makes an open `/dev/net/tun` the other end of a new device of that name, which ends with zeros.
+pub fn set_tun_interface(
+    fd: impl AsFd,
+    name: [u8; libc::IFNAMSIZ],
+    flags: libc::c_short,
+) -> io::Result<()> {
+    const TUNSETIFF: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<libc::c_int>(b'T', 202);
+    let mut request = InterfaceRequest {
+        name,
+        flags,
+        unused: [0; 22],
+    };
+    // SAFETY: the kernel reads and writes no more than a `struct ifreq`, which is at most as long as the request, and any bytes are
+    // valid for all of its fields.
+    unsafe {
+        rustix::ioctl::ioctl(
+            fd,
+            rustix::ioctl::Updater::<TUNSETIFF, InterfaceRequest>::new(&mut request),
+        )
+    }?;
+    Ok(())
 }
 
 /// Reads a socket option into `buffer`, gives how many bytes the kernel wrote.
@@ -37,6 +68,25 @@ pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) ->
         return Err(io::Error::last_os_error());
     }
     Ok(buffer.len().min(length as usize))
+}
+
+/// Sets a socket option that is an int.
+pub fn set_socket_option(
+    fd: impl AsFd,
+    level: i32,
+    name: i32,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the kernel reads exactly one int through the pointer, which is valid for that.
+    checked(unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
 }
 
 /// Sets the calling thread's scheduling policy and static priority.

@@ -76,6 +76,13 @@ pub fn set_priority(fd: impl AsFd, priority: u32) -> io::Result<()> {
     SockRef::from(&fd).set_priority(priority)
 }
 
+/// Lets this many bytes of packets wait to be read, beyond the system's limit (`SO_RCVBUFFORCE`); needs `CAP_NET_ADMIN`.
+pub fn set_receive_buffer_bytes(fd: impl AsFd, bytes: usize) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_recv_buffer_size_force(
+        fd, bytes,
+    )?)
+}
+
 /// Chooses the congestion control, for instance `cubic`; not found when the kernel lacks it, permission denied when it reserves it.
 pub fn set_congestion_control(fd: impl AsFd, name: &str) -> io::Result<()> {
     SockRef::from(&fd).set_tcp_congestion(name.as_bytes())
@@ -84,6 +91,12 @@ pub fn set_congestion_control(fd: impl AsFd, name: &str) -> io::Result<()> {
 /// Gives the connection up when data stays unacknowledged for `ms` milliseconds; 0 leaves it to the kernel.
 pub fn set_user_timeout(fd: impl AsFd, ms: u32) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_user_timeout(fd, ms)?)
+}
+
+/// Lets a socket be bound to an address alone: its port is chosen when it connects, so that one port serves connections to
+/// several destinations. Set it before binding to port 0.
+pub fn choose_port_at_connect(fd: impl AsFd) -> io::Result<()> {
+    raw::set_socket_option(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
 /// The kernel's view of the connection; fields a kernel does not know are 0.
@@ -120,6 +133,11 @@ mod tests {
         let info = tcp_info(&server).unwrap();
         assert_eq!((info.bytes_sent, info.bytes_acked), (5000, 5000));
         assert!(info.mss_bytes > 500 && info.cwnd_segments > 0 && info.segments_sent > 0);
+        assert!(info.min_rtt_us > 0 && info.min_rtt_us < u32::MAX);
+        assert!(
+            info.delivery_rate_is_app_limited,
+            "there was nothing more to send"
+        );
     }
 
     #[test]

@@ -53,6 +53,33 @@ fn socket_in_band(band: u8) -> UdpSocket {
 }
 
 #[test]
+fn two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top() {
+    let Some(pair) = Pair::new("two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top")
+    else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let mut installed = Bands::install_some(&device, 2, 100_000_000, Replace::No).unwrap();
+        for (band, packets) in [(1, 3), (7, 5)] {
+            let sending = socket_in_band(band);
+            for _ in 0..packets {
+                sending.send_to(&[0; 1000], (RECEIVER, 9)).unwrap();
+            }
+        }
+        let of_1042_bytes = |stats: &BandStats| stats.sent_bytes / 1042;
+        until(|| {
+            let stats = installed.stats().unwrap();
+            stats[1].sent_packets == 3 && of_1042_bytes(&stats[0]) >= 5
+        });
+        let below = &installed.stats().unwrap()[2..];
+        assert!(below.iter().all(|band| *band == BandStats::default()));
+        installed.remove().unwrap();
+        assert_eq!(bands::stats(&device).unwrap(), [BandStats::default(); 8]);
+    });
+}
+
+#[test]
 fn a_packets_priority_chooses_its_band() {
     let Some(pair) = Pair::new("a_packets_priority_chooses_its_band") else {
         return;

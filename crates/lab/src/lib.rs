@@ -3,7 +3,10 @@
 
 pub mod counters;
 pub mod demo;
+pub mod emulator;
+pub mod experiment;
 pub mod hosts;
 mod machine;
 pub mod peers;
 pub mod progress;
+pub mod run;

@@ -7,14 +7,14 @@ use crate::target::Endpoint;
 use crate::transport::{CountedStream, Transport};
 use sooner_kernel::clock::monotonic_ns;
 use std::cell::Cell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 /// What all connections of a run share.
 #[derive(Default)]
 pub struct Client {
     options: SocketOptions,
-    receiver: Receiver,
+    receiver: Rc<Receiver>,
     received_bytes: Rc<Cell<u64>>,
 }
 
@@ -24,6 +24,18 @@ impl Client {
         Client {
             options,
             ..Client::default()
+        }
+    }
+
+    /// The same with sockets bound to `source`: it reads with this one's buffer and counts to its counts.
+    pub fn bound_to(&self, source: IpAddr) -> Client {
+        Client {
+            options: SocketOptions {
+                source: Some(source),
+                ..self.options.clone()
+            },
+            receiver: self.receiver.clone(),
+            received_bytes: self.received_bytes.clone(),
         }
     }
 

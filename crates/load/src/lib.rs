@@ -1,10 +1,11 @@
-//! Load generator: replays a trace at an exact load, or saturates a server with a fixed number of
+//! Load generator: replays a trace at an exact load or for a number of users, or saturates a server with a fixed number of
 //! connections.
 //!
 //! Open load is only worth something if the generator never waits for the server and never is the
 //! bottleneck itself. So arrivals have absolute times, nothing is copied or allocated while bodies
 //! are read in clear text (TLS has to decrypt them, HTTP/2 to sort them by stream), and every replay ends with a verdict: VALID, or INVALID with the reason.
 
+pub mod agenda;
 pub mod client;
 pub mod closed;
 pub mod connection;
@@ -14,13 +15,18 @@ pub mod exponential;
 pub mod failure;
 pub mod http2;
 pub mod ideal;
+pub mod interarrivals;
+pub mod measured;
+pub mod model;
 pub mod outcome;
+pub mod patience;
 pub mod play;
 pub mod pool;
 pub mod probe;
 pub mod replay;
 pub mod response;
 pub mod samples;
+pub mod script;
 pub mod socket;
 pub mod target;
 pub mod tls;

@@ -1,15 +1,20 @@
-//! Plays a plan against a server: every request at its absolute time, whatever became of the others.
+//! Plays a script against a server: every request at its time, whatever became of the others unless the script has it wait for one.
 //!
-//! One driver sends the SYNs (or takes a place on a connection that is there); one task a request does the rest. The driver only waits for the clock, so a slow server cannot slow the arrivals.
+//! One driver sends the SYNs (or takes a place on a connection that is there); one task a request does the rest and tells the driver
+//! when it has ended. The driver only waits for the clock and for what the script lets follow, so a slow server cannot slow
+//! arrivals that are not to wait for it.
 
+use crate::agenda::Agenda;
 use crate::exchange::Served;
 use crate::failure::Failure;
+use crate::patience::{Asking, End, Patience};
 use crate::pool::{Carrier, Pool};
+use crate::script::{Script, Turn};
 use crate::target::Target;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
-use sooner_workload::{Arrival, Plan, Trace};
+use sooner_workload::{Arrival, Trace};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
@@ -22,29 +27,67 @@ use tokio::task::{LocalSet, spawn_local};
 /// needs without being late.
 const LEAD_NS: u64 = 10_000_000;
 
-/// What became of one planned request; times are CLOCK_MONOTONIC ns.
+/// What became of one request; times are CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
+    /// What was asked for.
+    pub arrival: Arrival,
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// When it was: just before connect(), or when it was given to a connection that was there.
+    /// When it was, for the first time: just before connect(), or when it was given to a connection that was there.
     pub sent_ns: u64,
     /// Whether a connection was opened for it when it was sent.
     pub new_connection: bool,
+    /// Attempts that were aborted.
+    pub aborts: u32,
     /// How it ended; `None` while it has not.
-    pub end: Option<Result<Served, Failure>>,
+    pub end: Option<End>,
     /// When it failed.
     pub failed_ns: Option<u64>,
 }
 
-/// A plan that has been played.
+impl Record {
+    /// The answer, if one came.
+    pub fn served(&self) -> Option<Served> {
+        match self.end {
+            Some(End::Served(served)) => Some(served),
+            _ => None,
+        }
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<Failure> {
+        match self.end {
+            Some(End::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+}
+
+/// A script that has been played.
 pub struct Played {
     /// Start of the run, CLOCK_MONOTONIC ns.
     pub start_ns: u64,
-    /// One record an arrival, in the plan's order.
+    /// One record a request that was sent, in the order of sending.
     pub records: Vec<Record>,
-    /// The generator thread's CPU time / elapsed time, from the start to the last arrival.
+    /// The generator thread's CPU time / elapsed time, from the start until nothing more began.
     pub cpu_share: f64,
+}
+
+/// Where a script is played, and how.
+pub struct Scene<'run> {
+    /// What is asked for.
+    pub trace: &'run Trace,
+    /// Where.
+    pub target: &'run Target,
+    /// The connections of each source address.
+    pub pools: Vec<Pool>,
+    /// How long users wait; `None`: for ever.
+    pub patience: Option<Patience>,
+    /// How long to wait for the last responses after the last request that no response triggers.
+    pub drain: Duration,
+    /// How many requests there will be, if that is known.
+    pub planned: Option<u64>,
 }
 
 /// How a run stands.
@@ -52,7 +95,7 @@ pub struct Played {
 pub struct Progress {
     /// Ns since the start of the run.
     pub elapsed_ns: u64,
-    /// Requests planned.
+    /// Requests planned; in a closed system those sent.
     pub planned: u64,
     /// Requests sent.
     pub sent: u64,
@@ -62,26 +105,26 @@ pub struct Progress {
     pub failed: u64,
 }
 
-/// Plays `plan` and waits at most `drain` for the last responses; fails only without a timer.
+/// Plays `script`; fails only without a timer.
 pub async fn play(
-    plan: &Plan,
-    trace: &Trace,
-    target: &Target,
-    pool: Pool,
-    drain: Duration,
+    script: Script<'_>,
+    scene: Scene<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> io::Result<Played> {
     set_timer_slack_ns(1)?;
-    let timer = PacingTimer::new()?;
-    let stage = Rc::new(Stage::new(plan, pool, target.clone()));
-    let driver = Driver {
-        plan,
-        trace,
+    let stage = Rc::new(Stage::new(&scene));
+    let drain = scene.drain;
+    let mut driver = Driver {
+        script,
+        trace: scene.trace,
+        pools: scene.pools.into_iter().map(Rc::new).collect(),
+        timer: PacingTimer::new()?,
+        agenda: Agenda::default(),
         stage: stage.clone(),
     };
     let performance = async {
-        let cpu_share = driver.send_all(&timer).await;
-        tokio::time::timeout(drain, stage.all_ended()).await.ok();
+        let cpu_share = driver.perform().await;
+        tokio::time::timeout(drain, driver.finish()).await.ok();
         cpu_share
     };
     let tasks = LocalSet::new();
@@ -94,23 +137,24 @@ pub async fn play(
         })
         .await;
     drop(tasks);
-    let records = stage.records.borrow().clone();
     Ok(Played {
         start_ns: stage.start_ns,
-        records,
+        records: stage.records.take(),
         cpu_share,
     })
 }
 
 /// What the driver and the requests under way share.
 struct Stage {
-    pool: Pool,
     target: Target,
+    patience: Option<Patience>,
     start_ns: u64,
+    planned: Option<u64>,
     records: RefCell<Vec<Record>>,
-    sent: Cell<u64>,
     ended: Cell<u64>,
     failed: Cell<u64>,
+    /// Requests that have ended and are followed by another one.
+    followed: RefCell<Vec<Ended>>,
     request_ended: Notify,
 }
 
@@ -120,60 +164,90 @@ struct Job {
     path: String,
     close: bool,
     body_bytes: u64,
+    follow: Follow,
+}
+
+/// Who asked, and on whose connections.
+struct Follow {
+    turn: Turn,
+    pool: Rc<Pool>,
+    /// Whether the visitor asks again.
+    is_followed: bool,
+    /// Whether the visitor goes and leaves the connection.
+    ends_visit: bool,
+}
+
+/// A request that has ended and is followed by another one.
+struct Ended {
+    turn: Turn,
+    pool: Rc<Pool>,
+    at_ns: u64,
+    failed: bool,
 }
 
 impl Stage {
-    fn new(plan: &Plan, pool: Pool, target: Target) -> Stage {
-        let start_ns = monotonic_ns() + LEAD_NS;
-        let unsent = |arrival: &Arrival| {
-            let intended_ns = start_ns + arrival.at_ns;
-            Record {
-                intended_ns,
-                sent_ns: intended_ns,
-                new_connection: arrival.new_connection,
-                end: None,
-                failed_ns: None,
-            }
-        };
+    fn new(scene: &Scene<'_>) -> Stage {
+        let capacity = scene.planned.unwrap_or(0) as usize;
         Stage {
-            pool,
-            target,
-            start_ns,
-            records: RefCell::new(plan.arrivals.iter().map(unsent).collect()),
-            sent: Cell::new(0),
+            target: scene.target.clone(),
+            patience: scene.patience,
+            start_ns: monotonic_ns() + LEAD_NS,
+            planned: scene.planned,
+            records: RefCell::new(Vec::with_capacity(capacity)),
             ended: Cell::new(0),
             failed: Cell::new(0),
+            followed: RefCell::default(),
             request_ended: Notify::new(),
         }
     }
 
-    fn note_sent(&self, index: usize, sent_ns: u64, new_connection: bool) {
-        let record = &mut self.records.borrow_mut()[index];
-        record.sent_ns = sent_ns;
-        record.new_connection = new_connection;
-        self.sent.set(self.sent.get() + 1);
+    fn note_sent(&self, record: Record) -> usize {
+        let mut records = self.records.borrow_mut();
+        records.push(record);
+        records.len() - 1
     }
 
-    fn note_end(&self, index: usize, end: Result<Served, Failure>) {
+    fn note_abort(&self, index: usize) {
+        self.records.borrow_mut()[index].aborts += 1;
+    }
+
+    /// The connection is free again before the visitor goes on.
+    fn note_end(&self, index: usize, end: End, follow: Follow) {
+        let failure = matches!(end, End::Failed(_));
+        let now_ns = monotonic_ns();
+        let at_ns = match end {
+            End::Served(served) => served.answer.last_byte_ns,
+            End::Failed(_) | End::GivenUp => now_ns,
+        };
         self.ended.set(self.ended.get() + 1);
-        self.failed.set(self.failed.get() + u64::from(end.is_err()));
+        self.failed.set(self.failed.get() + u64::from(failure));
         let record = &mut self.records.borrow_mut()[index];
-        record.failed_ns = end.is_err().then(monotonic_ns);
+        record.failed_ns = failure.then_some(now_ns);
         record.end = Some(end);
+        if follow.is_followed {
+            self.followed.borrow_mut().push(Ended {
+                turn: follow.turn,
+                pool: follow.pool,
+                at_ns,
+                failed: failure,
+            });
+        }
         self.request_ended.notify_one();
     }
 
-    async fn all_ended(&self) {
-        while self.ended.get() < self.sent.get() {
-            self.request_ended.notified().await;
-        }
+    fn sent(&self) -> u64 {
+        self.records.borrow().len() as u64
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.ended.get() < self.sent() || !self.followed.borrow().is_empty()
     }
 
     fn progress(&self) -> Progress {
         Progress {
             elapsed_ns: monotonic_ns().saturating_sub(self.start_ns),
-            planned: self.records.borrow().len() as u64,
-            sent: self.sent.get(),
+            planned: self.planned.unwrap_or_else(|| self.sent()),
+            sent: self.sent(),
             ended: self.ended.get(),
             failed: self.failed.get(),
         }
@@ -182,57 +256,174 @@ impl Stage {
 
 /// Sends every request at its time.
 struct Driver<'run> {
-    plan: &'run Plan,
+    script: Script<'run>,
     trace: &'run Trace,
+    pools: Vec<Rc<Pool>>,
+    timer: PacingTimer,
+    /// What waits for its time because a response came, or a user has begun to think.
+    agenda: Agenda<(Turn, Rc<Pool>)>,
     stage: Rc<Stage>,
 }
 
 impl Driver<'_> {
-    /// Gives the generator thread's CPU share up to the last arrival.
-    async fn send_all(self, timer: &PacingTimer) -> f64 {
+    /// Plays until nothing begins any more; gives the generator thread's CPU share up to then.
+    async fn perform(&mut self) -> f64 {
         let cpu_before_ns = thread_cpu_time_ns();
-        for (index, arrival) in self.plan.arrivals.iter().enumerate() {
-            timer
-                .sleep_until_ns(self.stage.start_ns + arrival.at_ns)
-                .await;
-            self.send(index, arrival);
+        for (at_ns, turn) in self.script.first_turns() {
+            let pool = self.connections(turn);
+            self.agenda.add(self.stage.start_ns + at_ns, (turn, pool));
         }
-        let elapsed_ns = monotonic_ns().saturating_sub(self.stage.start_ns).max(1);
+        let end_ns = self
+            .script
+            .end_ns()
+            .map(|end_ns| self.stage.start_ns + end_ns);
+        while self.script.goes_on(self.elapsed_ns()) {
+            self.step(end_ns).await;
+        }
+        let elapsed_ns = self.elapsed_ns().max(1);
         (thread_cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
     }
 
-    fn send(&self, index: usize, arrival: &Arrival) {
-        let pool = &self.stage.pool;
+    /// Waits for what is under way, and sends what follows it.
+    async fn finish(&mut self) {
+        while self.stage.is_under_way() || !self.agenda.is_empty() {
+            self.step(None).await;
+        }
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.stage.start_ns)
+    }
+
+    /// Sends what is due, or waits until something is, something has ended, or `end_ns` has come.
+    async fn step(&mut self, end_ns: Option<u64>) {
+        self.plan_what_follows();
+        let begin_ns = self
+            .script
+            .next_begin_ns()
+            .map(|at_ns| self.stage.start_ns + at_ns);
+        let next_ns = [begin_ns, self.agenda.next_ns(), end_ns]
+            .into_iter()
+            .flatten()
+            .min();
+        let is_due = next_ns.is_some_and(|next_ns| next_ns <= monotonic_ns());
+        if !is_due {
+            return self.wait(next_ns).await;
+        }
+        if let Some(begin_ns) = begin_ns.filter(|_| begin_ns == next_ns) {
+            if let Some(turn) = self.script.begin() {
+                let pool = self.connections(turn);
+                self.send(begin_ns, turn, pool);
+            }
+        } else if let Some((due_ns, (turn, pool))) = self.agenda.take_due(next_ns.unwrap_or(0)) {
+            self.send(due_ns, turn, pool);
+        }
+    }
+
+    async fn wait(&self, next_ns: Option<u64>) {
+        let ended = self.stage.request_ended.notified();
+        match next_ns {
+            None => ended.await,
+            // In an open system nothing follows the end of a request.
+            Some(next_ns) if !self.script.has_own_connections() => {
+                self.timer.sleep_until_ns(next_ns).await;
+            }
+            Some(next_ns) => tokio::select! {
+                biased;
+                () = self.timer.sleep_until_ns(next_ns) => (),
+                () = ended => (),
+            },
+        }
+    }
+
+    fn plan_what_follows(&mut self) {
+        for ended in self.stage.followed.take() {
+            let since_start_ns = ended.at_ns.saturating_sub(self.stage.start_ns);
+            if let Some((at_ns, turn)) = self.script.after(ended.turn, since_start_ns, ended.failed)
+            {
+                self.agenda
+                    .add(self.stage.start_ns + at_ns, (turn, ended.pool));
+            }
+        }
+    }
+
+    /// Those of the source address of `turn`, or new ones that nobody else uses.
+    fn connections(&self, turn: Turn) -> Rc<Pool> {
+        let pool = &self.pools[self.script.client(turn) as usize];
+        if self.script.has_own_connections() {
+            Rc::new(pool.without_connections())
+        } else {
+            pool.clone()
+        }
+    }
+
+    fn send(&mut self, intended_ns: u64, turn: Turn, pool: Rc<Pool>) {
+        let since_start_ns = intended_ns - self.stage.start_ns;
+        let Some(arrival) = self.script.ask(self.trace, turn, since_start_ns) else {
+            return;
+        };
+        let is_followed = self.script.is_followed(turn);
+        let ends_visit = self.script.has_own_connections() && !is_followed;
         let kept = pool.take();
         let new_connection = kept.is_none();
-        let object = &self.trace.objects[arrival.object as usize];
-        let job = Job {
-            index,
-            path: self.stage.target.path_of(&object.path()),
-            close: pool.is_last(kept.as_ref()),
-            body_bytes: arrival.size_bytes,
-        };
+        let path = self.trace.objects[arrival.object as usize].path();
+        let (path, close) = (
+            self.stage.target.path_of(&path),
+            ends_visit || pool.is_last(kept.as_ref()),
+        );
         let (sent_ns, carrier) = match kept {
             Some(carrier) => (monotonic_ns(), Ok(carrier)),
             None => pool.connect(),
         };
-        self.stage.note_sent(index, sent_ns, new_connection);
+        let index = self.stage.note_sent(Record {
+            arrival,
+            intended_ns,
+            sent_ns,
+            new_connection,
+            aborts: 0,
+            end: None,
+            failed_ns: None,
+        });
+        let follow = Follow {
+            turn,
+            pool,
+            is_followed,
+            ends_visit,
+        };
+        let job = Job {
+            index,
+            path,
+            close,
+            body_bytes: arrival.size_bytes,
+            follow,
+        };
         match carrier {
             Ok(carrier) => {
                 spawn_local(serve(self.stage.clone(), carrier, job));
             }
-            Err(failure) => self.stage.note_end(index, Err(failure)),
+            Err(failure) => self.stage.note_end(index, End::Failed(failure), job.follow),
         }
     }
 }
 
 /// Plays one request, then leaves its connection to the next one.
-async fn serve(stage: Rc<Stage>, mut carrier: Carrier, job: Job) {
-    let end = carrier
-        .request(&stage.target, &job.path, job.close, Some(job.body_bytes))
+async fn serve(stage: Rc<Stage>, carrier: Carrier, job: Job) {
+    let asking = Asking {
+        target: &stage.target,
+        pool: &job.follow.pool,
+        path: &job.path,
+        body_bytes: job.body_bytes,
+        ends_visit: job.follow.ends_visit,
+    };
+    let aborted = || stage.note_abort(job.index);
+    let (end, carrier) = asking
+        .run(carrier, job.close, stage.patience, aborted)
         .await;
-    stage.note_end(job.index, end);
-    stage.pool.put_back(carrier).await;
+    let spent = carrier.and_then(|carrier| job.follow.pool.keep(carrier));
+    stage.note_end(job.index, end, job.follow);
+    if let Some(mut connection) = spent {
+        connection.close().await;
+    }
 }
 
 async fn tell(stage: &Stage, progress: &mut dyn FnMut(Progress)) -> Infallible {

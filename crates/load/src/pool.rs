@@ -7,6 +7,8 @@
 //! HTTP/2: a request goes on the oldest connection that has room for one more stream, as in browsers, even while that one is
 //! still being made, and opens a new one when none has room. A connection takes no request after its K-th and ends with its
 //! last stream.
+//!
+//! A pool has one source address. Whoever shall not share connections with others has a pool of its own.
 
 use crate::client::Client;
 use crate::connection::Connection;
@@ -56,6 +58,11 @@ impl Pool {
             idle: RefCell::default(),
             shared: RefCell::default(),
         }
+    }
+
+    /// One with the same way of making connections, and none yet.
+    pub fn without_connections(&self) -> Pool {
+        Pool::new(self.client.clone(), self.endpoint.clone(), self.reuse)
     }
 
     /// A place on a connection that is there already; those that the server has closed meanwhile are forgotten.
@@ -120,17 +127,27 @@ impl Pool {
         before + 1 >= self.reuse.requests_per_connection.get()
     }
 
-    /// Keeps a connection whose response has ended, or closes it when it has had its requests.
-    pub async fn put_back(&self, carrier: Carrier) {
+    /// Keeps a connection whose response has ended, or gives it back to be closed when it has had its requests.
+    pub fn keep(&self, carrier: Carrier) -> Option<Connection> {
         let mut connection = match carrier {
             Carrier::Connection(connection) => connection,
-            // It may be one that was made anew.
-            Carrier::Stream(stream) => return self.share(stream.connection()),
+            Carrier::Stream(stream) => {
+                // It may be one that was made anew.
+                self.share(stream.connection());
+                return None;
+            }
         };
         let has_more = connection.requests() < self.reuse.requests_per_connection.get();
         if has_more && connection.is_open() {
             self.idle.borrow_mut().push(connection);
-        } else {
+            return None;
+        }
+        Some(connection)
+    }
+
+    /// The same, and closes what has had its requests.
+    pub async fn put_back(&self, carrier: Carrier) {
+        if let Some(mut connection) = self.keep(carrier) {
             connection.close().await;
         }
     }

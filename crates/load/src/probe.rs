@@ -48,6 +48,7 @@ pub async fn probe(
         path,
         body_bytes,
         http2,
+        segment_bytes: options.segment_bytes(),
     };
     let probing = async {
         if resumes {
@@ -67,11 +68,13 @@ struct Prober<'run> {
     path: &'run str,
     body_bytes: u64,
     http2: bool,
+    segment_bytes: u64,
 }
 
 impl Prober<'_> {
     async fn measure(&self) -> Result<Costs, Failure> {
         let wire = WireModel {
+            segment_bytes: self.segment_bytes,
             tls: self.target.endpoint.tls.is_some(),
             http2: self.http2,
             opening_bytes: 0,

@@ -3,8 +3,7 @@
 //! Every rule has its limit here, with its reason; the first rule that is broken is the verdict's
 //! one line. Nothing here judges the server by its speed.
 
-use crate::exponential;
-use sooner_stats::Verdict;
+use sooner_stats::{GapLaw, Interarrivals, Verdict};
 
 /// Send lag that never invalidates, in ns: less than one full packet takes at 10 Mbit/s.
 const SEND_LAG_MIN_NS: u64 = 1_000_000;
@@ -35,15 +34,18 @@ pub struct Evidence {
     pub send_lag_p99_ns: u64,
     /// Mean response time of the same arrivals under ideal SRPT, in ns.
     pub mean_ideal_srpt_ns: u64,
-    /// Load asked for.
-    pub offered_load: f64,
+    /// Load asked for; none in a closed system.
+    pub offered_load: Option<f64>,
     /// Load of the requests really sent.
     pub realised_load: f64,
+    /// Requests of visits that were never sent, because a response before them did not come in time.
+    pub unsent: u64,
+    /// The load they would have been.
+    pub unsent_load: f64,
     /// The generator thread's CPU time / elapsed time.
     pub cpu_share: f64,
-    /// Gaps between sent requests, each relative to the mean gap of its phase; empty unless the
-    /// arrivals are to be Poisson.
-    pub relative_gaps: Vec<f64>,
+    /// The gaps between arrivals against the law asked for; none where there is none, or too few gaps.
+    pub interarrivals: Option<Interarrivals>,
     /// Body bytes received.
     pub body_bytes: u64,
     /// Requests still under way when the drain ended.
@@ -51,19 +53,20 @@ pub struct Evidence {
 }
 
 /// The verdict and its reason in one line.
-pub fn judge(mut evidence: Evidence) -> (Verdict, String) {
-    let rules: [fn(&mut Evidence) -> Option<String>; 9] = [
+pub fn judge(evidence: &Evidence) -> (Verdict, String) {
+    let rules: [fn(&Evidence) -> Option<String>; 10] = [
         anything_sent,
         descriptors,
         ports,
         errors,
         cpu,
         send_lag,
+        visits,
         load,
         gaps,
         drain,
     ];
-    match rules.iter().find_map(|rule| rule(&mut evidence)) {
+    match rules.iter().find_map(|rule| rule(evidence)) {
         Some(reason) => (Verdict::Invalid, reason),
         None => (Verdict::Valid, "the generator kept to its schedule".into()),
     }
@@ -74,16 +77,16 @@ pub fn send_lag_max_ns(mean_ideal_srpt_ns: u64) -> u64 {
     SEND_LAG_MIN_NS.max((mean_ideal_srpt_ns as f64 * SEND_LAG_SHARE) as u64)
 }
 
-fn anything_sent(evidence: &mut Evidence) -> Option<String> {
+fn anything_sent(evidence: &Evidence) -> Option<String> {
     (evidence.requests == 0).then(|| "no request in the measured part: give a longer --for".into())
 }
 
-fn descriptors(evidence: &mut Evidence) -> Option<String> {
+fn descriptors(evidence: &Evidence) -> Option<String> {
     let failed = evidence.without_descriptor;
     (failed > 0).then(|| format!("{failed} requests found no file descriptor: raise ulimit -n"))
 }
 
-fn ports(evidence: &mut Evidence) -> Option<String> {
+fn ports(evidence: &Evidence) -> Option<String> {
     let failed = evidence.without_port;
     (failed > 0).then(|| {
         format!(
@@ -93,7 +96,7 @@ fn ports(evidence: &mut Evidence) -> Option<String> {
     })
 }
 
-fn errors(evidence: &mut Evidence) -> Option<String> {
+fn errors(evidence: &Evidence) -> Option<String> {
     let share = evidence.errors as f64 / evidence.requests as f64;
     let words = evidence
         .commonest_failure
@@ -107,7 +110,7 @@ fn errors(evidence: &mut Evidence) -> Option<String> {
     })
 }
 
-fn cpu(evidence: &mut Evidence) -> Option<String> {
+fn cpu(evidence: &Evidence) -> Option<String> {
     let percent = evidence.cpu_share * 100.0;
     (evidence.cpu_share > CPU_SHARE_MAX).then(|| {
         format!(
@@ -116,7 +119,7 @@ fn cpu(evidence: &mut Evidence) -> Option<String> {
     })
 }
 
-fn send_lag(evidence: &mut Evidence) -> Option<String> {
+fn send_lag(evidence: &Evidence) -> Option<String> {
     let limit_ns = send_lag_max_ns(evidence.mean_ideal_srpt_ns);
     (evidence.send_lag_p99_ns > limit_ns).then(|| {
         format!(
@@ -127,30 +130,51 @@ fn send_lag(evidence: &mut Evidence) -> Option<String> {
     })
 }
 
-fn load(evidence: &mut Evidence) -> Option<String> {
-    let (offered, realised) = (evidence.offered_load, evidence.realised_load);
+/// In overload visits are expected to take longer than anybody waits.
+fn visits(evidence: &Evidence) -> Option<String> {
+    let is_overload = evidence.offered_load.is_some_and(|offered| offered > 1.0);
+    (evidence.unsent > 0 && !is_overload).then(|| {
+        format!(
+            "{} requests of visits were not sent before the end of the drain: give a longer --drain",
+            evidence.unsent
+        )
+    })
+}
+
+fn load(evidence: &Evidence) -> Option<String> {
+    let offered = evidence.offered_load?;
+    let realised = evidence.realised_load + evidence.unsent_load;
     ((realised / offered - 1.0).abs() > LOAD_TOLERANCE)
         .then(|| format!("realised load {realised:.3} is not the offered {offered:.3}"))
 }
 
-fn gaps(evidence: &mut Evidence) -> Option<String> {
-    let distance = exponential::distance(&mut evidence.relative_gaps)?;
-    let limit = exponential::distance_max(evidence.relative_gaps.len());
+fn gaps(evidence: &Evidence) -> Option<String> {
+    let Interarrivals {
+        law,
+        distance,
+        limit,
+        ..
+    } = evidence.interarrivals?;
+    let words = match law {
+        GapLaw::Exponential => "exponential",
+        GapLaw::Trace => "those of the trace",
+    };
     (distance > limit).then(|| {
-        format!("the gaps sent are not exponential (distance {distance:.3}, limit {limit:.3})")
+        format!("the gaps sent are not {words} (distance {distance:.3}, limit {limit:.3})")
     })
 }
 
-fn drain(evidence: &mut Evidence) -> Option<String> {
+fn drain(evidence: &Evidence) -> Option<String> {
     if evidence.body_bytes == 0 {
         return Some("not one body byte was received".into());
     }
-    let unfinished = evidence.incompletes > 0 && evidence.offered_load <= 1.0;
+    let load = evidence.offered_load.unwrap_or(evidence.realised_load);
+    let unfinished = evidence.incompletes > 0 && load <= 1.0;
     unfinished.then(|| {
         format!(
-            "{} requests unfinished at the end of the drain though the load is {:.2}: \
+            "{} requests unfinished at the end of the drain though the load is {load:.2}: \
              the server or the link is slower than --uplink says",
-            evidence.incompletes, evidence.offered_load
+            evidence.incompletes
         )
     })
 }
@@ -168,19 +192,30 @@ mod tests {
             without_port: 0,
             send_lag_p99_ns: 80_000,
             mean_ideal_srpt_ns: 40_000_000,
-            offered_load: 0.8,
+            offered_load: Some(0.8),
             realised_load: 0.801,
+            unsent: 0,
+            unsent_load: 0.0,
             cpu_share: 0.1,
-            relative_gaps: Vec::new(),
+            interarrivals: None,
             body_bytes: 1,
             incompletes: 0,
+        }
+    }
+
+    fn gaps_off(law: GapLaw) -> Interarrivals {
+        Interarrivals {
+            law,
+            gaps: 100,
+            distance: 0.2,
+            limit: 0.1,
         }
     }
 
     fn reason(change: impl FnOnce(&mut Evidence)) -> String {
         let mut evidence = sound();
         change(&mut evidence);
-        match judge(evidence) {
+        match judge(&evidence) {
             (Verdict::Valid, _) => "VALID".into(),
             (Verdict::Invalid, reason) => reason,
         }
@@ -196,7 +231,7 @@ mod tests {
     #[test]
     fn each_rule_alone_makes_a_run_invalid() {
         type Break = fn(&mut Evidence);
-        let broken: [(Break, &str); 11] = [
+        let broken: [(Break, &str); 13] = [
             (|run| run.requests = 0, "no request"),
             (|run| run.without_descriptor = 1, "descriptor"),
             (|run| run.without_port = 1, "local port"),
@@ -208,7 +243,15 @@ mod tests {
             ),
             (|run| run.realised_load = 0.809, "realised load 0.809"),
             (|run| run.realised_load = 0.791, "realised load 0.791"),
-            (|run| run.relative_gaps = vec![1.0; 100], "not exponential"),
+            (
+                |run| run.interarrivals = Some(gaps_off(GapLaw::Exponential)),
+                "not exponential (distance 0.200, limit 0.100)",
+            ),
+            (
+                |run| run.interarrivals = Some(gaps_off(GapLaw::Trace)),
+                "not those of the trace",
+            ),
+            (|run| run.unsent = 1, "1 requests of visits"),
             (|run| run.body_bytes = 0, "not one body byte"),
             (|run| run.incompletes = 1, "1 requests unfinished"),
         ];
@@ -221,11 +264,27 @@ mod tests {
     #[test]
     fn unfinished_requests_are_expected_in_overload() {
         let overload = |run: &mut Evidence| {
-            run.offered_load = 1.2;
+            run.offered_load = Some(1.2);
             run.realised_load = 1.2;
             run.incompletes = 100;
         };
         assert_eq!(reason(overload), "VALID");
+        let visits = |run: &mut Evidence| {
+            run.offered_load = Some(1.2);
+            run.realised_load = 1.0;
+            run.unsent = 50;
+            run.unsent_load = 0.2;
+        };
+        assert_eq!(reason(visits), "VALID");
+    }
+
+    #[test]
+    fn users_are_asked_for_no_load() {
+        let closed = |run: &mut Evidence| {
+            run.offered_load = None;
+            run.realised_load = 0.3;
+        };
+        assert_eq!(reason(closed), "VALID");
     }
 
     #[test]

@@ -30,6 +30,8 @@ fn planned(trace: &Trace, load: f64, requests_per_connection: u32) -> Plan {
         wire: WireModel::default(),
         head_bytes: HEAD_BYTES,
         requests_per_connection: NonZeroU32::new(requests_per_connection).expect("above 0"),
+        clients: NonZeroU32::MIN,
+        visits: None,
     };
     plan(trace, &options).expect("a plan")
 }

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::{Arrival, Grant, JobId, Order, Queue, Scheduler, Time};
+use crate::{Arrival, Grant, JobId, Order, Path, Queue, Scheduler, Time};
 
 /// Serves class 0 before class 1 and so on; each class has a queue of its own with the same kind of order.
 ///
@@ -88,6 +88,12 @@ impl<O: Order + Clone> Scheduler for Classes<O> {
         if let Some(moved) = self.queue_of(job).and_then(|queue| queue.take(job)) {
             self.class_of.insert(job, class);
             self.queue_for(class).put(moved);
+        }
+    }
+
+    fn observe(&mut self, job: JobId, path: Path, now: Time) {
+        if let Some(queue) = self.queue_of(job) {
+            queue.observe(job, path, now);
         }
     }
 

@@ -12,7 +12,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::{Arrival, Grant, JobId, Scheduler, Time};
+use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
 
 /// What a [`Guard`] promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +245,10 @@ impl<S: Scheduler> Scheduler for Guard<S> {
 
     fn reclassify(&mut self, id: JobId, class: u8, now: Time) {
         self.inner.reclassify(id, class, now);
+    }
+
+    fn observe(&mut self, id: JobId, path: Path, now: Time) {
+        self.inner.observe(id, path, now);
     }
 
     fn next(&mut self, now: Time) -> Option<Grant> {

@@ -1,6 +1,6 @@
 //! What a policy knows of a job.
 
-use crate::Time;
+use crate::{Path, Time};
 
 /// Names a job; chosen by the caller, unique among the jobs present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +28,8 @@ pub struct Job {
     pub size: Option<u64>,
     /// The service it has had so far.
     pub attained: u64,
+    /// The network to its client; all unknown until it is observed.
+    pub path: Path,
     /// When it arrived.
     pub arrived_at: Time,
     /// Its place in the order of arrival; breaks ties of rank.

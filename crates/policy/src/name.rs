@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::order::{Fair, Fcfs, Fsp, Las, Ljf, Psjf, Srpt};
+use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Ljf, Psjf, Srpt, Swift};
 use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
 
 /// A policy that can be asked for by name.
@@ -22,6 +22,10 @@ pub enum PolicyName {
     Las,
     /// Fair sojourn protocol.
     Fsp,
+    /// By size and round trip, the distant before the near.
+    Swift,
+    /// Fastest connection first.
+    Fcf,
     /// Longest job first: broken on purpose, for checking measurements.
     Ljf,
 }
@@ -32,13 +36,15 @@ pub struct UnknownPolicy;
 
 impl PolicyName {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Fair,
         Self::Fcfs,
         Self::Srpt,
         Self::Psjf,
         Self::Las,
         Self::Fsp,
+        Self::Swift,
+        Self::Fcf,
         Self::Ljf,
     ];
 
@@ -51,8 +57,15 @@ impl PolicyName {
             Self::Psjf => "psjf",
             Self::Las => "las",
             Self::Fsp => "fsp",
+            Self::Swift => "swift",
+            Self::Fcf => "fcf",
             Self::Ljf => "ljf",
         }
+    }
+
+    /// Whether its ranks depend on the network to the client: then [`Scheduler::observe`] is worth the cost of a measurement.
+    pub const fn asks_for_path(self) -> bool {
+        matches!(self, Self::Swift | Self::Fcf)
     }
 
     /// The policy with class priority inside and, with `guard`, the starvation guard around it; sharing in turns of `quantum`.
@@ -64,6 +77,8 @@ impl PolicyName {
             Self::Psjf => guarded(Psjf, guard),
             Self::Las => guarded(Las::new(quantum), guard),
             Self::Fsp => guarded(Fsp::default(), guard),
+            Self::Swift => guarded(Swift::default(), guard),
+            Self::Fcf => guarded(Fcf, guard),
             Self::Ljf => guarded(Ljf, guard),
         }
     }

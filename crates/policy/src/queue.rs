@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::{Arrival, Grant, Job, JobId, Order, Scheduler, Time};
+use crate::{Arrival, Grant, Job, JobId, Order, Path, Scheduler, Time};
 
 /// Keeps jobs sorted by what an [`Order`] says of them; ties go to the job that arrived first.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +75,7 @@ impl<O: Order> Queue<O> {
             id: arrival.id,
             size: arrival.size,
             attained: 0,
+            path: Path::default(),
             arrived_at: now,
             sequence,
             tag: 0,
@@ -168,6 +169,13 @@ impl<O: Order> Scheduler for Queue<O> {
     }
 
     fn reclassify(&mut self, _id: JobId, _class: u8, _now: Time) {}
+
+    fn observe(&mut self, id: JobId, path: Path, _now: Time) {
+        self.update(id, |order, entry| {
+            entry.job.path = path;
+            order.observed(&mut entry.job);
+        });
+    }
 
     fn next(&mut self, _now: Time) -> Option<Grant> {
         let best = self.ready.first()?;

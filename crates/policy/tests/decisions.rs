@@ -3,7 +3,8 @@
 mod server;
 
 use server::{Change, Play, play, run, run_changing};
-use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
+use sooner_policy::order::{Swift, SwiftLevels};
+use sooner_policy::{Arrival, GuardLimits, JobId, Path, PolicyName, Queue, Time};
 
 fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
     run(jobs, policy.scheduler(1, None), true).decisions
@@ -61,6 +62,122 @@ fn fsp_serves_in_the_order_in_which_sharing_finishes() {
     );
 }
 
+fn to(rtt_ms: u64, rate_per_sec: u64, job: Play) -> Play {
+    let path = Path {
+        rtt_ns: Some(rtt_ms * 1_000_000),
+        rate_per_sec: Some(rate_per_sec),
+    };
+    Play { path, ..job }
+}
+
+/// SWIFT with sizes cut at 1, 2, 4 ... 16384.
+fn swift(jobs: &[Play]) -> String {
+    let cutoffs: Vec<u64> = (0..15).map(|step| 1 << step).collect();
+    let order = Swift::new(SwiftLevels::with_sizes(&cutoffs));
+    run(jobs, Box::new(Queue::new(order)), true).decisions
+}
+
+#[test]
+fn swift_serves_the_distant_before_the_near() {
+    // Sizes 8 and 16 have levels 3 and 4. Near: 0.8 x 3 + 3 = 5.4, far: 0.8 x 4 = 3.2.
+    let jobs = [to(1, 1, play(0, 8)), to(400, 1, play(0, 16))];
+    assert_eq!(swift(&jobs), "B16 A8");
+    // Equally far, or not known how far: the least that remains.
+    let equal = jobs.map(|job| to(50, 1, job));
+    assert_eq!(swift(&equal), "A8 B16");
+    let unknown = jobs.map(|job| play(job.at, job.size));
+    assert_eq!(swift(&unknown), "A8 B16");
+}
+
+#[test]
+fn swift_lets_size_count_more_than_distance_while_responses_are_small() {
+    // 0.8 x 3 + 3 = 5.4 against 0.8 x 8 = 6.4.
+    let jobs = [to(1, 1, play(0, 8)), to(400, 1, play(0, 256))];
+    assert_eq!(swift(&jobs), "A8 B256");
+}
+
+#[test]
+fn swift_orders_a_level_by_what_remains_then_by_age() {
+    let jobs = [
+        to(50, 1, play(0, 8)),
+        to(50, 1, play(0, 6)),
+        to(50, 1, play(0, 6)),
+        to(50, 1, play(3, 5)),
+    ];
+    assert_eq!(swift(&jobs), "B6 D5 C6 A8", "B has 3 left when D comes");
+}
+
+#[test]
+fn swift_weighs_again_after_every_8_kib() {
+    let near = |job| to(1, 1, job);
+    // A's level is 0.6 x 15 + 0.4 x 15 = 15 until it is weighed again. B's is 0.8 x 14 + 0.2 x 15 = 14.2, so B goes first although A has
+    // less left by then. Weighed again, A has 14.2 as well, and goes on.
+    let before = [near(play(0, 24_000)), near(play(8_191, 16_000))];
+    assert_eq!(swift(&before), "A8191 B16000 A15809");
+    let after = [near(play(0, 24_000)), near(play(8_192, 16_000))];
+    assert_eq!(swift(&after), "A24000 B16000");
+}
+
+#[test]
+fn fcf_serves_what_the_client_can_take_soonest() {
+    // 8 at 10 a second take longer than 16 at 100.
+    let jobs = [to(1, 10, play(0, 8)), to(1, 100, play(0, 16))];
+    assert_eq!(decisions(PolicyName::Fcf, &jobs), "B16 A8");
+    assert_eq!(decisions(PolicyName::Srpt, &jobs), "A8 B16");
+    // What remains counts: when C comes, A needs 4 / 10 s, C 5 / 10 s.
+    let jobs = [to(1, 10, play(0, 8)), to(1, 10, play(4, 5))];
+    assert_eq!(decisions(PolicyName::Fcf, &jobs), "A8 B5");
+}
+
+#[test]
+fn fcf_is_srpt_where_no_connection_is_known() {
+    let fcf = decisions(PolicyName::Fcf, &mixed());
+    assert_eq!(fcf, decisions(PolicyName::Srpt, &mixed()));
+}
+
+#[test]
+fn what_is_learned_of_a_path_moves_its_job_alone() {
+    let mut scheduler = PolicyName::Fcf.scheduler(1, None);
+    let now = Time::ZERO;
+    for (id, size) in [(0, 8), (1, 16), (2, 32)] {
+        scheduler.arrive(
+            Arrival {
+                id: JobId(id),
+                class: 0,
+                size: Some(size),
+                trickle: 0,
+            },
+            now,
+        );
+    }
+    let before = scheduler.rank(JobId(1));
+    let fast = Path {
+        rtt_ns: None,
+        rate_per_sec: Some(1_000_000_000),
+    };
+    scheduler.block(JobId(2), now);
+    scheduler.observe(JobId(2), fast, now);
+    let next = scheduler.next(now).map(|grant| grant.job);
+    assert_eq!(next, Some(JobId(0)), "a blocked job stays out");
+    scheduler.unblock(JobId(2), now);
+    let next = scheduler.next(now).map(|grant| grant.job);
+    assert_eq!(next, Some(JobId(2)));
+    assert_eq!(scheduler.rank(JobId(1)), before);
+}
+
+#[test]
+fn only_what_asks_for_paths_is_moved_by_them() {
+    let jobs = mixed();
+    let mut far = jobs.clone();
+    for (index, job) in far.iter_mut().enumerate() {
+        *job = to(400 - 100 * index as u64, 1 << (20 * index), *job);
+    }
+    for policy in PolicyName::ALL {
+        let moved = decisions(policy, &jobs) != decisions(policy, &far);
+        assert!(policy.asks_for_path() || !moved, "{policy}");
+    }
+}
+
 #[test]
 fn ljf_is_as_wrong_as_can_be() {
     assert_eq!(
@@ -108,10 +225,8 @@ fn a_change_of_class_keeps_what_a_job_has_had() {
     let jobs = [
         play(0, 6),
         Play {
-            at: 0,
-            size: 4,
             class: 1,
-            trickle: 1,
+            ..play(0, 4)
         },
     ];
     let changes = [change(3, 0, 1)];
@@ -129,10 +244,8 @@ fn a_change_of_class_keeps_what_a_job_has_had() {
 fn a_change_of_class_keeps_the_order_of_arrival() {
     let jobs = [
         Play {
-            at: 0,
-            size: 4,
             class: 1,
-            trickle: 1,
+            ..play(0, 4)
         },
         play(0, 3),
         play(1, 2),
@@ -268,6 +381,11 @@ fn amounts_without_measure_overflow_nothing() {
         for id in [0, 1, 2, 0, 1, 2] {
             scheduler.progress(JobId(id), u64::MAX, Time::from_ns(u64::MAX));
             scheduler.enlarge(JobId(id), u64::MAX, Time::from_ns(u64::MAX));
+            let path = Path {
+                rtt_ns: Some(u64::MAX),
+                rate_per_sec: Some(id),
+            };
+            scheduler.observe(JobId(id), path, Time::from_ns(u64::MAX));
         }
         assert!(
             scheduler.next(Time::from_ns(u64::MAX)).is_some(),
@@ -286,6 +404,7 @@ fn calls_about_unknown_jobs_change_nothing() {
         scheduler.unblock(nobody, now);
         scheduler.enlarge(nobody, 1, now);
         scheduler.reclassify(nobody, 1, now);
+        scheduler.observe(nobody, Path::default(), now);
         scheduler.depart(nobody, now);
         assert_eq!(scheduler.next(now), None, "{policy}");
         assert_eq!(scheduler.rank(nobody), None, "{policy}");
@@ -302,6 +421,6 @@ fn names_are_read_as_they_are_written() {
         .expect_err("no such policy");
     assert_eq!(
         unknown.to_string(),
-        "unknown policy; one of fair fcfs srpt psjf las fsp ljf"
+        "unknown policy; one of fair fcfs srpt psjf las fsp swift fcf ljf"
     );
 }

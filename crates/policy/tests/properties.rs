@@ -4,15 +4,27 @@ mod server;
 
 use proptest::prelude::*;
 use server::{Change, Play, play, run, run_changing};
-use sooner_policy::{GuardLimits, JobId, PolicyName, VirtualTime};
+use sooner_policy::{GuardLimits, JobId, Path, PolicyName, VirtualTime};
 
-/// Up to 40 jobs with sizes over four orders of magnitude, sorted by arrival.
+/// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast and slow connections.
 fn jobs() -> impl Strategy<Value = Vec<Play>> {
     let size = prop_oneof![4 => 1..20_u64, 2 => 20..400_u64, 1 => 400..3_000_u64];
-    proptest::collection::vec((0..2_000_u64, size), 1..30).prop_map(|mut raw| {
-        raw.sort_unstable();
-        raw.into_iter().map(|(at, size)| play(at, size)).collect()
-    })
+    let rtt_ns = proptest::option::of(0..500_000_000_u64);
+    let rate_per_sec = proptest::option::of(0..3_000_000_000_u64);
+    proptest::collection::vec((0..2_000_u64, size, rtt_ns, rate_per_sec), 1..30).prop_map(
+        |mut raw| {
+            raw.sort_unstable();
+            raw.into_iter()
+                .map(|(at, size, rtt_ns, rate_per_sec)| Play {
+                    path: Path {
+                        rtt_ns,
+                        rate_per_sec,
+                    },
+                    ..play(at, size)
+                })
+                .collect()
+        },
+    )
 }
 
 fn total_response(policy: PolicyName, jobs: &[Play]) -> u64 {

@@ -72,6 +72,8 @@ mod tests {
             longest_silence_ns: None,
             send_lag_ns: 0,
             outcome: Outcome::Ok,
+            client: 0,
+            aborts: 0,
             ideal_srpt_ns: 1_000_000,
             ideal_ps_ns: response_ms * 2_000_000,
         };

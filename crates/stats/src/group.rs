@@ -14,6 +14,12 @@ pub struct Group {
     pub completed: u64,
     /// Requests of the group that ended in an error.
     pub errors: u64,
+    /// Requests of the group whose users gave up: incomplete for them.
+    #[serde(default)]
+    pub given_up: u64,
+    /// Attempts at requests of the group that were aborted because they took too long.
+    #[serde(default)]
+    pub aborts: u64,
     /// Mean response time in ms.
     pub mean_response_ms: Option<f64>,
     /// Median response time in ms.
@@ -61,6 +67,11 @@ impl Group {
                 .iter()
                 .filter(|sample| matches!(sample.outcome, Outcome::Error(_)))
                 .count() as u64,
+            given_up: samples
+                .iter()
+                .filter(|sample| sample.outcome == Outcome::GivenUp)
+                .count() as u64,
+            aborts: samples.iter().map(|sample| u64::from(sample.aborts)).sum(),
             mean_response_ms: mean(sorted.iter().map(|&ns| ns as f64)).map(ms),
             p50_response_ms: percentile_ms(500),
             p95_response_ms: percentile_ms(950),

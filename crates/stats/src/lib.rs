@@ -5,9 +5,11 @@
 //! reports measurements; docs/json.md names every field with its unit. All figures are exact order
 //! statistics of the kept samples: no histogram rounds them, a million samples need about 100 MB.
 
+pub mod by_client;
 pub mod by_size;
 pub mod ccdf;
 pub mod group;
+pub mod interarrivals;
 pub mod order;
 pub mod per_second;
 pub mod report;
@@ -15,9 +17,11 @@ pub mod run;
 pub mod sample;
 pub mod summary;
 
+pub use by_client::{ClientGroup, by_client};
 pub use by_size::SizeBucket;
 pub use ccdf::CcdfPoint;
 pub use group::Group;
+pub use interarrivals::{GapLaw, Interarrivals};
 pub use per_second::Second;
 pub use report::{Report, TimeUnit};
 pub use run::{FIRST_ERRORS, RequestError, Run, RunFacts, Verdict};

@@ -4,7 +4,9 @@ use crate::by_size::{by_size, rank_by_size};
 use crate::ccdf::ccdf;
 use crate::order::percentile;
 use crate::per_second::per_second;
-use crate::{CcdfPoint, ErrorKind, Group, Outcome, Sample, Second, SizeBucket};
+use crate::{
+    CcdfPoint, ClientGroup, ErrorKind, Group, Interarrivals, Outcome, Sample, Second, SizeBucket,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -73,7 +75,10 @@ pub struct Run {
     pub rate_bits_per_sec: u64,
     /// Length of the measured interval in seconds.
     pub measured_s: f64,
-    /// Load the plan offered, as a share of the link.
+    /// Who triggers a request: `open`, `partly-open` or `closed`; absent where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Load the plan offered, as a share of the link; in a closed system nothing is asked, and it is the realised one.
     pub offered_load: f64,
     /// Work of all requests in the measured interval / what the link carries in it.
     pub realised_load: f64,
@@ -81,6 +86,9 @@ pub struct Run {
     pub goodput_bits_per_sec: f64,
     /// 99th percentile of how late requests were sent, in µs.
     pub send_lag_p99_us: f64,
+    /// How far the gaps between arrivals were from the law asked for; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrivals: Option<Interarrivals>,
     /// Requests still under way at the end.
     pub incompletes: u64,
     /// Errors by kind; kinds that did not occur are absent.
@@ -103,8 +111,14 @@ pub struct Run {
     /// Length of a response head, in bytes; counted as work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_bytes: Option<u64>,
+    /// Payload of a full TCP segment, in bytes; its headers are counted as work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_bytes: Option<u64>,
     /// All requests.
     pub all: Group,
+    /// The requests of each source address; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_client: Vec<ClientGroup>,
     /// The smaller half by rank of size, the middle one included.
     pub smallest_half: Group,
     /// The largest 1 % by rank of size, at least one request.
@@ -135,6 +149,7 @@ impl Run {
             seed: facts.seed,
             rate_bits_per_sec: rate,
             measured_s,
+            model: None,
             offered_load: facts.offered_load,
             realised_load: samples
                 .iter()
@@ -143,6 +158,7 @@ impl Run {
                 / facts.measured_ns as f64,
             goodput_bits_per_sec: completed_bytes(&samples) as f64 * 8.0 / measured_s,
             send_lag_p99_us: send_lag_p99_us(&samples),
+            interarrivals: None,
             incompletes: samples
                 .iter()
                 .filter(|sample| sample.outcome == Outcome::Incomplete)
@@ -154,6 +170,8 @@ impl Run {
             protocol: None,
             opening_bytes: None,
             head_bytes: None,
+            segment_bytes: None,
+            by_client: Vec::new(),
             all: group(0..n),
             smallest_half: group(0..n.div_ceil(2)),
             largest_1_percent: group(n - n.div_ceil(100)..n),

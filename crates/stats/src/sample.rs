@@ -12,8 +12,8 @@ pub struct Sample {
     pub size_bytes: u64,
     /// Bytes of the whole response on the wire (`sooner_workload::wire::work_bytes`).
     pub work_bytes: u64,
-    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns;
-    /// none unless the outcome is [`Outcome::Ok`].
+    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns, of the last attempt where
+    /// there were several; none unless the outcome is [`Outcome::Ok`].
     pub response_ns: Option<u64>,
     /// From the arrival to the first byte of the response, in ns; none if no byte came.
     pub first_byte_ns: Option<u64>,
@@ -25,6 +25,12 @@ pub struct Sample {
     pub send_lag_ns: u64,
     /// How the request ended.
     pub outcome: Outcome,
+    /// Index of the source address it came from.
+    #[serde(default)]
+    pub client: u32,
+    /// How often its user gave up waiting and closed the connection.
+    #[serde(default)]
+    pub aborts: u32,
     /// Response time under ideal SRPT for the very same arrivals, in ns.
     pub ideal_srpt_ns: u64,
     /// Response time under ideal processor sharing for the very same arrivals, in ns.
@@ -36,7 +42,7 @@ impl Sample {
     pub fn completed_ns(&self) -> Option<u64> {
         match self.outcome {
             Outcome::Ok => self.response_ns,
-            Outcome::Error(_) | Outcome::Incomplete => None,
+            Outcome::Error(_) | Outcome::Incomplete | Outcome::GivenUp => None,
         }
     }
 
@@ -56,6 +62,8 @@ pub enum Outcome {
     Error(ErrorKind),
     /// Still under way when the run ended.
     Incomplete,
+    /// Its user waited as often as it would, and got nothing.
+    GivenUp,
 }
 
 /// What went wrong with a request.

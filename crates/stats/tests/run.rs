@@ -33,6 +33,8 @@ fn answered(arrival_ms: u64, size_bytes: u64, response_ms: u64) -> Sample {
         longest_silence_ns: Some(response_ms * MS / 2),
         send_lag_ns: 10_000,
         outcome: Outcome::Ok,
+        client: 0,
+        aborts: 0,
         ideal_srpt_ns: response_ms * MS / 2,
         ideal_ps_ns: response_ms * MS * 2,
     }
@@ -131,6 +133,49 @@ fn groups_are_cut_by_rank_of_size() {
 }
 
 #[test]
+fn who_gave_up_and_how_often_is_counted_in_every_group() {
+    let mut samples = hand_made();
+    samples[0].outcome = Outcome::GivenUp;
+    samples[0].aborts = 4;
+    samples[1].aborts = 1;
+    let run = Run::new(facts(), samples);
+    let counts = |group: &sooner_stats::Group| (group.given_up, group.aborts);
+    assert_eq!(counts(&run.all), (1, 5));
+    assert_eq!(counts(&run.smallest_half), (0, 1));
+    assert_eq!(counts(&run.largest_1_percent), (1, 4));
+    assert_eq!(counts(&run.largest), (1, 4));
+    assert_eq!((run.all.completed, run.incompletes), (3, 1));
+    assert_eq!(run.largest.mean_response_ms, None);
+}
+
+#[test]
+fn every_source_address_has_a_group_of_its_own() {
+    let mut samples = hand_made();
+    samples[0].client = 1;
+    samples[2].client = 1;
+    let addresses = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(str::to_owned);
+    let groups = sooner_stats::by_client(&samples, &addresses, 8_000_000);
+    let figures: Vec<(&str, u64, Option<f64>)> = groups
+        .iter()
+        .map(|group| {
+            (
+                group.address.as_str(),
+                group.all.n,
+                group.all.max_response_ms,
+            )
+        })
+        .collect();
+    assert_eq!(
+        figures,
+        [
+            ("10.0.0.1", 4, Some(6.0)),
+            ("10.0.0.2", 2, Some(400.0)),
+            ("10.0.0.3", 0, None)
+        ]
+    );
+}
+
+#[test]
 fn equal_sizes_rank_by_arrival() {
     let samples = vec![
         answered(3, 500, 30),
@@ -213,7 +258,17 @@ fn keys(value: &serde_json::Value) -> BTreeSet<&str> {
 
 #[test]
 fn the_json_has_the_documented_names() {
-    let report = Report::new(vec![Run::new(facts(), hand_made())]);
+    let mut run = Run::new(facts(), hand_made());
+    run.model = Some("open".into());
+    run.segment_bytes = Some(1448);
+    run.by_client = sooner_stats::by_client(&hand_made(), &["10.0.0.1".into()], 8_000_000);
+    run.interarrivals = Some(sooner_stats::Interarrivals {
+        law: sooner_stats::GapLaw::Trace,
+        gaps: 5,
+        distance: 0.01,
+        limit: 0.05,
+    });
+    let report = Report::new(vec![run]);
     let json = serde_json::to_value(&report).expect("JSON");
     assert_eq!(
         (json["schema"].as_u64(), json["time_unit"].as_str()),
@@ -240,6 +295,8 @@ fn the_json_has_the_documented_names() {
         &run["by_size"][0],
         &run["ccdf"][0],
         &run["per_second"][0],
+        &run["by_client"][0],
+        &run["interarrivals"],
     ] {
         documented(value);
     }
@@ -284,6 +341,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
         8 => Just(Outcome::Ok),
         1 => Just(Outcome::Error(ErrorKind::Timeout)),
         1 => Just(Outcome::Incomplete),
+        1 => Just(Outcome::GivenUp),
     ];
     let part = (0..60_000u64, 0..5_000_000u64, 0..90_000u64, outcome);
     part.prop_map(|(arrival_ms, size_bytes, response_ms, outcome)| Sample {
@@ -303,7 +361,7 @@ proptest! {
         prop_assert_eq!(run.all.n, n);
         prop_assert_eq!(run.by_size.iter().map(|bucket| bucket.n).sum::<u64>(), n);
         prop_assert_eq!(run.per_second.iter().map(|second| second.n).sum::<u64>(), n);
-        prop_assert_eq!(run.all.completed + run.all.errors + run.incompletes, n);
+        prop_assert_eq!(run.all.completed + run.all.errors + run.all.given_up + run.incompletes, n);
         prop_assert_eq!(run.errors_by_kind.values().sum::<u64>(), run.all.errors);
         prop_assert_eq!(run.smallest_half.n, n.div_ceil(2));
         prop_assert_eq!(run.largest_1_percent.n, n.div_ceil(100));

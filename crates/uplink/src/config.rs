@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use sooner_kernel::bands::BandsError;
-use sooner_policy::PolicyName;
+use sooner_policy::{BAND_COUNT, PolicyName};
+
+use crate::ahead::Ahead;
 
 /// Where the bytes are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub enum Mechanism {
     Auto,
     /// Grants to write, exact and without privilege.
     UserSpace,
-    /// The kernel's priority bands, eight of them; needs CAP_NET_ADMIN.
+    /// The kernel's priority bands; needs CAP_NET_ADMIN.
     Bands,
     /// Grants above, bands below.
     Both,
@@ -68,6 +70,10 @@ pub struct UplinkConfig {
     pub mechanism: Mechanism,
     /// The device towards the link; `None`: the one that carries a listener's address.
     pub device: Option<String>,
+    /// How many bands, where the order is made in bands: 2 to 8.
+    pub bands: u8,
+    /// How much may lie in the kernel ahead of the link, where writes wait for turns; `None`: one grant where a device leads out, else nothing.
+    pub ahead: Option<Ahead>,
     /// Addresses that the server listens on.
     pub listen: Vec<IpAddr>,
     /// Whether a queueing discipline that somebody configured may be replaced.
@@ -86,6 +92,8 @@ impl UplinkConfig {
             policy,
             mechanism: Mechanism::Auto,
             device: None,
+            bands: BAND_COUNT as u8,
+            ahead: None,
             listen: Vec::new(),
             replace_qdisc: false,
             guard: true,

@@ -83,6 +83,8 @@ pub(crate) struct Signals(Arc<SignalBits>);
 struct SignalBits {
     body_done: AtomicBool,
     has_streams: AtomicBool,
+    /// Whether a response has begun; kept only where somebody looks.
+    begun: AtomicBool,
 }
 
 impl Signals {
@@ -97,6 +99,15 @@ impl Signals {
 
     fn set_body_done(&self) {
         self.0.body_done.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a response has begun since this was last asked.
+    pub(crate) fn take_begun(&self) -> bool {
+        self.0.begun.swap(false, Ordering::Relaxed)
+    }
+
+    fn set_begun(&self) {
+        self.0.begun.store(true, Ordering::Relaxed);
     }
 
     /// Whether the connection has or had streams.
@@ -125,6 +136,9 @@ impl Flow {
     /// once, and is charged.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let body_done = self.signals.take_body_done();
+        if self.shared.asks_for_paths {
+            self.signals.set_begun();
+        }
         let now = self.shared.now();
         let started = {
             let mut core = self.shared.lock();

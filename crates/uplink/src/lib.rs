@@ -9,6 +9,7 @@
 //! change queueing disciplines, [`marks`] adds the kernel's priority bands beneath, so that what already left for the kernel is ordered too.
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod bucket;
 mod config;
 mod core;
@@ -19,6 +20,7 @@ pub mod marks;
 mod mechanism;
 mod observer;
 mod pacer;
+mod path;
 pub mod shadow;
 mod shared;
 mod siblings;
@@ -28,6 +30,7 @@ mod stream_flow;
 mod uplink;
 pub mod wire;
 
+pub use ahead::{Ahead, NotAnAmount};
 pub use config::{Mechanism, StreamRule, UnknownStreamRule, UplinkConfig, UplinkError};
 pub use flow::{Flow, JobReport, ResponseStart};
 pub use observer::Observer;

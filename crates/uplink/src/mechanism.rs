@@ -6,7 +6,7 @@
 use sooner_kernel::bands::{Bands, BandsError, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_policy::{GuardLimits, PolicyName};
+use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
 
 use crate::bucket::transmission_ns;
 use crate::config::{Mechanism, UplinkConfig, UplinkError};
@@ -15,8 +15,11 @@ use crate::marks::Marks;
 use crate::pacer::Backlog;
 use crate::wire::PACKET_BYTES;
 
+/// Packets that may wait in the device's queue before the next grant does.
+const QUEUED_PACKETS_MAX: u64 = 2;
+
 const _: () = assert!(
-    sooner_policy::BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
+    BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
     "one band of the policy is one of the kernel's"
 );
 
@@ -76,19 +79,12 @@ impl Plan {
         } else {
             Replace::No
         };
-        Bands::install(device, config.rate_bits_per_sec, replace)
+        Bands::install_some(device, config.bands, config.rate_bits_per_sec, replace)
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
-        let rate_bits_per_sec = config.rate_bits_per_sec;
-        let mut limits = GateLimits::at_rate(rate_bits_per_sec);
-        if device.is_some() {
-            // One grant waits in the device while the next writer wakes up. On loopback nothing waits anywhere: there the gate is the link.
-            let ahead_bytes = limits.quantum_wire_bytes();
-            limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
-        }
-        let backlog =
-            device.and_then(|device| backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec));
+        let limits = limits(config, device.is_some());
+        let backlog = device.and_then(|device| backlog(device, config));
         let loop_remark = if backlog.is_some() {
             ", watching the device's queue"
         } else {
@@ -104,12 +100,7 @@ impl Plan {
     }
 
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
-        let rate_bits_per_sec = config.rate_bits_per_sec;
-        let mut limits = GateLimits::at_rate(rate_bits_per_sec);
-        // No more than without bands: TCP keeps two packets of a connection in the device's queue, so with more ahead the next turn went to
-        // another connection, and the largest shared the link instead of going one after the other.
-        let ahead_bytes = limits.quantum_wire_bytes();
-        limits.ahead_ns = transmission_ns(ahead_bytes, rate_bits_per_sec);
+        let limits = limits(config, true);
         let how = if and_gate {
             "in user space and in"
         } else {
@@ -117,10 +108,14 @@ impl Plan {
         };
         Self {
             gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
-            marks: Some(Marks::for_policy(config.policy)),
-            backlog: backlog(device, 2 * PACKET_BYTES, rate_bits_per_sec).filter(|_| and_gate),
+            marks: Some(Marks::into_bands(config.policy, config.bands)),
+            backlog: backlog(device, config).filter(|_| and_gate),
             setup: Setup { bands: Some(bands) },
-            description: format!("{how} kernel bands on {}", device.name),
+            description: format!(
+                "{how} kernel bands on {}{}",
+                device.name,
+                fewer(config.bands)
+            ),
         }
     }
 }
@@ -131,13 +126,45 @@ fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
     Gate::new(limits, policy.scheduler(quantum, guard))
 }
 
-fn backlog(device: &Device, limit_bytes: u64, rate_bits_per_sec: u64) -> Option<Backlog> {
-    let probe = BacklogProbe::open(device).ok()?;
+/// How the gate meters; `leads_out`: a device does, in whose queue something can wait.
+///
+/// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP keeps two packets of a connection in the
+/// device's queue, so with more ahead the next turn goes to another connection, and the largest share the link instead of going one
+/// after the other. On loopback nothing waits anywhere: there the gate is the link.
+fn limits(config: &UplinkConfig, leads_out: bool) -> GateLimits {
+    let limits = GateLimits::at_rate(config.rate_bits_per_sec);
+    let ahead_ns = match config.ahead {
+        Some(ahead) => ahead.ns(config.rate_bits_per_sec),
+        None if leads_out => transmission_ns(limits.quantum_wire_bytes(), config.rate_bits_per_sec),
+        None => 0,
+    };
+    GateLimits { ahead_ns, ..limits }
+}
+
+/// Watches the device's queue.
+fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
     Some(Backlog {
-        probe,
-        limit_bytes,
-        rate_bits_per_sec,
+        probe: BacklogProbe::open(device).ok()?,
+        limit_bytes: queued_bytes_max(config),
+        rate_bits_per_sec: config.rate_bits_per_sec,
     })
+}
+
+/// What may wait in the device's queue before the next grant does, bytes: what was asked to lie ahead of the link is one reason.
+fn queued_bytes_max(config: &UplinkConfig) -> u64 {
+    let ahead = config.ahead;
+    ahead
+        .map_or(0, |ahead| ahead.bytes(config.rate_bits_per_sec))
+        .max(QUEUED_PACKETS_MAX * PACKET_BYTES)
+}
+
+/// How many bands there are, where they are not all that there can be.
+fn fewer(bands: u8) -> String {
+    if usize::from(bands) < BAND_COUNT {
+        format!(" ({bands} of them)")
+    } else {
+        String::new()
+    }
 }
 
 /// The device towards the uplink: the one named, or the first listener's that leads out of this machine.
@@ -157,4 +184,47 @@ fn outward_device(config: &UplinkConfig) -> Result<Option<Device>, UplinkError> 
 /// What would make bands possible, as a remark on the mechanism used instead.
 fn why_no_bands(refusal: &BandsError) -> String {
     format!("; no kernel bands: {refusal}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ahead::Ahead;
+
+    fn config(ahead: Option<Ahead>) -> UplinkConfig {
+        UplinkConfig {
+            ahead,
+            ..UplinkConfig::new(10_000_000, PolicyName::Srpt)
+        }
+    }
+
+    #[test]
+    fn one_grant_lies_ahead_where_a_device_leads_out_unless_told() {
+        let plain = GateLimits::at_rate(10_000_000);
+        assert_eq!(limits(&config(None), false), plain);
+        let ahead_ns = transmission_ns(plain.quantum_wire_bytes(), 10_000_000);
+        assert_eq!(
+            limits(&config(None), true),
+            GateLimits { ahead_ns, ..plain }
+        );
+        assert_eq!(queued_bytes_max(&config(None)), 2 * PACKET_BYTES);
+    }
+
+    #[test]
+    fn what_was_asked_lies_ahead_everywhere() {
+        for (packets, queued) in [(0, 2), (1, 2), (60, 60)] {
+            let config = config(Some(Ahead::Packets(packets)));
+            for leads_out in [false, true] {
+                let ahead_ns = limits(&config, leads_out).ahead_ns;
+                assert_eq!(ahead_ns, packets * 1_211_200);
+            }
+            assert_eq!(queued_bytes_max(&config), queued * PACKET_BYTES);
+        }
+    }
+
+    #[test]
+    fn fewer_bands_than_all_are_told() {
+        assert_eq!(fewer(8), "");
+        assert_eq!(fewer(2), " (2 of them)");
+    }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Shared {
     core: Mutex<Core>,
     /// Whether writes wait for grants.
     pub(crate) paced: bool,
+    /// Whether the policy wants to know the networks to the clients.
+    pub(crate) asks_for_paths: bool,
     /// Whether sockets are marked for kernel bands.
     pub(crate) marks: bool,
     pub(crate) pacer_wanted: Arc<Notify>,
@@ -34,6 +36,7 @@ impl Shared {
     pub(crate) fn new(core: Core, setup: Setup) -> Self {
         Self {
             paced: core.gate.is_some(),
+            asks_for_paths: core.asks_for_paths(),
             marks: core.marks.is_some(),
             core: Mutex::new(core),
             pacer_wanted: Arc::default(),

@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use crate::core::Outcome;
 use crate::flow::{Flow, Signals};
 use crate::gate::{Answer, FlowId};
+use crate::path::Look;
 use crate::shared::Shared;
 use crate::wire::HEADER_BYTES;
 use sending::InFile;
@@ -28,6 +29,8 @@ use sending::InFile;
 const SLICES_MAX: usize = 16;
 /// Bytes between two looks at what the kernel really sent.
 const ACCOUNT_BYTES: u64 = 65_536;
+/// Bytes between two looks at the network to the client: as often as SWIFT weighs a response again.
+const LOOK_BYTES: u64 = 8192;
 /// Unsent bytes in the socket of a connection with streams where writes are not paced: enough to keep a fast client busy, and few enough
 /// that a change of order is soon felt (RFC 9218, 10: do not buffer what cannot be sent).
 const STREAMS_UNSENT_BYTES_MAX: u32 = 131_072;
@@ -54,6 +57,8 @@ pub struct GatedStream {
     unsettled_bytes: u64,
     /// Whether the socket was told to hold little because streams share it.
     holds_little: bool,
+    /// Written since the kernel was last asked about the network to the client; only under a policy that wants to know.
+    unlooked_bytes: u64,
 }
 
 impl GatedStream {
@@ -67,6 +72,32 @@ impl GatedStream {
             unsent_bytes: 0,
             unsettled_bytes: 0,
             holds_little: flow.shared.paced || flow.shared.marks,
+            unlooked_bytes: 0,
+        }
+    }
+
+    /// Looks at the network to the client as the handshake left it, so that the first response has a rank.
+    pub(crate) fn look_at_first(&mut self) {
+        if self.shared.asks_for_paths {
+            self.look();
+        }
+    }
+
+    /// Looks at the network to the client when a response begins, and again after so many bytes; never under a policy that does not ask.
+    fn look_again(&mut self) {
+        if !self.shared.asks_for_paths || self.unlooked_bytes == 0 {
+            return;
+        }
+        if self.signals.take_begun() || self.unlooked_bytes >= LOOK_BYTES {
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        self.unlooked_bytes = 0;
+        if let Ok(info) = sooner_kernel::socket::tcp_info(&self.io) {
+            let look = Look::at_socket(&info, self.shared.now());
+            self.shared.lock().look(self.flow, look);
         }
     }
 
@@ -302,6 +333,7 @@ impl AsyncWrite for GatedStream {
             return Poll::Ready(Ok(0));
         }
         self.settle_sent();
+        self.look_again();
         let Answer::Go(granted) = self.shared.ask(self.flow, want as u64, cx.waker()) else {
             return Poll::Pending;
         };
@@ -314,6 +346,7 @@ impl AsyncWrite for GatedStream {
             0
         };
         self.settle(written);
+        self.unlooked_bytes += written;
         if result.is_pending() {
             // Its socket is full: the turn is somebody else's.
             self.call_next();

@@ -95,7 +95,9 @@ impl Uplink {
             id,
             signals: Signals::default(),
         };
-        (GatedStream::new(io, &flow), flow)
+        let mut stream = GatedStream::new(io, &flow);
+        stream.look_at_first();
+        (stream, flow)
     }
 
     /// Marks a listener so that its SYN-ACKs go before everything else; no effect without bands.

@@ -1,7 +1,7 @@
 //! The gate without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
 
 use proptest::prelude::*;
-use sooner_policy::{GuardLimits, PolicyName, Time};
+use sooner_policy::{GuardLimits, Path, PolicyName, Time};
 use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
 use sooner_uplink::wire;
 
@@ -109,6 +109,62 @@ impl World {
             self.step(Time::from_ns(u64::MAX));
         }
     }
+}
+
+/// The grants that flows with much to write get at once on a link on which `packets` may lie ahead.
+fn grants_at_once(packets: u64, flows: usize) -> String {
+    let limits = GateLimits::at_rate(RATE);
+    let limits = GateLimits {
+        credit_ns: 0,
+        ahead_ns: packets * wire::PACKET_BYTES * 1_000,
+        ..limits
+    };
+    let scheduler = PolicyName::Fair.scheduler(limits.quantum_wire_bytes(), None);
+    let mut world = World::behind(Gate::new(limits, scheduler));
+    world.now = Time::from_ns(1_000_000_000);
+    for _ in 0..flows {
+        world.add(100 * SEGMENT);
+    }
+    world.run_until(1_000_000_000);
+    world.decisions
+}
+
+#[test]
+fn as_much_lies_ahead_of_the_link_as_was_asked() {
+    // The handshakes of the connections take some of the room: four packets of 66 bytes each.
+    assert_eq!(grants_at_once(0, 1), "");
+    assert_eq!(grants_at_once(1, 1), "A");
+    assert_eq!(grants_at_once(5, 1), "AAAAA");
+    assert_eq!(grants_at_once(30, 1).len(), 30);
+    assert_eq!(
+        grants_at_once(5, 3).len(),
+        5,
+        "the room is shared, not each one's own"
+    );
+}
+
+#[test]
+fn the_network_to_the_client_moves_a_waiting_response_and_those_to_come() {
+    let mut world = World::new(PolicyName::Fcf);
+    let path = |bytes_per_sec| Path {
+        rtt_ns: None,
+        rate_per_sec: Some(bytes_per_sec),
+    };
+    let busy = world.add(SEGMENT);
+    let slow = world.add(10 * SEGMENT);
+    let fast = world.add(20 * SEGMENT);
+    let [slow_flow, fast_flow] = [slow, fast].map(|index| world.flows[index].0);
+    world.gate.observe(slow_flow, path(10_000), world.now);
+    world.gate.observe(fast_flow, path(1_000_000), world.now);
+    assert!(world.gate.rank(fast_flow) < world.gate.rank(slow_flow));
+    let known = world.open();
+    world.gate.observe(known, path(1), world.now);
+    world.gate.start(known, Some(1), 0, world.now);
+    assert!(world.gate.rank(slow_flow) < world.gate.rank(known));
+    world.gate.close(known, world.now);
+    world.run_to_the_end();
+    assert!(world.done_at[fast] < world.done_at[slow]);
+    assert!(world.done_at[busy].is_some());
 }
 
 #[test]

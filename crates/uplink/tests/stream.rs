@@ -97,6 +97,29 @@ async fn the_shortest_response_ends_first() {
 }
 
 #[tokio::test]
+async fn clients_of_one_network_are_served_by_size_under_policies_that_ask_for_it() {
+    for policy in [PolicyName::Swift, PolicyName::Fcf] {
+        let ends = serve(&in_order_of(policy), &[300_000, 30_000, 100_000]).await;
+        let order: Vec<usize> = ends.iter().map(|(index, _)| *index).collect();
+        assert_eq!(order, [1, 2, 0], "{policy}");
+        assert!(
+            ends.iter()
+                .all(|(_, report)| report.policy == policy.as_str())
+        );
+    }
+}
+
+#[tokio::test]
+async fn with_room_ahead_everything_arrives() {
+    let mut config = UplinkConfig::new(RATE_BITS_PER_SEC, PolicyName::Srpt);
+    config.mechanism = Mechanism::UserSpace;
+    config.ahead = Some("60".parse().expect("packets"));
+    let uplink = Uplink::start(&config).expect("user space needs nothing");
+    let ends = serve(&uplink, &[300_000, 30_000, 100_000]).await;
+    assert!(ends.iter().all(|(_, report)| report.completed));
+}
+
+#[tokio::test]
 async fn the_longest_first_is_told_apart() {
     let ends = serve(&in_order_of(PolicyName::Ljf), &[30_000, 300_000, 100_000]).await;
     assert_eq!(ends.first().map(|(index, _)| *index), Some(1));

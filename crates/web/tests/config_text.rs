@@ -38,7 +38,7 @@ fn unknown_keys_are_refused_with_the_nearest() {
         ),
         (
             "[uplink]\n\nrates = \"1mbit\"",
-            "f:3: uplink.rates: unknown key; did you mean `rate`? The keys here are rate, policy, mechanism, device, replace_qdisc, streams, trust_priority",
+            "f:3: uplink.rates: unknown key; did you mean `rate`? The keys here are rate, policy, mechanism, bands, ahead, device, replace_qdisc, streams, trust_priority",
         ),
     ]);
 }
@@ -68,7 +68,15 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[uplink]\npolicy = \"fastest\"",
-            "f:2: uplink.policy: `fastest` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp",
+            "f:2: uplink.policy: `fastest` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp, swift, fcf",
+        ),
+        (
+            "[uplink]\nahead = \"5 packets\"",
+            "f:2: uplink.ahead: `5 packets` is no amount ahead of the link; write packets (\"5\"), bytes (\"30kb\") or time (\"20ms\")",
+        ),
+        (
+            "[uplink]\nbands = \"two\"",
+            "f:2: uplink.bands: the text \"two\" does not fit; write a whole number from 0 to 255",
         ),
         (
             "[uplink]\nmechanism = \"band\"",
@@ -118,6 +126,22 @@ fn what_is_wrong_together_is_found() {
         (
             "root = \"/a\"\n[uplink]\nmechanism = \"bands\"",
             "f:3: uplink.mechanism: means nothing without a rate; add uplink.rate = \"100mbit\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nbands = 2",
+            "f:3: uplink.bands: means nothing without a rate; add uplink.rate = \"100mbit\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"bands\"\nbands = 9",
+            "f:5: uplink.bands: out of range; write 2 (cut at the median) to 8",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nbands = 2",
+            "f:4: uplink.bands: only the kernel's bands can be counted, turns in user space follow every byte; add uplink.mechanism = \"bands\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"bands\"\nahead = \"5\"",
+            "f:5: uplink.ahead: nothing is held back without turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
         ),
         (
             "[proxy_protocol]\nfrom = [\"10.0.0.0/33\"]",
@@ -180,6 +204,16 @@ fn what_a_reload_cannot_change_is_named() {
         old.fixed_keys_changed(&new),
         ["listen", "user", "uplink.rate", "uplink.policy"]
     );
+    let link = |more: &str| {
+        parse(&format!(
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"both\"\n{more}"
+        ))
+    };
+    assert_eq!(
+        link("").fixed_keys_changed(&link("bands = 2\nahead = \"5\"")),
+        ["uplink.bands", "uplink.ahead"]
+    );
+    assert!(link("").fixed_keys_changed(&link("bands = 8")).is_empty());
 }
 
 #[test]

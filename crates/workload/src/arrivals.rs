@@ -26,9 +26,17 @@
 //! in order, shared and SRPT; 25 seeds), and by 0.6 % at 1.2. It does not hold where M is a large share
 //! of n: at load 2 served in order with K = 50 it was off by 1.5 % (EPA). Nor does it for a server that
 //! itself closes most connections before their K-th request. Such a run says that it is INVALID.
+//!
+//! Several source addresses have connections of their own, so M is then the sum over them. The address of a request is drawn
+//! with the same probability for each, so that what comes from one of a Poisson process is a Poisson process too.
+//!
+//! In a partly-open plan the chosen requests are cut into visits ([`visits`]); only the beginnings of visits have a time, and a
+//! phase's load is that of the visits that begin in it. Every visit has connections of its own, the first and every K-th of its
+//! requests opening one. The last visit of a phase ends with the phase's last request.
 
 mod selection;
 mod times;
+pub mod visits;
 
 use crate::rate::Rate;
 use crate::rng::Rng;
@@ -37,6 +45,8 @@ use crate::trace::Trace;
 use crate::wire::WireModel;
 use selection::Selector;
 use std::num::NonZeroU32;
+use std::ops::Range;
+use visits::{Cuts, Visits};
 
 /// How far the work of a phase may be from what its load asks for, as a share.
 pub const TOLERANCE: f64 = 0.005;
@@ -51,6 +61,12 @@ pub const MAX_REQUESTS: u64 = 50_000_000;
 const PURPOSE_START: u64 = 2;
 /// Names the random stream of the gaps.
 const PURPOSE_GAPS: u64 = 3;
+/// Names the random stream of the source addresses.
+const PURPOSE_CLIENTS: u64 = 4;
+/// Names the random stream of the visits' lengths.
+const PURPOSE_VISITS: u64 = 5;
+/// Names the random stream of the pauses in visits.
+const PURPOSE_THOUGHTS: u64 = 6;
 
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +97,21 @@ pub struct PlanOptions {
     pub head_bytes: u64,
     /// Requests after which a connection is closed; one in so many is planned to open one.
     pub requests_per_connection: NonZeroU32,
+    /// Number of source addresses.
+    pub clients: NonZeroU32,
+    /// Visits of several requests; `None`: every request comes whatever became of the others.
+    pub visits: Option<Visits>,
 }
 
 /// One planned request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// Ns since the start of the run.
+    /// Ns since the start of the run; for a visit's later requests the visit's beginning.
     pub at_ns: u64,
+    /// How long after the end of the response before it a visit's later request is sent, in ns; `None`: it is sent at `at_ns`.
+    pub think_ns: Option<u64>,
+    /// Index of the source address.
+    pub client: u32,
     /// Index of the object in the trace.
     pub object: u32,
     /// Whether the packets of a new connection count as its work: the first and every K-th of a
@@ -112,6 +136,8 @@ pub struct PlannedPhase {
     pub offered_load: f64,
     /// Number of requests.
     pub requests: u64,
+    /// Number of visits; in an open plan every request is one.
+    pub visits: u64,
 }
 
 /// The arrivals of a run.
@@ -156,12 +182,7 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     if !(1.0..=MAX_DURATION_S).contains(&options.duration_s) {
         return Err(PlanError::Duration(options.duration_s));
     }
-    let selector = Selector::new(
-        trace,
-        options.wire,
-        options.head_bytes,
-        options.requests_per_connection,
-    );
+    let selector = Selector::new(trace, options.wire, options.head_bytes);
     let phases = options.schedule.over(options.duration_s);
     let asked_s: f64 = phases
         .iter()
@@ -179,12 +200,47 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     Ok(planner.finish())
 }
 
+/// The requests of a phase.
+struct Chosen {
+    /// Indices in the (endlessly repeated) trace.
+    run: Range<u64>,
+    /// Number of each in its visit, from 0.
+    places: Vec<u64>,
+}
+
+/// The random streams of a plan.
+struct Random {
+    gaps: Rng,
+    clients: Rng,
+    visits: Rng,
+    thoughts: Rng,
+}
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self {
+            gaps: Rng::new(seed, PURPOSE_GAPS),
+            clients: Rng::new(seed, PURPOSE_CLIENTS),
+            visits: Rng::new(seed, PURPOSE_VISITS),
+            thoughts: Rng::new(seed, PURPOSE_THOUGHTS),
+        }
+    }
+
+    fn client(&mut self, count: NonZeroU32) -> u32 {
+        self.clients.below(count.get().into()) as u32
+    }
+
+    fn think_ns(&mut self, mean_s: f64) -> u64 {
+        (self.thoughts.exponential() * mean_s * 1e9) as u64
+    }
+}
+
 /// A plan in the making.
 struct Planner<'a> {
     trace: &'a Trace,
     options: &'a PlanOptions,
     selector: Selector,
-    gaps: Rng,
+    random: Random,
     /// Where in the (endlessly repeated) trace the next phase starts looking.
     next: u64,
     start_s: f64,
@@ -199,7 +255,7 @@ impl<'a> Planner<'a> {
             trace,
             options,
             selector,
-            gaps: Rng::new(options.seed, PURPOSE_GAPS),
+            random: Random::new(options.seed),
             next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
             start_s: 0.0,
             arrivals: Vec::new(),
@@ -211,23 +267,17 @@ impl<'a> Planner<'a> {
     fn add(&mut self, phase: Phase) -> Result<(), PlanError> {
         let capacity_bytes = self.options.rate.bytes_per_sec() * phase.duration_s;
         let target_bytes = phase.load * capacity_bytes;
-        let chosen = self
-            .selector
-            .choose(self.next, target_bytes, TOLERANCE)
-            .ok_or(PlanError::NoFit {
-                load: phase.load,
-                duration_s: phase.duration_s,
-                target_bytes: target_bytes as u64,
-            })?;
-        let fractions = match self.options.process {
-            Process::Poisson => times::poisson(chosen.end - chosen.start, &mut self.gaps),
-            Process::Trace => times::of_trace(self.trace, chosen.clone()),
-        };
+        let chosen = self.choose(target_bytes).ok_or(PlanError::NoFit {
+            load: phase.load,
+            duration_s: phase.duration_s,
+            target_bytes: target_bytes as u64,
+        })?;
+        let begins = self.begins(&chosen);
+        let visits = begins.len() as u64;
+        let at_ns = |fraction: f64| ((self.start_s + fraction * phase.duration_s) * 1e9) as u64;
+        let begins: Vec<u64> = begins.into_iter().map(at_ns).collect();
         let first = self.arrivals.len();
-        for (index, fraction) in chosen.clone().zip(fractions) {
-            let at_ns = ((self.start_s + fraction * phase.duration_s) * 1e9) as u64;
-            self.push(index, index - chosen.start, at_ns);
-        }
+        self.push(&chosen, &begins);
         let work_bytes: u64 = self.arrivals[first..]
             .iter()
             .map(|arrival| arrival.work_bytes)
@@ -237,31 +287,84 @@ impl<'a> Planner<'a> {
             duration_s: phase.duration_s,
             asked_load: phase.load,
             offered_load: work_bytes as f64 / capacity_bytes,
-            requests: chosen.end - chosen.start,
+            requests: chosen.places.len() as u64,
+            visits,
         });
-        self.passed_over += chosen.start - self.next;
-        self.next = chosen.end;
+        self.passed_over += chosen.run.start - self.next;
+        self.next = chosen.run.end;
         self.start_s += phase.duration_s;
         Ok(())
     }
 
-    /// Adds request `index` of the trace, the `nth` of its phase.
-    fn push(&mut self, index: u64, nth: u64, at_ns: u64) {
-        let request = &self.trace.requests[(index % self.trace.requests.len() as u64) as usize];
-        let size_bytes = self.trace.object_of(request).size_bytes;
-        let new_connection =
-            nth.is_multiple_of(u64::from(self.options.requests_per_connection.get()));
-        self.arrivals.push(Arrival {
-            at_ns,
-            object: request.object,
-            new_connection,
-            size_bytes,
-            work_bytes: self.options.wire.work_bytes(
-                size_bytes,
-                self.options.head_bytes,
+    /// The requests whose work is nearest to `target_bytes`, cut into visits.
+    fn choose(&mut self, target_bytes: f64) -> Option<Chosen> {
+        let most = self.options.requests_per_connection;
+        let choose = |connections: &mut dyn FnMut(u64) -> u64| {
+            self.selector
+                .choose(self.next, target_bytes, TOLERANCE, connections)
+        };
+        let Some(visits) = self.options.visits else {
+            let run = choose(&mut |count| count.div_ceil(most.get().into()))?;
+            let places = vec![0; (run.end - run.start) as usize];
+            return Some(Chosen { run, places });
+        };
+        let mut cuts = Cuts::new(visits.length, &mut self.random.visits, most);
+        let run = choose(&mut |count| cuts.connections(count))?;
+        let places = (0..run.end - run.start).map(|nth| cuts.place(nth));
+        Some(Chosen {
+            places: places.collect(),
+            run,
+        })
+    }
+
+    /// When each visit begins, as a fraction of the phase.
+    fn begins(&mut self, chosen: &Chosen) -> Vec<f64> {
+        let is_first = |place: &&u64| **place == 0;
+        match self.options.process {
+            Process::Poisson => {
+                let visits = chosen.places.iter().filter(is_first).count();
+                times::poisson(visits as u64, &mut self.random.gaps)
+            }
+            Process::Trace => times::of_trace(self.trace, chosen.run.clone())
+                .into_iter()
+                .zip(&chosen.places)
+                .filter(|(_, place)| is_first(place))
+                .map(|(fraction, _)| fraction)
+                .collect(),
+        }
+    }
+
+    /// Adds the requests of a phase, whose visits begin at `begins_ns`.
+    fn push(&mut self, chosen: &Chosen, begins_ns: &[u64]) {
+        let most = u64::from(self.options.requests_per_connection.get());
+        let mut begins_ns = begins_ns.iter();
+        let (mut at_ns, mut client) = (0, 0);
+        for (nth, (index, &place)) in (0..).zip(chosen.run.clone().zip(&chosen.places)) {
+            if place == 0 {
+                at_ns = begins_ns.next().copied().unwrap_or(at_ns);
+                client = self.random.client(self.options.clients);
+            }
+            let counted = match self.options.visits {
+                Some(_) => place,
+                None => nth,
+            };
+            let request = &self.trace.requests[(index % self.trace.requests.len() as u64) as usize];
+            let size_bytes = self.trace.object_of(request).size_bytes;
+            let new_connection = counted % most == 0;
+            let (wire, head_bytes) = (self.options.wire, self.options.head_bytes);
+            self.arrivals.push(Arrival {
+                at_ns,
+                think_ns: match self.options.visits {
+                    Some(visits) if place > 0 => Some(self.random.think_ns(visits.think_s)),
+                    _ => None,
+                },
+                client,
+                object: request.object,
                 new_connection,
-            ),
-        });
+                size_bytes,
+                work_bytes: wire.work_bytes(size_bytes, head_bytes, new_connection),
+            });
+        }
     }
 
     fn finish(self) -> Plan {

@@ -11,10 +11,13 @@ mod rng;
 pub mod root;
 pub mod schedule;
 pub mod trace;
+pub mod users;
 pub mod wire;
 
+pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
 pub use rate::{Rate, RateError};
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use trace::{Object, Trace, TraceError, TraceRequest};
+pub use users::{Users, UsersOptions};

@@ -1,5 +1,7 @@
 //! Offered load over time: constant, or alternating between a low and a high load.
 
+mod named;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,7 +18,7 @@ pub struct Phase {
 }
 
 /// Phases of offered load, repeated over a run. Written `0.9`, or `0.2,1.2,10,10`: low load, high
-/// load, seconds low, seconds high.
+/// load, seconds low, seconds high; or `W1` to `W10`, as in Table I of Schroeder and Harchol-Balter 2006.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     phases: Vec<Phase>,
@@ -26,7 +28,7 @@ pub struct Schedule {
 /// A schedule that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "schedule `{text}`: {problem}; write a load like 0.9, or LOW,HIGH,LOW_SECONDS,HIGH_SECONDS like 0.2,1.2,10,10"
+    "schedule `{text}`: {problem}; write a load like 0.9, LOW,HIGH,LOW_SECONDS,HIGH_SECONDS like 0.2,1.2,10,10, or W1 to W10"
 )]
 pub struct ScheduleError {
     text: String,
@@ -121,10 +123,10 @@ impl FromStr for Schedule {
                 .filter(|value| value.is_finite() && *value > 0.0);
             value.ok_or_else(|| error(format!("`{field}` is not a number above 0")))
         };
-        let values = text
-            .split(',')
-            .map(number)
-            .collect::<Result<Vec<f64>, _>>()?;
+        let values = match named::find(text.trim()) {
+            Some(values) => values.to_vec(),
+            None => text.split(',').map(number).collect::<Result<_, _>>()?,
+        };
         let phases = match values[..] {
             [load] => vec![Phase {
                 load,
@@ -204,6 +206,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_stands_for_its_numbers() {
+        assert_eq!(schedule("W1"), schedule("0.2,1.2,25,25"));
+        assert_eq!(schedule(" w7 ").to_string(), "0.4,5,63,6");
+        assert_eq!(over("W10", 15.3), [(0.735, 13.3), (2.0, 2.0)]);
+    }
+
+    #[test]
     fn repeats_over_the_run_and_cuts_the_end() {
         assert_eq!(over("0.9", 35.0), [(0.9, 35.0)]);
         assert_eq!(
@@ -251,6 +260,7 @@ mod tests {
             ("0.2,1.2,10,0.01", "a phase of 0.01 s is shorter than 0.1 s"),
             ("90%", "`90%` is not a number above 0"),
             ("101", "load 101 is above 100"),
+            ("W11", "`W11` is not a number above 0"),
         ] {
             let message = text.parse::<Schedule>().expect_err(text).to_string();
             assert!(

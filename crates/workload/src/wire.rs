@@ -7,6 +7,21 @@
 /// options).
 pub const SEGMENT_BYTES: u64 = 1448;
 
+/// What TCP timestamps take of every segment, in bytes (RFC 7323, padded).
+const TIMESTAMP_BYTES: u64 = 12;
+
+/// Payload of a full TCP segment, in bytes, where the receiver announces the maximum segment size `mss_bytes`, which is at least
+/// [`MSS_BYTES_MIN`]: the timestamps come out of it (RFC 6691).
+pub fn segment_bytes(mss_bytes: u64) -> u64 {
+    mss_bytes - TIMESTAMP_BYTES
+}
+
+/// Smallest maximum segment size that Linux lets a socket announce, in bytes.
+pub const MSS_BYTES_MIN: u64 = 88;
+
+/// The one that Ethernet gives, in bytes (1500 - 20 IP - 20 TCP).
+pub const MSS_BYTES_MAX: u64 = 1460;
+
 /// Ethernet, IP and TCP headers of one packet, in bytes (14 + 20 + 32).
 pub const PACKET_HEADER_BYTES: u64 = 66;
 
@@ -28,8 +43,10 @@ pub const RECORD_OVERHEAD_BYTES: u64 = 22;
 pub const FRAME_HEADER_BYTES: u64 = 9;
 
 /// What is spoken between client and server; the default is HTTP/1.1 in clear text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireModel {
+    /// Payload of a full TCP segment in bytes, above 0; [`SEGMENT_BYTES`] unless a smaller one was agreed.
+    pub segment_bytes: u64,
     /// With TLS.
     pub tls: bool,
     /// HTTP/2 instead of HTTP/1.1.
@@ -39,12 +56,23 @@ pub struct WireModel {
     pub opening_bytes: u64,
 }
 
+impl Default for WireModel {
+    fn default() -> WireModel {
+        WireModel {
+            segment_bytes: SEGMENT_BYTES,
+            tls: false,
+            http2: false,
+            opening_bytes: 0,
+        }
+    }
+}
+
 impl WireModel {
     /// Bytes on the wire of one response: body, head, headers of its frames, records and segments, and the connection's own
     /// packets when it is new. `head_bytes` is the HTTP/1.1 head, or the HTTP/2 HEADERS frame with its header.
     pub fn work_bytes(&self, body_bytes: u64, head_bytes: u64, new_connection: bool) -> u64 {
         let payload_bytes = self.payload_bytes(body_bytes, head_bytes);
-        let work_bytes = on_the_wire(payload_bytes, payload_bytes.div_ceil(SEGMENT_BYTES));
+        let work_bytes = on_the_wire(payload_bytes, payload_bytes.div_ceil(self.segment_bytes));
         if new_connection {
             work_bytes + self.connection_bytes()
         } else {
@@ -55,7 +83,7 @@ impl WireModel {
     /// Bytes on the wire of a new connection beside its responses.
     pub fn connection_bytes(&self) -> u64 {
         let hello = if self.tls { TLS_CONNECTION_PACKETS } else { 0 };
-        let packets = CONNECTION_PACKETS + hello + self.opening_bytes.div_ceil(SEGMENT_BYTES);
+        let packets = CONNECTION_PACKETS + hello + self.opening_bytes.div_ceil(self.segment_bytes);
         on_the_wire(self.opening_bytes, packets)
     }
 
@@ -91,11 +119,24 @@ mod tests {
     }
 
     #[test]
+    fn smaller_segments_cost_more_headers() {
+        let small = WireModel {
+            segment_bytes: segment_bytes(536),
+            opening_bytes: 1048,
+            ..WireModel::default()
+        };
+        assert_eq!(segment_bytes(MSS_BYTES_MAX), SEGMENT_BYTES);
+        assert_eq!(small.work_bytes(848, 200, false), 1048 + 2 * 66);
+        assert_eq!(small.work_bytes(849, 200, false), 1049 + 3 * 66);
+        assert_eq!(small.connection_bytes(), 1048 + (4 + 2) * 66);
+    }
+
+    #[test]
     fn tls_adds_records_and_the_handshake() {
         let tls = WireModel {
             tls: true,
-            http2: false,
             opening_bytes: 2000,
+            ..WireModel::default()
         };
         assert_eq!(tls.work_bytes(1000, 200, false), 1200 + 22 + 66);
         assert_eq!(tls.payload_bytes(16_384, 1), 16_385 + 2 * 22);
@@ -109,9 +150,9 @@ mod tests {
     #[test]
     fn http_2_adds_a_header_for_every_data_frame() {
         let http2 = WireModel {
-            tls: false,
             http2: true,
             opening_bytes: 40,
+            ..WireModel::default()
         };
         assert_eq!(http2.work_bytes(1000, 60, false), 1069 + 66);
         assert_eq!(http2.payload_bytes(16_385, 60), 16_445 + 2 * 9);

@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use sooner_workload::wire::WireModel;
-use sooner_workload::{Arrival, Plan, PlanError, PlanOptions, Process, Rate, Trace, plan};
+use sooner_workload::{
+    Arrival, Plan, PlanError, PlanOptions, Process, Rate, Trace, VisitLength, Visits, plan,
+};
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
 
@@ -20,6 +22,8 @@ fn options(schedule: &str, duration_s: f64, rate: &str, seed: u64) -> PlanOption
         wire: WireModel::default(),
         head_bytes: 250,
         requests_per_connection: NonZeroU32::MIN,
+        clients: NonZeroU32::MIN,
+        visits: None,
     }
 }
 
@@ -59,6 +63,7 @@ fn any_options() -> impl Strategy<Value = PlanOptions> {
     let wire =
         (any::<bool>(), any::<bool>(), 0..6000u64).prop_map(|(tls, http2, opening_bytes)| {
             WireModel {
+                segment_bytes: if tls { 524 } else { 1448 },
                 tls,
                 http2,
                 opening_bytes,
@@ -111,6 +116,34 @@ proptest! {
     }
 
     #[test]
+    fn visits_keep_the_load_and_their_connections(
+        options in any_options(),
+        stay in 0.0..0.98f64,
+        exact in prop::option::of(1..60u32),
+        think_s in 0.0..10.0f64,
+    ) {
+        let length = match exact {
+            Some(count) => VisitLength::Exactly(NonZeroU32::new(count).expect("above 0")),
+            None => VisitLength::Stay(stay),
+        };
+        let options = PlanOptions { visits: Some(Visits { length, think_s }), ..options };
+        // A phase of few requests may have none that fit when each opens connections of its own.
+        let Ok(plan) = plan(&EPA, &options) else { return Ok(()) };
+        for (phase, load) in plan.phases.iter().zip(loads(&plan, options.rate)) {
+            prop_assert!((load / phase.asked_load - 1.0).abs() <= 0.01, "{load} for {}", phase.asked_load);
+        }
+        prop_assert!(plan.arrivals.is_sorted_by_key(|arrival| arrival.at_ns));
+        let begins = plan.arrivals.iter().filter(|arrival| arrival.think_ns.is_none()).count() as u64;
+        prop_assert_eq!(begins, plan.phases.iter().map(|phase| phase.visits).sum::<u64>());
+        let (mut place, most) = (0, options.requests_per_connection.get());
+        for arrival in &plan.arrivals {
+            place = if arrival.think_ns.is_none() { 0 } else { place + 1 };
+            prop_assert_eq!(arrival.new_connection, place % most == 0);
+            prop_assert!(exact.is_none_or(|count| place < count));
+        }
+    }
+
+    #[test]
     fn one_request_in_k_counts_a_connection(options in any_options()) {
         let plan = plan(&EPA, &options).expect("a plan");
         let most = options.requests_per_connection.get() as usize;
@@ -137,6 +170,73 @@ fn the_same_seed_gives_the_same_plan_and_another_seed_another() {
         first,
         plan(&EPA, &options("0.9", 35.0, "10mbit", 2)).expect("a plan")
     );
+}
+
+#[test]
+fn source_addresses_get_equal_shares_and_change_nothing_else() {
+    let one = options("0.9", 120.0, "10mbit", 1);
+    let four = PlanOptions {
+        clients: NonZeroU32::new(4).expect("above 0"),
+        ..one.clone()
+    };
+    let (one, four) = (
+        plan(&EPA, &one).expect("a plan"),
+        plan(&EPA, &four).expect("a plan"),
+    );
+    let mut counts = [0.0; 4];
+    for (alone, shared) in one.arrivals.iter().zip(&four.arrivals) {
+        assert_eq!(
+            *alone,
+            Arrival {
+                client: 0,
+                ..*shared
+            }
+        );
+        counts[shared.client as usize] += 1.0;
+    }
+    let share = four.arrivals.len() as f64 / 4.0;
+    // Binomial: four standard deviations.
+    let near = |count: f64| (count - share).abs() < 4.0 * (share * 0.75).sqrt();
+    assert!(counts.into_iter().all(near), "{counts:?}");
+}
+
+#[test]
+fn visits_ask_in_the_order_of_the_trace_at_the_rate_of_their_beginnings() {
+    let visits = |count| Visits {
+        length: VisitLength::Exactly(NonZeroU32::new(count).expect("above 0")),
+        think_s: 1.5,
+    };
+    let plan_of = |count| {
+        let options = PlanOptions {
+            visits: Some(visits(count)),
+            ..options("0.9", 120.0, "10mbit", 1)
+        };
+        plan(&EPA, &options).expect("a plan")
+    };
+    let (single, five) = (plan_of(1), plan_of(5));
+    assert!(
+        single
+            .arrivals
+            .iter()
+            .all(|arrival| arrival.think_ns.is_none())
+    );
+    let places: Vec<bool> = five
+        .arrivals
+        .iter()
+        .map(|arrival| arrival.think_ns.is_none())
+        .collect();
+    assert!(
+        places
+            .chunks(5)
+            .all(|visit| visit[0] && !visit[1..].contains(&true))
+    );
+    let thoughts: Vec<u64> = five
+        .arrivals
+        .iter()
+        .filter_map(|arrival| arrival.think_ns)
+        .collect();
+    let mean_s = thoughts.iter().sum::<u64>() as f64 / thoughts.len() as f64 / 1e9;
+    assert!((mean_s - 1.5).abs() < 0.15, "{mean_s}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use sooner_web::access_log::{Destination, LogFormat};
-use sooner_web::config::{ListenAddress, MechanismName, Policy};
+use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy};
 use sooner_workload::Rate;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub struct ServeArgs {
     /// Private key of the certificate, PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Option<PathBuf>,
-    /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las or fsp [default: srpt]
+    /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las, fsp, swift or fcf [default: srpt]
     #[arg(long)]
     pub policy: Option<Policy>,
     /// Rate of the link out of this machine, such as 100mbit; without it responses are not ordered
@@ -42,6 +42,12 @@ pub struct ServeArgs {
     /// Where responses are put in order [default: auto]
     #[arg(long, value_enum)]
     pub mechanism: Option<MechanismArg>,
+    /// How many bands the kernel's are, 2 to 8 [default: 8]
+    #[arg(long, value_name = "N")]
+    pub bands: Option<u8>,
+    /// How much may lie in the kernel ahead of the link: packets, or such as 30kb or 20ms [default: one turn]
+    #[arg(long, value_name = "AMOUNT")]
+    pub ahead: Option<AheadAmount>,
     /// Let the bands replace a queueing discipline that somebody configured
     #[arg(long)]
     pub replace_qdisc: bool,

@@ -97,6 +97,8 @@ impl ServeArgs {
             &mut uplink.mechanism,
             self.mechanism.map(Into::into).as_ref(),
         );
+        put(&mut uplink.bands, self.bands.as_ref());
+        put(&mut uplink.ahead, self.ahead.as_ref());
         put(&mut uplink.device, self.uplink_device.as_ref());
         uplink.replace_qdisc |= self.replace_qdisc;
     }

@@ -76,6 +76,8 @@ impl Link {
             MechanismName::Bands => Mechanism::Bands,
             MechanismName::Both => Mechanism::Both,
         };
+        config.bands = table.bands();
+        config.ahead = table.ahead();
         config.streams = match table.streams {
             StreamOrder::Standard => StreamRule::Standard,
             StreamOrder::Size => StreamRule::Size,

@@ -4,8 +4,10 @@ use super::BandsError;
 use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{HtbClass, Place};
 
-/// How many bands there are; HTB knows no more priorities.
+/// How many bands there can be; HTB knows no more priorities.
 pub const BAND_COUNT: usize = 8;
+/// With fewer there would be no order.
+pub const BAND_COUNT_MIN: u8 = 2;
 /// Our root qdisc, 5005: (it reads SOOS). By it the bands are recognised.
 pub const HANDLE: u32 = 0x5005_0000;
 /// Where unmarked packets go: the top band.
@@ -16,7 +18,7 @@ pub const QUEUE_LIMIT_PACKETS: u32 = 1000;
 
 const LINK_MINOR: u32 = 1;
 const FIRST_MINOR: u32 = 0x10;
-/// The leaves' queues are 5010: to 5017:.
+/// The leaves' queues are 5010: to 5017: at most.
 const FIRST_QUEUE: u32 = 0x5010_0000;
 const RATE_BITS_PER_SEC_MIN: u64 = 1000;
 const GUARANTEE_BYTES_PER_SEC_MIN: u64 = 1000;
@@ -36,26 +38,28 @@ const GSO_HEADER_ROOM_BYTES: u64 = 512;
 pub struct Plan {
     link_bytes_per_sec: u64,
     frame_bytes: u32,
+    bands: u8,
 }
 
 impl Plan {
-    pub fn new(rate_bits_per_sec: u64, frame_bytes: u32) -> Result<Plan, BandsError> {
+    pub fn new(rate_bits_per_sec: u64, frame_bytes: u32, bands: u8) -> Result<Plan, BandsError> {
         if rate_bits_per_sec < RATE_BITS_PER_SEC_MIN {
             return Err(BandsError::Rate { rate_bits_per_sec });
         }
         Ok(Plan {
             link_bytes_per_sec: rate_bits_per_sec / 8,
             frame_bytes,
+            bands: bands.clamp(BAND_COUNT_MIN, BAND_COUNT as u8),
         })
     }
 
-    /// The link's class and the eight below it, parents first.
+    /// The link's class and those of the bands below it, parents first.
     pub fn classes(&self, device: u32) -> Vec<(Place, HtbClass)> {
         let link = (
             place(device, HANDLE | LINK_MINOR, HANDLE),
             self.class(self.link_bytes_per_sec, self.link_burst_bytes(), 0),
         );
-        let leaves = (0..BAND_COUNT as u8).map(|band| {
+        let leaves = (0..self.bands).map(|band| {
             let class = self.class(
                 self.guarantee_bytes_per_sec(),
                 self.frame_burst_bytes(),
@@ -64,6 +68,17 @@ impl Plan {
             (place(device, leaf_handle(band), HANDLE | LINK_MINOR), class)
         });
         std::iter::once(link).chain(leaves).collect()
+    }
+
+    /// Where the queues of the leaves are.
+    pub fn queues(&self, device: u32) -> impl Iterator<Item = Place> + use<> {
+        (0..self.bands).map(move |band| {
+            place(
+                device,
+                FIRST_QUEUE + (u32::from(band) << 16),
+                leaf_handle(band),
+            )
+        })
     }
 
     /// The limits on super-packets, never above those a device has.
@@ -122,17 +137,6 @@ pub fn leaf_handle(band: u8) -> u32 {
     HANDLE | (FIRST_MINOR + u32::from(band).min(BAND_COUNT as u32 - 1))
 }
 
-/// Where the queues of the leaves are.
-pub fn queues(device: u32) -> impl Iterator<Item = Place> {
-    (0..BAND_COUNT as u8).map(move |band| {
-        place(
-            device,
-            FIRST_QUEUE + (u32::from(band) << 16),
-            leaf_handle(band),
-        )
-    })
-}
-
 pub fn place(device: u32, handle: u32, parent: u32) -> Place {
     Place {
         device,
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn ten_megabit() {
-        let plan = Plan::new(10_000_000, 1514).unwrap();
+        let plan = Plan::new(10_000_000, 1514, 8).unwrap();
         let classes = plan.classes(2);
         assert_eq!(classes.len(), 9);
         assert_eq!(
@@ -184,8 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn fewer_bands_have_the_same_shares() {
+        let [two, eight] = [2, 8].map(|bands| Plan::new(10_000_000, 1514, bands).unwrap());
+        assert_eq!(two.classes(2), eight.classes(2)[..3]);
+        assert_eq!(two.queues(2).count(), 2);
+        assert_eq!(Plan::new(10_000_000, 1514, 1).unwrap(), two);
+        assert_eq!(Plan::new(10_000_000, 1514, 9).unwrap(), eight);
+    }
+
+    #[test]
     fn a_gigabit_keeps_small_super_packets() {
-        let plan = Plan::new(1_000_000_000, 1514).unwrap();
+        let plan = Plan::new(1_000_000_000, 1514, 8).unwrap();
         assert_eq!(plan.gso_limits(UNLIMITED).segments, 8);
         assert_eq!(plan.classes(2)[0].1.burst_bytes, 150_000);
     }
@@ -198,7 +211,7 @@ mod tests {
             ipv4_size_bytes: None,
         };
         assert_eq!(
-            Plan::new(1_000_000_000, 1514).unwrap().gso_limits(small),
+            Plan::new(1_000_000_000, 1514, 8).unwrap().gso_limits(small),
             small
         );
     }
@@ -211,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_rate_too_low_is_refused() {
-        let error = Plan::new(999, 1514).unwrap_err();
+        let error = Plan::new(999, 1514, 8).unwrap_err();
         assert_eq!(
             error.to_string(),
             "an uplink of 999 bit/s is too slow for bands; at least 1kbit"
@@ -220,8 +233,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn guarantees_leave_at_least_half_and_above_512_kbit_seven_eighths(rate in 1000_u64..1_000_000_000_000, frame in 80_u32..65_550) {
-            let classes = Plan::new(rate, frame).unwrap().classes(1);
+        fn guarantees_leave_at_least_half_and_above_512_kbit_seven_eighths(rate in 1000_u64..1_000_000_000_000, frame in 80_u32..65_550, bands in 2_u8..=8) {
+            let classes = Plan::new(rate, frame, bands).unwrap().classes(1);
             let guaranteed: u64 = classes[1..].iter().map(|(_, class)| class.rate_bytes_per_sec).sum();
             let link = classes[0].1.rate_bytes_per_sec;
             prop_assert!(guaranteed > 0 && guaranteed * 2 <= link);

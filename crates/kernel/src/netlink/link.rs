@@ -14,6 +14,7 @@ const IFF_LOOPBACK: u32 = 8;
 
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
@@ -23,6 +24,8 @@ const IFLA_TSO_MAX_SEGS: u16 = 60;
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 /// Where `struct rtnl_link_stats64` has the bytes sent.
 const STATS64_TX_BYTES: usize = 24;
+/// And the packets it dropped instead of sending them.
+const STATS64_TX_DROPPED: usize = 56;
 
 /// What the kernel says of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +35,7 @@ pub struct Link {
     pub is_loopback: bool,
     pub mtu_bytes: u32,
     pub tx_bytes: u64,
+    pub tx_dropped: u64,
     pub tx_queues: u32,
     pub gso: GsoLimits,
     /// What the device itself can segment; None before Linux 5.18.
@@ -62,7 +66,10 @@ impl Link {
             match kind {
                 IFLA_IFNAME => link.name = text(value),
                 IFLA_MTU => link.mtu_bytes = number.unwrap_or(0),
-                IFLA_STATS64 => link.tx_bytes = u64_at(value, STATS64_TX_BYTES).unwrap_or(0),
+                IFLA_STATS64 => {
+                    link.tx_bytes = u64_at(value, STATS64_TX_BYTES).unwrap_or(0);
+                    link.tx_dropped = u64_at(value, STATS64_TX_DROPPED).unwrap_or(0);
+                }
                 IFLA_NUM_TX_QUEUES => link.tx_queues = number.unwrap_or(0),
                 IFLA_GSO_MAX_SEGS => link.gso.segments = number.unwrap_or(0),
                 IFLA_GSO_MAX_SIZE => link.gso.size_bytes = number.unwrap_or(0),
@@ -108,6 +115,15 @@ impl Connection {
     pub fn set_gso_limits(&mut self, index: u32, limits: GsoLimits) -> io::Result<()> {
         self.change(RTM_SETLINK, 0, |request| {
             gso_request(request.body(&body(index)), limits)
+        })
+    }
+
+    /// Sets how many packets may wait in front of a device; needs `CAP_NET_ADMIN`.
+    pub fn set_queue_length(&mut self, index: u32, packets: u32) -> io::Result<()> {
+        self.change(RTM_SETLINK, 0, |request| {
+            request
+                .body(&body(index))
+                .attribute_u32(IFLA_TXQLEN, packets)
         })
     }
 }

@@ -3,6 +3,13 @@
 /// Bytes asked for: up to `tcpi_snd_wnd`; older kernels fill fewer, and the rest stays 0.
 pub const LENGTH_BYTES: usize = 232;
 
+/// The first bit-field of a byte, where C puts it.
+const FIRST_BIT: u8 = if cfg!(target_endian = "little") {
+    1
+} else {
+    0x80
+};
+
 /// The kernel's counters and estimates of one connection (linux/tcp.h, `struct tcp_info`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -38,6 +45,8 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Most recent rate at which data reached the peer.
     pub delivery_rate_bytes_per_sec: u64,
+    /// Whether that rate was measured while there was too little to send: it could have been higher.
+    pub delivery_rate_is_app_limited: bool,
     /// Rate TCP paces at; u64::MAX is unlimited.
     pub pacing_rate_bytes_per_sec: u64,
     /// Time with data to send.
@@ -71,6 +80,7 @@ impl TcpInfo {
             min_rtt_us: u32_at(148),
             data_segments_sent: u32_at(156),
             delivery_rate_bytes_per_sec: u64_at(160),
+            delivery_rate_is_app_limited: bytes[7] & FIRST_BIT != 0,
             busy_us: u64_at(168),
             receive_window_limited_us: u64_at(176),
             bytes_sent: u64_at(200),

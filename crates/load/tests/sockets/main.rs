@@ -1,8 +1,11 @@
 //! The generator against a real server on loopback.
 
 mod closed;
+mod models;
 mod nginx;
+mod patience;
 mod pool;
 mod replay;
 mod secured;
 mod server;
+mod sources;

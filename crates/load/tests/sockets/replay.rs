@@ -1,12 +1,13 @@
 //! Replays against a real server on loopback: what is counted, what is waited for, what is refused.
 
 use crate::server::{Reply, TestServer};
+use sooner_load::model::{Model, Offered};
 use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, Replay, ReplayError, ReplayOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_load::tls::TlsOptions;
-use sooner_stats::{ErrorKind, FIRST_ERRORS, Outcome, Verdict};
+use sooner_stats::{ErrorKind, FIRST_ERRORS, GapLaw, Outcome, Verdict};
 use sooner_workload::{Object, Process, Schedule, Trace, TraceRequest};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -33,14 +34,14 @@ pub fn trace() -> Trace {
     }
 }
 
-fn size_of(path: &str) -> usize {
+pub fn size_of(path: &str) -> usize {
     let id = path
         .strip_prefix("/objects/")
         .and_then(|rest| rest.strip_suffix(".html"));
     500 * (id.unwrap().parse::<usize>().unwrap() + 1)
 }
 
-fn whole_body(path: &str) -> Reply {
+pub fn whole_body(path: &str) -> Reply {
     Reply::Body {
         bytes: size_of(path),
         after: NO_TIME,
@@ -48,7 +49,7 @@ fn whole_body(path: &str) -> Reply {
 }
 
 /// About 150 requests in one and a half seconds after half a second of warm-up.
-fn options(server: &TestServer) -> ReplayOptions {
+pub fn options(server: &TestServer) -> ReplayOptions {
     let target = Target::resolve(&server.url(), &TlsOptions::default()).unwrap();
     options_for(target)
 }
@@ -57,8 +58,7 @@ pub fn options_for(target: Target) -> ReplayOptions {
     ReplayOptions {
         target,
         trace: trace(),
-        schedule: Schedule::constant(0.8).unwrap(),
-        process: Process::Poisson,
+        model: Model::Open(offered()),
         rate: "10mbit".parse().unwrap(),
         duration: Duration::from_secs(2),
         warm_up: Duration::from_millis(500),
@@ -67,9 +67,19 @@ pub fn options_for(target: Target) -> ReplayOptions {
             requests_per_connection: NonZeroU32::MIN,
             http2_streams: None,
         },
+        patience: None,
+        sources: Vec::new(),
         seed: 1,
         label: "test".into(),
         socket: SocketOptions::default(),
+    }
+}
+
+/// A Poisson process at load 0.8.
+pub fn offered() -> Offered {
+    Offered {
+        schedule: Schedule::constant(0.8).unwrap(),
+        process: Process::Poisson,
     }
 }
 
@@ -119,8 +129,13 @@ fn every_request_is_sent_once_and_its_answer_measured() {
             .all(|sample| sample.ideal_srpt_ns > 0 && sample.ideal_ps_ns > 0)
     );
     assert!(samples.is_sorted_by_key(|sample| sample.arrival_ns));
-    assert_eq!(run.all.n as usize, samples.len() - replay.warm_up_samples);
-    assert!(replay.warm_up_samples > 0);
+    let measured = replay.measured.iter().filter(|measured| **measured).count();
+    assert_eq!(run.all.n as usize, measured);
+    assert!(measured < samples.len() && replay.measured.is_sorted());
+    assert_eq!(
+        (run.model.as_deref(), run.segment_bytes),
+        (Some("open"), Some(1448))
+    );
     assert!(
         (run.realised_load / 0.8 - 1.0).abs() < 0.01,
         "realised {}",
@@ -147,7 +162,7 @@ fn the_servers_delay_is_in_every_response_time() {
 }
 
 /// At most `k` requests a connection.
-fn kept(server: &TestServer, k: u32) -> ReplayOptions {
+pub fn kept(server: &TestServer, k: u32) -> ReplayOptions {
     ReplayOptions {
         reuse: Reuse {
             requests_per_connection: NonZeroU32::new(k).unwrap(),
@@ -304,6 +319,30 @@ fn a_generator_that_is_held_up_says_so() {
 }
 
 #[test]
+fn gaps_are_compared_with_what_was_asked_for() {
+    let server = TestServer::start(|path, _| whole_body(path));
+    for (process, law) in [
+        (Process::Poisson, GapLaw::Exponential),
+        (Process::Trace, GapLaw::Trace),
+    ] {
+        let replay = run(&ReplayOptions {
+            model: Model::Open(Offered {
+                process,
+                ..offered()
+            }),
+            ..options(&server)
+        });
+        let test = replay.run.interarrivals.expect("enough gaps");
+        assert_eq!((test.law, test.gaps + 1), (law, replay.run.all.n));
+        assert_valid_or_late(&replay);
+        assert!(
+            test.distance <= test.limit || replay.run.verdict == Verdict::Invalid,
+            "{test:?}"
+        );
+    }
+}
+
+#[test]
 fn progress_is_told_every_second() {
     let server = TestServer::start(|path, _| whole_body(path));
     let mut told = Vec::new();
@@ -329,6 +368,7 @@ fn what_cannot_work_is_said_before_the_run() {
     assert!(matches!(error(&no_run), ReplayError::WarmUp { .. }));
     let unknown = SocketOptions {
         congestion_control: Some("no-such".into()),
+        ..SocketOptions::default()
     };
     let unknown = ReplayOptions {
         socket: unknown,

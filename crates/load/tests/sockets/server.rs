@@ -1,7 +1,7 @@
 //! A small HTTP server on real sockets whose every answer the test decides; a thread a connection.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -37,6 +37,8 @@ pub struct TestServer {
     connections: Arc<AtomicU64>,
     requests: Arc<AtomicU64>,
     closes: Closes,
+    peers: Arc<Mutex<Vec<IpAddr>>>,
+    paths: Arc<Mutex<Vec<String>>>,
 }
 
 /// For every request of every connection, whether it asked the server to close.
@@ -51,12 +53,21 @@ impl TestServer {
         let (accepted, asked, reply) = (connections.clone(), requests.clone(), Arc::new(reply));
         let closes = Closes::default();
         let seen = closes.clone();
+        let (peers, paths) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
+        let (known, told): (Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>) =
+            (peers.clone(), paths.clone());
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let nth = accepted.fetch_add(1, Ordering::Relaxed) as usize;
                 seen.lock().unwrap().push(Vec::new());
+                let peer = stream.peer_addr().map(|address| address.ip());
+                known.lock().unwrap().extend(peer);
                 let (asked, reply, seen) = (asked.clone(), reply.clone(), seen.clone());
-                let note = move |close| seen.lock().unwrap()[nth].push(close);
+                let told = told.clone();
+                let note = move |path: &str, close| {
+                    seen.lock().unwrap()[nth].push(close);
+                    told.lock().unwrap().push(path.to_owned());
+                };
                 // A client that has gone ends its own thread only.
                 thread::spawn(move || serve(stream, &asked, &*reply, note).ok());
             }
@@ -66,6 +77,8 @@ impl TestServer {
             connections,
             requests,
             closes,
+            peers,
+            paths,
         }
     }
 
@@ -82,6 +95,16 @@ impl TestServer {
         self.closes.lock().unwrap().clone()
     }
 
+    /// Address of the client of each connection, in the order they were accepted.
+    pub fn peers(&self) -> Vec<IpAddr> {
+        self.peers.lock().unwrap().clone()
+    }
+
+    /// What was asked for, in that order.
+    pub fn paths(&self) -> Vec<String> {
+        self.paths.lock().unwrap().clone()
+    }
+
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -91,7 +114,7 @@ fn serve(
     mut stream: TcpStream,
     asked: &AtomicU64,
     reply: &dyn Fn(&str, u64) -> Reply,
-    note: impl Fn(bool),
+    note: impl Fn(&str, bool),
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -103,8 +126,8 @@ fn serve(
             }
         }
         let close = request.contains("connection: close");
-        note(close);
         let path = request.split(' ').nth(1).unwrap_or_default();
+        note(path, close);
         let keep = answer(
             &mut stream,
             reply(path, asked.fetch_add(1, Ordering::Relaxed)),

@@ -3,20 +3,24 @@
 use crate::Job;
 
 mod fair;
+mod fcf;
 mod fcfs;
 mod fsp;
 mod las;
 mod ljf;
 mod psjf;
 mod srpt;
+mod swift;
 
 pub use fair::Fair;
+pub use fcf::Fcf;
 pub use fcfs::Fcfs;
 pub use fsp::Fsp;
 pub use las::Las;
 pub use ljf::Ljf;
 pub use psjf::Psjf;
 pub use srpt::Srpt;
+pub use swift::{Swift, SwiftLevels};
 
 /// Gives a job its rank; the lowest is served first.
 ///
@@ -36,6 +40,9 @@ pub trait Order {
 
     /// A job's size has grown by `additional`.
     fn enlarged(&mut self, _job: &mut Job, _additional: u64) {}
+
+    /// A job's path is known better.
+    fn observed(&mut self, _job: &mut Job) {}
 
     /// A job has left.
     fn departed(&mut self, _job: &Job) {}

@@ -1,6 +1,6 @@
 //! One server of rate 1 (a unit of service a nanosecond) that plays jobs against a scheduler.
 
-use sooner_policy::{Arrival, JobId, Scheduler, Time};
+use sooner_policy::{Arrival, JobId, Path, Scheduler, Time};
 
 /// A job to play: when it arrives, how large it is, its class.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,8 @@ pub struct Play {
     pub class: u8,
     /// What its client notices.
     pub trickle: u64,
+    /// What is known of its network; told when it arrives.
+    pub path: Path,
 }
 
 pub fn play(at: u64, size: u64) -> Play {
@@ -18,6 +20,7 @@ pub fn play(at: u64, size: u64) -> Play {
         size,
         class: 0,
         trickle: 1,
+        path: Path::default(),
     }
 }
 
@@ -77,6 +80,7 @@ pub fn run_changing(
                 },
                 Time::from_ns(now),
             );
+            scheduler.observe(JobId(arrived as u64), job.path, Time::from_ns(now));
             arrived += 1;
         }
         while let Some(change) = changes.next_if(|change| change.at <= now) {

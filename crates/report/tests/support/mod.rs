@@ -33,6 +33,8 @@ pub fn fair_and_srpt(load: f64, seconds: u64) -> Report {
                 longest_silence_ns: Some(response_ns / 2),
                 send_lag_ns: 80_000,
                 outcome: Outcome::Ok,
+                client: 0,
+                aborts: 0,
                 ideal_srpt_ns: srpt[i] as u64,
                 ideal_ps_ns: ps[i] as u64,
             }

@@ -8,12 +8,13 @@ mod tests;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-use sooner_policy::{PolicyName, Time};
+use sooner_policy::{Path, PolicyName, Time};
 
 use crate::config::StreamRule;
 use crate::flow::{JobReport, ResponseStart};
 use crate::gate::{Answer, FlowId, Gate};
-use crate::marks::Marks;
+use crate::marks::{Marked, Marks};
+use crate::path::{Look, PathEstimate};
 use crate::snapshot::{Load, Snapshot, size_class};
 use crate::wire;
 use record::{FlowRecord, Response, Tunnel};
@@ -122,6 +123,7 @@ impl Core {
         on_end: OnEnd,
         now: Time,
     ) -> Result<Started, (OnEnd, JobReport)> {
+        let path = self.path_of(flow);
         let Some(record) = self.flows.get_mut(&flow) else {
             return Err((on_end, JobReport::never_sent(self.policy_name())));
         };
@@ -135,7 +137,7 @@ impl Core {
             None => 0,
         };
         if let (Some(marks), Some(size)) = (&mut self.marks, size_bytes) {
-            marks.record(size);
+            marks.record(size, path);
         }
         if response.is_tunnel {
             record.tunnel = Some(Tunnel {
@@ -238,15 +240,58 @@ impl Core {
         }
     }
 
+    /// Whether the policy wants to know the networks to the clients.
+    pub(crate) fn asks_for_paths(&self) -> bool {
+        let orders = self.gate.is_some() || self.marks.is_some();
+        orders && self.order.policy.is_some_and(PolicyName::asks_for_path)
+    }
+
+    /// The kernel was asked about the connection.
+    pub(crate) fn look(&mut self, connection: FlowId, look: Look) {
+        let is_paced = self.is_paced;
+        let Some(record) = self.flows.get_mut(&connection) else {
+            return;
+        };
+        // A connection with streams does not wait, they do.
+        let takes_turns = is_paced && record.streams.is_none();
+        let look = Look {
+            own_bytes: record.sent_bytes,
+            all_bytes: self.socket_bytes,
+            waited_ns: takes_turns.then(|| record.waited_ns_at(0, look.at)),
+            ..look
+        };
+        let link_bytes_per_sec = self.order.rate_bits_per_sec.unwrap_or(u64::MAX) / 8;
+        let estimate = record.path.get_or_insert_default();
+        let path = estimate.take(look, link_bytes_per_sec);
+        if let Some(gate) = &mut self.gate {
+            gate.observe(connection, path, look.at);
+        }
+    }
+
+    /// The network to the client of a connection, or of a stream's connection.
+    pub(super) fn path_of(&self, flow: FlowId) -> Path {
+        let record = self.flows.get(&flow);
+        let connection = record.and_then(|record| record.connection);
+        let of = connection.map_or(record, |connection| self.flows.get(&connection));
+        of.and_then(|record| record.path.as_deref())
+            .map_or_else(Path::default, PathEstimate::path)
+    }
+
     /// The band the flow's next bytes belong in, if it is another than theirs so far, and that one; with streams, the best of theirs.
     pub(crate) fn new_band(&self, flow: FlowId) -> Option<(u8, Option<u8>)> {
         let marks = self.marks.as_ref()?;
+        let path = self.path_of(flow);
         let band_of = |record: &FlowRecord| {
-            marks.band(
-                record.remaining_bytes(),
-                record.attained_bytes(),
-                record.size_bytes(),
-            )
+            marks.band(Marked {
+                size_bytes: record.size_bytes(),
+                sent_bytes: record.attained_bytes(),
+                path,
+            })
+        };
+        let nothing = Marked {
+            size_bytes: Some(0),
+            path,
+            ..Marked::default()
         };
         let record = self.flows.get(&flow)?;
         let band = match &record.streams {
@@ -261,7 +306,7 @@ impl Core {
                 records
                     .map(band_of)
                     .min()
-                    .unwrap_or_else(|| marks.band(Some(0), 0, Some(0)))
+                    .unwrap_or_else(|| marks.band(nothing))
             }
         };
         (record.band != Some(band)).then_some((band, record.band))

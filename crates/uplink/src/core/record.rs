@@ -7,6 +7,7 @@ use sooner_policy::Time;
 
 use super::OnEnd;
 use crate::gate::FlowId;
+use crate::path::PathEstimate;
 
 /// A connection or a stream.
 #[derive(Default)]
@@ -24,6 +25,8 @@ pub(super) struct FlowRecord {
     pub(super) band: Option<u8>,
     /// Of a connection that speaks another protocol by now.
     pub(super) tunnel: Option<Tunnel>,
+    /// Of a connection: the network to its client, where somebody looks at it.
+    pub(super) path: Option<Box<PathEstimate>>,
     /// Of a stream: its connection.
     pub(super) connection: Option<FlowId>,
     /// Of a connection: its streams.

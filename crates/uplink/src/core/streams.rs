@@ -19,6 +19,7 @@ impl Core {
     /// The connection opens a stream; on a connection that is gone it is never told to wait.
     pub(crate) fn open_stream(&mut self, connection: FlowId, now: Time) -> OpenedStream {
         let stream = self.new_name();
+        let path = self.path_of(connection);
         let Some(record) = self.flows.get_mut(&connection) else {
             return OpenedStream {
                 stream,
@@ -33,6 +34,7 @@ impl Core {
         let gate = self.gate.get_or_insert_with(|| gate_without_rate(policy));
         if !gate.knows(connection) {
             gate.open(connection, now);
+            gate.observe(connection, path, now);
         }
         gate.open_stream(connection, stream);
         OpenedStream {

@@ -143,6 +143,82 @@ fn a_stream_whose_connection_is_backed_up_does_not_wait_for_others() {
     assert_eq!(ended[0].report.service_ns, 90);
 }
 
+/// The kernel's answer for a connection over `rtt_ms`.
+fn over(rtt_ms: u64) -> Look {
+    Look {
+        rtt_ns: Some(rtt_ms * 1_000_000),
+        segment_bytes: 1_448,
+        ..Look::default()
+    }
+}
+
+fn order_of(policy: PolicyName) -> Order {
+    Order {
+        policy: Some(policy),
+        rate_bits_per_sec: Some(8_000_000),
+        ..Order::default()
+    }
+}
+
+#[test]
+fn only_policies_that_ask_for_paths_have_them_looked_at() {
+    for policy in PolicyName::ALL {
+        let marks = Marks::for_policy(policy);
+        let core = core(order_of(policy), Some(marks));
+        assert_eq!(core.asks_for_paths(), policy.asks_for_path(), "{policy}");
+    }
+    let unordered = core(order_of(PolicyName::Swift), None);
+    assert!(!unordered.asks_for_paths(), "nothing would follow from it");
+}
+
+#[test]
+fn what_is_seen_of_a_connection_moves_its_band() {
+    let marks = Marks::into_bands(PolicyName::Swift, 8);
+    let mut core = core(order_of(PolicyName::Swift), Some(marks));
+    let [near, far] = [2, 300].map(|rtt_ms| {
+        let flow = core.open(Time::ZERO);
+        core.look(flow, over(rtt_ms));
+        start(&mut core, flow, 100_000);
+        remark(&mut core, flow)
+    });
+    assert!(far < near, "{far:?} {near:?}");
+}
+
+#[test]
+fn streams_have_the_path_of_their_connection() {
+    for first in [true, false] {
+        let mut core = paced(PolicyName::Swift);
+        let ranks = [2, 300].map(|rtt_ms| {
+            let flow = core.open(Time::ZERO);
+            if first {
+                core.look(flow, over(rtt_ms));
+            }
+            let stream = core.open_stream(flow, Time::ZERO).stream;
+            start(&mut core, stream, 100_000);
+            if !first {
+                core.look(flow, over(rtt_ms));
+            }
+            rank(&core, stream)
+        });
+        assert!(ranks[1] < ranks[0], "looked at first: {first}: {ranks:?}");
+    }
+}
+
+#[test]
+fn a_stream_without_a_metered_link_has_its_connections_path_too() {
+    let marks = Marks::for_policy(PolicyName::Fcf);
+    let mut core = core(order_of(PolicyName::Fcf), Some(marks));
+    let [near, far] = [2, 300].map(|rtt_ms| {
+        let flow = core.open(Time::ZERO);
+        core.look(flow, over(rtt_ms));
+        let stream = core.open_stream(flow, Time::ZERO).stream;
+        start(&mut core, stream, 100_000);
+        rank(&core, stream)
+    });
+    // 100 kB at the link's megabyte a second, and at ten segments a round trip.
+    assert!(near < far, "{near:?} {far:?}");
+}
+
 /// A core that paces everything to 8 Mbit/s.
 fn paced(policy: PolicyName) -> Core {
     let limits = GateLimits::at_rate(8_000_000);

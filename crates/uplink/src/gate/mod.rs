@@ -16,7 +16,7 @@ mod streams;
 
 use std::collections::BTreeMap;
 
-use sooner_policy::{Arrival, JobId, Scheduler, Time};
+use sooner_policy::{Arrival, JobId, Path, Scheduler, Time};
 
 use crate::bucket::Bucket;
 use crate::wire;
@@ -60,6 +60,8 @@ struct FlowState {
     charged_bytes: u64,
     /// What its client can read nothing of before it has all of it, bytes on the wire: a record of TLS. 0 in clear text.
     record_bytes: u64,
+    /// Of a connection: the network to its client, where somebody looks at it.
+    path: Path,
     /// Of a stream: its connection.
     connection: Option<FlowId>,
     /// Of a connection: its streams, once it had one.
@@ -101,6 +103,7 @@ impl Gate {
     ///
     /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its packets without payload behind it.
     pub fn start(&mut self, flow: FlowId, size_bytes: Option<u64>, class: u8, now: Time) -> u64 {
+        let path = self.path_of(flow);
         let Some(state) = self.flows.get_mut(&flow) else {
             return 0;
         };
@@ -120,6 +123,9 @@ impl Gate {
                 trickle: state.record_bytes,
             };
             scheduler.arrive(arrival, now);
+            if path != Path::default() {
+                scheduler.observe(job, path, now);
+            }
             if first {
                 scheduler.progress(job, opening_bytes, now);
             }
@@ -129,6 +135,20 @@ impl Gate {
             }
         }
         self.rank(flow).unwrap_or(0)
+    }
+
+    /// The network to the connection's client is known to be `path`: what it has to write, and what its streams have, may rank otherwise.
+    pub fn observe(&mut self, connection: FlowId, path: Path, now: Time) {
+        let Some(state) = self.flows.get_mut(&connection) else {
+            return;
+        };
+        if std::mem::replace(&mut state.path, path) == path {
+            return;
+        }
+        self.line.scheduler.observe(JobId(connection), path, now);
+        for stream in self.streams_on(connection) {
+            self.line.scheduler.observe(JobId(stream), path, now);
+        }
     }
 
     /// The flow has `want_bytes` to write; a stream, to hand over.
@@ -291,6 +311,16 @@ impl Gate {
     /// Everything charged to the link so far, bytes.
     pub fn charged_bytes(&self) -> u64 {
         self.bucket.charged_bytes()
+    }
+
+    /// The network to the client of a connection, or of a stream's connection.
+    fn path_of(&self, flow: FlowId) -> Path {
+        let of = |flow| self.flows.get(&flow);
+        let state = of(flow);
+        let connection = state.and_then(|state| state.connection).and_then(of);
+        connection
+            .or(state)
+            .map_or_else(Path::default, |state| state.path)
     }
 
     fn open_at(&self) -> Time {

@@ -27,6 +27,8 @@ impl Config {
                 "uplink.mechanism",
                 uplinks.0.mechanism() != uplinks.1.mechanism(),
             ),
+            ("uplink.bands", uplinks.0.bands() != uplinks.1.bands()),
+            ("uplink.ahead", uplinks.0.ahead() != uplinks.1.ahead()),
             ("uplink.device", uplinks.0.device != uplinks.1.device),
             ("uplink.streams", uplinks.0.streams != uplinks.1.streams),
             (

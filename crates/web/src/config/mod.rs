@@ -23,7 +23,7 @@ pub use keys::keys;
 pub use misconfigured::{Misconfigured, from_command_line};
 pub use source_text::SourceText;
 pub use text::parsed;
-pub use uplink::{MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
+pub use uplink::{AheadAmount, MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
 
 use crate::access_log::LogConfig;
 use crate::admin::AdminConfig;

@@ -5,8 +5,10 @@
 use super::Misconfigured;
 use super::text::parsed;
 use serde::{Deserialize, Deserializer};
-use sooner_policy::PolicyName;
+use sooner_policy::{BAND_COUNT, PolicyName};
+use sooner_uplink::{Ahead, NotAnAmount};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use toml::Spanned;
 
@@ -20,6 +22,10 @@ pub struct UplinkTable {
     pub policy: Option<Spanned<Policy>>,
     /// Where the order is made; default: `auto`.
     pub mechanism: Option<Spanned<MechanismName>>,
+    /// How many bands the kernel's are; default: 8.
+    pub bands: Option<Spanned<u8>>,
+    /// How much may lie in the kernel ahead of the link, such as `5` packets, `30kb` or `20ms`; default: one turn.
+    pub ahead: Option<Spanned<AheadAmount>>,
     /// The device towards the link; default: the one that carries the first address.
     pub device: Option<Spanned<String>>,
     /// Whether a queueing discipline that somebody configured may be replaced; default: no.
@@ -36,6 +42,8 @@ impl Default for UplinkTable {
             rate: None,
             policy: None,
             mechanism: None,
+            bands: None,
+            ahead: None,
             device: None,
             replace_qdisc: false,
             streams: StreamOrder::default(),
@@ -44,9 +52,16 @@ impl Default for UplinkTable {
     }
 }
 
+/// Bands that there can be: with one there is no order, and HTB has eight priorities.
+const BANDS: RangeInclusive<u8> = 2..=BAND_COUNT as u8;
+
 /// A policy by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy(pub PolicyName);
+
+/// An amount that may lie ahead of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AheadAmount(pub Ahead);
 
 /// Where the order is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -78,7 +93,7 @@ pub enum StreamOrder {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp")]
+#[error("`{name}` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp, swift, fcf")]
 pub struct NotAPolicy {
     name: String,
 }
@@ -94,6 +109,20 @@ impl FromStr for Policy {
 }
 
 impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer)
+    }
+}
+
+impl FromStr for AheadAmount {
+    type Err = NotAnAmount;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAmount> {
+        text.parse().map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AheadAmount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parsed(deserializer)
     }
@@ -120,8 +149,56 @@ impl UplinkTable {
             .map_or(MechanismName::Auto, |mechanism| *mechanism.get_ref())
     }
 
-    /// What can only be wrong together: keys that mean nothing without a rate.
+    /// How many bands the kernel's are.
+    pub fn bands(&self) -> u8 {
+        self.bands
+            .as_ref()
+            .map_or(BAND_COUNT as u8, |bands| *bands.get_ref())
+    }
+
+    /// How much may lie in the kernel ahead of the link, if it was said.
+    pub fn ahead(&self) -> Option<Ahead> {
+        self.ahead.as_ref().map(|ahead| ahead.get_ref().0)
+    }
+
+    /// What can only be wrong together: keys that mean nothing without a rate, or under the mechanism.
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
+        self.check_rate()?;
+        self.check_bands()?;
+        self.check_ahead()
+    }
+
+    fn check_bands(&self) -> Result<(), Misconfigured> {
+        let Some(bands) = &self.bands else {
+            return Ok(());
+        };
+        let wrong = |message| Err(Misconfigured::at(bands, "uplink.bands", message));
+        if !BANDS.contains(bands.get_ref()) {
+            return wrong("out of range; write 2 (cut at the median) to 8");
+        }
+        match self.mechanism() {
+            MechanismName::Bands | MechanismName::Both => Ok(()),
+            MechanismName::Auto | MechanismName::UserSpace | MechanismName::None => wrong(
+                "only the kernel's bands can be counted, turns in user space follow every byte; add uplink.mechanism = \"bands\", or remove this",
+            ),
+        }
+    }
+
+    fn check_ahead(&self) -> Result<(), Misconfigured> {
+        let Some(ahead) = &self.ahead else {
+            return Ok(());
+        };
+        match self.mechanism() {
+            MechanismName::Auto | MechanismName::UserSpace | MechanismName::Both => Ok(()),
+            MechanismName::Bands | MechanismName::None => Err(Misconfigured::at(
+                ahead,
+                "uplink.ahead",
+                "nothing is held back without turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
+            )),
+        }
+    }
+
+    fn check_rate(&self) -> Result<(), Misconfigured> {
         const NO_RATE: &str =
             "means nothing without a rate; add uplink.rate = \"100mbit\", or remove this";
         if self.rate.is_some() {
@@ -132,6 +209,12 @@ impl UplinkTable {
         }
         if let Some(device) = &self.device {
             return Err(Misconfigured::at(device, "uplink.device", NO_RATE));
+        }
+        if let Some(bands) = &self.bands {
+            return Err(Misconfigured::at(bands, "uplink.bands", NO_RATE));
+        }
+        if let Some(ahead) = &self.ahead {
+            return Err(Misconfigured::at(ahead, "uplink.ahead", NO_RATE));
         }
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use crate::trace::Trace;
 use crate::wire::WireModel;
-use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// Answers "which run of consecutive requests has so much work" on a trace repeated without end.
@@ -11,17 +10,11 @@ pub struct Selector {
     work_before: Vec<u128>,
     /// Bytes of one new connection.
     connection_bytes: u64,
-    requests_per_connection: u64,
 }
 
 impl Selector {
     /// Prepares the requests of `trace`.
-    pub fn new(
-        trace: &Trace,
-        wire: WireModel,
-        head_bytes: u64,
-        requests_per_connection: NonZeroU32,
-    ) -> Self {
+    pub fn new(trace: &Trace, wire: WireModel, head_bytes: u64) -> Self {
         let mut work_before = vec![0];
         let mut sum = 0;
         for request in &trace.requests {
@@ -32,7 +25,6 @@ impl Selector {
         Self {
             work_before,
             connection_bytes: wire.connection_bytes(),
-            requests_per_connection: u64::from(requests_per_connection.get()),
         }
     }
 
@@ -43,15 +35,23 @@ impl Selector {
 
     /// The first run at or after `from` that can end where its work is `target_bytes` within the
     /// share `tolerance`, ended where it is nearest; none if none starts within one round of the
-    /// trace. Indices count on through the repetitions of the trace.
-    pub fn choose(&self, from: u64, target_bytes: f64, tolerance: f64) -> Option<Range<u64>> {
+    /// trace. Indices count on through the repetitions of the trace. `connections` says how many the first n requests of a
+    /// run open.
+    pub fn choose(
+        &self,
+        from: u64,
+        target_bytes: f64,
+        tolerance: f64,
+        connections: &mut dyn FnMut(u64) -> u64,
+    ) -> Option<Range<u64>> {
+        let mut work = |run: Range<u64>| self.work(run.clone(), connections(run.end - run.start));
         let mut end = from;
         for start in from..from + self.len() {
             end = end.max(start + 1);
-            while (self.work(start..end) as f64) < target_bytes {
+            while (work(start..end) as f64) < target_bytes {
                 end += 1;
             }
-            let miss_bytes = |end: u64| (self.work(start..end) as f64 - target_bytes).abs();
+            let mut miss_bytes = |end: u64| (work(start..end) as f64 - target_bytes).abs();
             let nearest = if end > start + 1 && miss_bytes(end - 1) < miss_bytes(end) {
                 end - 1
             } else {
@@ -64,9 +64,8 @@ impl Selector {
         None
     }
 
-    /// Bytes on the wire of a run, with a connection for every K requests, rounded up.
-    fn work(&self, run: Range<u64>) -> u128 {
-        let connections = (run.end - run.start).div_ceil(self.requests_per_connection);
+    /// Bytes on the wire of a run that opens so many connections.
+    fn work(&self, run: Range<u64>, connections: u64) -> u128 {
         self.before(run.end) - self.before(run.start)
             + u128::from(connections * self.connection_bytes)
     }
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     /// Requests of 34 bytes and one of 1234; with the header of their segment 100 and 1300 bytes.
-    fn selector(large_at: usize, count: usize, requests_per_connection: u32) -> Selector {
+    fn selector(large_at: usize, count: usize) -> Selector {
         let lines: String = (0..count)
             .map(|at| format!("{at},1,0,{},200\n", u32::from(at == large_at)))
             .collect();
@@ -94,53 +93,57 @@ mod tests {
         let objects = "object,requests,max_bytes,ext\n0,1,34,html\n1,1,1234,html\n";
         let trace = Trace::read("web", (requests.as_bytes(), "a"), (objects.as_bytes(), "b"))
             .expect("a trace");
-        Selector::new(
-            &trace,
-            WireModel::default(),
-            0,
-            NonZeroU32::new(requests_per_connection).expect("above 0"),
-        )
+        Selector::new(&trace, WireModel::default(), 0)
+    }
+
+    /// One connection every `k` requests.
+    fn choose(
+        selector: &Selector,
+        k: u64,
+        from: u64,
+        target_bytes: f64,
+        tolerance: f64,
+    ) -> Option<Range<u64>> {
+        selector.choose(from, target_bytes, tolerance, &mut |count| {
+            count.div_ceil(k)
+        })
     }
 
     #[test]
     fn a_run_ends_where_its_work_is_done() {
         // One connection: 264 bytes and 100 a request.
-        assert_eq!(selector(9, 10, 100).choose(2, 664.0, 0.01), Some(2..6));
+        assert_eq!(choose(&selector(9, 10), 100, 2, 664.0, 0.01), Some(2..6));
     }
 
     #[test]
     fn the_start_moves_on_until_a_run_fits() {
         // From 2 on, four small requests would reach the large one at 4: the first run that fits
         // begins after it.
-        assert_eq!(selector(4, 10, 100).choose(2, 664.0, 0.01), Some(5..9));
+        let selector = selector(4, 10);
+        assert_eq!(choose(&selector, 100, 2, 664.0, 0.01), Some(5..9));
         // With more work the large one fits in, and it is not passed over.
-        assert_eq!(
-            selector(4, 10, 100).choose(2, 264.0 + 1500.0, 0.01),
-            Some(2..5)
-        );
+        assert_eq!(choose(&selector, 100, 2, 264.0 + 1500.0, 0.01), Some(2..5));
     }
 
     #[test]
     fn the_trace_goes_on_with_its_first_request() {
-        assert_eq!(selector(5, 10, 100).choose(8, 664.0, 0.01), Some(8..12));
+        let selector = selector(5, 10);
+        assert_eq!(choose(&selector, 100, 8, 664.0, 0.01), Some(8..12));
         // All ten requests twice and a small one.
-        assert_eq!(
-            selector(5, 10, 100).choose(0, 264.0 + 2.0 * 2200.0 + 100.0, 0.001),
-            Some(0..21)
-        );
+        let twice = 264.0 + 2.0 * 2200.0 + 100.0;
+        assert_eq!(choose(&selector, 100, 0, twice, 0.001), Some(0..21));
     }
 
     #[test]
     fn connections_count_where_they_are_new() {
-        assert_eq!(selector(9, 10, 1).choose(0, 3.0 * 364.0, 0.01), Some(0..3));
-        assert_eq!(
-            selector(9, 10, 2).choose(0, 3.0 * 100.0 + 2.0 * 264.0, 0.01),
-            Some(0..3)
-        );
+        let selector = selector(9, 10);
+        assert_eq!(choose(&selector, 1, 0, 3.0 * 364.0, 0.01), Some(0..3));
+        let two = 3.0 * 100.0 + 2.0 * 264.0;
+        assert_eq!(choose(&selector, 2, 0, two, 0.01), Some(0..3));
     }
 
     #[test]
     fn too_little_work_is_not_met() {
-        assert_eq!(selector(5, 10, 1).choose(0, 100.0, 0.01), None);
+        assert_eq!(choose(&selector(5, 10), 1, 0, 100.0, 0.01), None);
     }
 }

@@ -1,0 +1,161 @@
+//! `sooner lab`: the papers' experiments on this machine, against the servers of today.
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Subcommand};
+use sooner_lab::experiment::{self, Experiment};
+use sooner_lab::run::store::Store;
+use sooner_lab::run::{self, Event, RunOptions, summary};
+use sooner_report::number::duration;
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs experiments on links made for them, against nginx, Apache and Caddy, and reports what came out.
+#[derive(Args)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+    /// The folder with the experiments.
+    #[arg(long, value_name = "DIR", default_value = "experiments", global = true)]
+    experiments: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum LabCommand {
+    /// List the experiments: name, rows of the papers' table, question, cases, time they take.
+    List,
+    /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
+    Run(RunArgs),
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// Experiments by name, or rows of the papers' table like C2.
+    #[arg(required = true)]
+    names: Vec<String>,
+    /// A minute or two: few cases, short, one seed; to see that it works, not for figures.
+    #[arg(long)]
+    quick: bool,
+    /// Only these cases.
+    #[arg(long = "case", value_name = "CASE")]
+    cases: Vec<String>,
+    /// Cases to measure at the same time, each with all its peers.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    jobs: u8,
+    /// Leave out peers that are not installed.
+    #[arg(long)]
+    without_missing: bool,
+    /// Where the results go [default: runs/DATE-MACHINE in the experiment's folder; --quick: nowhere].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// How often a case is measured that a busy machine spoils.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// Runs the subcommand.
+pub fn run(args: LabArgs) -> Result<ExitCode> {
+    match args.command {
+        LabCommand::List => list(&experiment::all(&args.experiments)?),
+        LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(experiments: &[Experiment]) {
+    for experiment in experiments {
+        let runs = experiment.cases.iter().map(|case| case.setup.seeds.len());
+        println!(
+            "{:<22} {:<10} {} ({} cases, {} runs, {})",
+            experiment.name,
+            experiment.rows.join(" "),
+            experiment.question,
+            experiment.cases.len(),
+            runs.sum::<usize>(),
+            duration(1e3 * experiment.seconds() as f64)
+        );
+    }
+}
+
+fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
+    let chosen = chosen(args, all)?;
+    let program = env::current_exe().context("cannot find this program's own file")?;
+    let mut failed = false;
+    for experiment in chosen {
+        let scratch = run::throwaway().context("cannot make a temporary directory")?;
+        let folder = match &args.out {
+            Some(out) => out.join(&experiment.name),
+            None if args.quick => scratch.path().to_owned(),
+            None => run::folder_of(&experiment),
+        };
+        let options = RunOptions {
+            program: program.clone(),
+            folder,
+            jobs: args.jobs.into(),
+            attempts_max: ATTEMPTS_MAX,
+            without_missing: args.without_missing,
+        };
+        eprintln!("{}: {}", experiment.name, experiment.question);
+        let measured = run::run(&experiment, &options, &mut show);
+        // What was measured is shown even where something failed.
+        let store = Store::read(&options.folder)?;
+        print!("{}", summary::render(&experiment, &store));
+        failed |= !args.quick
+            && summary::findings(&experiment, &store)
+                .iter()
+                .any(|finding| !finding.holds);
+        measured?;
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// The named experiments, as long as is wanted.
+fn chosen(args: &RunArgs, all: Vec<Experiment>) -> Result<Vec<Experiment>> {
+    for name in &args.names {
+        let is_known = |experiment: &Experiment| experiment.is_called(name);
+        ensure!(
+            all.iter().any(is_known),
+            "no experiment and no row is called {name}; `sooner lab list` shows them"
+        );
+    }
+    let mut chosen: Vec<Experiment> = all
+        .into_iter()
+        .filter(|experiment| args.names.iter().any(|name| experiment.is_called(name)))
+        .collect();
+    for experiment in &mut chosen {
+        if args.quick {
+            *experiment = experiment.clone().quick();
+        }
+        experiment.keep_cases(&args.cases)?;
+    }
+    Ok(chosen)
+}
+
+fn show(event: Event) {
+    match event {
+        Event::Planned { tasks: 0, .. } => eprintln!("everything is measured"),
+        Event::Planned { tasks, seconds } => eprintln!(
+            "{tasks} to measure, {} one after the other",
+            duration(1e3 * seconds as f64)
+        ),
+        Event::Missing { peer, package } => {
+            eprintln!("{peer} is left out: it is not installed (package {package})");
+        }
+        Event::Begun { case, seed } => eprintln!("{case}, seed {seed}"),
+        Event::Kept(line) => {
+            let mean = line.run["all"]["mean_response_ms"].as_f64();
+            eprintln!(
+                "{}, seed {}, {}: mean {}, {}",
+                line.case,
+                line.seed,
+                line.peer,
+                mean.map_or("-".into(), duration),
+                line.run["verdict"].as_str().unwrap_or("no verdict")
+            );
+        }
+    }
+}

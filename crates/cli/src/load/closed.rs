@@ -1,0 +1,94 @@
+//! `sooner load closed`.
+
+use super::protocol::ProtocolArgs;
+use super::{print_json, runtime, seconds};
+use anyhow::Result;
+use clap::Args;
+use sooner_load::closed::report::{ClosedReport, ClosedRun};
+use sooner_load::closed::{self, ClosedOptions};
+use sooner_load::socket::SocketOptions;
+use sooner_load::target::Target;
+use sooner_report::number;
+use sooner_stats::Verdict;
+use std::time::Duration;
+
+#[derive(Args)]
+pub struct ClosedArgs {
+    /// What to ask for; connection i always asks for URL number i modulo how many there are.
+    #[arg(long, required = true, num_args = 1..)]
+    url: Vec<String>,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
+    /// Number of connections.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Length of the run in seconds; the first fifth is not measured.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    duration: Duration,
+    /// TCP congestion control of the client's sockets, like cubic.
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<String>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the loop and prints its figures.
+pub fn run(args: ClosedArgs) -> Result<()> {
+    let targets = args
+        .url
+        .iter()
+        .map(|url| Target::resolve(url, &args.protocol.tls()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let options = ClosedOptions {
+        targets,
+        connections: args.connections,
+        http2_streams: args.protocol.http2_streams(),
+        duration: args.duration,
+        socket: SocketOptions {
+            congestion_control: args.congestion_control,
+            ..SocketOptions::default()
+        },
+    };
+    let run = runtime()?.block_on(closed::run(&options))?;
+    if args.json {
+        return print_json(&ClosedReport::new(vec![run]));
+    }
+    print(&run);
+    Ok(())
+}
+
+fn print(run: &ClosedRun) {
+    let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
+    let verdict = if run.verdict == Verdict::Valid {
+        "VALID"
+    } else {
+        "INVALID"
+    };
+    println!("connections  {}", run.connections);
+    println!(
+        "requests/s   {} ({} in {:.1} s)",
+        number::significant(run.requests_per_sec),
+        run.all.completed,
+        run.measured_s
+    );
+    println!(
+        "goodput      {}",
+        number::bits_per_sec(run.goodput_bits_per_sec)
+    );
+    println!(
+        "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
+        ms(run.all.mean_response_ms),
+        ms(run.all.p50_response_ms),
+        ms(run.all.p95_response_ms),
+        ms(run.all.p99_response_ms),
+        ms(run.all.p99_9_response_ms),
+        ms(run.all.max_response_ms)
+    );
+    println!("errors       {}", run.all.errors);
+    println!(
+        "generator    {:.0} % of a core",
+        run.generator_cpu_share * 100.0
+    );
+    println!("{verdict}: {}", run.verdict_reason);
+}

@@ -1,0 +1,29 @@
+//! `sooner load mkroot`.
+
+use anyhow::Result;
+use clap::Args;
+use sooner_report::number;
+use sooner_workload::Trace;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct MkrootArgs {
+    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    trace: String,
+    /// Directory to fill: new, empty, or one that was made by this command.
+    dir: PathBuf,
+}
+
+/// Writes the files, then says how many.
+pub fn run(args: MkrootArgs) -> Result<()> {
+    let trace = Trace::open(&args.trace)?;
+    let summary = sooner_workload::mkroot(&trace, &args.dir)?;
+    println!(
+        "{}: {} files written ({}), {} already right",
+        args.dir.display(),
+        summary.written_files,
+        number::bytes(summary.written_bytes as f64),
+        summary.kept_files
+    );
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `sooner load`: replay a trace, saturate a server, make a document root.
+
+mod closed;
+mod mkroot;
+mod model;
+mod protocol;
+mod replay;
+mod seconds;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Generates HTTP load and measures response times.
+#[derive(Args)]
+pub struct LoadArgs {
+    #[command(subcommand)]
+    command: LoadCommand,
+}
+
+#[derive(Subcommand)]
+enum LoadCommand {
+    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the ideal for the same arrivals.
+    Replay(replay::ReplayArgs),
+    /// Saturate a server with a fixed number of connections: throughput only.
+    Closed(closed::ClosedArgs),
+    /// Write the files of a trace to a directory, to be served.
+    Mkroot(mkroot::MkrootArgs),
+}
+
+/// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
+pub fn run(args: LoadArgs) -> Result<ExitCode> {
+    match args.command {
+        LoadCommand::Replay(args) => replay::run(args)?,
+        LoadCommand::Closed(args) => closed::run(args)?,
+        LoadCommand::Mkroot(args) => mkroot::run(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.context("cannot start the event loop")
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What an experiment claims, as data: a figure of the runs and the limit it is held to.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One claim. Its value is the median over the seeds of one peer's figure, or of the ratio of two peers' figures in the same run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// In words.
+    pub text: String,
+    /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`.
+    pub figure: String,
+    /// Whose figure.
+    pub peer: String,
+    /// The figure is divided by this peer's, with the very same arrivals.
+    pub over: Option<String>,
+    /// The figure is divided by this one of the same run, like `/all/ideal_srpt_mean_response_ms`.
+    pub over_figure: Option<String>,
+    /// The least it may be.
+    pub at_least: Option<f64>,
+    /// The most it may be.
+    pub at_most: Option<f64>,
+    /// The cases it is claimed for; none: all.
+    #[serde(default)]
+    pub cases: Vec<String>,
+}
+
+/// How a claim stands in one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The median.
+    pub value: f64,
+    /// The least and the most of the repetitions.
+    pub range: (f64, f64),
+    /// Repetitions.
+    pub count: usize,
+    /// Whether the limit holds.
+    pub holds: bool,
+}
+
+impl Claim {
+    /// Whether it is claimed for this case.
+    pub fn is_for(&self, case: &str) -> bool {
+        self.cases.is_empty() || self.cases.iter().any(|name| name == case)
+    }
+
+    /// What is wrong with it, if anything; `pointer_ok` judges by form alone, because figures depend on the run.
+    pub fn mistake(&self) -> Option<&'static str> {
+        if self.at_least.is_none() && self.at_most.is_none() {
+            return Some("a claim needs at_least or at_most");
+        }
+        let pointers = [Some(&self.figure), self.over_figure.as_ref()];
+        if pointers
+            .into_iter()
+            .flatten()
+            .any(|pointer| !pointer.starts_with('/'))
+        {
+            return Some("a figure is a JSON pointer, like \"/all/mean_response_ms\"");
+        }
+        (self.over.is_some() && self.over_figure.is_some())
+            .then_some("over and over_figure cannot be given together")
+    }
+
+    /// How it stands; none while no repetition has what it needs. `runs` gives the run of a peer and a seed.
+    pub fn judge<'a>(
+        &self,
+        seeds: &[u64],
+        run_of: impl Fn(&str, u64) -> Option<&'a Value>,
+    ) -> Option<Standing> {
+        let figure = |run: &Value, pointer: &str| run.pointer(pointer).and_then(Value::as_f64);
+        let of_seed = |&seed: &u64| {
+            let run = run_of(&self.peer, seed)?;
+            let own = figure(run, &self.figure)?;
+            let below = match (&self.over, &self.over_figure) {
+                (Some(peer), _) => figure(run_of(peer, seed)?, &self.figure)?,
+                (None, Some(pointer)) => figure(run, pointer)?,
+                (None, None) => 1.0,
+            };
+            Some(own / below)
+        };
+        let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        let (first, last) = (*values.first()?, *values.last()?);
+        let value = median(&values);
+        let holds = self.at_least.is_none_or(|limit| value >= limit)
+            && self.at_most.is_none_or(|limit| value <= limit);
+        Some(Standing {
+            value,
+            range: (first, last),
+            count: values.len(),
+            holds,
+        })
+    }
+
+    /// The limit in words: `at least 2`.
+    pub fn limit(&self) -> String {
+        let parts = [("at least", self.at_least), ("at most", self.at_most)];
+        let words = parts
+            .into_iter()
+            .filter_map(|(word, limit)| Some(format!("{word} {}", limit?)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The median of sorted values; NaN of none.
+pub fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claim(text: &str) -> Claim {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_ratio_is_of_the_same_seed_and_the_median_counts() {
+        let claim = claim(
+            "text = \"t\"\nfigure = \"/mean\"\npeer = \"slow\"\nover = \"fast\"\nat_least = 2.0",
+        );
+        let runs = json!({"slow": [10.0, 30.0, 8.0], "fast": [5.0, 5.0, 8.0]});
+        let runs: Vec<(String, u64, Value)> = ["slow", "fast"]
+            .iter()
+            .flat_map(|peer| {
+                let figures = runs[peer].as_array().unwrap().iter().enumerate();
+                figures.map(|(seed, mean)| ((*peer).into(), seed as u64, json!({"mean": mean})))
+            })
+            .collect();
+        let run_of = |peer: &str, seed| {
+            let found = runs
+                .iter()
+                .find(|(name, at, _)| name == peer && *at == seed);
+            found.map(|(_, _, run)| run)
+        };
+        let standing = claim.judge(&[0, 1, 2], run_of).unwrap();
+        assert_eq!(
+            (standing.value, standing.range, standing.count),
+            (2.0, (1.0, 6.0), 3)
+        );
+        assert!(standing.holds);
+        assert_eq!(claim.judge(&[7], run_of), None, "nothing was measured");
+    }
+
+    #[test]
+    fn claims_that_claim_nothing_are_mistakes() {
+        for text in [
+            "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"",
+            "text = \"t\"\nfigure = \"a\"\npeer = \"p\"\nat_most = 1.0",
+            "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"\nat_most = 1.0\nover = \"q\"\nover_figure = \"/b\"",
+        ] {
+            assert!(claim(text).mistake().is_some(), "{text}");
+        }
+    }
+}

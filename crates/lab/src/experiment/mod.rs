@@ -1,0 +1,407 @@
+//! An experiment is data: experiments/NAME/experiment.toml says the question, the set-ups, who serves and what is claimed.
+//!
+//! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is run once for every seed, all its
+//! peers side by side with the very same arrivals. docs/lab.md has every key.
+
+mod claim;
+mod setup;
+
+pub use claim::{Claim, Standing, median};
+pub use setup::{Client, Gaps, Model, Setup};
+
+use serde::Deserialize;
+use setup::SetupTable;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// The file's name in an experiment's folder.
+const FILE: &str = "experiment.toml";
+
+/// A checked experiment.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its folder's name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The rows of the papers' table it answers, like `C2`.
+    pub rows: Vec<String>,
+    /// The question in one line.
+    pub question: String,
+    /// What was published, and where.
+    pub published: String,
+    /// The peer that others are compared with, the shared one.
+    pub baseline: String,
+    /// Its cases.
+    pub cases: Vec<Case>,
+    /// What it claims.
+    pub claims: Vec<Claim>,
+    /// What `--quick` runs.
+    pub quick: Quick,
+    /// What is drawn: the paper's figure with our data.
+    pub plots: Vec<PlotKind>,
+}
+
+/// One set-up under a name.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Unique in its experiment.
+    pub name: String,
+    /// What was published for it, in words.
+    pub published: Option<String>,
+    /// The published factor between the shared and the ordered mean.
+    pub published_gain: Option<f64>,
+    /// Where it stands on the horizontal axis of a range: a delay, a loss, a load.
+    pub at: Option<f64>,
+    /// Everything a run needs.
+    pub setup: Setup,
+}
+
+/// A run that only shows that everything works.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// The cases; none: the first.
+    #[serde(default)]
+    pub cases: Vec<String>,
+    /// Length of a run, s; 0: a fifth.
+    #[serde(default)]
+    pub seconds: u64,
+}
+
+/// A figure of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlotKind {
+    /// Mean response time by size, one picture a case.
+    BySize,
+    /// Share of responses that take longer, one picture a case.
+    Distribution,
+    /// Mean response time over time, one picture a case.
+    OverTime,
+    /// Open connections over time, one picture a case.
+    Connections,
+    /// Means over the cases' places (`at`), one picture in all.
+    Range,
+    /// Means of every case, as bars: one picture in all.
+    Cases,
+}
+
+/// An experiment that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A mistake in the file.
+    #[error("{}:{line}: {problem}", path.display())]
+    Mistake {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+}
+
+/// A case that an experiment does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("experiment {experiment} has no case {case}; its experiment.toml names them")]
+pub struct UnknownCase {
+    experiment: String,
+    case: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    rows: Vec<String>,
+    question: String,
+    published: String,
+    baseline: String,
+    setup: SetupTable,
+    #[serde(rename = "case")]
+    cases: Vec<Spanned<CaseTable>>,
+    #[serde(rename = "claim", default)]
+    claims: Vec<Spanned<Claim>>,
+    #[serde(default)]
+    quick: Quick,
+    #[serde(default)]
+    plots: Vec<PlotKind>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseTable {
+    name: String,
+    published: Option<String>,
+    published_gain: Option<f64>,
+    at: Option<f64>,
+    #[serde(default)]
+    setup: SetupTable,
+}
+
+impl Experiment {
+    /// Reads the experiment in `folder`.
+    pub fn open(folder: &Path) -> Result<Self, ExperimentError> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).map_err(|source| ExperimentError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        Self::parse(&text, &name, folder).map_err(|(span, problem)| ExperimentError::Mistake {
+            line: line_of(&text, span.start),
+            path,
+            problem,
+        })
+    }
+
+    /// Reads `text`; a mistake comes with its place.
+    fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| (error.span().unwrap_or(0..0), error.message().to_owned()))?;
+        let mut cases: Vec<Case> = Vec::new();
+        for table in file.cases {
+            let span = table.span();
+            let table = table.into_inner();
+            if cases.iter().any(|case| case.name == table.name) {
+                return Err((span, format!("case {} is there twice", table.name)));
+            }
+            let setup = table.setup.over(&file.setup).complete();
+            let setup = setup.map_err(|error| (span, format!("case {}, {error}", table.name)))?;
+            cases.push(Case {
+                name: table.name,
+                published: table.published,
+                published_gain: table.published_gain,
+                at: table.at,
+                setup,
+            });
+        }
+        let experiment = Self {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+            rows: file.rows,
+            question: file.question,
+            published: file.published,
+            baseline: file.baseline,
+            cases,
+            claims: Vec::new(),
+            quick: file.quick,
+            plots: file.plots,
+        };
+        let claims = file.claims.into_iter().map(|claim| experiment.check(claim));
+        let claims = claims.collect::<Result<_, _>>()?;
+        experiment.check_quick()?;
+        Ok(Self {
+            claims,
+            ..experiment
+        })
+    }
+
+    fn check(&self, claim: Spanned<Claim>) -> Result<Claim, (Range<usize>, String)> {
+        let span = claim.span();
+        let claim = claim.into_inner();
+        let refuse =
+            |problem: String| Err((span.clone(), format!("claim \"{}\": {problem}", claim.text)));
+        if let Some(mistake) = claim.mistake() {
+            return refuse(mistake.into());
+        }
+        if let Some(unknown) = claim.cases.iter().find(|name| self.case(name).is_none()) {
+            return refuse(format!("there is no case {unknown}"));
+        }
+        let names = [Some(&claim.peer), claim.over.as_ref()];
+        for peer in names.into_iter().flatten() {
+            let mut cases = self.cases.iter().filter(|case| claim.is_for(&case.name));
+            if let Some(case) = cases.find(|case| !case.setup.peers.contains(peer)) {
+                return refuse(format!("\"{peer}\" does not serve in case {}", case.name));
+            }
+        }
+        Ok(claim)
+    }
+
+    fn check_quick(&self) -> Result<(), (Range<usize>, String)> {
+        match self
+            .quick
+            .cases
+            .iter()
+            .find(|name| self.case(name).is_none())
+        {
+            Some(unknown) => Err((0..0, format!("quick.cases: there is no case {unknown}"))),
+            None if self.cases.is_empty() => {
+                Err((0..0, "no [[case]]; an experiment has one at least".into()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The case of this name.
+    pub fn case(&self, name: &str) -> Option<&Case> {
+        self.cases.iter().find(|case| case.name == name)
+    }
+
+    /// Whether `name` is its name or one of its rows.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.rows.iter().any(|row| row.eq_ignore_ascii_case(name))
+    }
+
+    /// Length of all its runs one after the other, peers side by side, s.
+    pub fn seconds(&self) -> u64 {
+        let of_case = |case: &Case| case.setup.seconds * case.setup.seeds.len() as u64;
+        self.cases.iter().map(of_case).sum()
+    }
+
+    /// Leaves out all cases but these; none named: keeps all.
+    pub fn keep_cases(&mut self, names: &[String]) -> Result<(), UnknownCase> {
+        if let Some(unknown) = names.iter().find(|name| self.case(name).is_none()) {
+            return Err(UnknownCase {
+                experiment: self.name.clone(),
+                case: unknown.clone(),
+            });
+        }
+        if !names.is_empty() {
+            self.cases.retain(|case| names.contains(&case.name));
+        }
+        Ok(())
+    }
+
+    /// The same, so short that it only shows that everything works.
+    pub fn quick(mut self) -> Self {
+        let chosen = match self.quick.cases.is_empty() {
+            true => vec![self.cases[0].name.clone()],
+            false => self.quick.cases.clone(),
+        };
+        self.cases.retain(|case| chosen.contains(&case.name));
+        for case in &mut self.cases {
+            let setup = &mut case.setup;
+            setup.seeds.truncate(1);
+            setup.seconds = match self.quick.seconds {
+                0 => (setup.seconds / 5).max(10),
+                seconds => seconds,
+            };
+            setup.warm_up_seconds = setup.seconds / 10;
+            setup.drain_seconds = setup.drain_seconds.min(setup.seconds);
+        }
+        self
+    }
+}
+
+/// All experiments under `folder`, by name.
+pub fn all(folder: &Path) -> Result<Vec<Experiment>, ExperimentError> {
+    let entries = fs::read_dir(folder).map_err(|source| ExperimentError::Read {
+        path: folder.to_owned(),
+        source,
+    })?;
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join(FILE).is_file())
+        .collect();
+    folders.sort();
+    folders
+        .iter()
+        .map(|folder| Experiment::open(folder))
+        .collect()
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
+        + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+rows = ["C2"]
+question = "q"
+published = "p"
+baseline = "nginx"
+[setup]
+peers = ["nginx", "sooner srpt user-space"]
+seconds = 100
+[[case]]
+name = "W1"
+published_gain = 8.0
+setup = { schedule = "0.2,1.2,25,25", seeds = [1, 2] }
+[[case]]
+name = "W2"
+setup = { schedule = "0.2,1.2,10,10" }
+[[claim]]
+text = "twice as fast"
+figure = "/all/mean_response_ms"
+peer = "nginx"
+over = "sooner srpt user-space"
+at_least = 2.0
+"#;
+
+    fn parse(text: &str) -> Result<Experiment, (Range<usize>, String)> {
+        Experiment::parse(text, "x", Path::new("x"))
+    }
+
+    #[test]
+    fn cases_share_a_setup_and_differ_from_it() {
+        let experiment = parse(TEXT).unwrap();
+        let [one, two] = &experiment.cases[..] else {
+            panic!("{experiment:?}")
+        };
+        assert_eq!(
+            (&one.setup.seeds[..], &two.setup.seeds[..]),
+            (&[1, 2][..], &[1][..])
+        );
+        let quick = experiment.quick();
+        assert_eq!(quick.cases.len(), 1);
+        assert_eq!(
+            (
+                quick.cases[0].setup.seconds,
+                quick.cases[0].setup.seeds.len()
+            ),
+            (20, 1)
+        );
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (from, to, line, words) in [
+            ("seconds = 100", "second = 100", 8, "unknown field `second`"),
+            (
+                "name = \"W2\"",
+                "name = \"W1\"",
+                13,
+                "case W1 is there twice",
+            ),
+            ("\"0.2,1.2,10,10\"", "\"0.2\"\nx", 16, ""),
+            ("10,10\"", "10\"", 13, "case W2, schedule"),
+            (
+                "peer = \"nginx\"",
+                "peer = \"caddy\"",
+                16,
+                "does not serve in case W1",
+            ),
+            (
+                "at_least = 2.0",
+                "cases = [\"W3\"]\nat_least = 2.0",
+                16,
+                "there is no case W3",
+            ),
+            ("at_least = 2.0", "", 16, "at_least or at_most"),
+        ] {
+            let text = TEXT.replace(from, to);
+            let (span, problem) = parse(&text).unwrap_err();
+            assert_eq!(line_of(&text, span.start), line, "{problem}");
+            assert!(problem.contains(words), "{problem}");
+        }
+    }
+}

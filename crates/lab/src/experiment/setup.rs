@@ -1,0 +1,328 @@
+//! One set-up: everything that has to be said so that a run can be repeated. All keys have defaults, which are the paper's baseline
+//! (Schroeder and Harchol-Balter 2006, Table II, row A) on today's systems.
+
+use serde::{Deserialize, Serialize};
+use sooner_workload::{Rate, Schedule};
+
+/// The keys of a set-up as they stand in an experiment; a case's go before the experiment's, and these before the defaults.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetupTable {
+    trace: Option<String>,
+    rate: Option<String>,
+    gaps: Option<Gaps>,
+    schedule: Option<String>,
+    seconds: Option<u64>,
+    warm_up_seconds: Option<u64>,
+    drain_seconds: Option<u64>,
+    peers: Option<Vec<String>>,
+    seeds: Option<Vec<u64>>,
+    clients: Option<Vec<Client>>,
+    congestion_control: Option<String>,
+    super_packets: Option<bool>,
+    queue_packets: Option<u32>,
+    mss: Option<u32>,
+    initial_window: Option<u32>,
+    initial_rto_ms: Option<u64>,
+    syn_cookies: Option<bool>,
+    backlog: Option<u32>,
+    workers: Option<u32>,
+    requests_per_connection: Option<u32>,
+    patience_seconds: Option<f64>,
+    reloads: Option<u32>,
+    model: Option<Model>,
+    stay: Option<f64>,
+    requests_per_visit: Option<u32>,
+    think_seconds: Option<f64>,
+    users: Option<u32>,
+}
+
+/// How the gaps between requests are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gaps {
+    /// The trace's own, scaled.
+    Trace,
+    /// Exponential.
+    Poisson,
+}
+
+/// Who triggers the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Nobody: requests come when they come.
+    Open,
+    /// A fixed number of users.
+    Closed,
+    /// Visits come when they come; within one, the response triggers the next request.
+    PartlyOpen,
+}
+
+/// A client host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Round-trip time of its path without any queue, ms.
+    #[serde(default)]
+    pub rtt_ms: f64,
+    /// Share of packets lost in each direction.
+    #[serde(default)]
+    pub loss: f64,
+}
+
+/// A complete set-up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setup {
+    /// `epa`, `nasa` or a path.
+    pub trace: String,
+    /// Rate of the server's uplink.
+    pub rate_bits_per_sec: u64,
+    /// How gaps are made.
+    pub gaps: Gaps,
+    /// Load over time: a share of the link, the name of a schedule (W1 to W10), or low, high, seconds low, seconds high.
+    pub schedule: String,
+    /// Length of the run, warm-up included, s.
+    pub seconds: u64,
+    /// What is not counted at its start, s.
+    pub warm_up_seconds: u64,
+    /// How long the last responses are waited for, s.
+    pub drain_seconds: u64,
+    /// Who serves, each on hosts of its own.
+    #[serde(skip)]
+    pub peers: Vec<String>,
+    /// Seeds of the arrivals, one run each.
+    #[serde(skip)]
+    pub seeds: Vec<u64>,
+    /// The client hosts; requests are spread evenly over them.
+    pub clients: Vec<Client>,
+    /// TCP congestion control of both sides; none: the kernel's default.
+    pub congestion_control: Option<String>,
+    /// Whether TCP may hand super-packets to the device.
+    pub super_packets: bool,
+    /// Packets that the queue before the link holds.
+    pub queue_packets: u32,
+    /// Maximum segment size, bytes; none: the device's.
+    pub mss: Option<u32>,
+    /// Initial congestion window, segments; none: the kernel's default of 10.
+    pub initial_window: Option<u32>,
+    /// Retransmission timeout of a SYN, ms; none: the kernel's default of 1000.
+    pub initial_rto_ms: Option<u64>,
+    /// Whether SYN cookies are sent; none: the kernel's default.
+    pub syn_cookies: Option<bool>,
+    /// Length of the queues of half-open and of not yet accepted connections; none: each server's default.
+    pub backlog: Option<u32>,
+    /// Requests that a process-based server (Apache) handles at a time; none: well sized.
+    pub workers: Option<u32>,
+    /// Requests after which a connection is closed.
+    pub requests_per_connection: u32,
+    /// After which time a user aborts, s; none: never.
+    pub patience_seconds: Option<f64>,
+    /// How often a user then asks again.
+    pub reloads: u32,
+    /// Who triggers the next request.
+    pub model: Model,
+    /// Partly-open: probability that a visit goes on after a response.
+    pub stay: Option<f64>,
+    /// Partly-open: requests of every visit, instead.
+    pub requests_per_visit: Option<u32>,
+    /// Closed and partly-open: mean think time, s.
+    pub think_seconds: f64,
+    /// Closed: number of users.
+    pub users: Option<u32>,
+}
+
+/// A value that cannot be used: which key, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct SetupError {
+    /// The key of the set-up.
+    pub key: &'static str,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+fn wrong(key: &'static str, problem: impl Into<String>) -> SetupError {
+    SetupError {
+        key,
+        problem: problem.into(),
+    }
+}
+
+impl SetupTable {
+    /// These keys, and where they say nothing those of `other`.
+    pub fn over(self, other: &SetupTable) -> SetupTable {
+        let other = other.clone();
+        SetupTable {
+            trace: self.trace.or(other.trace),
+            rate: self.rate.or(other.rate),
+            gaps: self.gaps.or(other.gaps),
+            schedule: self.schedule.or(other.schedule),
+            seconds: self.seconds.or(other.seconds),
+            warm_up_seconds: self.warm_up_seconds.or(other.warm_up_seconds),
+            drain_seconds: self.drain_seconds.or(other.drain_seconds),
+            peers: self.peers.or(other.peers),
+            seeds: self.seeds.or(other.seeds),
+            clients: self.clients.or(other.clients),
+            congestion_control: self.congestion_control.or(other.congestion_control),
+            super_packets: self.super_packets.or(other.super_packets),
+            queue_packets: self.queue_packets.or(other.queue_packets),
+            mss: self.mss.or(other.mss),
+            initial_window: self.initial_window.or(other.initial_window),
+            initial_rto_ms: self.initial_rto_ms.or(other.initial_rto_ms),
+            syn_cookies: self.syn_cookies.or(other.syn_cookies),
+            backlog: self.backlog.or(other.backlog),
+            workers: self.workers.or(other.workers),
+            requests_per_connection: self
+                .requests_per_connection
+                .or(other.requests_per_connection),
+            patience_seconds: self.patience_seconds.or(other.patience_seconds),
+            reloads: self.reloads.or(other.reloads),
+            model: self.model.or(other.model),
+            stay: self.stay.or(other.stay),
+            requests_per_visit: self.requests_per_visit.or(other.requests_per_visit),
+            think_seconds: self.think_seconds.or(other.think_seconds),
+            users: self.users.or(other.users),
+        }
+    }
+
+    /// The set-up, with defaults for what is not said.
+    pub fn complete(self) -> Result<Setup, SetupError> {
+        let seconds = self.seconds.unwrap_or(120);
+        let rate: Rate = self
+            .rate
+            .as_deref()
+            .unwrap_or("10mbit")
+            .parse()
+            .map_err(|error| wrong("rate", format!("{error}")))?;
+        let congestion_control = self.congestion_control.unwrap_or_else(|| "cubic".into());
+        let setup = Setup {
+            trace: self.trace.unwrap_or_else(|| "epa".into()),
+            rate_bits_per_sec: rate.bits_per_sec(),
+            gaps: self.gaps.unwrap_or(Gaps::Trace),
+            schedule: self.schedule.unwrap_or_default(),
+            seconds,
+            warm_up_seconds: self.warm_up_seconds.unwrap_or(seconds / 10),
+            drain_seconds: self.drain_seconds.unwrap_or(60),
+            peers: self.peers.unwrap_or_default(),
+            seeds: self.seeds.unwrap_or_else(|| vec![1]),
+            clients: self.clients.unwrap_or_else(|| {
+                vec![Client {
+                    rtt_ms: 0.0,
+                    loss: 0.0,
+                }]
+            }),
+            // "default" is how an experiment asks for what the kernel does by itself.
+            congestion_control: Some(congestion_control).filter(|name| name != "default"),
+            super_packets: self.super_packets.unwrap_or(false),
+            queue_packets: self.queue_packets.unwrap_or(100),
+            mss: self.mss,
+            initial_window: self.initial_window,
+            initial_rto_ms: self.initial_rto_ms,
+            syn_cookies: self.syn_cookies,
+            backlog: self.backlog,
+            workers: self.workers,
+            requests_per_connection: self.requests_per_connection.unwrap_or(1),
+            patience_seconds: self.patience_seconds,
+            reloads: self.reloads.unwrap_or(0),
+            model: self.model.unwrap_or(Model::Open),
+            stay: self.stay,
+            requests_per_visit: self.requests_per_visit,
+            think_seconds: self.think_seconds.unwrap_or(0.0),
+            users: self.users,
+        };
+        setup.check()?;
+        Ok(setup)
+    }
+}
+
+impl Setup {
+    fn check(&self) -> Result<(), SetupError> {
+        if self.peers.is_empty() {
+            return Err(wrong(
+                "peers",
+                "nobody serves; name some, like [\"nginx\", \"sooner srpt user-space\"]",
+            ));
+        }
+        if self.seeds.is_empty() {
+            return Err(wrong("seeds", "no run; give at least one, like [1]"));
+        }
+        if self.seconds < 5 || self.warm_up_seconds >= self.seconds {
+            return Err(wrong(
+                "seconds",
+                "a run takes at least 5 s, and longer than its warm_up_seconds",
+            ));
+        }
+        if self.clients.is_empty() {
+            return Err(wrong(
+                "clients",
+                "nobody asks; leave the key out, or give [{ rtt_ms = 100, loss = 0.01 }]",
+            ));
+        }
+        for client in &self.clients {
+            if !(0.0..=10_000.0).contains(&client.rtt_ms) || !(0.0..1.0).contains(&client.loss) {
+                return Err(wrong(
+                    "clients",
+                    "rtt_ms is 0 to 10000, loss a share below 1, like 0.05 for 5 %",
+                ));
+            }
+        }
+        match self.model {
+            Model::Closed if self.users.is_none() => {
+                Err(wrong("users", "the closed model needs their number"))
+            }
+            Model::PartlyOpen if self.stay.is_none() && self.requests_per_visit.is_none() => {
+                Err(wrong(
+                    "stay",
+                    "the partly-open model needs stay = 0.8 or requests_per_visit = 5",
+                ))
+            }
+            Model::Closed => Ok(()),
+            _ => match self.schedule.parse::<Schedule>() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(wrong("schedule", error.to_string())),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> SetupTable {
+        toml::from_str(text).unwrap()
+    }
+
+    const LEAST: &str = "peers = [\"nginx\"]\nschedule = \"0.9\"\n";
+
+    #[test]
+    fn a_case_goes_before_its_experiment_and_both_before_the_defaults() {
+        let experiment = table(&format!("{LEAST}seconds = 50\nqueue_packets = 7"));
+        let setup = table("seconds = 90").over(&experiment).complete().unwrap();
+        assert_eq!(
+            (setup.seconds, setup.queue_packets, setup.warm_up_seconds),
+            (90, 7, 9)
+        );
+        assert_eq!(setup.congestion_control.as_deref(), Some("cubic"));
+        let defaults = table("congestion_control = \"default\"").over(&experiment);
+        assert_eq!(defaults.complete().unwrap().congestion_control, None);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_by_its_key() {
+        for (text, key) in [
+            ("peers = []", "peers"),
+            ("seeds = []", "seeds"),
+            ("rate = \"10mbps\"", "rate"),
+            ("seconds = 3", "seconds"),
+            ("schedule = \"W11\"", "schedule"),
+            ("clients = [{ loss = 5.0 }]", "clients"),
+            ("model = \"closed\"", "users"),
+            ("model = \"partly-open\"", "stay"),
+        ] {
+            let error = table(text).over(&table(LEAST)).complete().unwrap_err();
+            assert_eq!(error.key, key, "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Runs an experiment: every case and seed, all its peers side by side, each run kept as it ends.
+//!
+//! Servers and generators are processes of their own, on hosts (network namespaces) of their own. Compared are always peers that ran at
+//! the same time with the very same arrivals. Whatever ends a run (its end, an error, Ctrl-C), its processes are ended and its hosts
+//! removed.
+
+pub mod load;
+mod quiet;
+mod stand;
+pub mod store;
+pub mod summary;
+mod tasks;
+
+use crate::experiment::{Case, Experiment};
+use crate::machine;
+use crate::peers::Peer;
+use anyhow::{Context, Result, bail, ensure};
+use sooner_workload::{Trace, mkroot};
+use stand::{Measured, Stand};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use store::{Line, Store};
+use tasks::Task;
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::{JoinSet, LocalSet};
+
+/// How an experiment is run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The `sooner` program that serves, generates load and emulates paths.
+    pub program: PathBuf,
+    /// Where the results go.
+    pub folder: PathBuf,
+    /// Cases at the same time; each takes its peers' servers and generators.
+    pub jobs: usize,
+    /// How often a case is measured that a busy machine spoils.
+    pub attempts_max: u32,
+    /// Whether peers that are not installed are left out instead of refused.
+    pub without_missing: bool,
+}
+
+/// What a run of an experiment tells.
+#[derive(Debug)]
+pub enum Event {
+    /// How much there is to do.
+    Planned {
+        /// Cases and seeds still to be measured.
+        tasks: usize,
+        /// Length of all of them one after the other, s.
+        seconds: u64,
+    },
+    /// A peer is left out.
+    Missing {
+        /// Its name.
+        peer: String,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// A case begins.
+    Begun {
+        /// The case's name.
+        case: String,
+        /// The seed.
+        seed: u64,
+    },
+    /// A run is kept.
+    Kept(Box<Line>),
+}
+
+/// Measures what is missing; blocks. SIGINT, SIGTERM and SIGHUP end it with an error, and everything measured before is kept.
+pub fn run(
+    experiment: &Experiment,
+    options: &RunOptions,
+    tell: &mut dyn FnMut(Event),
+) -> Result<()> {
+    let experiment = with_present_peers(experiment.clone(), options, tell)?;
+    let store = Store::open(&options.folder)
+        .with_context(|| format!("cannot write to {}", options.folder.display()))?;
+    let tasks = tasks::missing(&experiment, &store);
+    let seconds = |task: &Task| {
+        let setup = &experiment.cases[task.case].setup;
+        setup.seconds + setup.drain_seconds
+    };
+    tell(Event::Planned {
+        tasks: tasks.len(),
+        seconds: tasks.iter().map(seconds).sum(),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")?;
+    runtime.block_on(until_told(measure_all(
+        experiment, options, store, tasks, tell,
+    )))
+}
+
+/// Without those that are not installed where that is wanted; else they are an error.
+fn with_present_peers(
+    mut experiment: Experiment,
+    options: &RunOptions,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Experiment> {
+    let mut missing: BTreeMap<String, &'static str> = BTreeMap::new();
+    for case in &experiment.cases {
+        for name in &case.setup.peers {
+            let peer: Peer = name
+                .parse()
+                .with_context(|| format!("case {}", case.name))?;
+            missing.extend(peer.missing().map(|package| (name.clone(), package)));
+        }
+    }
+    for (peer, package) in &missing {
+        ensure!(
+            options.without_missing,
+            "{peer} is not installed; install the package {package}, or leave it out with --without-missing"
+        );
+        tell(Event::Missing {
+            peer: peer.clone(),
+            package,
+        });
+    }
+    for case in &mut experiment.cases {
+        case.setup.peers.retain(|peer| !missing.contains_key(peer));
+    }
+    experiment.cases.retain(|case| !case.setup.peers.is_empty());
+    Ok(experiment)
+}
+
+async fn until_told(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => bail!("interrupted; the same command goes on where it stopped"),
+        _ = terminate.recv() => bail!("terminated"),
+        _ = hangup.recv() => bail!("the terminal is gone"),
+        done = work => done,
+    }
+}
+
+/// What all cases under way share.
+struct Shared {
+    experiment: Experiment,
+    options: RunOptions,
+    store: RefCell<Store>,
+    tasks: RefCell<VecDeque<Task>>,
+    roots: RefCell<BTreeMap<String, Rc<TempDir>>>,
+    events: UnboundedSender<Event>,
+}
+
+async fn measure_all(
+    experiment: Experiment,
+    options: &RunOptions,
+    store: Store,
+    tasks: Vec<Task>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<()> {
+    let workers = options.jobs.clamp(1, tasks.len().max(1));
+    let (events, mut told) = unbounded_channel();
+    let shared = Rc::new(Shared {
+        experiment,
+        options: options.clone(),
+        store: RefCell::new(store),
+        tasks: RefCell::new(tasks.into()),
+        roots: RefCell::default(),
+        events,
+    });
+    let all = LocalSet::new();
+    let mut at_work = JoinSet::new();
+    for _ in 0..workers {
+        let shared = shared.clone();
+        at_work.spawn_local_on(async move { shared.work().await }, &all);
+    }
+    drop(shared);
+    all.run_until(async {
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = told.recv() => tell(event),
+                done = at_work.join_next() => match done {
+                    Some(done) => done??,
+                    None => return Ok(()),
+                },
+            }
+        }
+    })
+    .await
+}
+
+impl Shared {
+    /// Measures one task after the other.
+    async fn work(&self) -> Result<()> {
+        loop {
+            let Some(task) = self.tasks.borrow_mut().pop_front() else {
+                return Ok(());
+            };
+            quiet::wait().await;
+            let held_up = self.measure(task).await?;
+            if held_up && task.attempt < self.options.attempts_max {
+                let attempt = task.attempt + 1;
+                self.tasks.borrow_mut().push_back(Task { attempt, ..task });
+            }
+        }
+    }
+
+    /// All peers of a task side by side; whether a busy machine spoilt one of the runs.
+    async fn measure(&self, task: Task) -> Result<bool> {
+        let case = &self.experiment.cases[task.case];
+        self.tell(Event::Begun {
+            case: case.name.clone(),
+            seed: task.seed,
+        });
+        let stolen_before = quiet::stolen_cpu_seconds();
+        let measured = self.side_by_side(case, task.seed).await;
+        let measured =
+            measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
+        let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - stolen_before;
+        let mut held_up = false;
+        for (peer, measured) in case.setup.peers.iter().zip(measured) {
+            let line = Line {
+                case: case.name.clone(),
+                seed: task.seed,
+                peer: peer.clone(),
+                attempt: task.attempt,
+                ended_at: httpdate::fmt_http_date(std::time::SystemTime::now()),
+                commit: machine::commit(),
+                machine: machine::description(),
+                stolen_cpu_seconds,
+                setup: store::as_json(&case.setup),
+                config: measured.config,
+                remarks: measured.remarks,
+                run: measured.run,
+                counters: measured.counters,
+                paths: measured.paths,
+            };
+            held_up |= line.was_held_up();
+            let kept = self.store.borrow_mut().add(line, &measured.counter_rows)?;
+            self.tell(Event::Kept(Box::new(kept)));
+        }
+        Ok(held_up)
+    }
+
+    async fn side_by_side(&self, case: &Case, seed: u64) -> Result<Vec<Measured>> {
+        let setup = &case.setup;
+        let root = self.root(&setup.trace)?;
+        let mut stands = Vec::new();
+        for (index, name) in setup.peers.iter().enumerate() {
+            let peer: Peer = name.parse()?;
+            let tag = format!("{}-{seed}-{index}", self.tag_of(case));
+            let stand = Stand::up(setup, &peer, &tag, root.path(), &self.options.program);
+            stands.push(stand.with_context(|| name.clone())?);
+        }
+        // All generators run before any is waited for.
+        let mut loads = Vec::new();
+        for (stand, name) in stands.iter().zip(&setup.peers) {
+            let samples = self.store.borrow().samples_path(&case.name, seed, name);
+            loads.push(stand.load(setup, name, seed, &samples)?);
+        }
+        let mut runs = Vec::new();
+        for (load, name) in loads.into_iter().zip(&setup.peers) {
+            runs.push(load.run().await.with_context(|| name.clone())?);
+        }
+        let mut measured = Vec::new();
+        for (stand, run) in stands.into_iter().zip(runs) {
+            measured.push(stand.end(run)?);
+        }
+        Ok(measured)
+    }
+
+    /// Distinguishes cases that run at the same time in the names of their hosts.
+    fn tag_of(&self, case: &Case) -> usize {
+        let same = |other: &Case| other.name == case.name;
+        self.experiment.cases.iter().position(same).unwrap_or(0)
+    }
+
+    /// The files of a trace, written once.
+    fn root(&self, trace: &str) -> Result<Rc<TempDir>> {
+        if let Some(root) = self.roots.borrow().get(trace) {
+            return Ok(root.clone());
+        }
+        let root = Rc::new(served_files(trace)?);
+        self.roots
+            .borrow_mut()
+            .insert(trace.to_owned(), root.clone());
+        Ok(root)
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens any more when the whole is being ended.
+        let _ = self.events.send(event);
+    }
+}
+
+/// The trace's files in a folder that servers without privilege can read.
+fn served_files(trace: &str) -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
+    let folder =
+        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
+    mkroot(&Trace::open(trace)?, folder.path())
+        .context("cannot write the trace's files; set TMPDIR to a place with room")?;
+    Ok(folder)
+}
+
+/// Where today's results of `experiment` go: `runs/DATE-MACHINE` beside it, or the newest of this machine that has runs.
+pub fn folder_of(experiment: &Experiment) -> PathBuf {
+    let runs = experiment.folder.join("runs");
+    let machine = machine::folder_name();
+    newest(&runs, &machine).unwrap_or_else(|| runs.join(format!("{}-{machine}", machine::today())))
+}
+
+/// A folder for results that nobody keeps; it goes when this is dropped.
+pub fn throwaway() -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix("sooner-lab-").tempdir()
+}
+
+/// The newest folder of `machine` with runs.
+fn newest(runs: &Path, machine: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(runs).ok()?;
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    folders.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(machine) && path.join(store::LINES).is_file()
+    });
+    folders.sort();
+    folders.pop()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_experiment_goes_on_in_its_folder() {
+        let runs = tempfile::tempdir().unwrap();
+        for (name, has_runs) in [
+            ("2026-01-02-m", true),
+            ("2026-01-03-m", false),
+            ("2026-01-04-n", true),
+        ] {
+            std::fs::create_dir(runs.path().join(name)).unwrap();
+            if has_runs {
+                std::fs::write(runs.path().join(name).join(store::LINES), "").unwrap();
+            }
+        }
+        assert_eq!(
+            newest(runs.path(), "m"),
+            Some(runs.path().join("2026-01-02-m"))
+        );
+        assert_eq!(newest(runs.path(), "x"), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! Measuring on a machine that others share: a quiet moment is waited for, and what a hypervisor took away is written down.
+//!
+//! A hypervisor that takes processor time away makes generator and servers late together, and says nothing about either.
+
+use std::fs;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the machine is watched before it counts as quiet.
+const WATCH: Duration = Duration::from_secs(5);
+/// The share of one core's time that may be taken away meanwhile.
+const STOLEN_SHARE_MAX: f64 = 0.02;
+/// How long a quiet moment is waited for.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Returns when nobody takes processor time away, or patience ends.
+pub async fn wait() {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        let before = stolen_cpu_seconds();
+        sleep(WATCH).await;
+        if (stolen_cpu_seconds() - before) / WATCH.as_secs_f64() <= STOLEN_SHARE_MAX {
+            return;
+        }
+    }
+}
+
+/// Processor seconds that a hypervisor gave to others since the machine started, over all cores; 0 where nobody says.
+pub fn stolen_cpu_seconds() -> f64 {
+    stolen_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+/// From the text of /proc/stat: the eighth figure of its first line, in hundredths of a second (proc(5)).
+fn stolen_of(stat: &str) -> f64 {
+    let ticks = stat.split_whitespace().nth(8);
+    ticks
+        .and_then(|ticks| ticks.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_the_eighth_figure() {
+        assert_eq!(
+            stolen_of("cpu  10 20 30 40 50 60 70 1234 0 0\ncpu0 1 2"),
+            12.34
+        );
+        assert_eq!(stolen_of(""), 0.0);
+    }
+}

@@ -1,0 +1,236 @@
+//! One server on hosts of its own, what is counted there, and the generator that asks it.
+
+use super::load::{Aim, arguments};
+use crate::counters::{Sampler, SamplerOptions};
+use crate::experiment::{Client, Setup};
+use crate::hosts::{ClientSpec, Hosts, HostsSpec};
+use crate::peers::{PORT, Peer, PeerOptions, Running};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// How often the server's host is looked at.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+/// Connections that may wait to be accepted where the set-up does not say.
+const BACKLOG: u32 = 4096;
+/// What a failed generator said last.
+const MESSAGE_LINES: usize = 3;
+
+/// A server that answers, ready to be measured. Its parts are ended in this order.
+pub struct Stand {
+    sampler: Sampler,
+    rows: Rows,
+    running: Running,
+    hosts: Hosts,
+    // Configurations and logs of the server.
+    scratch: TempDir,
+    config: String,
+    program: PathBuf,
+}
+
+/// What came out beside the generator's report.
+pub struct Measured {
+    /// The generator's report of its run.
+    pub run: Value,
+    /// What served.
+    pub config: String,
+    /// What had to be done differently on this machine.
+    pub remarks: Vec<String>,
+    /// The server's host in a few figures.
+    pub counters: Value,
+    /// The server's host every second.
+    pub counter_rows: Vec<Value>,
+    /// What the emulator of the paths did.
+    pub paths: Option<Value>,
+}
+
+impl Stand {
+    /// Sets up hosts called `tag` and starts `peer` there on the files in `root`.
+    pub fn up(setup: &Setup, peer: &Peer, tag: &str, root: &Path, program: &Path) -> Result<Self> {
+        let scratch = scratch()?;
+        let hosts = Hosts::up(&hosts_of(setup, peer, tag), program)?;
+        let options = PeerOptions {
+            backlog: setup.backlog.unwrap_or(BACKLOG),
+            workers: setup.workers,
+            ..PeerOptions::new(program, scratch.path())
+        };
+        let rate = setup.rate_bits_per_sec;
+        let running = peer.start(&hosts, root, rate, &options)?;
+        let rows = Rows::default();
+        let counting = SamplerOptions {
+            namespace: hosts.server_namespace().to_owned(),
+            device: hosts.server_device().to_owned(),
+            port: PORT,
+            pid: running.id(),
+            every: COUNT_EVERY,
+        };
+        let sampler =
+            Sampler::start(counting, rows.clone()).context("cannot count on the server's host")?;
+        Ok(Self {
+            sampler,
+            rows,
+            running,
+            config: peer.config_text(root, rate, &options),
+            hosts,
+            scratch,
+            program: program.to_owned(),
+        })
+    }
+
+    /// Starts the generator.
+    pub fn load(&self, setup: &Setup, label: &str, seed: u64, samples: &Path) -> Result<Load> {
+        let from: Vec<IpAddr> = self
+            .hosts
+            .client_addresses()
+            .into_iter()
+            .map(IpAddr::V4)
+            .collect();
+        let aim = Aim {
+            authority: &format!("{}:{PORT}", self.hosts.server_address()),
+            from: &from,
+            label,
+            seed,
+            samples,
+        };
+        let mut command = Command::from(self.hosts.on_client(&self.program));
+        command
+            .args(arguments(setup, &aim))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C reaches only the lab, which decides what is said.
+            .process_group(0)
+            .kill_on_drop(true);
+        Ok(Load(command.spawn().context("cannot start sooner load")?))
+    }
+
+    /// Ends the server and takes its hosts away.
+    pub fn end(self, run: Value) -> Result<Measured> {
+        ensure!(
+            !self.running.has_ended(),
+            "{} ended before its run did",
+            self.running.label()
+        );
+        let summary = self
+            .sampler
+            .stop()
+            .context("cannot count on the server's host")?;
+        self.running.stop();
+        let remarks = self.hosts.remarks().to_vec();
+        let paths = self
+            .hosts
+            .down()
+            .map(|text| serde_json::from_str(&text))
+            .transpose();
+        drop(self.scratch);
+        Ok(Measured {
+            run,
+            config: self.config,
+            remarks,
+            counters: serde_json::to_value(summary)?,
+            counter_rows: self.rows.take()?,
+            paths: paths.context("the emulator's report")?,
+        })
+    }
+}
+
+/// A folder that every server may enter.
+fn scratch() -> Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
+    let folder =
+        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
+    Ok(folder)
+}
+
+fn hosts_of(setup: &Setup, peer: &Peer, tag: &str) -> HostsSpec {
+    let client = |client: &Client| ClientSpec {
+        rtt_ms: client.rtt_ms,
+        loss: client.loss,
+    };
+    HostsSpec {
+        shaper: peer.shaper(),
+        queue_packets: setup.queue_packets,
+        congestion_control: setup.congestion_control.clone(),
+        super_packets: setup.super_packets,
+        mss_bytes: setup.mss,
+        clients: setup.clients.iter().map(client).collect(),
+        syn_cookies: setup.syn_cookies,
+        syn_backlog: setup.backlog,
+        somaxconn: setup.backlog,
+        initial_window_segments: setup.initial_window,
+        initial_rto_ms: setup.initial_rto_ms,
+        ..HostsSpec::new(tag, setup.rate_bits_per_sec)
+    }
+}
+
+/// A generator at work; it is killed when this is dropped.
+pub struct Load(Child);
+
+impl Load {
+    /// Waits for its report.
+    pub async fn run(self) -> Result<Value> {
+        let output = self.0.wait_with_output().await?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let lines: Vec<&str> = text
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
+            let last = &lines[lines.len().saturating_sub(MESSAGE_LINES)..];
+            bail!(
+                "the generator failed ({}): {}",
+                output.status,
+                last.join("; ")
+            );
+        }
+        let mut report: Value =
+            serde_json::from_slice(&output.stdout).context("the generator gave no report")?;
+        match report["runs"].as_array_mut() {
+            Some(runs) if runs.len() == 1 => Ok(runs.remove(0)),
+            _ => bail!("the generator gave no run"),
+        }
+    }
+}
+
+/// The sampler's lines, which its thread writes and we read at the end.
+#[derive(Clone, Default)]
+struct Rows(Arc<Mutex<Vec<u8>>>);
+
+impl Rows {
+    fn take(&self) -> Result<Vec<Value>> {
+        let bytes = std::mem::take(&mut *self.lock());
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let rows = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
+        rows.context("what was counted on the server's host")
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
+        // Whole lines are in it whatever became of the writer.
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Write for Rows {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.lock().extend_from_slice(buf);
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! What an experiment has measured: one line of JSON a run, written as the run ends, so that an interrupted experiment goes on where it
+//! stopped.
+//!
+//! A folder `runs/DATE-MACHINE/` holds `runs.jsonl` with everything that tables and verdicts need, `detail/` with what plots need,
+//! compressed, and `samples/` with every single request, which is too much to keep in a repository.
+
+use crate::experiment::{Case, Setup};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+pub(super) const LINES: &str = "runs.jsonl";
+const DETAIL: &str = "detail";
+const SAMPLES: &str = "samples";
+/// The parts of a run that only plots need.
+const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
+
+/// One run as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Line {
+    /// Name of the case.
+    pub case: String,
+    /// Seed of the arrivals.
+    pub seed: u64,
+    /// Who served.
+    pub peer: String,
+    /// 1 for the first; runs that a busy machine spoilt are measured again.
+    pub attempt: u32,
+    /// When it ended, UTC.
+    pub ended_at: String,
+    /// Commit of the program.
+    pub commit: Option<String>,
+    /// Processor and kernel.
+    pub machine: String,
+    /// Processor seconds that a hypervisor gave to others meanwhile, over all cores.
+    pub stolen_cpu_seconds: f64,
+    /// The case's set-up.
+    pub setup: Value,
+    /// The configuration that served.
+    pub config: String,
+    /// What had to be done differently on this machine.
+    pub remarks: Vec<String>,
+    /// What `sooner load --json` printed, without what only plots need.
+    pub run: Value,
+    /// The server's host meanwhile.
+    pub counters: Value,
+    /// What the emulator of the clients' paths did; none without one.
+    pub paths: Option<Value>,
+}
+
+impl Line {
+    /// Whether the figures may be believed.
+    pub fn is_valid(&self) -> bool {
+        self.run["verdict"] == "VALID"
+    }
+
+    /// Whether the generator, and not the server, was late: what a busy machine does.
+    pub fn was_held_up(&self) -> bool {
+        let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
+        !self.is_valid() && reason.contains("send lag")
+    }
+
+    fn is_of(&self, case: &Case, seed: u64, peer: &str) -> bool {
+        let same_run = self.case == case.name && self.seed == seed && self.peer == peer;
+        same_run && self.setup == as_json(&case.setup)
+    }
+}
+
+/// A set-up as it is kept in a line.
+pub fn as_json(setup: &Setup) -> Value {
+    serde_json::to_value(setup).unwrap_or_default()
+}
+
+/// A folder of runs.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    lines: Vec<Line>,
+}
+
+impl Store {
+    /// Opens `folder`, or makes it; lines that were cut off by a crash are left out.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        for part in [DETAIL, SAMPLES] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        Self::read(folder)
+    }
+
+    /// Reads what is there; a folder without runs has none.
+    pub fn read(folder: &Path) -> io::Result<Self> {
+        let mut lines = Vec::new();
+        match File::open(folder.join(LINES)) {
+            Ok(file) => {
+                for line in BufReader::new(file).lines() {
+                    lines.extend(serde_json::from_str::<Line>(&line?).ok());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            lines,
+        })
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Every run that was kept, in the order of their ends.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The run that counts: the last valid one, or the last.
+    pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
+        let mut all = self
+            .lines
+            .iter()
+            .filter(|line| line.is_of(case, seed, peer));
+        all.clone()
+            .rfind(|line| line.is_valid())
+            .or(all.next_back())
+    }
+
+    /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
+    pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
+        let mut detail = serde_json::Map::new();
+        if let Some(fields) = line.run.as_object_mut() {
+            for name in PLOTTED {
+                detail.extend(fields.remove(name).map(|value| (name.to_owned(), value)));
+            }
+        }
+        detail.insert("counters".into(), Value::from(counters));
+        let path = self.detail_path(&line.case, line.seed, &line.peer);
+        let mut file = GzEncoder::new(File::create(path)?, Compression::best());
+        serde_json::to_writer(&mut file, &detail)?;
+        file.finish()?.sync_data()?;
+        self.append(&line)?;
+        self.lines.push(line.clone());
+        Ok(line)
+    }
+
+    fn append(&self, line: &Line) -> io::Result<()> {
+        let path = self.folder.join(LINES);
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        if ends_in_mid_line(&path)? {
+            text.insert(0, '\n');
+        }
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    }
+
+    /// What only plots need of a run.
+    pub fn detail(&self, line: &Line) -> io::Result<Value> {
+        let path = self.detail_path(&line.case, line.seed, &line.peer);
+        let mut text = String::new();
+        GzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    fn detail_path(&self, case: &str, seed: u64, peer: &str) -> PathBuf {
+        let name = format!("{}.json.gz", file_name(case, seed, peer));
+        self.folder.join(DETAIL).join(name)
+    }
+
+    /// Where a run's samples go.
+    pub fn samples_path(&self, case: &str, seed: u64, peer: &str) -> PathBuf {
+        let name = format!("{}.jsonl.gz", file_name(case, seed, peer));
+        self.folder.join(SAMPLES).join(name)
+    }
+}
+
+/// Whether a crash cut the last line off.
+fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
+    match fs::read(path) {
+        Ok(text) => Ok(text.last().is_some_and(|byte| *byte != b'\n')),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A run's name where only letters, digits and few signs are safe.
+pub fn file_name(case: &str, seed: u64, peer: &str) -> String {
+    let plain = |text: &str| -> String {
+        let safe = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        };
+        text.chars().map(safe).collect()
+    };
+    format!("{}-{seed}-{}", plain(case), plain(peer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use serde_json::json;
+
+    const TEXT: &str = "rows = []\nquestion = \"\"\npublished = \"\"\nbaseline = \"nginx\"\n[setup]\npeers = [\"nginx\"]\nschedule = \"0.9\"\n[[case]]\nname = \"a b\"\n";
+
+    fn case() -> Case {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("experiment.toml"), TEXT).unwrap();
+        Experiment::open(folder.path()).unwrap().cases.remove(0)
+    }
+
+    fn line(case: &Case, verdict: &str, attempt: u32) -> Line {
+        Line {
+            case: case.name.clone(),
+            seed: 1,
+            peer: "nginx".into(),
+            attempt,
+            ended_at: String::new(),
+            commit: None,
+            machine: String::new(),
+            stolen_cpu_seconds: 0.0,
+            setup: as_json(&case.setup),
+            config: String::new(),
+            remarks: Vec::new(),
+            run: json!({"verdict": verdict, "verdict_reason": "send lag", "ccdf": [1, 2]}),
+            counters: Value::Null,
+            paths: None,
+        }
+    }
+
+    #[test]
+    fn a_valid_run_counts_and_a_new_set_up_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let mut case = case();
+        assert!(store.best(&case, 1, "nginx").is_none());
+        for (verdict, attempt) in [("INVALID", 1), ("VALID", 2), ("INVALID", 3)] {
+            store
+                .add(line(&case, verdict, attempt), &[json!({"s": 1})])
+                .unwrap();
+        }
+        let again = Store::open(folder.path()).unwrap();
+        let best = again.best(&case, 1, "nginx").unwrap();
+        assert_eq!(best.attempt, 2);
+        assert!(best.run.get("ccdf").is_none(), "a line has no plots");
+        assert_eq!(again.detail(best).unwrap()["ccdf"], json!([1, 2]));
+        case.setup.seconds += 1;
+        assert!(again.best(&case, 1, "nginx").is_none());
+    }
+
+    #[test]
+    fn a_line_cut_off_by_a_crash_costs_only_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, case) = (Store::open(folder.path()).unwrap(), case());
+        store.add(line(&case, "VALID", 1), &[]).unwrap();
+        let path = folder.path().join(LINES);
+        let half = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{half}{}", &half[..half.len() / 2])).unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        store.add(line(&case, "VALID", 2), &[]).unwrap();
+        assert_eq!(Store::read(folder.path()).unwrap().lines().len(), 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! What an experiment has so far, for a terminal or a pipe: a line a server and case, then how the claims stand.
+
+use super::store::{Line, Store};
+use crate::experiment::{Case, Claim, Experiment};
+use serde_json::Value;
+use sooner_report::number::{NO_VALUE, duration, significant};
+use std::fmt::Write;
+
+/// How a claim stands in a case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The case.
+    pub case: String,
+    /// What is claimed.
+    pub text: String,
+    /// Value, range and limit in words; none while nothing is measured.
+    pub value: Option<String>,
+    /// Whether it holds; false while nothing is measured.
+    pub holds: bool,
+}
+
+/// How every claim stands in every case it is made for.
+pub fn findings(experiment: &Experiment, store: &Store) -> Vec<Finding> {
+    let mut all = Vec::new();
+    for case in &experiment.cases {
+        let claims = experiment
+            .claims
+            .iter()
+            .filter(|claim| claim.is_for(&case.name));
+        all.extend(claims.map(|claim| finding(claim, case, store)));
+    }
+    all
+}
+
+fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
+    let run_of = |peer: &str, seed| store.best(case, seed, peer).map(|line| &line.run);
+    let standing = claim.judge(&case.setup.seeds, run_of);
+    let words = |standing: &crate::experiment::Standing| {
+        let (low, high) = standing.range;
+        let range = match standing.count {
+            1 => String::new(),
+            count => format!(
+                " ({} to {}, {count} runs)",
+                significant(low),
+                significant(high)
+            ),
+        };
+        format!("{}{range}, {}", significant(standing.value), claim.limit())
+    };
+    Finding {
+        case: case.name.clone(),
+        text: claim.text.clone(),
+        value: standing.as_ref().map(words),
+        holds: standing.is_some_and(|standing| standing.holds),
+    }
+}
+
+/// The table and the claims.
+pub fn render(experiment: &Experiment, store: &Store) -> String {
+    let heads = [
+        "case",
+        "seed",
+        "server",
+        "mean",
+        "/ideal",
+        "half",
+        "largest 1 %",
+        "largest",
+        "errors",
+        "open",
+        "verdict",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for case in &experiment.cases {
+        for &seed in &case.setup.seeds {
+            let lines = case
+                .setup
+                .peers
+                .iter()
+                .filter_map(|peer| store.best(case, seed, peer));
+            rows.extend(lines.map(row));
+        }
+    }
+    let mut text = aligned(&rows);
+    for finding in findings(experiment, store) {
+        let verdict = match (&finding.value, finding.holds) {
+            (None, _) => "----",
+            (_, true) => "PASS",
+            (_, false) => "FAIL",
+        };
+        let value = finding.value.as_deref().unwrap_or("not measured");
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{verdict} {}: {}: {value}",
+            finding.case, finding.text
+        );
+    }
+    text
+}
+
+fn row(line: &Line) -> [String; 11] {
+    let figure = |pointer: &str| line.run.pointer(pointer).and_then(Value::as_f64);
+    let time = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), duration);
+    let count = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), |value| value.to_string());
+    let ideal = figure("/all/ideal_srpt_mean_response_ms");
+    let over_ideal = figure("/all/mean_response_ms")
+        .zip(ideal)
+        .map(|(mean, ideal)| mean / ideal);
+    let open = line.counters["max_open_connections"].as_f64();
+    [
+        line.case.clone(),
+        line.seed.to_string(),
+        line.peer.clone(),
+        time("/all/mean_response_ms"),
+        over_ideal.map_or(NO_VALUE.into(), significant),
+        time("/smallest_half/mean_response_ms"),
+        time("/largest_1_percent/mean_response_ms"),
+        time("/largest/mean_response_ms"),
+        count("/all/errors"),
+        open.map_or(NO_VALUE.into(), |count| count.to_string()),
+        line.run["verdict"].as_str().unwrap_or(NO_VALUE).to_owned(),
+    ]
+}
+
+/// Columns as wide as their widest cell, the last one ragged.
+fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        let line: Vec<String> = cells.collect();
+        text += line.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
