@@ -4,5 +4,6 @@
 pub mod demo;
 pub mod experiment;
 mod machine;
+pub mod pages;
 pub mod progress;
 pub mod run;

@@ -1,0 +1,286 @@
+//! From kept runs to the page of an experiment.
+
+use super::{flatten, judge, place};
+use crate::experiment::{Case, Experiment, PlotKind};
+use crate::run::store::{Line, Store, as_json};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use sooner_report::experiment as report;
+use sooner_stats::Run;
+
+/// Names under which a row of counters may keep its time, s since the start.
+const TIMES: [&str; 6] = ["second", "seconds", "s", "at_s", "time_s", "elapsed_s"];
+/// What a run has only for plots, without any.
+const NO_DETAIL: [&str; 3] = ["by_size", "ccdf", "per_second"];
+
+/// The page, from the best run of every case, seed and peer.
+pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
+    let mut lines: Vec<&Line> = Vec::new();
+    let mut remarks: Vec<String> = Vec::new();
+    let mut cases = Vec::new();
+    for case in &experiment.cases {
+        let best = best(case, store);
+        cases.push(assemble(case, &best, store, &mut remarks)?);
+        lines.extend(best.iter().map(|(_, line)| *line));
+    }
+    remarks.extend(lines.iter().flat_map(|line| line.remarks.iter().cloned()));
+    Ok(report::Page {
+        name: experiment.name.clone(),
+        question: experiment.question.clone(),
+        published: experiment.published.clone(),
+        rows: experiment.rows.clone(),
+        baseline: experiment.baseline.clone(),
+        claims: judge::claims(experiment, Some(store)),
+        cases,
+        figures: experiment.plots.iter().map(figure).collect(),
+        range_title: place::title(experiment),
+        configurations: configurations(&lines),
+        about: about(experiment, store, &lines, remarks),
+    })
+}
+
+/// The run that counts of every peer and seed that was measured.
+fn best<'a>(case: &'a Case, store: &'a Store) -> Vec<(&'a str, &'a Line)> {
+    let peers = case.setup.peers.iter();
+    let of_peer = |peer: &'a String| {
+        let seeds = case.setup.seeds.iter();
+        let lines = seeds.filter_map(move |seed| store.best(case, *seed, peer));
+        lines.map(move |line| (peer.as_str(), line))
+    };
+    peers.flat_map(of_peer).collect()
+}
+
+fn assemble(
+    case: &Case,
+    best: &[(&str, &Line)],
+    store: &Store,
+    remarks: &mut Vec<String>,
+) -> Result<report::Case> {
+    let mut peers = Vec::new();
+    for name in &case.setup.peers {
+        let mut runs = Vec::new();
+        for (_, line) in best.iter().filter(|(peer, _)| peer == name) {
+            runs.push(repetition(line, store, remarks)?);
+        }
+        peers.push(report::Peer {
+            name: name.clone(),
+            runs,
+        });
+    }
+    let seeds: Vec<String> = case.setup.seeds.iter().map(u64::to_string).collect();
+    let mut setup = flatten::definitions(&as_json(&case.setup));
+    setup.push(("peers".into(), case.setup.peers.join(", ")));
+    setup.push(("seeds".into(), seeds.join(", ")));
+    Ok(report::Case {
+        name: case.name.clone(),
+        published: case.published.clone(),
+        published_gain: case.published_gain,
+        at: case.at,
+        peers,
+        setup,
+    })
+}
+
+fn repetition(line: &Line, store: &Store, remarks: &mut Vec<String>) -> Result<report::Repetition> {
+    let (case, seed, peer) = (&line.case, line.seed, &line.peer);
+    let detail = match store.detail(line) {
+        Ok(detail) if is_of(&detail, line) => detail,
+        Ok(_) => {
+            remarks.push(format!("{case}, seed {seed}, {peer}: what plots need is of another attempt and is not drawn"));
+            Value::Null
+        }
+        Err(error) => {
+            remarks.push(format!(
+                "{case}, seed {seed}, {peer}: what plots need cannot be read: {error}"
+            ));
+            Value::Null
+        }
+    };
+    let mut host = flatten::leaves(&line.counters);
+    host.extend(flatten::leaves(&json!({"paths": line.paths})));
+    Ok(report::Repetition {
+        run: run(line, &detail).with_context(|| {
+            format!(
+                "{}: the run of case {case}, seed {seed}, {peer} is not one",
+                store.folder().display()
+            )
+        })?,
+        patience: report::Patience {
+            all: impatience(&line.run["all"]),
+            largest_1_percent: impatience(&line.run["largest_1_percent"]),
+            largest: impatience(&line.run["largest"]),
+        },
+        host,
+        connections: connections(&detail["counters"]),
+    })
+}
+
+/// Whether the detail belongs to this run, and not to a later attempt: both know the longest response.
+fn is_of(detail: &Value, line: &Line) -> bool {
+    let points = detail["ccdf"].as_array();
+    let longest = points
+        .and_then(|points| points.last())
+        .map(|last| &last["response_ms"]);
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    match (
+        longest.and_then(Value::as_f64),
+        line.run["all"]["max_response_ms"].as_f64(),
+    ) {
+        (Some(of_detail), Some(of_line)) => close(of_detail, of_line),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// The run as `--json` printed it, under the peer's name.
+fn run(line: &Line, detail: &Value) -> serde_json::Result<Run> {
+    let mut run = line.run.clone();
+    if let Some(fields) = run.as_object_mut() {
+        fields.insert("policy".into(), line.peer.clone().into());
+        for name in NO_DETAIL {
+            let kept = detail.get(name).cloned();
+            fields.insert(name.into(), kept.unwrap_or_else(|| json!([])));
+        }
+    }
+    serde_json::from_value(run)
+}
+
+fn impatience(group: &Value) -> report::Impatience {
+    report::Impatience {
+        aborts: group["aborts"].as_u64(),
+        given_up: group["given_up"].as_u64(),
+    }
+}
+
+/// Open connections over time: of every row the first number whose name tells of connections, best of open ones.
+fn connections(rows: &Value) -> Vec<(f64, f64)> {
+    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
+    let numbers = |row: &Value| -> Vec<(String, f64)> {
+        let fields = row.as_object().into_iter().flatten();
+        let numbers = fields.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
+        numbers.collect()
+    };
+    let names: Vec<String> = rows.first().map_or(Vec::new(), |row| {
+        let told = numbers(row).into_iter().map(|(name, _)| name);
+        told.filter(|name| name.contains("connections")).collect()
+    });
+    let open = names.iter().find(|name| name.contains("open"));
+    let Some(name) = open.or(names.first()) else {
+        return Vec::new();
+    };
+    let at = |row: &Value, index: usize| {
+        let told = TIMES.iter().find_map(|time| row[*time].as_f64());
+        told.unwrap_or(index as f64)
+    };
+    let rows = rows.iter().enumerate();
+    rows.filter_map(|(i, row)| Some((at(row, i), row[name].as_f64()?)))
+        .collect()
+}
+
+fn figure(kind: &PlotKind) -> report::Figure {
+    match kind {
+        PlotKind::BySize => report::Figure::BySize,
+        PlotKind::Distribution => report::Figure::Distribution,
+        PlotKind::OverTime => report::Figure::OverTime,
+        PlotKind::Connections => report::Figure::Connections,
+        PlotKind::Range => report::Figure::Range,
+        PlotKind::Cases => report::Figure::Cases,
+    }
+}
+
+/// Every configuration once, with who had it and where.
+fn configurations(lines: &[&Line]) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String, Vec<String>)> = Vec::new();
+    for line in lines.iter().filter(|line| !line.config.is_empty()) {
+        let same = |(peer, config, _): &&mut (String, String, Vec<String>)| {
+            *peer == line.peer && *config == line.config
+        };
+        match all.iter_mut().find(same) {
+            Some((_, _, cases)) if cases.contains(&line.case) => {}
+            Some((_, _, cases)) => cases.push(line.case.clone()),
+            None => all.push((
+                line.peer.clone(),
+                line.config.clone(),
+                vec![line.case.clone()],
+            )),
+        }
+    }
+    let peers_of = |peer: &str| all.iter().filter(|(name, ..)| name == peer).count();
+    let named = all.iter().map(|(peer, config, cases)| {
+        let name = match peers_of(peer) {
+            1 => peer.clone(),
+            _ => format!("{peer}, in {}", cases.join(", ")),
+        };
+        (name, config.clone())
+    });
+    named.collect()
+}
+
+/// How it was measured: the command that repeats it, machines, commits, remarks.
+fn about(
+    experiment: &Experiment,
+    store: &Store,
+    lines: &[&Line],
+    remarks: Vec<String>,
+) -> Vec<(String, String)> {
+    let each = |of: &dyn Fn(&Line) -> Option<String>| {
+        distinct(lines.iter().filter_map(|line| of(line))).join("; ")
+    };
+    let valid = lines.iter().filter(|line| line.is_valid()).count();
+    let wanted: usize = experiment
+        .cases
+        .iter()
+        .map(|case| case.setup.seeds.len() * case.setup.peers.len())
+        .sum();
+    let taken = lines
+        .iter()
+        .map(|line| line.stolen_cpu_seconds)
+        .fold(0.0, f64::max);
+    let folder = store
+        .folder()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let ends = (store.lines().first(), store.lines().last());
+    let measured = match ends {
+        (Some(first), Some(last)) => format!("{} to {}, UTC", first.ended_at, last.ended_at),
+        _ => String::new(),
+    };
+    let rows = [
+        ("Command", format!("sooner lab run {}", experiment.name)),
+        ("Kept in", format!("runs/{folder}")),
+        ("Machine", each(&|line| Some(line.machine.clone()))),
+        ("Commits", each(&|line| line.commit.clone())),
+        ("Measured", measured),
+        (
+            "Runs",
+            format!(
+                "{} of {wanted} measured, {valid} of them valid; {} with all attempts",
+                lines.len(),
+                store.lines().len()
+            ),
+        ),
+        (
+            "Processor time taken by the hypervisor",
+            format!(
+                "at most {} s in a run",
+                sooner_report::number::significant(taken)
+            ),
+        ),
+        ("Remarks", distinct(remarks.into_iter()).join("; ")),
+    ];
+    rows.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for value in values.filter(|value| !value.is_empty()) {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
+}
