@@ -148,11 +148,8 @@ fn several_seeds_give_the_median_and_its_range() {
         runs[2].all.mean_response_ms.unwrap(),
     ];
     means.sort_by(f64::total_cmp);
-    let (median, low, high) = (
-        f64::midpoint(means[0], means[1]),
-        duration(means[0]),
-        duration(means[1]),
-    );
+    let (median, high) = (f64::midpoint(means[0], means[1]), duration(means[1]));
+    let low = duration(means[0]).replace(" ms", "");
     let cell = format!("{}<small>{low} to {high}</small>", duration(median));
     assert!(page.contains(&cell), "{cell}");
 }
@@ -314,4 +311,62 @@ fn an_unknown_name_is_refused_with_those_that_are_known() {
         error.to_string(),
         "there is no experiment ordre; there are: order"
     );
+}
+
+#[test]
+fn eight_servers_have_each_a_line_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = |name, shortest_first, factor, given_up_every| Server {
+        name,
+        shortest_first,
+        factor,
+        given_up_every,
+    };
+    let servers = [
+        server("nginx", false, 1.04, 211),
+        server("apache event", false, 1.2, 190),
+        server("apache prefork", false, 1.5, 150),
+        server("caddy", false, 1.1, 0),
+        server("sooner fair user-space", false, 1.01, 0),
+        server("sooner srpt user-space", true, 1.04, 0),
+        server("sooner srpt bands", true, 1.3, 0),
+        server("sooner las user-space", true, 1.9, 0),
+    ];
+    let names = servers
+        .map(|server| format!("\"{}\"", server.name))
+        .join(", ");
+    let peers = "peers = [\"nginx\", \"sooner srpt user-space\"]\nseeds = [1, 2]";
+    let text = TEXT.replace(peers, &format!("peers = [{names}]\nseeds = [1, 2]"));
+    assert_ne!(text, TEXT);
+    let experiment = support::experiment(folder.path(), "order", &text);
+    let mut store = Store::open(&experiment.folder.join("runs/2026-11-22-here")).expect("a store");
+    for (case, load) in experiment.cases.iter().zip([0.9, 0.7, 0.5]) {
+        for &seed in &case.setup.seeds {
+            for server in servers {
+                let run = support::run(server, seed, load, 20);
+                support::keep(&mut store, case, server.name, &run);
+            }
+        }
+    }
+    let page = page(folder.path());
+    let legend = page
+        .split("<ul class=\"legend\">")
+        .nth(1)
+        .expect("a legend");
+    let legend = legend.split("</ul>").next().unwrap_or(legend);
+    let mut classes: Vec<&str> = legend
+        .split("class=\"line ")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert_eq!(classes.len(), servers.len() + 2, "and both ideals");
+    classes.sort_unstable();
+    classes.dedup();
+    assert_eq!(classes.len(), servers.len() + 2);
+    fs::write(
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/experiment.html"),
+        &page,
+    )
+    .expect("a place for the sample page");
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }

@@ -24,10 +24,10 @@ const COLUMNS: [(&str, &[&str]); 6] = [
     ("Smallest half", &["mean"]),
     ("Largest 1 %", &["mean", "mean slowdown", "incomplete"]),
     ("Largest", &["mean", "mean slowdown", "incomplete"]),
-    ("Not answered", &["errors", "incomplete", "aborts"]),
+    ("Not answered", &["errors", "incomplete"]),
     ("", &["valid runs"]),
 ];
-const COLUMN_COUNT: usize = 18;
+const COLUMN_COUNT: usize = 17;
 const GAIN: usize = 5;
 /// The columns of the four groups' means.
 const MEANS: [usize; 4] = [1, 7, 8, 11];
@@ -44,7 +44,7 @@ pub fn table(page: &Page, case: &Case, palette: &Palette) -> String {
     let peers: String = peers.collect();
     let (ideals, published) = (ideals(case), published(case));
     format!(
-        "<div class=\"scroll\"><table class=\"dense\">\n<thead>{}</thead>\n<tbody>\n{peers}</tbody>\n\
+        "<div class=\"scroll\"><table class=\"dense grouped\">\n<thead>{}</thead>\n<tbody>\n{peers}</tbody>\n\
          <tbody class=\"ideals\">\n{ideals}{published}</tbody></table></div>\n{}",
         head(),
         invalid(case)
@@ -128,25 +128,27 @@ fn cells(page: &Page, case: &Case, peer: &Peer) -> [String; COLUMN_COUNT] {
             whole,
         ),
         incomplete(peer, all, |patience| patience.all),
-        spread::cell(
-            spread::of(peer, |one| Some(one.patience.all.aborts? as f64)),
-            whole,
-        ),
         verdict(peer),
     ]
 }
 
-/// How many of a group were not answered and did not fail, and how many of them were given up where that was told.
+/// How many of a group were not answered and did not fail; below it what impatient users did, where that was told.
 fn incomplete(peer: &Peer, group: fn(&Run) -> &Group, of: fn(&Patience) -> Impatience) -> String {
     let whole = |value: f64| count(value.round() as u64);
-    let cell = spread::cell(spread::of_group(peer, group, spread::incomplete), whole);
-    let given_up = spread::of(peer, |one: &Repetition| {
-        Some(of(&one.patience).given_up? as f64)
-    });
-    match given_up {
-        Some(given_up) => format!("{cell}<small>{} given up</small>", whole(given_up.median)),
-        None => cell,
-    }
+    let told = |name: &str, amount: fn(&Impatience) -> Option<u64>| {
+        let spread = spread::of(peer, |one: &Repetition| {
+            amount(&of(&one.patience)).map(|n| n as f64)
+        });
+        spread.map_or(String::new(), |spread| {
+            format!("<small>{} {name}</small>", whole(spread.median))
+        })
+    };
+    [
+        spread::cell(spread::of_group(peer, group, spread::incomplete), whole),
+        told("aborts", |impatience| impatience.aborts),
+        told("given up", |impatience| impatience.given_up),
+    ]
+    .concat()
 }
 
 /// A factor, `5.3×`.

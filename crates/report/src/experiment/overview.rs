@@ -8,16 +8,17 @@ use crate::groups::ALL;
 use crate::number::{NO_VALUE, count, duration};
 use sooner_stats::summary::Spread;
 
-const HEADS: [&str; 9] = [
+const HEADS: [&str; 10] = [
     "Case, and who",
     "Published gain",
-    "Our gain",
     "Ideal gain",
-    "Mean",
+    "Gain",
     "Ideal SRPT",
     "Ideal PS",
-    "Largest 1 %, beside baseline",
-    "Largest, beside baseline",
+    "Mean",
+    "Largest 1 %, beside the baseline",
+    "Largest, beside the baseline",
+    "Not answered",
 ];
 
 /// The table; empty for a single case, whose own table says it all.
@@ -29,7 +30,7 @@ pub fn table(page: &Page) -> String {
     let bodies: String = page.cases.iter().map(|case| body(page, case)).collect();
     format!(
         "<h2>All cases</h2>\n<p class=\"note\">Gain: how many times shorter the mean response time is than {}'s, with the very same \
-         arrivals.</p>\n<div class=\"scroll\"><table class=\"dense\">\n<thead><tr>{}<th scope=\"col\">Not answered</th></tr></thead>\n\
+         arrivals.</p>\n<div class=\"scroll\"><table class=\"dense\">\n<thead><tr>{}</tr></thead>\n\
          {bodies}</table></div>\n",
         text(&page.baseline),
         heads.concat()
@@ -39,16 +40,34 @@ pub fn table(page: &Page) -> String {
 fn body(page: &Page, case: &Case) -> String {
     let measured = case.peers.iter().filter(|peer| !peer.runs.is_empty());
     let rows: String = measured.map(|peer| row(page, case, peer)).collect();
-    let rows = match rows.is_empty() {
-        true => "<tr><td class=\"note\" colspan=\"10\">not measured</td></tr>\n".to_owned(),
-        false => rows,
+    format!("<tbody>\n{}{rows}</tbody>\n", heading(case))
+}
+
+/// The case, what was published for it, and what perfect schedulers would give.
+fn heading(case: &Case) -> String {
+    let ideal = |mean| {
+        let spread = spread::fullest(case).and_then(|peer| spread::of_group(peer, ALL[0].of, mean));
+        spread::cell(spread, duration)
     };
-    let words = case.published.as_ref().map_or(String::new(), |words| {
-        format!(" <span class=\"note\">{}</span>", text(words))
-    });
-    let name = text(&case.name);
+    let last = match spread::fullest(case) {
+        Some(_) => "",
+        None => "not measured",
+    };
+    let cells = [
+        case.published_gain.map_or(NO_VALUE.to_owned(), times),
+        spread::cell(spread::fullest(case).and_then(spread::ideal_gain), times),
+        String::new(),
+        ideal(|g| g.ideal_srpt_mean_response_ms),
+        ideal(|g| g.ideal_ps_mean_response_ms),
+        last.to_owned(),
+        String::new(),
+        String::new(),
+        String::new(),
+    ];
     format!(
-        "<tbody>\n<tr><th scope=\"rowgroup\" colspan=\"10\">{name}{words}</th></tr>\n{rows}</tbody>\n"
+        "<tr class=\"heading\"><th scope=\"rowgroup\">{}</th>{}</tr>\n",
+        text(&case.name),
+        joined(&cells)
     )
 }
 
@@ -56,32 +75,28 @@ fn row(page: &Page, case: &Case, peer: &Peer) -> String {
     let is_baseline = peer.name == page.baseline;
     let [all, _, large, largest] = ALL.map(|named| named.of);
     let gain = |group| spread::gain(case, &page.baseline, peer, group).filter(|_| !is_baseline);
-    let ideal = |mean| spread::cell(spread::of_group(peer, all, mean), duration);
-    let published = case.published_gain.filter(|_| peer.name.contains("srpt"));
-    let lost: u64 = peer
-        .counted()
-        .map(|one| one.run.all.n - one.run.all.completed)
-        .sum();
+    let mean = spread::of_group(peer, all, |g| g.mean_response_ms);
+    let lost = spread::of_group(peer, all, |g| Some((g.n - g.completed) as f64));
     let cells = [
-        published.map_or(NO_VALUE.to_owned(), times),
+        String::new(),
+        String::new(),
         spread::cell(gain(all), times),
-        match is_baseline {
-            true => NO_VALUE.to_owned(),
-            false => spread::cell(spread::ideal_gain(peer), times),
-        },
-        spread::cell(
-            spread::of_group(peer, all, |g| g.mean_response_ms),
-            duration,
-        ),
-        ideal(|g| g.ideal_srpt_mean_response_ms),
-        ideal(|g| g.ideal_ps_mean_response_ms),
+        String::new(),
+        String::new(),
+        spread::cell(mean, duration),
         words(gain(large)),
         words(gain(largest)),
-        count(lost),
+        spread::cell(lost, |lost| count(lost.round() as u64)),
     ];
-    let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-    let name = text(&peer.name);
+    let (name, cells) = (text(&peer.name), joined(&cells));
     format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
+}
+
+fn joined(cells: &[String]) -> String {
+    cells
+        .iter()
+        .map(|cell| format!("<td>{cell}</td>"))
+        .collect()
 }
 
 /// `1.4× longer`; markup.

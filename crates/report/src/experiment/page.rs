@@ -14,11 +14,11 @@ pub fn render(page: &Page) -> String {
     let title = text(&page.question);
     let parts = [
         format!("<p class=\"by\">{}</p>\n", by_line(page)),
-        lead(page, &palette),
         format!(
             "<p><strong>Published:</strong> {}</p>\n",
             text(&page.published)
         ),
+        lead(page, &palette),
         claims::table(page),
         overview::table(page),
         figures::overall(page, &palette),
@@ -49,13 +49,14 @@ fn lead(page: &Page, palette: &Palette) -> String {
     if headline.is_empty() {
         return "<p class=\"lead\">There are no two servers to compare yet.</p>\n".to_owned();
     }
+    let paragraph = |words: &String| format!("<p class=\"lead\">{}</p>\n", unbroken(&text(words)));
+    let headline: String = headline.iter().map(paragraph).collect();
     let item = |words: &String| format!("<li>{}</li>\n", unbroken(&text(words)));
     let others: String = words::others(page, palette).iter().map(item).collect();
-    let headline = unbroken(&text(&headline));
     match others.is_empty() {
-        true => format!("<p class=\"lead\">{headline}</p>\n"),
+        true => headline,
         false => format!(
-            "<p class=\"lead\">{headline}</p>\n<details><summary>The other servers in words</summary>\n<ul>\n{others}</ul></details>\n"
+            "{headline}<details><summary>The other servers in words</summary>\n<ul>\n{others}</ul></details>\n"
         ),
     }
 }

@@ -1,14 +1,14 @@
 //! Which colour a peer has: the same one in every picture and table of a page.
 //!
-//! The baseline has the colour of FAIR, the first peer that orders by remaining size that of SRPT. Past six peers colours come again,
-//! with another pattern of the line; patterns also tell neighbours apart where colours cannot be seen.
+//! The baseline has the colour of FAIR, the first peer that orders by remaining size that of SRPT. Every other peer has a colour and a
+//! pattern of its line: the pattern tells apart what colours cannot, on paper and for eyes that see few of them.
 
 use super::Page;
 
 /// Colours beside those of the baseline and of SRPT.
-const OTHERS: [&str; 6] = ["p2", "p3 d1", "p4", "p5 d2", "p6 d3", "p7"];
-/// Added to a colour that comes again.
-const AGAIN: &str = "d4";
+const COLOURS: [&str; 6] = ["p2", "p3", "p4", "p5", "p6", "p7"];
+/// Patterns of a line; the first is solid.
+const PATTERNS: [&str; 6] = ["", " d1", " d2", " d3", " d4", " d5"];
 
 /// CSS classes by peer.
 pub struct Palette(Vec<(String, String)>);
@@ -29,11 +29,7 @@ impl Palette {
             _ if Some(name) == ordered => "srpt".to_owned(),
             _ => {
                 others += 1;
-                let colour = OTHERS[(others - 1) % OTHERS.len()];
-                match others > OTHERS.len() {
-                    true => format!("{} {AGAIN}", colour.split(' ').next().unwrap_or(colour)),
-                    false => colour.to_owned(),
-                }
+                other(others - 1)
             }
         };
         let classes = names.iter().map(|name| ((*name).to_owned(), class(name)));
@@ -52,10 +48,31 @@ impl Palette {
     }
 }
 
+/// The classes of the peer with this number among the others: no two of the first 36 look the same.
+fn other(number: usize) -> String {
+    let (colour, round) = (number % COLOURS.len(), number / COLOURS.len());
+    let pattern = (colour + round) % PATTERNS.len();
+    format!("{}{}", COLOURS[colour], PATTERNS[pattern])
+}
+
 /// The peer that the page is about: the first one that orders by remaining size, else the first that is not the baseline.
 pub fn compared(page: &Page) -> Option<&str> {
     let all = || page.cases.iter().flat_map(|case| &case.peers);
     let others = || all().filter(|peer| peer.name != page.baseline);
     let ordered = others().find(|peer| peer.name.contains("srpt"));
     Some(&ordered.or(others().next())?.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_others_all_look_different() {
+        let mut classes: Vec<String> = (0..36).map(other).collect();
+        assert_eq!(classes[..2], ["p2", "p3 d1"]);
+        classes.sort();
+        classes.dedup();
+        assert_eq!(classes.len(), 36);
+    }
 }

@@ -63,10 +63,53 @@ pub fn cell(spread: Option<Spread>, words: impl Fn(f64) -> String) -> String {
     if low == high {
         return median;
     }
-    format!("{median}<small>{} to {}</small>", text(&low), text(&high))
+    format!(
+        "{median}<small>{} to {}</small>",
+        text(without_unit(&low, &high)),
+        text(&high)
+    )
+}
+
+/// `low` without its unit where `high` has the same one.
+fn without_unit<'a>(low: &'a str, high: &str) -> &'a str {
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
+    let unit = |words: &str| {
+        words
+            .find(|c| !is_number(c))
+            .map(|at| words[at..].to_owned())
+    };
+    match (unit(low), unit(high)) {
+        (Some(own), Some(other)) if own == other => &low[..low.len() - own.len()],
+        _ => low,
+    }
 }
 
 fn usable(mut values: Vec<f64>) -> Vec<f64> {
     values.retain(|value| value.is_finite());
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_tells_its_unit_once() {
+        let spread = Spread {
+            median: 2.0,
+            min: 1.0,
+            max: 3.0,
+            n: 3,
+        };
+        let words = |unit: &'static str| move |value: f64| format!("{value}{unit}");
+        assert_eq!(
+            cell(Some(spread), words(" ms")),
+            "2 ms<small>1 to 3 ms</small>"
+        );
+        assert_eq!(cell(Some(spread), words("")), "2<small>1 to 3</small>");
+        let same = |_| "0".to_owned();
+        assert_eq!(cell(Some(spread), same), "0");
+        assert_eq!(cell(None, same), NO_VALUE);
+        assert_eq!(without_unit("900 ms", "1.2 s"), "900 ms");
+    }
 }

@@ -13,7 +13,7 @@ struct Change<'a> {
 }
 
 /// The sentences on the peer the page is about; empty while nothing can be compared.
-pub fn headline(page: &Page) -> String {
+pub fn headline(page: &Page) -> Vec<String> {
     compared(page)
         .and_then(|peer| sentences(page, peer))
         .unwrap_or_default()
@@ -24,10 +24,12 @@ pub fn others(page: &Page, palette: &Palette) -> Vec<String> {
     let main = compared(page);
     let others = palette.names();
     let others = others.filter(|name| *name != page.baseline && Some(*name) != main);
-    others.filter_map(|name| sentences(page, name)).collect()
+    let told = others.filter_map(|name| sentences(page, name));
+    told.map(|sentences| sentences.join(" ")).collect()
 }
 
-fn sentences(page: &Page, peer: &str) -> Option<String> {
+/// What changes, who pays, what was not answered.
+fn sentences(page: &Page, peer: &str) -> Option<Vec<String>> {
     let changes: Vec<Change<'_>> = ALL.iter().map(|g| change(page, peer, g)).collect();
     let mean = changes.first().filter(|mean| !mean.by_case.is_empty())?;
     let cases = match mean.by_case.len() {
@@ -38,12 +40,12 @@ fn sentences(page: &Page, peer: &str) -> Option<String> {
     let (base, told) = (&page.baseline, told.join("; "));
     let parts = [
         Some(format!(
-            "{peer} beside {base}{cases}, mean response time: {told}."
+            "{peer} beside {base}{cases}, mean response time of {told}."
         )),
         Some(who_pays(peer, &changes)),
         not_answered(page, peer),
     ];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+    Some(parts.into_iter().flatten().collect())
 }
 
 fn change<'a>(page: &'a Page, peer: &str, group: &crate::groups::Named) -> Change<'a> {
@@ -60,15 +62,15 @@ fn change<'a>(page: &'a Page, peer: &str, group: &crate::groups::Named) -> Chang
     }
 }
 
-/// `all 2.1 times shorter (W3) to 7.8 times shorter (W1)`.
+/// `all: 2.1 times shorter (W3) to 7.8 times shorter (W1)`.
 fn in_words(change: &Change<'_>) -> Option<String> {
     let (low, high) = (least(change)?, most(change)?);
     let (from, to) = (low.1.words(), high.1.words());
     let phrase = &change.phrase;
     Some(match change.by_case.len() {
-        1 => format!("{phrase} {from}"),
-        _ if from == to => format!("{phrase} {from} in each"),
-        _ => format!("{phrase} {from} ({}) to {to} ({})", low.0, high.0),
+        1 => format!("{phrase}: {from}"),
+        _ if from == to => format!("{phrase}: {from} in each"),
+        _ => format!("{phrase}: {from} ({}) to {to} ({})", low.0, high.0),
     })
 }
 

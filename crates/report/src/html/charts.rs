@@ -265,6 +265,9 @@ pub fn time_axis(title: &str) -> Axis {
 
 /// A duration at a tick, where three digits would only be zeros: `100 ms`, `2 s`.
 pub fn tick_duration(ms: f64) -> String {
+    if ms == 0.0 {
+        return "0".to_owned();
+    }
     let (value, unit) = match ms {
         _ if ms < 0.9995 => (ms * 1e3, "µs"),
         _ if ms < 999.5 => (ms, "ms"),
