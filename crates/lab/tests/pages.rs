@@ -136,6 +136,10 @@ fn the_page_shows_the_runs_figures() {
     assert!(rows_of(&page, "Ideal PS")[1].contains(&ideal));
     assert!(rows_of(&page, "Published")[0].contains("8.00×"));
     assert!(of_second.contains("2 given up"), "{of_second}");
+    assert!(!page.contains("0 aborts"), "what nobody did is not told");
+    let client = rows_of(&page, "10.77.2.2");
+    let mean = srpt.smallest_half.mean_response_ms.map(duration);
+    assert!(client[1].contains(&mean.expect("measured")), "{client:?}");
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn the_page_is_one_sound_file_without_network_or_script() {
     assert_eq!(page.matches("role=\"img\"").count(), 2 * (4 * 2 + 2));
     for words in [
         "Round-trip time, ms",
-        "listen overflows",
+        "tcp: listen overflows",
         "sooner lab run order",
         "worker_processes 1;",
         "0123abc",

@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 use sooner_report::experiment as report;
 use sooner_stats::Run;
 
-/// Names under which a row of counters may keep its time, s since the start.
-const TIMES: [&str; 6] = ["second", "seconds", "s", "at_s", "time_s", "elapsed_s"];
 /// What a run has only for plots, without any.
 const NO_DETAIL: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
@@ -110,6 +108,7 @@ fn repetition(line: &Line, store: &Store, remarks: &mut Vec<String>) -> Result<r
             largest_1_percent: impatience(&line.run["largest_1_percent"]),
             largest: impatience(&line.run["largest"]),
         },
+        clients: clients(&line.run),
         host,
         connections: connections(&detail["counters"]),
     })
@@ -152,28 +151,29 @@ fn impatience(group: &Value) -> report::Impatience {
     }
 }
 
-/// Open connections over time: of every row the first number whose name tells of connections, best of open ones.
+/// Open connections over time, from the rows of counters.
 fn connections(rows: &Value) -> Vec<(f64, f64)> {
-    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-    let numbers = |row: &Value| -> Vec<(String, f64)> {
-        let fields = row.as_object().into_iter().flatten();
-        let numbers = fields.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
-        numbers.collect()
-    };
-    let names: Vec<String> = rows.first().map_or(Vec::new(), |row| {
-        let told = numbers(row).into_iter().map(|(name, _)| name);
-        told.filter(|name| name.contains("connections")).collect()
-    });
-    let open = names.iter().find(|name| name.contains("open"));
-    let Some(name) = open.or(names.first()) else {
-        return Vec::new();
-    };
-    let at = |row: &Value, index: usize| {
-        let told = TIMES.iter().find_map(|time| row[*time].as_f64());
-        told.unwrap_or(index as f64)
-    };
-    let rows = rows.iter().enumerate();
-    rows.filter_map(|(i, row)| Some((at(row, i), row[name].as_f64()?)))
+    let rows = rows.as_array().into_iter().flatten();
+    rows.filter_map(|row| {
+        Some((
+            row["time_s"].as_f64()?,
+            row["connections"]["open"].as_f64()?,
+        ))
+    })
+    .collect()
+}
+
+/// What each client host saw, where a run had several.
+fn clients(run: &Value) -> Vec<report::Client> {
+    let clients = run["by_client"].as_array().into_iter().flatten();
+    clients
+        .filter_map(|client| {
+            Some(report::Client {
+                address: client["address"].as_str()?.to_owned(),
+                mean_response_ms: client["all"]["mean_response_ms"].as_f64(),
+                mean_slowdown: client["all"]["mean_slowdown"].as_f64(),
+            })
+        })
         .collect()
 }
 

@@ -42,6 +42,11 @@ pub fn experiment(folder: &Path, name: &str, text: &str) -> Experiment {
 pub fn run(server: Server, seed: u64, load: f64, seconds: u64) -> Run {
     let jobs = arrivals(load, seconds, seed);
     let (ps, srpt) = (simulate(&jobs, false), simulate(&jobs, true));
+    let base: Sample = serde_json::from_value(json!({
+        "arrival_ns": 0, "size_bytes": 0, "work_bytes": 0, "response_ns": null, "first_byte_ns": null,
+        "send_lag_ns": 80_000, "outcome": "ok", "ideal_srpt_ns": 0, "ideal_ps_ns": 0
+    }))
+    .expect("a sample");
     let samples = jobs.iter().enumerate().map(|(i, job)| {
         let ideal = if server.shortest_first {
             srpt[i]
@@ -60,11 +65,10 @@ pub fn run(server: Server, seed: u64, load: f64, seconds: u64) -> Run {
             work_bytes: (job.work_ns * RATE_BITS_PER_SEC as f64 / 8e9) as u64,
             response_ns: (outcome == Outcome::Ok).then_some(response_ns),
             first_byte_ns: Some(response_ns / 2),
-            longest_silence_ns: None,
-            send_lag_ns: 80_000,
             outcome,
             ideal_srpt_ns: srpt[i] as u64,
             ideal_ps_ns: ps[i] as u64,
+            ..base
         }
     });
     let facts = RunFacts {
@@ -84,8 +88,9 @@ pub fn run(server: Server, seed: u64, load: f64, seconds: u64) -> Run {
 /// Keeps `run` of `peer` in `store`, with counters beside it.
 pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
     let mut json = serde_json::to_value(run).expect("a run is JSON");
-    let group = json["largest_1_percent"].as_object_mut().expect("a group");
-    group.insert("given_up".into(), json!(2));
+    json["largest_1_percent"]["given_up"] = json!(2);
+    json["all"]["aborts"] = json!(0);
+    json["by_client"] = json!([{"address": "10.77.1.2", "all": run.all}, {"address": "10.77.2.2", "all": run.smallest_half}]);
     let line = Line {
         case: case.name.clone(),
         seed: run.seed,
@@ -99,7 +104,7 @@ pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
         config: format!("# {peer}\nworker_processes 1;\n<tag>"),
         remarks: vec!["no qdisc <netem>: an emulator of ours".into()],
         run: json,
-        counters: json!({"listen_overflows": 12, "open_connections_max": 345, "cpu_seconds": 3.25}),
+        counters: json!({"max_open_connections": 345, "cpu_s": 3.25, "tcp": {"listen_overflows": 12}, "none": null}),
         paths: None,
     };
     store.add(line, &connections(run)).expect("kept");
@@ -109,7 +114,7 @@ pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
 fn connections(run: &Run) -> Vec<Value> {
     let rows = run.per_second.iter().map(|second| {
         let open = second.mean_response_ms.unwrap_or(0.0) / 1e3 * second.n as f64;
-        json!({"second": second.second, "open_connections": open.round()})
+        json!({"time_s": second.second as f64 + 0.01, "connections": {"open": open.round(), "established": 1}})
     });
     rows.collect()
 }

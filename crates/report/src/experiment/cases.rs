@@ -139,7 +139,8 @@ fn incomplete(peer: &Peer, group: fn(&Run) -> &Group, of: fn(&Patience) -> Impat
         let spread = spread::of(peer, |one: &Repetition| {
             amount(&of(&one.patience)).map(|n| n as f64)
         });
-        spread.map_or(String::new(), |spread| {
+        let some = spread.filter(|spread| spread.max > 0.0);
+        some.map_or(String::new(), |spread| {
             format!("<small>{} {name}</small>", whole(spread.median))
         })
     };

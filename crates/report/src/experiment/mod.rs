@@ -6,6 +6,7 @@
 mod cases;
 mod charts;
 mod claims;
+mod clients;
 mod figures;
 mod host;
 mod overview;
@@ -117,10 +118,23 @@ pub struct Repetition {
     pub run: Run,
     /// What impatient users did, where that was told.
     pub patience: Patience,
+    /// What each client host saw, where there were several.
+    pub clients: Vec<Client>,
     /// The server's host and the clients' paths meanwhile: name and value.
     pub host: Vec<(String, Amount)>,
     /// Open connections over time: s since the start, count.
     pub connections: Vec<(f64, f64)>,
+}
+
+/// What one client host saw of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Client {
+    /// Its address.
+    pub address: String,
+    /// Mean response time, ms.
+    pub mean_response_ms: Option<f64>,
+    /// Mean of response time / time alone on the link, which knows nothing of the way to the client.
+    pub mean_slowdown: Option<f64>,
 }
 
 /// What impatient users did, by group; absent where it was not told.

@@ -5,8 +5,9 @@ use super::{Case, Page, Peer, spread};
 use crate::compare::Both;
 use crate::escape::html as text;
 use crate::groups::ALL;
-use crate::number::{NO_VALUE, count, duration};
+use crate::number::{NO_VALUE, count, duration, significant};
 use sooner_stats::summary::Spread;
+use sooner_stats::{Group, Run};
 
 const HEADS: [&str; 10] = [
     "Case, and who",
@@ -84,8 +85,8 @@ fn row(page: &Page, case: &Case, peer: &Peer) -> String {
         String::new(),
         String::new(),
         spread::cell(mean, duration),
-        words(gain(large)),
-        words(gain(largest)),
+        words(gain(large)) + &price(peer, large),
+        words(gain(largest)) + &price(peer, largest),
         spread::cell(lost, |lost| count(lost.round() as u64)),
     ];
     let (name, cells) = (text(&peer.name), joined(&cells));
@@ -97,6 +98,19 @@ fn joined(cells: &[String]) -> String {
         .iter()
         .map(|cell| format!("<td>{cell}</td>"))
         .collect()
+}
+
+/// Slowdown of a group, and how many of it were incomplete; markup.
+fn price(peer: &Peer, group: fn(&Run) -> &Group) -> String {
+    let slowdown = spread::of_group(peer, group, |g| g.mean_slowdown);
+    let incomplete = spread::of_group(peer, group, spread::incomplete);
+    let slowdown = slowdown.map_or(NO_VALUE.to_owned(), |s| significant(s.median));
+    let incomplete = incomplete.map_or(0, |n| n.median.round() as u64);
+    let incomplete = match incomplete {
+        0 => String::new(),
+        n => format!(", {} incomplete", count(n)),
+    };
+    format!("<small>slowdown {slowdown}{incomplete}</small>")
 }
 
 /// `1.4× longer`; markup.

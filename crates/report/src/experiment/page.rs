@@ -1,7 +1,7 @@
 //! The page itself, from top to bottom.
 
 use super::palette::Palette;
-use super::{Case, Page, cases, claims, figures, host, overview, words};
+use super::{Case, Page, cases, claims, clients, figures, host, overview, words};
 use crate::escape::html as text;
 use crate::html::{STYLE, unbroken};
 
@@ -77,9 +77,10 @@ fn section(page: &Page, case: &Case, index: usize, palette: &Palette) -> String 
     if case.peers.iter().all(|peer| peer.runs.is_empty()) {
         return format!("<h2>{name}</h2>\n{published}<p class=\"note\">Not measured.</p>\n{setup}");
     }
-    let (table, host) = (cases::table(page, case, palette), host::table(case));
+    let (table, clients) = (cases::table(page, case, palette), clients::table(case));
+    let host = host::table(case);
     let figures = figures::of_case(page, case, index, palette);
-    format!("<h2>{name}</h2>\n{published}{table}{figures}{host}{setup}")
+    format!("<h2>{name}</h2>\n{published}{table}{clients}{figures}{host}{setup}")
 }
 
 fn about(page: &Page) -> String {
