@@ -374,3 +374,17 @@ fn eight_servers_have_each_a_line_of_their_own() {
     .expect("a place for the sample page");
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }
+
+#[test]
+fn what_plots_need_is_not_taken_from_another_attempt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (experiment, _) = measured(folder.path());
+    let mut store = Store::open(&experiment.folder.join("runs/2026-11-22-here")).expect("a store");
+    let mut later = support::run(NGINX, 1, 0.5, 10);
+    later.verdict = Verdict::Invalid;
+    support::keep(&mut store, &experiment.cases[0], NGINX.name, &later);
+    let page = page(folder.path());
+    let remark = "rtt 0, seed 1, nginx: what plots need is of another attempt and is not drawn";
+    assert!(page.contains(remark));
+    assert!(!page.contains("INVALID</strong>"), "the valid run counts");
+}

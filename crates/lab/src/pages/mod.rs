@@ -3,6 +3,7 @@
 //! Nothing is measured here: everything is computed from the newest folder under `runs/` that has kept runs, so that it can be computed
 //! again on any machine. Each file appears whole or not at all.
 
+mod about;
 mod assemble;
 mod flatten;
 mod judge;

@@ -78,10 +78,7 @@ pub fn range(page: &Page, palette: &Palette) -> Option<Chart> {
 
 /// Means of all cases as bars, with both ideals as levels across them; none while nothing was measured.
 pub fn cases(page: &Page, palette: &Palette) -> Option<Chart> {
-    let measured = page.cases.iter().filter(|case| {
-        let any = case.peers.iter().any(|peer| !peer.runs.is_empty());
-        any
-    });
+    let measured = page.cases.iter().filter(|case| case.is_measured());
     let placed: Vec<(f64, &Case)> = (0..)
         .zip(measured)
         .map(|(i, case)| (f64::from(i), case))
@@ -125,10 +122,7 @@ pub fn cases(page: &Page, palette: &Palette) -> Option<Chart> {
 
 /// The cases' names, or their numbers where one is too long to stand below its bars.
 pub fn short_names(page: &Page) -> Vec<String> {
-    let measured = page
-        .cases
-        .iter()
-        .filter(|case| case.peers.iter().any(|peer| !peer.runs.is_empty()));
+    let measured = page.cases.iter().filter(|case| case.is_measured());
     let names: Vec<String> = measured.map(|case| case.name.clone()).collect();
     let is_short = |name: &String| name.chars().count() <= SHORT_NAME_MAX;
     if names.iter().all(is_short) {

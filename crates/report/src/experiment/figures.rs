@@ -32,10 +32,7 @@ pub fn overall(page: &Page, palette: &Palette) -> String {
 /// Which case has which number, where their names are too long for the picture.
 fn numbered(page: &Page) -> String {
     let names = charts::short_names(page);
-    let measured = page
-        .cases
-        .iter()
-        .filter(|case| case.peers.iter().any(|peer| !peer.runs.is_empty()));
+    let measured = page.cases.iter().filter(|case| case.is_measured());
     let pairs = names.iter().zip(measured);
     let told: Vec<String> = pairs
         .filter(|(short, case)| **short != case.name)

@@ -188,6 +188,11 @@ impl Case {
     pub fn peer(&self, name: &str) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.name == name)
     }
+
+    /// Whether anybody was measured in it.
+    pub fn is_measured(&self) -> bool {
+        self.peers.iter().any(|peer| !peer.runs.is_empty())
+    }
 }
 
 impl Peer {

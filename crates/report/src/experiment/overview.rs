@@ -100,8 +100,10 @@ fn joined(cells: &[String]) -> String {
         .collect()
 }
 
-/// Slowdown of a group, and how many of it were incomplete; markup.
+/// Response time and slowdown of a group, and how many of it were incomplete; markup.
 fn price(peer: &Peer, group: fn(&Run) -> &Group) -> String {
+    let mean = spread::of_group(peer, group, |g| g.mean_response_ms);
+    let mean = mean.map_or(NO_VALUE.to_owned(), |s| duration(s.median));
     let slowdown = spread::of_group(peer, group, |g| g.mean_slowdown);
     let incomplete = spread::of_group(peer, group, spread::incomplete);
     let slowdown = slowdown.map_or(NO_VALUE.to_owned(), |s| significant(s.median));
@@ -110,7 +112,7 @@ fn price(peer: &Peer, group: fn(&Run) -> &Group) -> String {
         0 => String::new(),
         n => format!(", {} incomplete", count(n)),
     };
-    format!("<small>slowdown {slowdown}{incomplete}</small>")
+    format!("<small>{mean}, slowdown {slowdown}{incomplete}</small>")
 }
 
 /// `1.4× longer`; markup.

@@ -74,7 +74,7 @@ fn section(page: &Page, case: &Case, index: usize, palette: &Palette) -> String 
         format!("<p><strong>Published:</strong> {}</p>\n", text(words))
     });
     let setup = details("Set-up", &definitions(&case.setup));
-    if case.peers.iter().all(|peer| peer.runs.is_empty()) {
+    if !case.is_measured() {
         return format!("<h2>{name}</h2>\n{published}<p class=\"note\">Not measured.</p>\n{setup}");
     }
     let (table, clients) = (cases::table(page, case, palette), clients::table(case));
