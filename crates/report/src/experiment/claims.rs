@@ -11,8 +11,8 @@ pub fn table(page: &Page) -> String {
     }
     let bodies: String = page.claims.iter().map(body).collect();
     format!(
-        "<h2>Claims</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Case</th><th scope=\"col\">Ours</th>\
-         <th scope=\"col\">Repetitions</th><th scope=\"col\">Limit</th><th scope=\"col\">Verdict</th></tr></thead>\n\
+        "<h2>Claims</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Case</th><th scope=\"col\">Verdict</th>\
+         <th scope=\"col\">Ours</th><th scope=\"col\">Limit</th><th scope=\"col\">Repetitions</th></tr></thead>\n\
          {bodies}</table></div>\n<p class=\"note\">Ours is the median over the seeds, with the least and the most. \
          Thin: one seed, or fewer than asked for.</p>\n"
     )
@@ -39,7 +39,7 @@ fn row(claim: &Claim, standing: &Standing) -> String {
     };
     let verdict = standing.verdict();
     format!(
-        "<tr><th scope=\"row\">{case}</th><td>{ours}</td><td>{count}</td><td>{limit}</td>\
-         <td><span class=\"{class}\">{verdict}</span></td></tr>\n"
+        "<tr><th scope=\"row\">{case}</th><td><span class=\"{class}\">{verdict}</span></td><td>{ours}</td>\
+         <td>{limit}</td><td>{count}</td></tr>\n"
     )
 }
