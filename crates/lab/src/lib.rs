@@ -7,6 +7,7 @@ pub mod emulator;
 pub mod experiment;
 pub mod hosts;
 mod machine;
+pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;

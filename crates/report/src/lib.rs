@@ -2,11 +2,12 @@
 //!
 //! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed
 //! again from the JSON. [`table::render`] is for terminals and pipes, [`html::render`] gives one
-//! file that needs no network, [`finding`] says in plain English what is seen, in both directions.
+//! file that needs no network, [`experiment::render`] one for all runs of an experiment, [`finding`] says in plain English what is seen, in both directions.
 
 mod compare;
 pub mod context;
 mod escape;
+pub mod experiment;
 pub mod finding;
 mod groups;
 pub mod html;

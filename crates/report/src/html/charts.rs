@@ -1,9 +1,19 @@
 //! What each figure of the page shows: its axes, lines and words.
 
-use crate::groups::{policy_class, policy_name};
 use crate::number::{bytes, duration, significant, size_range};
-use crate::plot::{Axis, Chart, Kind, Line, Path, Ticks, Wording};
+use crate::plot::{Axis, Chart, Kind, Line, Path, STRIP_WIDTH_MIN, Ticks, Wording};
 use sooner_stats::{CcdfPoint, Run, Second, SizeBucket};
+use std::cmp::Reverse;
+
+/// A run as a figure shows it.
+pub struct Series<'a> {
+    /// As the legend calls it.
+    pub name: String,
+    /// CSS classes of its lines.
+    pub class: String,
+    /// What is drawn.
+    pub run: &'a Run,
+}
 
 /// The points of a figure's lines: measured, ideal SRPT and ideal PS.
 struct Points<'a> {
@@ -12,14 +22,22 @@ struct Points<'a> {
     ideal_ps: Vec<(f64, f64)>,
 }
 
-/// One measured line a run, and both ideals (the first run's: the arrivals are the same) on top.
-fn lines(runs: &[Run], path: Path, points: Points<'_>) -> Vec<Line> {
-    let measured = runs.iter().enumerate().map(|(i, run)| Line {
-        name: format!("{} measured", policy_name(run)),
-        class: policy_class(runs, i),
+/// The run whose ideals are drawn: arrivals are the same, and ideals are told of the requests that completed.
+fn reference<'a>(series: &[Series<'a>]) -> &'a Run {
+    let fullest = series
+        .iter()
+        .min_by_key(|one| Reverse(one.run.all.completed));
+    fullest.expect("a figure has a run").run
+}
+
+/// One measured line a run, and both ideals on top.
+fn lines(series: &[Series<'_>], path: Path, points: Points<'_>) -> Vec<Line> {
+    let measured = series.iter().map(|one| Line {
+        name: one.name.clone(),
+        class: one.class.clone(),
         dashed: false,
         path,
-        points: (points.measured)(run),
+        points: (points.measured)(one.run),
     });
     let ideal = |name: &str, class: &str, points| Line {
         name: name.into(),
@@ -44,10 +62,10 @@ fn xy<T>(items: &[T], x: impl Fn(&T) -> f64, y: impl Fn(&T) -> Option<f64>) -> V
 }
 
 /// Mean response time by size.
-pub fn by_size(runs: &[Run]) -> Chart {
+pub fn by_size(series: &[Series<'_>]) -> Chart {
     // the bucket's middle would hide the tail's end; its upper percentile is what the label names
     let x = |bucket: &SizeBucket| bucket.size_percentile;
-    let first = &runs[0].by_size;
+    let first = &reference(series).by_size;
     let points = Points {
         measured: &|run| xy(&run.by_size, x, |b| b.mean_response_ms),
         ideal_srpt: xy(first, x, |b| b.ideal_srpt_mean_response_ms),
@@ -69,7 +87,7 @@ pub fn by_size(runs: &[Run]) -> Chart {
         })
     };
     Chart {
-        id: "by-size",
+        id: "by-size".into(),
         name: "Mean response time by size percentile".into(),
         description: "Mean response time, logarithmic, against the percentile of response size; \
             measured and ideal."
@@ -82,8 +100,9 @@ pub fn by_size(runs: &[Run]) -> Chart {
             label: Box::new(|p| format!("{p:.0} %")),
         },
         y: time_axis("Mean response time; logarithmic"),
-        lines: lines(runs, Path::Straight, points),
+        lines: lines(series, Path::Straight, points),
         level: None,
+        strip_width_min: STRIP_WIDTH_MIN,
         wording: Wording {
             x: Box::new(move |p| match bucket_at(p) {
                 Some((upper, low, high)) => {
@@ -98,20 +117,20 @@ pub fn by_size(runs: &[Run]) -> Chart {
 }
 
 /// The share of responses that take at least so long.
-pub fn distribution(runs: &[Run]) -> Chart {
+pub fn distribution(series: &[Series<'_>]) -> Chart {
     let curve = |points: &[CcdfPoint], response: fn(&CcdfPoint) -> f64| {
         let mut curve = xy(points, response, |p| Some(p.fraction_at_least));
         curve.sort_by(|a, b| a.0.total_cmp(&b.0));
         curve
     };
-    let first = &runs[0].ccdf;
+    let first = &reference(series).ccdf;
     let points = Points {
         measured: &|run| curve(&run.ccdf, |p| p.response_ms),
         ideal_srpt: curve(first, |p| p.ideal_srpt_response_ms),
         ideal_ps: curve(first, |p| p.ideal_ps_response_ms),
     };
     Chart {
-        id: "distribution",
+        id: "distribution".into(),
         name: "Distribution of the response time".into(),
         description: "Share of responses that take at least a given time, both axes logarithmic; \
             measured and ideal."
@@ -130,8 +149,9 @@ pub fn distribution(runs: &[Run]) -> Chart {
             ticks: Ticks::Round,
             label: Box::new(tick_percent),
         },
-        lines: lines(runs, Path::Steps, points),
+        lines: lines(series, Path::Steps, points),
         level: None,
+        strip_width_min: STRIP_WIDTH_MIN,
         wording: Wording {
             x: Box::new(|ms| format!("Share taking {} or more", duration(ms))),
             y: Box::new(percent),
@@ -140,23 +160,24 @@ pub fn distribution(runs: &[Run]) -> Chart {
 }
 
 /// Mean response time of the requests of each second.
-pub fn over_time(runs: &[Run]) -> Chart {
-    let first = whole_seconds(&runs[0]);
+pub fn over_time(series: &[Series<'_>]) -> Chart {
+    let first = whole_seconds(reference(series));
     let points = Points {
         measured: &|run| xy(whole_seconds(run), middle, |s| s.mean_response_ms),
         ideal_srpt: xy(first, middle, |s| s.ideal_srpt_mean_response_ms),
         ideal_ps: xy(first, middle, |s| s.ideal_ps_mean_response_ms),
     };
     Chart {
-        id: "over-time",
+        id: "over-time".into(),
         name: "Mean response time over time".into(),
         description: "Mean response time of the requests that arrived in each second, \
             logarithmic; measured and ideal."
             .into(),
         x: seconds_axis(first),
         y: time_axis("Mean response time of the requests that arrived in each second; logarithmic"),
-        lines: lines(runs, Path::Straight, points),
+        lines: lines(series, Path::Straight, points),
         level: None,
+        strip_width_min: STRIP_WIDTH_MIN,
         wording: Wording {
             x: Box::new(second_words),
             y: Box::new(duration),
@@ -174,7 +195,7 @@ pub fn load(run: &Run) -> Chart {
         points: xy(whole_seconds(run), middle, |s| Some(s.load)),
     };
     Chart {
-        id: "load",
+        id: "load".into(),
         name: "Offered load over time".into(),
         description:
             "Work that arrived in each second as a share of what the link carries in a second."
@@ -189,6 +210,7 @@ pub fn load(run: &Run) -> Chart {
         },
         lines: vec![line],
         level: Some(1.0),
+        strip_width_min: STRIP_WIDTH_MIN,
         wording: Wording {
             x: Box::new(second_words),
             y: Box::new(|load| format!("{load:.2}")),
@@ -225,11 +247,13 @@ fn seconds_axis(seconds: &[Second]) -> Axis {
     }
 }
 
-fn significant_seconds(s: f64) -> String {
+/// Seconds at a tick.
+pub fn significant_seconds(s: f64) -> String {
     format!("{}", (s * 10.0).round() / 10.0)
 }
 
-fn time_axis(title: &str) -> Axis {
+/// Logarithmic, in the unit that reads best.
+pub fn time_axis(title: &str) -> Axis {
     Axis {
         title: title.into(),
         kind: Kind::Log,
@@ -240,7 +264,10 @@ fn time_axis(title: &str) -> Axis {
 }
 
 /// A duration at a tick, where three digits would only be zeros: `100 ms`, `2 s`.
-fn tick_duration(ms: f64) -> String {
+pub fn tick_duration(ms: f64) -> String {
+    if ms == 0.0 {
+        return "0".to_owned();
+    }
     let (value, unit) = match ms {
         _ if ms < 0.9995 => (ms * 1e3, "µs"),
         _ if ms < 999.5 => (ms, "ms"),

@@ -1,7 +1,8 @@
 //! The page's figures: response time by size, its distribution, and the run over time.
 
-use super::charts;
+use super::charts::{self, Series};
 use crate::escape::html as text;
+use crate::groups::{policy_class, policy_name};
 use crate::plot::{Chart, Frame, Line};
 use sooner_stats::Report;
 
@@ -11,23 +12,32 @@ pub fn render(report: &Report) -> String {
     if runs.is_empty() {
         return String::new();
     }
+    let series: Vec<Series<'_>> = runs
+        .iter()
+        .enumerate()
+        .map(|(i, run)| Series {
+            name: format!("{} measured", policy_name(run)),
+            class: policy_class(runs, i),
+            run,
+        })
+        .collect();
     let n = runs[0].by_size.len();
     let by_size_caption =
         format!("Requests in order of size, in {n} groups of equal count. {DASHED}");
     [
         section(
             "Response time by size",
-            &charts::by_size(runs),
+            &charts::by_size(&series),
             (380.0, 330.0),
             &by_size_caption,
         ),
         section(
             "How many responses take how long",
-            &charts::distribution(runs),
+            &charts::distribution(&series),
             (380.0, 330.0),
             DISTRIBUTION,
         ),
-        section("Over time", &charts::over_time(runs), (270.0, 260.0), ""),
+        section("Over time", &charts::over_time(&series), (270.0, 260.0), ""),
         section("", &charts::load(&runs[0]), (165.0, 165.0), LOAD),
     ]
     .concat()
@@ -47,6 +57,11 @@ fn section(heading: &str, chart: &Chart, (wide, narrow): (f64, f64), caption: &s
     } else {
         format!("<h2>{heading}</h2>\n")
     };
+    heading + &figure(chart, (wide, narrow), caption)
+}
+
+/// Legend, both sizes of the picture, caption.
+pub fn figure(chart: &Chart, (wide, narrow): (f64, f64), caption: &str) -> String {
     let legend = if chart.lines.len() > 1 {
         legend(&chart.lines)
     } else {
@@ -57,7 +72,7 @@ fn section(heading: &str, chart: &Chart, (wide, narrow): (f64, f64), caption: &s
     let narrow = chart.render(&Frame::narrow(narrow, rows));
     let (unit, caption) = (text(&chart.y.title), text(caption));
     format!(
-        "{heading}<figure>\n{legend}<p class=\"unit\">{unit}</p>\n{wide}\n{narrow}\n\
+        "<figure>\n{legend}<p class=\"unit\">{unit}</p>\n{wide}\n{narrow}\n\
          <figcaption>{caption}</figcaption>\n</figure>\n"
     )
 }

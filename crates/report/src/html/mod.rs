@@ -1,8 +1,8 @@
 //! One self-contained HTML file: no network, no script, light and dark, readable on a phone and on
 //! paper.
 
-mod charts;
-mod figures;
+pub(crate) mod charts;
+pub(crate) mod figures;
 mod tables;
 
 use crate::escape::html as text;
@@ -11,7 +11,7 @@ use crate::groups::policy_name;
 use crate::{Context, compare};
 use sooner_stats::{Report, Run, Verdict};
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 const WORDS: &str = include_str!("words.html");
 
 /// The whole file.
@@ -39,7 +39,7 @@ pub fn render(report: &Report, context: &Context) -> String {
 }
 
 /// The same text, with units kept on the line of their number.
-fn unbroken(text: &str) -> String {
+pub(crate) fn unbroken(text: &str) -> String {
     let units = [
         " %", " ms", " µs", " s ", " s,", " times", " KB", " MB", " Mbit/s",
     ];

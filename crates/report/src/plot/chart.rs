@@ -8,7 +8,7 @@ use crate::escape;
 /// What a chart shows.
 pub struct Chart {
     /// Unique on the page; used to name the picture for screen readers.
-    pub id: &'static str,
+    pub id: String,
     /// What a screen reader calls the picture.
     pub name: String,
     /// What a screen reader says of it.
@@ -21,6 +21,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// A level worth a line of its own.
     pub level: Option<f64>,
+    /// Least width of what can be pointed at, CSS pixels: a page of many pictures has fewer readouts.
+    pub strip_width_min: f64,
     /// How the values under the pointer are written.
     pub wording: Wording,
 }
@@ -59,6 +61,7 @@ impl Chart {
             line.draw(&mut svg, &x, &y);
         }
         let places = self.places();
+        let places = readout::apart(&places, &x, self.strip_width_min);
         readout::draw(
             &mut svg,
             &places,

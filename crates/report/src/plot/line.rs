@@ -1,7 +1,7 @@
 //! A line of a chart.
 
-use super::Scale;
 use super::axis::push;
+use super::{Scale, bars};
 
 /// One line of a chart, named in the legend.
 #[derive(Clone, Debug)]
@@ -25,11 +25,28 @@ pub enum Path {
     Straight,
     /// Level until the next point: a distribution.
     Steps,
+    /// Not joined: bars from the bottom, this one of so many side by side at each whole x.
+    Bar {
+        /// Counted from 0.
+        nth: usize,
+        /// Bars at each x.
+        of: usize,
+    },
+    /// Not joined: a level across all bars of each whole x.
+    Level,
 }
 
 impl Line {
     /// The path through all points that both scales can show; it is broken where one cannot.
     pub fn draw(&self, svg: &mut String, x: &Scale, y: &Scale) {
+        match self.path {
+            Path::Straight | Path::Steps => self.draw_path(svg, x, y),
+            Path::Bar { nth, of } => bars::draw(svg, self, (nth, of), x, y),
+            Path::Level => bars::draw_levels(svg, self, x, y),
+        }
+    }
+
+    fn draw_path(&self, svg: &mut String, x: &Scale, y: &Scale) {
         let mut path = String::new();
         let mut pen_down = false;
         for &(px, py) in &self.points {
@@ -40,8 +57,8 @@ impl Line {
             let (px, py) = (x.position(px), y.position(py));
             match (pen_down, self.path) {
                 (false, _) => push(&mut path, format_args!("M{px:.1} {py:.1}")),
-                (true, Path::Straight) => push(&mut path, format_args!("L{px:.1} {py:.1}")),
                 (true, Path::Steps) => push(&mut path, format_args!("H{px:.1}V{py:.1}")),
+                (true, _) => push(&mut path, format_args!("L{px:.1} {py:.1}")),
             }
             pen_down = true;
         }
@@ -53,16 +70,18 @@ impl Line {
         );
     }
 
-    /// The value at `x`: of the last point not after it (steps) or of the nearest point.
+    /// The value at `x`: of the last point not after it (steps), of the nearest point, or of exactly this x (bars, levels).
     pub fn value_at(&self, x: f64) -> Option<f64> {
         let after = self.points.partition_point(|p| p.0 <= x);
         let before = after.checked_sub(1).map(|i| self.points[i]);
         let next = self.points.get(after).copied();
         match (self.path, before, next) {
             (Path::Straight, Some(b), Some(n)) if n.0 - x < x - b.0 => Some(n.1),
+            (Path::Bar { .. } | Path::Level, Some(b), _) => (b.0 == x).then_some(b.1),
             (_, Some(b), _) => Some(b.1),
             (Path::Straight, None, next) => next.map(|n| n.1),
             (Path::Steps, None, _) => None,
+            (Path::Bar { .. } | Path::Level, None, _) => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Frame, Line, Scale};
 use crate::escape;
 
 /// Narrower strips cannot be pointed at.
-const STRIP_WIDTH_MIN: f64 = 7.0;
+pub const STRIP_WIDTH_MIN: f64 = 7.0;
 const ROW_HEIGHT: f64 = 17.0;
 const CHARACTER_WIDTH: f64 = 6.7;
 
@@ -20,7 +20,7 @@ pub struct Wording {
     pub y: Box<dyn Fn(f64) -> String>,
 }
 
-/// Draws a strip for `places` (in rising order), leaving out those too close to their neighbour.
+/// Draws a strip for each of `places`, which are in rising order.
 pub fn draw(
     svg: &mut String,
     places: &[f64],
@@ -29,9 +29,8 @@ pub fn draw(
     frame: &Frame,
     wording: &Wording,
 ) {
-    let chosen = apart(places, x);
-    let positions: Vec<f64> = chosen.iter().map(|place| x.position(*place)).collect();
-    for (i, place) in chosen.iter().enumerate() {
+    let positions: Vec<f64> = places.iter().map(|place| x.position(*place)).collect();
+    for (i, place) in places.iter().enumerate() {
         let (left, right) = strip(&positions, i, frame);
         let (bottom, top) = frame.y_range();
         let (width, height, at) = (right - left, bottom - top, positions[i]);
@@ -64,11 +63,11 @@ pub fn draw(
     }
 }
 
-/// The places that are at least a strip's width apart.
-fn apart(places: &[f64], x: &Scale) -> Vec<f64> {
+/// The places that are at least `width_min` apart.
+pub fn apart(places: &[f64], x: &Scale, width_min: f64) -> Vec<f64> {
     let mut chosen: Vec<f64> = Vec::new();
     for &place in places.iter().filter(|place| x.shows(**place)) {
-        let far = |last: &f64| x.position(place) - x.position(*last) >= STRIP_WIDTH_MIN;
+        let far = |last: &f64| x.position(place) - x.position(*last) >= width_min;
         if chosen.last().is_none_or(far) {
             chosen.push(place);
         }
@@ -161,7 +160,7 @@ mod tests {
     fn crowded_places_share_a_strip() {
         let x = Scale::exact(super::super::Kind::Linear, (0.0, 100.0), (0.0, 100.0));
         assert_eq!(
-            apart(&[0.0, 1.0, 6.9, 7.0, 8.0, 20.0], &x),
+            apart(&[0.0, 1.0, 6.9, 7.0, 8.0, 20.0], &x, STRIP_WIDTH_MIN),
             [0.0, 7.0, 20.0]
         );
     }

@@ -79,6 +79,16 @@ impl Scale {
         self.range.0 + fraction * (self.range.1 - self.range.0)
     }
 
+    /// Where the least value of the domain stands.
+    pub fn start(&self) -> f64 {
+        self.range.0
+    }
+
+    /// The length that one unit takes from `value` on.
+    pub fn unit_at(&self, value: f64) -> f64 {
+        (self.position(value + 0.5) - self.position(value - 0.5)).abs()
+    }
+
     /// Whether the scale can show `value` at all.
     pub fn shows(&self, value: f64) -> bool {
         value.is_finite() && (self.kind == Kind::Linear || value > 0.0)
