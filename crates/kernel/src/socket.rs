@@ -177,6 +177,7 @@ mod tests {
         set_priority(&server, 6).unwrap();
         set_user_timeout(&server, 30_000).unwrap();
         set_congestion_control(&server, "reno").unwrap();
+        choose_port_at_connect(&server).unwrap();
         assert_eq!(
             set_congestion_control(&server, "no-such")
                 .unwrap_err()

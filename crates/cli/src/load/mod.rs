@@ -21,7 +21,7 @@ pub struct LoadArgs {
 #[derive(Subcommand)]
 enum LoadCommand {
     /// Replay a trace at an exact load of a link, or for a number of users, and compare with the ideal for the same arrivals.
-    Replay(replay::ReplayArgs),
+    Replay(Box<replay::ReplayArgs>),
     /// Saturate a server with a fixed number of connections: throughput only.
     Closed(closed::ClosedArgs),
     /// Write the files of a trace to a directory, to be served.
@@ -31,7 +31,7 @@ enum LoadCommand {
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
-        LoadCommand::Replay(args) => replay::run(args)?,
+        LoadCommand::Replay(args) => replay::run(&args)?,
         LoadCommand::Closed(args) => closed::run(args)?,
         LoadCommand::Mkroot(args) => mkroot::run(args)?,
     }

@@ -109,7 +109,7 @@ impl ReplayArgs {
 }
 
 /// Plays the trace and prints the figures.
-pub fn run(args: ReplayArgs) -> Result<()> {
+pub fn run(args: &ReplayArgs) -> Result<()> {
     let options = args.options()?;
     let shows_progress = io::stderr().is_terminal();
     let mut progress = |progress: Progress| {

@@ -1,16 +1,17 @@
 //! TLS and HTTP/2 against a server of other people's making.
 
 use crate::nginx::Nginx;
-use crate::replay::{assert_valid_or_late, block_on, options_for, run, trace};
+use crate::replay::{assert_valid_or_late, block_on, offered, options_for, run, trace};
 use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
+use sooner_load::model::Model;
 use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, Replay, ReplayOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_load::tls::TlsOptions;
 use sooner_stats::Verdict;
-use sooner_workload::mkroot;
+use sooner_workload::{VisitLength, Visits, mkroot};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -107,6 +108,28 @@ fn http_2_over_tls_on_connections_of_one_request_and_of_many() {
         let head_bytes = replay.costs.head_bytes;
         assert!((10..300).contains(&head_bytes), "head of {head_bytes}");
     }
+}
+
+#[test]
+fn visits_have_http_2_connections_of_their_own() {
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
+    let tls = TlsOptions {
+        http2: true,
+        ..TlsOptions::default()
+    };
+    let length = VisitLength::Exactly(NonZeroU32::new(3).unwrap());
+    let visits = Visits {
+        length,
+        think_s: 0.02,
+    };
+    let replay = run(&ReplayOptions {
+        model: Model::PartlyOpen(offered(), visits),
+        reuse: reuse(u32::MAX, Some(1)),
+        ..options_for(Target::resolve(&nginx.clear_http2(), &tls).unwrap())
+    });
+    assert_sound(&replay);
 }
 
 #[test]

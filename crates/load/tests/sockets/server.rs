@@ -38,6 +38,7 @@ pub struct TestServer {
     requests: Arc<AtomicU64>,
     closes: Closes,
     peers: Arc<Mutex<Vec<IpAddr>>>,
+    segments: Arc<Mutex<Vec<u32>>>,
     paths: Arc<Mutex<Vec<String>>>,
 }
 
@@ -53,15 +54,18 @@ impl TestServer {
         let (accepted, asked, reply) = (connections.clone(), requests.clone(), Arc::new(reply));
         let closes = Closes::default();
         let seen = closes.clone();
-        let (peers, paths) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
-        let (known, told): (Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>) =
-            (peers.clone(), paths.clone());
+        let peers = Arc::<Mutex<Vec<IpAddr>>>::default();
+        let segments = Arc::<Mutex<Vec<u32>>>::default();
+        let paths = Arc::<Mutex<Vec<String>>>::default();
+        let (known, sizes, told) = (peers.clone(), segments.clone(), paths.clone());
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let nth = accepted.fetch_add(1, Ordering::Relaxed) as usize;
                 seen.lock().unwrap().push(Vec::new());
                 let peer = stream.peer_addr().map(|address| address.ip());
                 known.lock().unwrap().extend(peer);
+                let segment_bytes = socket2::SockRef::from(&stream).tcp_mss();
+                sizes.lock().unwrap().extend(segment_bytes);
                 let (asked, reply, seen) = (asked.clone(), reply.clone(), seen.clone());
                 let told = told.clone();
                 let note = move |path: &str, close| {
@@ -78,6 +82,7 @@ impl TestServer {
             requests,
             closes,
             peers,
+            segments,
             paths,
         }
     }
@@ -100,7 +105,12 @@ impl TestServer {
         self.peers.lock().unwrap().clone()
     }
 
-    /// What was asked for, in that order.
+    /// Payload of a full segment to each client, in bytes, in that order.
+    pub fn segments(&self) -> Vec<u32> {
+        self.segments.lock().unwrap().clone()
+    }
+
+    /// What was asked for, in the order of the requests.
     pub fn paths(&self) -> Vec<String> {
         self.paths.lock().unwrap().clone()
     }

@@ -80,6 +80,12 @@ fn small_segments_are_asked_for_and_counted() {
     });
     assert_valid_or_late(&replay);
     assert_eq!(replay.run.segment_bytes, Some(524));
+    // 536 where the system does without timestamps.
+    let segments = server.segments();
+    assert!(
+        segments.iter().all(|bytes| [524, 536].contains(bytes)),
+        "{segments:?}"
+    );
     let head_bytes = replay.costs.head_bytes;
     for sample in &replay.samples {
         // Heads differ by a few bytes, as the length in them has two to five digits.
