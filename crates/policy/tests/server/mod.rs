@@ -24,12 +24,13 @@ pub fn play(at: u64, size: u64) -> Play {
     }
 }
 
-/// A job's class changes while it is present; `job` is its place among the jobs played.
+/// A job's class changes while it is present, or more is known of its network; `job` is its place among the jobs played.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub at: u64,
     pub job: usize,
     pub class: u8,
+    pub path: Option<Path>,
 }
 
 /// What happened.
@@ -73,7 +74,11 @@ pub fn run_changing(
             arrived += 1;
         }
         while let Some(change) = changes.next_if(|change| change.at <= now) {
-            scheduler.reclassify(JobId(change.job as u64), change.class, Time::from_ns(now));
+            let (id, now) = (JobId(change.job as u64), Time::from_ns(now));
+            scheduler.reclassify(id, change.class, now);
+            if let Some(path) = change.path {
+                scheduler.observe(id, path, now);
+            }
         }
         let until_arrival = jobs.get(arrived).map_or(u64::MAX, |job| job.at - now);
         let until_change = changes.peek().map_or(u64::MAX, |change| change.at - now);
