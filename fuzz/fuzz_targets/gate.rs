@@ -204,18 +204,7 @@ impl World {
                     self.gate.flushed(self.flows[index].id, self.now());
                 }
             }
-            Event::Observe {
-                flow,
-                rtt_ns,
-                rate_per_sec,
-            } => {
-                let path = Path {
-                    rtt_ns: rtt_ns.map(u64::from),
-                    rate_per_sec: rate_per_sec.map(u64::from),
-                };
-                let (now, id) = (self.now(), self.flows[index(flow)].id);
-                self.gate.observe(id, path, now);
-            }
+            Event::Observe { .. } => self.apply_observe(event),
             Event::Drain { flow } => self.drain(index(flow)),
             Event::Close { flow } => {
                 let flow = self.flows.swap_remove(index(flow));
@@ -244,6 +233,23 @@ impl World {
             let said_bytes = said_bytes.map(u64::from);
             self.start(stream, said_bytes, u64::from(*real_bytes), *class);
         }
+    }
+
+    fn apply_observe(&mut self, event: &Event) {
+        let Event::Observe {
+            flow,
+            rtt_ns,
+            rate_per_sec,
+        } = event
+        else {
+            return;
+        };
+        let path = Path {
+            rtt_ns: rtt_ns.map(u64::from),
+            rate_per_sec: rate_per_sec.map(u64::from),
+        };
+        let (now, index) = (self.now(), usize::from(*flow) % self.flows.len());
+        self.gate.observe(self.flows[index].id, path, now);
     }
 
     fn open(&mut self, comes_when_called: bool) {

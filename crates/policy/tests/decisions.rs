@@ -202,7 +202,12 @@ fn decisions_changing(policy: PolicyName, jobs: &[Play], changes: &[Change]) -> 
 
 /// The job played at place `job` is of `class` from `at` on.
 fn change(at: u64, job: usize, class: u8) -> Change {
-    Change { at, job, class }
+    Change {
+        at,
+        job,
+        class,
+        path: None,
+    }
 }
 
 #[test]

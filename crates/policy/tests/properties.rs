@@ -27,6 +27,26 @@ fn jobs() -> impl Strategy<Value = Vec<Play>> {
     )
 }
 
+/// Up to 40 changes of classes and of what is known of networks, sorted by time.
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let path = proptest::option::of((0..500_000_000_u64, 0..3_000_000_000_u64));
+    let change = (0..4_000_u64, 0..30_usize, 0..4_u8, path);
+    proptest::collection::vec(change, 0..40).prop_map(|mut raw| {
+        raw.sort_unstable();
+        raw.into_iter()
+            .map(|(at, job, class, path)| Change {
+                at,
+                job,
+                class,
+                path: path.map(|(rtt_ns, rate_per_sec)| Path {
+                    rtt_ns: Some(rtt_ns),
+                    rate_per_sec: Some(rate_per_sec),
+                }),
+            })
+            .collect()
+    })
+}
+
 fn total_response(policy: PolicyName, jobs: &[Play]) -> u64 {
     let done_at = run(jobs, policy.scheduler(1, None), true).done_at;
     jobs.iter()
@@ -69,13 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn changing_classes_loses_no_work(
-        jobs in jobs(),
-        mut changes in proptest::collection::vec((0..4_000_u64, 0..30_usize, 0..4_u8), 0..40),
-        guarded: bool,
-    ) {
-        changes.sort_unstable();
-        let changes: Vec<Change> = changes.into_iter().map(|(at, job, class)| Change { at, job, class }).collect();
+    fn what_changes_loses_no_work(jobs in jobs(), changes in changes(), guarded: bool) {
         let guard = guarded.then(|| GuardLimits::with_turn(3));
         let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
         for policy in PolicyName::ALL {

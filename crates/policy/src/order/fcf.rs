@@ -1,4 +1,4 @@
-//! Fastest connection first (Murta and Corlassoli 2003): what would take the least time to send, by its size and its own connection.
+//! Fastest connection first (Murta and Corlassoli 2003, ITC 18): what would take the least time to send, by its size and its own connection.
 //!
 //! Taken from them: size and throughput of the connection together decide, so that a short response to a fast client goes before one to a
 //! slow client. Filled in: what remains stands for the size, as in SRPT, and the rank is the quotient of the two, the time the rest

@@ -11,7 +11,7 @@
 //! traffic, or given. The round trip is measured; theirs came in the request. Where it is not known the level is the size's alone,
 //! and that is SRPT with 16 levels. A job of unknown size counts what it has had.
 //!
-//! **What follows from it.** The weights jump: a distant response of 500 KB has level 4, and 9 once less remains, so it can lose its turn by
+//! **What follows from it.** The weights jump: a distant response among the largest has level 4, and 9 once less than 500 KB remains, so it can lose its turn by
 //! being served. The guard around it bounds what that costs.
 //!
 //! Amounts are bytes: the weights' limits are.
@@ -31,8 +31,8 @@ const LARGE_BYTES: u64 = 500 * 1024;
 const WEIGH_BYTES: u64 = 8192;
 /// Weights are in twentieths.
 const WHOLE_WEIGHT: u64 = 20;
-/// Bits below the level, for what remains.
-const REMAINING_BITS: u32 = 56;
+/// Bits below the level, for what remains: 256 TiB, and a rank is still a number that JSON readers keep exact (below 2^53).
+const REMAINING_BITS: u32 = 48;
 
 /// The levels of jobs, with the sizes they are cut at.
 #[derive(Clone, Debug)]

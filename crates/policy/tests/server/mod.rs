@@ -24,12 +24,13 @@ pub fn play(at: u64, size: u64) -> Play {
     }
 }
 
-/// A job's class changes while it is present; `job` is its place among the jobs played.
+/// A job's class changes while it is present, or more is known of its network; `job` is its place among the jobs played.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub at: u64,
     pub job: usize,
     pub class: u8,
+    pub path: Option<Path>,
 }
 
 /// What happened.
@@ -69,22 +70,15 @@ pub fn run_changing(
     let mut last = None;
     while done < jobs.len() {
         while arrived < jobs.len() && jobs[arrived].at <= now {
-            let job = jobs[arrived];
-            let size = sizes_known.then_some(job.size);
-            scheduler.arrive(
-                Arrival {
-                    id: JobId(arrived as u64),
-                    class: job.class,
-                    size,
-                    trickle: job.trickle,
-                },
-                Time::from_ns(now),
-            );
-            scheduler.observe(JobId(arrived as u64), job.path, Time::from_ns(now));
+            announce(arrived, jobs[arrived], sizes_known, now, scheduler.as_mut());
             arrived += 1;
         }
         while let Some(change) = changes.next_if(|change| change.at <= now) {
-            scheduler.reclassify(JobId(change.job as u64), change.class, Time::from_ns(now));
+            let (id, now) = (JobId(change.job as u64), Time::from_ns(now));
+            scheduler.reclassify(id, change.class, now);
+            if let Some(path) = change.path {
+                scheduler.observe(id, path, now);
+            }
         }
         let until_arrival = jobs.get(arrived).map_or(u64::MAX, |job| job.at - now);
         let until_change = changes.peek().map_or(u64::MAX, |change| change.at - now);
@@ -127,6 +121,25 @@ pub fn run_changing(
         push(&mut played.decisions, job, amount);
     }
     played
+}
+
+/// A job comes in.
+fn announce(
+    index: usize,
+    job: Play,
+    size_known: bool,
+    now: u64,
+    scheduler: &mut (dyn Scheduler + Send),
+) {
+    let (id, now) = (JobId(index as u64), Time::from_ns(now));
+    let arrival = Arrival {
+        id,
+        class: job.class,
+        size: size_known.then_some(job.size),
+        trickle: job.trickle,
+    };
+    scheduler.arrive(arrival, now);
+    scheduler.observe(id, job.path, now);
 }
 
 fn note(decisions: &mut String, last: &mut Option<(usize, u64)>, job: usize, amount: u64) {
