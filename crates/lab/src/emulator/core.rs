@@ -49,7 +49,7 @@ pub struct Bounds {
 }
 
 impl Default for Bounds {
-    /// Several times what a saturated 100 Mbit/s link puts into round-trip times of 10 s, in full packets and in acknowledgements.
+    /// More than twice what a saturated 100 Mbit/s link puts into the longest round-trip time, in full packets and in acknowledgements.
     fn default() -> Bounds {
         Bounds {
             packets_max: 1 << 17,

@@ -80,16 +80,18 @@ fn connect(
     inside(&["route", "add", network, "dev", DEVICE])
 }
 
-/// Removes the namespaces of checks whose process is gone; gives their names. Where another process has its number by now, they stay
-/// until that ends too.
-pub fn remove_leftovers() -> Result<Vec<String>> {
+/// Removes the namespaces of checks whose process is gone; gives their names. For before this process makes its own. Where another process
+/// has the number of one by now, they stay until that ends too.
+fn remove_leftovers() -> Result<Vec<String>> {
     let Ok(entries) = fs::read_dir(NAMESPACES) else {
         // No namespace was ever made here.
         return Ok(Vec::new());
     };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let is_left = |name: &String| {
-        owner(name).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+        // One of our own number is another's as well: it was there before this check made any.
+        owner(name)
+            .is_some_and(|pid| pid == id() || !Path::new("/proc").join(pid.to_string()).exists())
     };
     let left: Vec<String> = names.filter(is_left).collect();
     for name in &left {

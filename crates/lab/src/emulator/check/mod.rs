@@ -24,7 +24,6 @@ use serde::Serialize;
 use sooner_kernel::capability;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use hosts::remove_leftovers;
 pub use loss::LossRow;
 pub use rtt::RttRow;
 pub use throughput::ThroughputRow;
