@@ -13,6 +13,7 @@ enum Operation {
         job: u8,
         class: u8,
         size: Option<u64>,
+        trickle: u64,
     },
     Progress {
         job: u8,
@@ -85,12 +86,18 @@ fn apply(
     let now = Time::from_ns(*now_ns);
     let id = |job: &u8| JobId(u64::from(job % 8));
     match operation {
-        Operation::Arrive { job, class, size } => {
+        Operation::Arrive {
+            job,
+            class,
+            size,
+            trickle,
+        } => {
             scheduler.arrive(
                 Arrival {
                     id: id(job),
                     class: *class,
                     size: *size,
+                    trickle: *trickle,
                 },
                 now,
             );

@@ -93,6 +93,7 @@ impl Admission {
             id: job,
             class,
             size,
+            trickle: 0,
         };
         self.scheduler.arrive(arrival, now);
         Ok(())

@@ -97,6 +97,7 @@ impl Server for Shortest {
             id: JobId(job as u64),
             class: 0,
             size: Some(size_ns),
+            trickle: 0,
         };
         self.queue.arrive(arrival, Time::from_ns(now_ns));
     }

@@ -38,6 +38,7 @@ fn turn_ns(policy: PolicyName, jobs: u64, turns: u64) -> f64 {
                 id: JobId(id),
                 class: 0,
                 size,
+                trickle: 0,
             },
             Time::from_ns(id),
         );

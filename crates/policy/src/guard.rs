@@ -3,9 +3,10 @@
 //! Two promises, each paid from a share of the service that others get:
 //! - The oldest job that could be served gets at least one part in `oldest_share` (20: 5 %). With capacity C it is therefore done no
 //!   later than (its own size + the sizes of the jobs older than it) / (C / 20), plus one turn.
-//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): it gets a trickle, or its client and the NATs
-//!   on the way would give it up. Trickles too take at most one part in 20, so with n jobs waiting the silence is at most the larger of
-//!   10 s and n x `trickle` / (C / 20).
+//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then it has had its trickle, or it gets
+//!   what is missing, or its client and the NATs on the way would give it up. A trickle is what its client notices
+//!   ([`Arrival::trickle`]). Trickles too take at most one part in 20, so the silence is at most the larger of 10 s and the trickles of all
+//!   who wait / (C / 20).
 //!
 //! What the inner policy gives a job on its own counts: where it serves the oldest anyway the guard takes nothing.
 
@@ -20,9 +21,9 @@ pub struct GuardLimits {
     pub oldest_share: u64,
     /// The service in one turn of the oldest job.
     pub turn: u64,
-    /// The longest time without service.
+    /// The longest time in which a job gets less than its trickle.
     pub silence_ns_max: u64,
-    /// The service that ends a silence.
+    /// The service that ends a silence, of jobs that do not need more.
     pub trickle: u64,
 }
 
@@ -46,7 +47,7 @@ pub struct Guard<S> {
     jobs: BTreeMap<JobId, Watched>,
     /// Ready jobs by arrival.
     by_age: BTreeSet<(u64, JobId)>,
-    /// Ready jobs by the time they were last served.
+    /// Ready jobs by the time since when they have not had their trickle.
     by_silence: BTreeSet<(Time, JobId)>,
     oldest_credit: Credit,
     trickle_credit: Credit,
@@ -56,8 +57,28 @@ pub struct Guard<S> {
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     sequence: u64,
-    served_at: Time,
+    /// When it last had all of a trickle.
+    heard_at: Time,
+    /// The service it had since.
+    unheard: u64,
+    trickle: u64,
     ready: bool,
+}
+
+impl Watched {
+    /// What it must still get for its client to notice.
+    fn missing(&self) -> u64 {
+        self.trickle - self.unheard
+    }
+
+    fn serve(&mut self, amount: u64, now: Time) {
+        if amount < self.missing() {
+            self.unheard += amount;
+        } else {
+            self.unheard = 0;
+            self.heard_at = now;
+        }
+    }
 }
 
 /// Service owed: one unit for every `others` units that others get, up to `most`.
@@ -77,6 +98,11 @@ impl Credit {
             others: share.saturating_sub(1),
             most,
         }
+    }
+
+    /// From now on `amount` can be owed, and as much again.
+    fn hold(&mut self, amount: u64) {
+        self.most = self.most.max(amount.saturating_mul(2));
     }
 
     fn earn(&mut self, amount: u64) {
@@ -132,7 +158,7 @@ impl<S: Scheduler> Guard<S> {
             return;
         }
         watched.ready = ready;
-        let (age, silence) = ((watched.sequence, id), (watched.served_at, id));
+        let (age, silence) = ((watched.sequence, id), (watched.heard_at, id));
         if ready {
             self.by_age.insert(age);
             self.by_silence.insert(silence);
@@ -142,11 +168,15 @@ impl<S: Scheduler> Guard<S> {
         }
     }
 
-    /// The job whose silence must end now, if any.
-    fn silent_too_long(&self, now: Time) -> Option<JobId> {
-        let &(served_at, id) = self.by_silence.first()?;
-        let due = now >= served_at.after(self.limits.silence_ns_max);
-        (due && self.trickle_credit.covers(self.limits.trickle)).then_some(id)
+    /// The job whose silence must end now, if any, and what is missing.
+    fn silent_too_long(&self, now: Time) -> Option<Grant> {
+        let &(heard_at, job) = self.by_silence.first()?;
+        if now < heard_at.after(self.limits.silence_ns_max) {
+            return None;
+        }
+        let max_amount = self.jobs.get(&job)?.missing();
+        let covered = self.trickle_credit.covers(max_amount);
+        covered.then_some(Grant { job, max_amount })
     }
 }
 
@@ -155,9 +185,13 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         if self.jobs.contains_key(&arrival.id) {
             return;
         }
+        let trickle = self.limits.trickle.max(arrival.trickle).max(1);
+        self.trickle_credit.hold(trickle);
         let watched = Watched {
             sequence: self.arrivals,
-            served_at: now,
+            heard_at: now,
+            unheard: 0,
+            trickle,
             ready: false,
         };
         self.arrivals += 1;
@@ -172,15 +206,15 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
         };
-        let was_silent = now >= watched.served_at.after(self.limits.silence_ns_max);
-        if watched.ready {
-            self.by_silence.remove(&(watched.served_at, id));
-            self.by_silence.insert((now, id));
-        }
-        watched.served_at = now;
         self.trickle_credit.earn(amount);
-        if was_silent {
-            self.trickle_credit.pay(amount.min(self.limits.trickle));
+        if now >= watched.heard_at.after(self.limits.silence_ns_max) {
+            self.trickle_credit.pay(amount.min(watched.missing()));
+        }
+        let before = watched.heard_at;
+        watched.serve(amount, now);
+        if watched.ready {
+            self.by_silence.remove(&(before, id));
+            self.by_silence.insert((watched.heard_at, id));
         }
         match oldest {
             Some(oldest) if oldest == id => self.oldest_credit.pay(amount),
@@ -214,11 +248,8 @@ impl<S: Scheduler> Scheduler for Guard<S> {
     }
 
     fn next(&mut self, now: Time) -> Option<Grant> {
-        if let Some(job) = self.silent_too_long(now) {
-            return Some(Grant {
-                job,
-                max_amount: self.limits.trickle,
-            });
+        if let Some(grant) = self.silent_too_long(now) {
+            return Some(grant);
         }
         if self.oldest_credit.covers(self.limits.turn)
             && let Some(job) = self.oldest()
@@ -244,7 +275,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         let silence = self
             .by_silence
             .first()
-            .map(|&(served_at, _)| served_at.after(self.limits.silence_ns_max));
+            .map(|&(heard_at, _)| heard_at.after(self.limits.silence_ns_max));
         [silence, self.inner.wake_at()].into_iter().flatten().min()
     }
 

@@ -15,6 +15,8 @@ pub struct Arrival {
     pub class: u8,
     /// Its service demand in the caller's unit, if known.
     pub size: Option<u64>,
+    /// The service of which its client notices something, where that is more than a guard's own trickle: a whole record of TLS. 0 otherwise.
+    pub trickle: u64,
 }
 
 /// A job in the system, as a rank function sees it.

@@ -71,7 +71,10 @@ fn ljf_is_as_wrong_as_can_be() {
 
 #[test]
 fn a_class_goes_before_the_next_and_keeps_its_own_order() {
-    let low = |at, size| Play { at, size, class: 1 };
+    let low = |at, size| Play {
+        class: 1,
+        ..play(at, size)
+    };
     let jobs = [low(0, 5), low(1, 2), play(2, 3), play(3, 1)];
     assert_eq!(decisions(PolicyName::Srpt, &jobs), "A1 B1 C1 D1 C2 B1 A4");
 }
@@ -87,7 +90,10 @@ fn change(at: u64, job: usize, class: u8) -> Change {
 
 #[test]
 fn a_job_whose_class_changes_waits_in_the_other_class() {
-    let low = |at, size| Play { at, size, class: 1 };
+    let low = |at, size| Play {
+        class: 1,
+        ..play(at, size)
+    };
     let jobs = [low(0, 5), low(0, 3), play(0, 4)];
     assert_eq!(decisions(PolicyName::Srpt, &jobs), "C4 B3 A5");
     let raised = decisions_changing(PolicyName::Srpt, &jobs, &[change(1, 0, 0)]);
@@ -105,6 +111,7 @@ fn a_change_of_class_keeps_what_a_job_has_had() {
             at: 0,
             size: 4,
             class: 1,
+            trickle: 1,
         },
     ];
     let changes = [change(3, 0, 1)];
@@ -125,6 +132,7 @@ fn a_change_of_class_keeps_the_order_of_arrival() {
             at: 0,
             size: 4,
             class: 1,
+            trickle: 1,
         },
         play(0, 3),
         play(1, 2),
@@ -191,6 +199,25 @@ fn the_guard_ends_a_silence() {
 }
 
 #[test]
+fn a_silence_ends_with_what_the_client_notices() {
+    let limits = GuardLimits {
+        oldest_share: 10,
+        turn: u64::MAX / 1000,
+        silence_ns_max: 20,
+        trickle: 1,
+    };
+    // A record of two: by the time its silence is too long, enough was earned for both halves.
+    let mut jobs = vec![Play {
+        trickle: 2,
+        ..play(0, 50)
+    }];
+    jobs.extend((0..10).map(|i| play(i * 10, 10)));
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let whole = run(&jobs, scheduler, true).decisions;
+    assert!(whole.starts_with("B10 C10 A2 D"), "{whole}");
+}
+
+#[test]
 fn blocked_jobs_let_others_go_and_come_back() {
     for policy in PolicyName::ALL {
         let mut scheduler = policy.scheduler(1, Some(GuardLimits::with_turn(1)));
@@ -201,6 +228,7 @@ fn blocked_jobs_let_others_go_and_come_back() {
                     id: JobId(id),
                     class: 0,
                     size: Some(size),
+                    trickle: 0,
                 },
                 now,
             );
@@ -232,6 +260,7 @@ fn amounts_without_measure_overflow_nothing() {
                     id: JobId(id),
                     class: 0,
                     size,
+                    trickle: 0,
                 },
                 Time::ZERO,
             );

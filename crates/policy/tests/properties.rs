@@ -113,11 +113,14 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_silence(jobs in jobs()) {
+    fn the_guard_bounds_every_silence(mut jobs in jobs(), trickles in proptest::collection::vec(1..6_u64, 30)) {
+        for (job, trickle) in jobs.iter_mut().zip(trickles) {
+            job.trickle = trickle;
+        }
         let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: 500, trickle: 1 };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
-            let bound = limits.silence_ns_max + limits.turn + limits.oldest_share * limits.trickle * jobs.len() as u64;
+            let bound = limits.silence_ns_max + limits.turn + limits.oldest_share * jobs.iter().map(|job| job.trickle).sum::<u64>();
             prop_assert!(played.silence_max <= bound, "{policy}: {} > {bound}", played.silence_max);
         }
     }

@@ -110,6 +110,14 @@ impl Signals {
 }
 
 impl Flow {
+    /// What the connection writes from now on are TLS records of up to `payload_bytes`, of which the client can read nothing before it has
+    /// all of it.
+    pub fn in_records(&self, payload_bytes: u64) {
+        self.shared
+            .lock()
+            .in_records(self.id, payload_bytes + crate::wire::TLS_RECORD_BYTES);
+    }
+
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     ///
     /// `101 Switching Protocols` with [`ResponseStart::is_tunnel`] lasts as long as its connection, and what the other protocol writes takes

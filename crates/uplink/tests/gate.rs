@@ -27,7 +27,11 @@ impl World {
             credit_ns: 0,
             ..GateLimits::at_rate(RATE)
         };
-        let gate = Gate::new(limits, policy.scheduler(limits.quantum_wire_bytes(), None));
+        let scheduler = policy.scheduler(limits.quantum_wire_bytes(), None);
+        Self::behind(Gate::new(limits, scheduler))
+    }
+
+    fn behind(gate: Gate) -> Self {
         Self {
             gate,
             now: Time::ZERO,
@@ -48,6 +52,10 @@ impl World {
     /// A connection with one response; asks at once, as hyper does.
     fn add(&mut self, bytes: u64) -> usize {
         let flow = self.open();
+        self.respond(flow, bytes)
+    }
+
+    fn respond(&mut self, flow: FlowId, bytes: u64) -> usize {
         self.gate.start(flow, Some(bytes), 0, self.now);
         self.flows.push((flow, bytes));
         self.done_at.push(None);
@@ -192,6 +200,36 @@ fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
     world.add(3 * SEGMENT);
     world.run_to_the_end();
     assert_eq!(world.decisions, "AAA");
+}
+
+#[test]
+fn a_silence_over_tls_ends_with_a_whole_record() {
+    let limits = GateLimits {
+        credit_ns: 0,
+        ..GateLimits::at_rate(RATE)
+    };
+    let guard = GuardLimits {
+        oldest_share: 10,
+        turn: u64::MAX / 1000,
+        silence_ns_max: 20_000_000,
+        trickle: 1,
+    };
+    // 20 ms are 13 packets; a tenth pays for a record after 17, the connection's own packets taken off.
+    for (record_bytes, others, heard) in [(0, 13, "AB"), (2 * SEGMENT, 17, "AAB")] {
+        let scheduler = PolicyName::Psjf.scheduler(limits.quantum_wire_bytes(), Some(guard));
+        let mut world = World::behind(Gate::new(limits, scheduler));
+        let silent = world.open();
+        world.gate.in_records(silent, record_bytes);
+        world.respond(silent, 50 * SEGMENT);
+        world.add(40 * SEGMENT);
+        world.run_to_the_end();
+        let decisions = "B".repeat(others) + heard;
+        assert!(
+            world.decisions.starts_with(&decisions),
+            "{}",
+            world.decisions
+        );
+    }
 }
 
 #[test]

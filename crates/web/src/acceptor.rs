@@ -152,6 +152,7 @@ impl Acceptor {
         metrics.handshake(accepted.is_ok());
         let (stream, tls_peer, alpn) = accepted.ok()?;
         guest.head_begins();
+        flow.in_records(tls.record_bytes());
         let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
         Some(Met::Tls(stream, visit, alpn == Alpn::Http2))
     }

@@ -103,7 +103,11 @@ impl<'a> Server<'a> {
         let (log, log_closer) = self.config.log.open()?;
         let connections = Connections::new(&self.generation.limits, self.means.descriptors);
         let service = Service::new(self.generation, log, self.metrics.clone(), Instant::now());
-        let chunk_bytes = self.means.chunk_bytes;
+        let Means {
+            chunk_bytes,
+            record_bytes,
+            ..
+        } = self.means;
         Ok(Listening {
             listeners,
             shared: Rc::new(Shared {
@@ -111,7 +115,7 @@ impl<'a> Server<'a> {
                 connections,
                 tls: self
                     .tls
-                    .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes))),
+                    .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes, record_bytes))),
                 means: self.means,
                 metrics: self.metrics,
             }),

@@ -11,6 +11,10 @@ const CHUNK_BYTES_MIN: u64 = 16 << 10;
 /// Bytes read from a file at once where nothing is ordered.
 const CHUNK_BYTES_UNORDERED: u64 = 64 << 10;
 
+/// Bytes in a TLS record (RFC 8446, 5.1), at least and at most.
+const RECORD_BYTES_MIN: u64 = 4 << 10;
+const RECORD_BYTES_MAX: u64 = 16 << 10;
+
 /// The link as it was asked for.
 #[derive(Debug, Clone)]
 pub struct Link {
@@ -48,6 +52,14 @@ impl Link {
             CHUNK_BYTES_MIN.div_ceil(quantum_bytes) * quantum_bytes
         });
         bytes as usize
+    }
+
+    /// Bytes in a TLS record: what a slow link carries in 3 ms, because a response that is kept from silence needs a whole record for its
+    /// client to notice. Below 4 KiB the records' own bytes begin to cost more than half a percent.
+    pub fn record_bytes(&self) -> u64 {
+        self.ordered_rate().map_or(RECORD_BYTES_MAX, |rate| {
+            (rate.bits_per_sec() / 8 * 3 / 1000).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX)
+        })
     }
 
     /// What to tell the uplink of a server that listens on `addresses`; none: it is not ordered.
@@ -93,6 +105,15 @@ mod tests {
                 .message
                 .contains("`mbps`; use bit, kbit, mbit or gbit")
         );
+    }
+
+    #[test]
+    fn records_are_short_on_a_slow_link() {
+        for (rate, bytes) in [("1mbit", 4096), ("20mbit", 7500), ("100mbit", 16384)] {
+            let ordered = link(&format!("[uplink]\nrate = \"{rate}\"")).unwrap();
+            assert_eq!(ordered.record_bytes(), bytes, "{rate}");
+        }
+        assert_eq!(link("").unwrap().record_bytes(), 16384);
     }
 
     #[test]

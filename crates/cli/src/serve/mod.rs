@@ -35,6 +35,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let link = Link::of(&effective.config.uplink).map_err(|mistake| effective.located(mistake))?;
     let means = Means {
         chunk_bytes: link.chunk_bytes(),
+        record_bytes: link.record_bytes(),
         descriptors,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -8,10 +8,17 @@ pub struct Play {
     pub at: u64,
     pub size: u64,
     pub class: u8,
+    /// What its client notices.
+    pub trickle: u64,
 }
 
 pub fn play(at: u64, size: u64) -> Play {
-    Play { at, size, class: 0 }
+    Play {
+        at,
+        size,
+        class: 0,
+        trickle: 1,
+    }
 }
 
 /// A job's class changes while it is present; `job` is its place among the jobs played.
@@ -31,7 +38,7 @@ pub struct Played {
     pub decisions: String,
     /// Time the server stood idle although a job was present.
     pub idle_with_work: u64,
-    /// The longest time without service of any job, up to its end.
+    /// The longest time in which a job had less than its trickle, up to its end.
     pub silence_max: u64,
 }
 
@@ -53,7 +60,8 @@ pub fn run_changing(
         ..Played::default()
     };
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
-    let mut served_at: Vec<u64> = jobs.iter().map(|job| job.at).collect();
+    // When each last had all of a trickle, and what it had since.
+    let mut heard: Vec<(u64, u64)> = jobs.iter().map(|job| (job.at, 0)).collect();
     let (mut now, mut arrived, mut done) = (0, 0, 0);
     let mut last = None;
     while done < jobs.len() {
@@ -65,6 +73,7 @@ pub fn run_changing(
                     id: JobId(arrived as u64),
                     class: job.class,
                     size,
+                    trickle: job.trickle,
                 },
                 Time::from_ns(now),
             );
@@ -91,9 +100,16 @@ pub fn run_changing(
             .min(until_arrival)
             .min(until_change)
             .min(until_wake);
-        played.silence_max = played.silence_max.max(now - served_at[job]);
+        let (heard_at, unheard) = &mut heard[job];
+        let missing = jobs[job].trickle - *unheard;
+        let noticed = missing.min(amount).min(left[job]);
+        played.silence_max = played.silence_max.max(now + noticed - *heard_at);
         now += amount;
-        served_at[job] = now;
+        if amount < missing {
+            *unheard += amount;
+        } else {
+            (*heard_at, *unheard) = (now, 0);
+        }
         left[job] -= amount;
         scheduler.progress(grant.job, amount, Time::from_ns(now));
         note(&mut played.decisions, &mut last, job, amount);

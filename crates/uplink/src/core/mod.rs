@@ -97,6 +97,13 @@ impl Core {
         flow
     }
 
+    /// What the connection writes are records of up to `record_bytes`.
+    pub(crate) fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
+        if let Some(gate) = &mut self.gate {
+            gate.in_records(flow, record_bytes);
+        }
+    }
+
     fn new_name(&mut self) -> FlowId {
         let flow = self.opened;
         self.opened += 1;

@@ -58,6 +58,8 @@ struct FlowState {
     waited: bool,
     /// Bytes charged to the link for this connection, packet headers included.
     charged_bytes: u64,
+    /// What its client can read nothing of before it has all of it, bytes on the wire: a record of TLS. 0 in clear text.
+    record_bytes: u64,
     /// Of a stream: its connection.
     connection: Option<FlowId>,
     /// Of a connection: its streams, once it had one.
@@ -86,6 +88,15 @@ impl Gate {
         self.charge(wire::CONNECTION_BYTES, now);
     }
 
+    /// The connection's client reads whole records of up to `record_bytes`; how its next responses are kept from silence follows that.
+    ///
+    /// Streams need no such word: what is handed over for one is flushed, and ends a record.
+    pub fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
+        if let Some(state) = self.flows.get_mut(&flow) {
+            state.record_bytes = wire::payload_cost_bytes(record_bytes);
+        }
+    }
+
     /// A response of `size_bytes` (head and body; `None` if unknown) is about to be written; returns its rank.
     ///
     /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its packets without payload behind it.
@@ -106,6 +117,7 @@ impl Gate {
                 id: job,
                 class,
                 size: size_bytes,
+                trickle: state.record_bytes,
             };
             scheduler.arrive(arrival, now);
             if first {

@@ -28,25 +28,38 @@ use std::time::{Duration, SystemTime};
 /// What may lie encrypted and unwritten in one connection, bytes: a whole record at least; more saves nothing any more.
 const BUFFER_BYTES: RangeInclusive<usize> = (16 << 10)..=(64 << 10);
 
+/// What a record may carry, bytes; the most is the protocol's (RFC 8446, 5.1).
+const RECORD_BYTES: RangeInclusive<u64> = (1 << 10)..=(16 << 10);
+/// rustls counts the header of a record with what it carries.
+const RECORD_HEADER_BYTES: u64 = 5;
+
 /// The certificates of a server, and the keys of its session tickets.
 pub struct Tls {
     config: RefCell<Arc<ServerConfig>>,
     buffer_bytes: usize,
+    record_bytes: u64,
 }
 
 impl Tls {
     /// TLS by `prepared`, where every connection holds up to about `buffer_bytes` encrypted (16 to 64 KiB): as much as
-    /// is written at once.
-    pub fn new(prepared: Prepared, buffer_bytes: usize) -> Self {
+    /// is written at once. Records carry up to `record_bytes` (1 to 16 KiB).
+    pub fn new(prepared: Prepared, buffer_bytes: usize, record_bytes: u64) -> Self {
+        let record_bytes = record_bytes.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end());
         Self {
-            config: RefCell::new(prepared.config),
+            config: RefCell::new(in_records(prepared.config, record_bytes)),
             buffer_bytes: buffer_bytes.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()),
+            record_bytes,
         }
+    }
+
+    /// The most that a record carries, bytes.
+    pub fn record_bytes(&self) -> u64 {
+        self.record_bytes
     }
 
     /// Handshakes from now on go by `prepared`; connections that are there keep what they have.
     pub fn replace(&self, prepared: Prepared) {
-        *self.config.borrow_mut() = prepared.config;
+        *self.config.borrow_mut() = in_records(prepared.config, self.record_bytes);
     }
 
     /// Reads all files anew and replaces what is served by; after a mistake nothing has changed. Gives warnings.
@@ -70,4 +83,10 @@ impl Tls {
         let config = self.config.borrow().clone();
         accept::accept(config, stream, self.buffer_bytes, handshake_timeout).await
     }
+}
+
+fn in_records(config: Arc<ServerConfig>, record_bytes: u64) -> Arc<ServerConfig> {
+    let mut config = Arc::unwrap_or_clone(config);
+    config.max_fragment_size = Some((record_bytes + RECORD_HEADER_BYTES) as usize);
+    Arc::new(config)
 }

@@ -52,6 +52,7 @@ impl Site {
             let config = Config::parse(&config).unwrap();
             let means = Means {
                 chunk_bytes,
+                record_bytes: 16 << 10,
                 descriptors: 4096,
             };
             let server = Server::from_config(&config, means).unwrap();

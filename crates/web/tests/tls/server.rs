@@ -1,11 +1,14 @@
 //! What a TLS server does: names, versions, protocols, clients' certificates, reload.
 
 use crate::certificates::{Authority, Files};
-use crate::support::{Client, PATIENCE, Server, Setup, ask, connect, connect_tls};
+use crate::support::{
+    Client, PATIENCE, RECORD_BYTES, Server, Setup, ask, ask_for, connect, connect_tls, over,
+};
 use rustls::HandshakeKind;
 use rustls::version::{TLS12, TLS13};
 use sooner_web::proxy_protocol::Senders;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// The authority, and files of the pair `x` for `localhost` and 127.0.0.1.
@@ -55,6 +58,63 @@ fn the_name_chooses_the_certificate() {
     let error = ask(&mut stranger).unwrap_err().to_string();
     assert!(error.contains("not valid for name"), "{error}");
     assert!(server.complaint().starts_with("TLS handshake: "));
+}
+
+/// A socket that keeps what was read from it.
+struct Seen {
+    socket: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Read for Seen {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.socket.read(buf)?;
+        self.bytes.extend_from_slice(&buf[..count]);
+        Ok(count)
+    }
+}
+
+impl Write for Seen {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.socket.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+/// The longest TLS record in `bytes`, without its header.
+fn longest_record(mut bytes: &[u8]) -> u64 {
+    let mut longest = 0;
+    while let [_, _, _, high, low, rest @ ..] = bytes {
+        let length = u16::from_be_bytes([*high, *low]);
+        longest = longest.max(length);
+        bytes = &rest[usize::from(length).min(rest.len())..];
+    }
+    longest.into()
+}
+
+#[test]
+fn records_are_as_long_as_they_may_be_and_no_longer() {
+    let (authority, files) = simple();
+    let server = Server::tls(&files.tables(&[("x", "")]).tables);
+    for reloaded in [false, true] {
+        if reloaded {
+            server.reload(&files.tables(&[("x", "")]).tables).unwrap();
+        }
+        let socket = Seen {
+            socket: connect(server.address),
+            bytes: Vec::new(),
+        };
+        let config = Client::default().config(&authority);
+        let mut client = over(socket, &config, "localhost");
+        let text = ask_for("/long", &mut client).unwrap();
+        assert!(text.len() as u64 > 2 * RECORD_BYTES);
+        // TLS 1.3 adds a type and a tag.
+        let longest = longest_record(&client.sock.bytes);
+        assert_eq!(longest, RECORD_BYTES + 17, "reloaded: {reloaded}");
+    }
 }
 
 #[test]

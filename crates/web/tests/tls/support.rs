@@ -21,6 +21,9 @@ use tokio::task::{LocalSet, spawn_local};
 /// No test waits longer for a byte.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What a record of the server carries at most.
+pub const RECORD_BYTES: u64 = 4096;
+
 type Reloaded = Result<(), String>;
 
 /// What the server's thread is asked to do.
@@ -35,7 +38,7 @@ pub struct Setup {
     pub handshake_timeout: Duration,
 }
 
-/// A server that answers everything with a description of its client; stops when dropped.
+/// A server that answers everything with a description of its client, `/long` with a long one; stops when dropped.
 pub struct Server {
     pub address: SocketAddr,
     /// Why connections came to nothing.
@@ -112,7 +115,7 @@ async fn serve(
     say_address.send(listener.local_addr().unwrap()).unwrap();
     let tls = setup.tables.map(|tables| {
         let prepared: Prepared = prepare(&tables, SystemTime::now()).unwrap();
-        Tls::new(prepared, 16 << 10)
+        Tls::new(prepared, 16 << 10, RECORD_BYTES)
     });
     let shared = Rc::new(Shared {
         tls,
@@ -181,10 +184,16 @@ async fn answer_all(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     description: &str,
 ) -> Result<(), String> {
-    let length = description.len();
-    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{description}");
+    let answer = |text: &str| {
+        let length = text.len();
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}")
+    };
     let mut question = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut question).await {
+        let answer = match question.starts_with(b"GET /long ") {
+            true => answer(&description.repeat(1000)),
+            false => answer(description),
+        };
         let written = stream.write_all(answer.as_bytes()).await;
         written.map_err(|error| error.to_string())?;
         stream.flush().await.map_err(|error| error.to_string())?;
@@ -241,14 +250,23 @@ pub fn connect_tls(address: SocketAddr, config: &Arc<ClientConfig>, name: &str) 
 }
 
 /// TLS on a connection that is there.
-pub fn over(stream: TcpStream, config: &Arc<ClientConfig>, name: &str) -> TlsClient {
+pub fn over<Io: Read + Write>(
+    stream: Io,
+    config: &Arc<ClientConfig>,
+    name: &str,
+) -> StreamOwned<ClientConnection, Io> {
     let name = ServerName::try_from(name.to_owned()).unwrap();
     StreamOwned::new(ClientConnection::new(config.clone(), name).unwrap(), stream)
 }
 
 /// Sends a question and gives the body of the answer.
 pub fn ask(stream: &mut (impl Read + Write)) -> io::Result<String> {
-    stream.write_all(b"GET / HTTP/1.1\r\n\r\n")?;
+    ask_for("/", stream)
+}
+
+/// The same for a path.
+pub fn ask_for(path: &str, stream: &mut (impl Read + Write)) -> io::Result<String> {
+    write!(stream, "GET {path} HTTP/1.1\r\n\r\n")?;
     stream.flush()?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
