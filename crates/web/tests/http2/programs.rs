@@ -12,7 +12,10 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
         .status()
         .is_ok();
     if !is_installed {
-        eprintln!("skipped: {program} is not installed");
+        // The harness names a test's thread after it.
+        let test = std::thread::current();
+        let test = test.name().unwrap_or(program);
+        eprintln!("skipped: {test}: {program} is not installed");
         return None;
     }
     let output = Command::new(program).args(arguments).output().unwrap();
