@@ -1,6 +1,6 @@
 //! A connection whose end does not cost its client the last answer: see [`Linger`].
 
-use super::activity::{Activity, Phase};
+use super::activity::Activity;
 use super::linger::Linger;
 use crate::clock::Clock;
 use std::io::{self, IoSlice};
@@ -142,9 +142,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
             if stream.is_at_end || stream.activity.is_switched() {
                 return Poll::Ready(Ok(()));
             }
-            let bytes_max = match stream.activity.phase() {
-                Phase::Idle => stream.bytes_max.min(UNASKED_BYTES_MAX),
-                _ => stream.bytes_max,
+            let bytes_max = match stream.activity.is_unasked() {
+                true => stream.bytes_max.min(UNASKED_BYTES_MAX),
+                false => stream.bytes_max,
             };
             stream.activity.leaves();
             stream.farewell = Some(Box::new(Farewell::begin(bytes_max)));
@@ -155,7 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::activity::CoarseClock;
+    use super::super::activity::{CoarseClock, Phase};
     use super::*;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
