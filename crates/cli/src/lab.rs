@@ -103,7 +103,8 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
             program: program.clone(),
             folder,
             jobs: args.jobs.into(),
-            attempts_max: ATTEMPTS_MAX,
+            attempts_max: if args.quick { 1 } else { ATTEMPTS_MAX },
+            waits_for_quiet: !args.quick,
             without_missing: args.without_missing,
         };
         eprintln!("{}: {}", experiment.name, experiment.question);

@@ -40,6 +40,8 @@ pub struct RunOptions {
     pub jobs: usize,
     /// How often a case is measured that a busy machine spoils.
     pub attempts_max: u32,
+    /// Whether a quiet moment of the machine is waited for before each.
+    pub waits_for_quiet: bool,
     /// Whether peers that are not installed are left out instead of refused.
     pub without_missing: bool,
 }
@@ -200,7 +202,9 @@ impl Shared {
             let Some(task) = self.tasks.borrow_mut().pop_front() else {
                 return Ok(());
             };
-            quiet::wait().await;
+            if self.options.waits_for_quiet {
+                quiet::wait().await;
+            }
             let held_up = self.measure(task).await?;
             if held_up && task.attempt < self.options.attempts_max {
                 let attempt = task.attempt + 1;
