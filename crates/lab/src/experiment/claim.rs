@@ -1,7 +1,6 @@
 //! What an experiment claims, as data: a figure of the runs and the limit it is held to.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 /// One claim. Its value is the median over the seeds of one peer's figure, or of the ratio of two peers' figures in the same run.
 #[derive(Debug, Clone, Deserialize)]
@@ -9,7 +8,8 @@ use serde_json::Value;
 pub struct Claim {
     /// In words.
     pub text: String,
-    /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`.
+    /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`, or into what was counted on the server's host:
+    /// `/counters/max_open_connections`.
     pub figure: String,
     /// Whose figure.
     pub peer: String,
@@ -62,19 +62,17 @@ impl Claim {
             .then_some("over and over_figure cannot be given together")
     }
 
-    /// How it stands; none while no repetition has what it needs. `runs` gives the run of a peer and a seed.
-    pub fn judge<'a>(
+    /// How it stands; none while no repetition has what it needs. `figure` gives a figure of the run of a peer and a seed.
+    pub fn judge(
         &self,
         seeds: &[u64],
-        run_of: impl Fn(&str, u64) -> Option<&'a Value>,
+        figure: impl Fn(&str, u64, &str) -> Option<f64>,
     ) -> Option<Standing> {
-        let figure = |run: &Value, pointer: &str| run.pointer(pointer).and_then(Value::as_f64);
         let of_seed = |&seed: &u64| {
-            let run = run_of(&self.peer, seed)?;
-            let own = figure(run, &self.figure)?;
+            let own = figure(&self.peer, seed, &self.figure)?;
             let below = match (&self.over, &self.over_figure) {
-                (Some(peer), _) => figure(run_of(peer, seed)?, &self.figure)?,
-                (None, Some(pointer)) => figure(run, pointer)?,
+                (Some(peer), _) => figure(peer, seed, &self.figure)?,
+                (None, Some(pointer)) => figure(&self.peer, seed, pointer)?,
                 (None, None) => 1.0,
             };
             Some(own / below)
@@ -117,7 +115,7 @@ pub fn median(sorted: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn claim(text: &str) -> Claim {
         toml::from_str(text).unwrap()
@@ -136,19 +134,19 @@ mod tests {
                 figures.map(|(seed, mean)| ((*peer).into(), seed as u64, json!({"mean": mean})))
             })
             .collect();
-        let run_of = |peer: &str, seed| {
+        let figure = |peer: &str, seed, pointer: &str| {
             let found = runs
                 .iter()
                 .find(|(name, at, _)| name == peer && *at == seed);
-            found.map(|(_, _, run)| run)
+            found?.2.pointer(pointer)?.as_f64()
         };
-        let standing = claim.judge(&[0, 1, 2], run_of).unwrap();
+        let standing = claim.judge(&[0, 1, 2], figure).unwrap();
         assert_eq!(
             (standing.value, standing.range, standing.count),
             (2.0, (1.0, 6.0), 3)
         );
         assert!(standing.holds);
-        assert_eq!(claim.judge(&[7], run_of), None, "nothing was measured");
+        assert_eq!(claim.judge(&[7], figure), None, "nothing was measured");
     }
 
     #[test]

@@ -22,9 +22,9 @@ pub fn claims(experiment: &Experiment, store: Option<&Store>) -> Vec<report::Cla
 fn standing(claim: &Claim, case: &Case, store: Option<&Store>) -> report::Standing {
     let seeds = &case.setup.seeds;
     let judged = store.and_then(|store| {
-        claim.judge(seeds, |peer, seed| {
+        claim.judge(seeds, |peer, seed, pointer| {
             let line = store.best(case, seed, peer)?;
-            line.is_valid().then_some(&line.run)
+            line.is_valid().then(|| line.figure(pointer))?
         })
     });
     let count = judged.as_ref().map_or(0, |judged| judged.count);

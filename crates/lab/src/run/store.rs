@@ -59,6 +59,15 @@ impl Line {
         self.run["verdict"] == "VALID"
     }
 
+    /// A figure of the run by its JSON pointer, or one of the server's host behind `/counters`.
+    pub fn figure(&self, pointer: &str) -> Option<f64> {
+        let value = match pointer.strip_prefix("/counters") {
+            Some(rest) => self.counters.pointer(rest),
+            None => self.run.pointer(pointer),
+        };
+        value.and_then(Value::as_f64)
+    }
+
     /// Whether the generator, and not the server, was late: what a busy machine does.
     pub fn was_held_up(&self) -> bool {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();

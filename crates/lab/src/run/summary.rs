@@ -2,7 +2,6 @@
 
 use super::store::{Line, Store};
 use crate::experiment::{Case, Claim, Experiment};
-use serde_json::Value;
 use sooner_report::number::{NO_VALUE, duration, significant};
 
 /// How a claim stands in a case.
@@ -32,8 +31,8 @@ pub fn findings(experiment: &Experiment, store: &Store) -> Vec<Finding> {
 }
 
 fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
-    let run_of = |peer: &str, seed| store.best(case, seed, peer).map(|line| &line.run);
-    let standing = claim.judge(&case.setup.seeds, run_of);
+    let figure = |peer: &str, seed, pointer: &str| store.best(case, seed, peer)?.figure(pointer);
+    let standing = claim.judge(&case.setup.seeds, figure);
     let words = |standing: &crate::experiment::Standing| {
         let (low, high) = standing.range;
         let range = match standing.count {
@@ -98,14 +97,14 @@ pub fn verdicts(findings: &[Finding]) -> String {
 }
 
 fn row(line: &Line) -> [String; 11] {
-    let figure = |pointer: &str| line.run.pointer(pointer).and_then(Value::as_f64);
+    let figure = |pointer: &str| line.figure(pointer);
     let time = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), duration);
     let count = |pointer: &str| figure(pointer).map_or(NO_VALUE.into(), |value| value.to_string());
     let ideal = figure("/all/ideal_srpt_mean_response_ms");
     let over_ideal = figure("/all/mean_response_ms")
         .zip(ideal)
         .map(|(mean, ideal)| mean / ideal);
-    let open = line.counters["max_open_connections"].as_f64();
+    let open = figure("/counters/max_open_connections");
     [
         line.case.clone(),
         line.seed.to_string(),
