@@ -6,15 +6,21 @@
 
 pub mod arrivals;
 pub mod content;
+pub mod fit;
+pub mod model;
 pub mod rate;
 mod rng;
 pub mod root;
 pub mod schedule;
+pub mod sizes;
+pub mod surge;
 pub mod trace;
 pub mod wire;
 
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
+
 pub use rate::{Rate, RateError};
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
+pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
 pub use trace::{Object, Trace, TraceError, TraceRequest};
