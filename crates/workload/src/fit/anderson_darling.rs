@@ -65,12 +65,7 @@ mod tests {
 
     #[test]
     fn the_limit_law_has_its_known_points() {
-        for (z, p) in [
-            (1.248, 0.25),
-            (1.9330, 0.1),
-            (2.4920, 0.05),
-            (3.878, 0.01),
-        ] {
+        for (z, p) in [(1.248, 0.25), (1.9330, 0.1), (2.4920, 0.05), (3.878, 0.01)] {
             assert!((survival(z) - p).abs() < 3e-4, "{z} {}", survival(z));
         }
     }

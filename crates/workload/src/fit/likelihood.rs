@@ -50,8 +50,44 @@ pub fn maximise(log_likelihood: impl Fn(f64, f64) -> f64, start: [f64; 2]) -> [E
 
 /// The likeliest value of one parameter, from `start` on.
 pub fn maximise_one(log_likelihood: impl Fn(f64) -> f64, start: f64) -> Estimate {
-    // A second parameter that is surely 0 and has nothing to do with the first.
-    maximise(|a, b| log_likelihood(a) - b * b, [start, 0.0])[0]
+    let mut at = start;
+    let mut bend = 0.0;
+    for _ in 0..STEPS_MAX {
+        let d = difference(at);
+        let (left, here, right) = (
+            log_likelihood(at - d),
+            log_likelihood(at),
+            log_likelihood(at + d),
+        );
+        let slope = (right - left) / (2.0 * d);
+        bend = (right - 2.0 * here + left) / (d * d);
+        let step = if bend < 0.0 {
+            -slope / bend
+        } else {
+            0.1 * slope.signum()
+        };
+        let next = climb(&|a, _| log_likelihood(a), [at, 0.0], [step, 0.0])[0];
+        let is_still = (next - at).abs() <= 1e-9 * at.abs().max(1e-3);
+        at = next;
+        if is_still {
+            break;
+        }
+    }
+    let standard_error = if bend < 0.0 {
+        (-1.0 / bend).sqrt()
+    } else {
+        f64::INFINITY
+    };
+    Estimate {
+        value: at,
+        standard_error,
+    }
+}
+
+/// The step of a difference that stands for a derivative at `x`: between the error of the difference and that of the
+/// sum, which cancels to twice its digits.
+fn difference(x: f64) -> f64 {
+    2e-4 * x.abs().max(1e-2)
 }
 
 /// Slope and curvature of a function of two parameters.
@@ -63,8 +99,7 @@ struct Curve {
 
 impl Curve {
     fn at(f: &impl Fn(f64, f64) -> f64, [a, b]: [f64; 2]) -> Curve {
-        // Between the error of the difference and that of the sum, which cancels to twice its digits.
-        let (da, db) = (2e-4 * a.abs().max(1e-2), 2e-4 * b.abs().max(1e-2));
+        let (da, db) = (difference(a), difference(b));
         let here = f(a, b);
         let (left, right, down, up) = (f(a - da, b), f(a + da, b), f(a, b - db), f(a, b + db));
         let corners = f(a + da, b + db) - f(a + da, b - db) - f(a - da, b + db) + f(a - da, b - db);

@@ -18,6 +18,11 @@ impl Sampler {
         }
     }
 
+    /// The distribution drawn from.
+    pub fn distribution(&self) -> &Distribution {
+        &self.distribution
+    }
+
     /// The next number.
     pub fn draw(&mut self) -> f64 {
         self.distribution.law.draw(self.rng.uniform())
