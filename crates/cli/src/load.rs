@@ -1,5 +1,7 @@
 //! `sooner load`: replay a trace, saturate a server, make a document root.
 
+mod surge;
+
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use sooner_load::closed::report::{ClosedReport, ClosedRun};
@@ -39,11 +41,15 @@ enum LoadCommand {
     Closed(ClosedArgs),
     /// Write the files of a trace to a directory, to be served.
     Mkroot(MkrootArgs),
+    /// Let SURGE's users loose on a server: pages with embedded files, and pauses as published.
+    Surge(surge::SurgeArgs),
+    /// Draw everything SURGE is made of, and compare it with what was published.
+    SurgeFit(surge::FitArgs),
 }
 
 #[derive(Args)]
 struct ReplayArgs {
-    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED` or the path of a NAME.csv.gz.
     trace: String,
     /// Where the trace's files are served, like `http://127.0.0.1:8080` or `https://example.org`.
     #[arg(long)]
@@ -167,7 +173,7 @@ impl ProtocolArgs {
 
 #[derive(Args)]
 struct MkrootArgs {
-    /// `epa`, `nasa` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED` or the path of a NAME.csv.gz.
     trace: String,
     /// Directory to fill: new, empty, or one that was made by this command.
     dir: PathBuf,
@@ -179,6 +185,8 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         LoadCommand::Replay(args) => run_replay(args)?,
         LoadCommand::Closed(args) => run_closed(args)?,
         LoadCommand::Mkroot(args) => run_mkroot(args)?,
+        LoadCommand::Surge(args) => surge::run(args)?,
+        LoadCommand::SurgeFit(args) => return surge::run_fit(args),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,8 @@
 //! small: gaps pile up at the generator's own grain. Gaps are given relative to the mean gap of
 //! their phase, so that a run with alternating load can be tested as one sample.
 
+use sooner_workload::fit::ks;
+
 /// Modified statistic above which about one exponential sample in a thousand lies; found by
 /// simulation, see the test.
 pub const CRITICAL_MODIFIED: f64 = 1.57;
@@ -25,11 +27,7 @@ pub fn distance(gaps: &mut [f64]) -> Option<f64> {
         return Some(1.0);
     }
     gaps.sort_unstable_by(f64::total_cmp);
-    let at = |(index, gap): (usize, &f64)| {
-        let expected = 1.0 - (-gap / mean).exp();
-        (expected - index as f64 / n).max((index + 1) as f64 / n - expected)
-    };
-    Some(gaps.iter().enumerate().map(at).fold(0.0, f64::max))
+    Some(ks::distance(gaps, |gap| 1.0 - (-gap / mean).exp()))
 }
 
 /// Largest distance accepted for `gap_count` gaps: Stephens' small-sample form (1974) of the

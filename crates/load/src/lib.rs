@@ -22,6 +22,7 @@ pub mod replay;
 pub mod response;
 pub mod samples;
 pub mod socket;
+pub mod surge;
 pub mod target;
 pub mod tls;
 pub mod transport;

@@ -254,7 +254,8 @@ fn report(
     }
 }
 
-fn protocol(costs: &Costs) -> &'static str {
+/// What is spoken, in words.
+pub(crate) fn protocol(costs: &Costs) -> &'static str {
     match (costs.wire.http2, costs.wire.tls) {
         (false, false) => "HTTP/1.1",
         (false, true) => "HTTP/1.1 over TLS",

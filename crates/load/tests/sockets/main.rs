@@ -6,3 +6,4 @@ mod pool;
 mod replay;
 mod secured;
 mod server;
+mod surge;
