@@ -1,4 +1,4 @@
-//! What arrives: traces, arrivals, schedules.
+//! What arrives: sizes, traces, users, arrivals, schedules.
 //!
 //! Everything here is a pure function of its inputs and a seed, so that two runs can be given the
 //! very same arrivals. The two exceptions read and write files: [`trace::Trace::load`] and
@@ -19,6 +19,7 @@ pub mod wire;
 
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
 
+pub use model::{Mistake, Model};
 pub use rate::{Rate, RateError};
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};

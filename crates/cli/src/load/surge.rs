@@ -181,7 +181,7 @@ fn print_fit(rows: &[Row]) {
     let line = |cells: [&str; 7]| {
         let [quantity, what, n, published, found, may_be, verdict] = cells;
         println!(
-            "{quantity:<16} {what:<20} {n:>8} {published:>11} {found:>11}  {may_be:<23} {verdict}"
+            "{quantity:<16} {what:<20} {n:>8} {published:>11} {found:>13}  {may_be:<23} {verdict}"
         );
     };
     line([
@@ -219,8 +219,8 @@ fn print_fit(rows: &[Row]) {
     }
 }
 
-/// A number with up to four decimals, without those that say nothing.
+/// A number with up to six decimals, without those that say nothing.
 fn figure(value: f64) -> String {
-    let text = format!("{value:.4}");
+    let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').into()
 }

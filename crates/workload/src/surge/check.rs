@@ -20,6 +20,10 @@ pub const DRAWS_MAX: u64 = 10_000_000;
 const P_MIN: f64 = 0.001;
 /// How far the requests' sizes may be from their law beyond half the share of the most popular file.
 const STEPS_MAX: f64 = 0.005;
+/// Published mean of the sizes in bytes.
+const MEAN_BYTES: f64 = 11_108.0;
+/// How far the mean of the requests' sizes may be from it, as a share: one file of 2000 carries half of their bytes.
+const MEAN_SHARE_MAX: f64 = 0.25;
 /// How far the distribution of the stack distances may be from the published one.
 const LOCALITY_DISTANCE_MAX: f64 = 0.06;
 /// How far an estimated parameter of the stack distances may be from the published one, as a share.
@@ -189,14 +193,14 @@ impl Rows {
         );
         self.law(quantity, &mut sample, &published);
         // The mean of so heavy a tail cannot be estimated from draws: the law's own.
-        let mean = (11_108.0, model.sizes.mean());
+        let mean = (MEAN_BYTES, model.sizes.mean());
         self.bounded(
             quantity,
             "mean of the law",
             sample.len(),
             Some(mean.0),
             mean.1,
-            (11_107.0, 11_110.0),
+            (MEAN_BYTES - 1.0, MEAN_BYTES + 1.0),
         );
     }
 
@@ -250,6 +254,18 @@ impl Rows {
             None,
             distance,
             (0.0, bound),
+        );
+        let bounds = (
+            MEAN_BYTES * (1.0 - MEAN_SHARE_MAX),
+            MEAN_BYTES * (1.0 + MEAN_SHARE_MAX),
+        );
+        self.bounded(
+            "requested sizes",
+            "mean",
+            n,
+            Some(MEAN_BYTES),
+            files.mean_request_bytes(),
+            bounds,
         );
     }
 
