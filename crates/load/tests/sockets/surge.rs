@@ -128,9 +128,7 @@ fn impossible_runs_are_refused_before_anything_is_sent() {
     let refused = |change: fn(&mut SurgeOptions)| {
         let mut options = options(&server);
         change(&mut options);
-        block_on(surge::run(&options, &mut |_| ()))
-            .err()
-            .expect("refused")
+        block_on(surge::run(&options, &mut |_| ())).expect_err("refused")
     };
     assert_eq!(
         refused(|options| options.users = 0).to_string(),

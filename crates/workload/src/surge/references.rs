@@ -5,8 +5,8 @@
 //!
 //! The stack distance of a request (how many files were asked for since the last request for the same file, that one included) grows with the gap, so the gaps'
 //! parameters are chosen such that the distances are those published; found by simulation, see the tests. The first request
-//! for a file in a round comes back to the round before, over hundreds of files: those 2000 of 16 357 requests are not in
-//! the published law either, which only says how near a request is that comes back soon.
+//! for a file in a round comes back to the round before, over hundreds of files; those 2000 of 16 357 requests are left out when
+//! the distances are compared with the published law.
 
 use super::SurgeModel;
 use crate::rng::Rng;
