@@ -3,12 +3,14 @@
 use super::special::{normal_cdf, power_integral};
 use std::sync::Arc;
 
-/// Largest value of a parameter that is a size or a time.
-const MAX_VALUE: f64 = 1e15;
+/// Range of a parameter that is a size or a time.
+const VALUES: std::ops::RangeInclusive<f64> = 1e-15..=1e15;
 /// Range of a shape: outside, quantiles leave what a float can hold.
-const SHAPES: std::ops::RangeInclusive<f64> = 0.05..=100.0;
-/// Range of the parameters of a logarithm.
-const LOGARITHM_MAX: f64 = 50.0;
+const SHAPES: std::ops::RangeInclusive<f64> = 0.1..=100.0;
+/// Largest |μ| of a logarithm.
+const MU_MAX: f64 = 50.0;
+/// Largest σ of a logarithm: with it second moments are still numbers.
+const SIGMA_MAX: f64 = 10.0;
 /// Largest squared coefficient of variation.
 const MAX_C2: f64 = 1e6;
 
@@ -22,7 +24,7 @@ pub(super) const SURGE: Law = Law::LognormalPareto {
     alpha: 1.0,
 };
 
-/// A distribution by its law; sizes and times are above 0 and at most 1e15, shapes (`alpha`, `shape`) 0.05 to 100.
+/// A distribution by its law; sizes and times are 1e-15 to 1e15, shapes (`alpha`, `shape`) 0.1 to 100.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Law {
     /// Always the same value, which may be 0.
@@ -62,7 +64,7 @@ pub enum Law {
     Lognormal {
         /// Mean of the logarithm, -50 to 50.
         mu: f64,
-        /// Standard deviation of the logarithm, above 0 to 50.
+        /// Standard deviation of the logarithm, above 0 to 10.
         sigma: f64,
     },
     /// Lognormal below `cut`; what that leaves is a bounded Pareto from there to p.
@@ -95,8 +97,13 @@ impl Law {
     /// What is wrong with the parameters.
     pub(super) fn problem(&self) -> Option<String> {
         let value = |name: &str, x: f64| {
-            (!(x > 0.0 && x <= MAX_VALUE))
-                .then(|| format!("{name} is {x}; it must be above 0 and at most {MAX_VALUE:e}"))
+            (!VALUES.contains(&x)).then(|| {
+                format!(
+                    "{name} is {x}; it must be {:e} to {:e}",
+                    VALUES.start(),
+                    VALUES.end()
+                )
+            })
         };
         let shape = |name: &str, x: f64| {
             (!SHAPES.contains(&x)).then(|| {
@@ -147,8 +154,13 @@ impl Law {
                 shape: shape_value,
             } => value("scale", scale).or_else(|| shape("shape", shape_value)),
             Law::Empirical(ref values) => (values.is_empty()
-                || values.iter().any(|x| !(0.0..=MAX_VALUE).contains(x)))
-            .then(|| format!("the values must be at least one, and 0 to {MAX_VALUE:e}")),
+                || values.iter().any(|x| !(0.0..=*VALUES.end()).contains(x)))
+            .then(|| {
+                format!(
+                    "the values must be at least one, and 0 to {:e}",
+                    VALUES.end()
+                )
+            }),
         }
     }
 
@@ -192,13 +204,11 @@ fn pareto_moment(order: f64, low: f64, high: f64, alpha: f64) -> f64 {
 }
 
 fn logarithm_problem(mu: f64, sigma: f64) -> Option<String> {
-    if !(-LOGARITHM_MAX..=LOGARITHM_MAX).contains(&mu) {
-        return Some(format!(
-            "mu is {mu}; it must be -{LOGARITHM_MAX} to {LOGARITHM_MAX}"
-        ));
+    if !(-MU_MAX..=MU_MAX).contains(&mu) {
+        return Some(format!("mu is {mu}; it must be -{MU_MAX} to {MU_MAX}"));
     }
-    (!(sigma > 0.0 && sigma <= LOGARITHM_MAX))
-        .then(|| format!("sigma is {sigma}; it must be above 0 and at most {LOGARITHM_MAX}"))
+    (!(sigma > 0.0 && sigma <= SIGMA_MAX))
+        .then(|| format!("sigma is {sigma}; it must be above 0 and at most {SIGMA_MAX}"))
 }
 
 /// A body or a tail that would never be drawn.

@@ -293,10 +293,10 @@ mod tests {
             ("h2:1,4", "`1` is no parameter"),
             ("exp:mean=x", "mean is `x`, which is no number"),
             ("exp:mean=nan", "which is no number"),
-            ("exp:mean=-1", "mean is -1; it must be above 0"),
+            ("exp:mean=-1", "mean is -1; it must be 1e-15 to 1e15"),
             ("exp:mean=0", "mean is 0"),
             ("h2:mean=1,c2=0.5", "c2 is 0.5; it must be 1 to"),
-            ("pareto:k=1,alpha=0", "alpha is 0; it must be 0.05 to 100"),
+            ("pareto:k=1,alpha=0", "alpha is 0; it must be 0.1 to 100"),
             ("bpareto:k=2,p=1,alpha=1", "k must be the smaller one"),
             ("lognormal:mu=0,sigma=0", "sigma is 0"),
             ("lognormal:mu=99,sigma=1", "mu is 99; it must be -50 to 50"),
@@ -333,14 +333,27 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_can_be_used(name in 0..FORMS.len(), numbers in prop::collection::vec(-1e6..1e12f64, 6), u in 0.0..1.0f64) {
+        fn what_is_read_can_be_used(name in 0..FORMS.len(), numbers in prop::collection::vec((-16.0..16.0f64, -9..10i32), 6), u in 0.0..1.0f64) {
             let (name, keys) = FORMS[name];
-            let parameters: Vec<String> = keys.iter().zip(&numbers).map(|(key, number)| format!("{key}={number}")).collect();
+            let numbers = numbers.iter().map(|(exponent, sign)| 10f64.powf(*exponent) * f64::from(sign.signum()));
+            let parameters: Vec<String> = keys.iter().zip(numbers).map(|(key, number)| format!("{key}={number}")).collect();
             let text = format!("{name}:{}", parameters.join(","));
             if let Ok(distribution) = text.parse::<Distribution>() {
-                prop_assert!(distribution.mean() >= 0.0);
-                prop_assert!(distribution.quantile(u) >= 0.0);
+                prop_assert!(distribution.mean() >= 0.0, "{text}");
+                prop_assert!(distribution.second_moment() >= 0.0, "{text}");
+                let quantiles = [0.0, u, 1.0].map(|u| distribution.quantile(u));
+                prop_assert!(quantiles.is_sorted() && quantiles[0] >= 0.0 && quantiles[2].is_finite(), "{text} {quantiles:?}");
                 prop_assert_eq!(distribution.to_string().parse::<Distribution>(), Ok(distribution));
+            }
+        }
+
+        #[test]
+        fn lawful_parameters_give_usable_numbers(mu in -50.0..50.0f64, sigma in 1e-3..10.0f64, at in -3.0..3.0f64, alpha in 0.1..100.0f64, end in 1.0..1e15f64, u in 0.0..1.0f64) {
+            let cut = (mu + at * sigma).exp();
+            let text = format!("lognormal-pareto:mu={mu},sigma={sigma},cut={cut},k={},p={},alpha={alpha}", cut / 2.0, cut * end);
+            if let Ok(distribution) = text.parse::<Distribution>() {
+                prop_assert!(distribution.mean() > 0.0 && distribution.second_moment() >= 0.0, "{text}");
+                prop_assert!(distribution.quantile(u) <= cut * end * 1.000_001, "{text}");
             }
         }
     }

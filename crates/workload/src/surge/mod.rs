@@ -24,7 +24,10 @@ pub use users::{Page, REQUESTS_PER_PAGE_MAX, User};
 use crate::sizes::{Distribution, Law};
 
 /// Most files of a set.
-pub const FILES_MAX: u32 = 1_000_000;
+pub const FILES_MAX: u32 = 100_000;
+
+/// Most requests of a round, about 100 MB of them.
+pub const ROUND_MAX: f64 = 4e6;
 
 /// The parameters; the default is what was published.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +75,11 @@ pub enum SurgeError {
     /// Not an exponent of popularity.
     #[error("a popularity exponent of {0}; give 0 to 1.5")]
     Exponent(f64),
+    /// A round that is too long to be kept.
+    #[error(
+        "a round of {0} requests, in which the least popular file is asked for once; give fewer files or a smaller exponent"
+    )]
+    Round(f64),
     /// Not the parameters of a stack distance.
     #[error("stack distances with mu {mu} and sigma {sigma}; give mu 0 to 5 and sigma 0.1 to 2")]
     Locality {
@@ -126,6 +134,10 @@ impl SurgeModel {
         if !(0.0..=1.5).contains(&self.zipf_exponent) {
             return Err(SurgeError::Exponent(self.zipf_exponent));
         }
+        let round: f64 = self.requests_per_round().iter().sum();
+        if round > ROUND_MAX {
+            return Err(SurgeError::Round(round.round()));
+        }
         let (mu, sigma) = (self.locality_mu, self.locality_sigma);
         if !(0.0..=5.0).contains(&mu) || !(0.1..=2.0).contains(&sigma) {
             return Err(SurgeError::Locality { mu, sigma });
@@ -167,11 +179,13 @@ mod tests {
         };
         assert_eq!(
             problem(|model| model.files = 1),
-            "a set of 1 files; give 2 to 1000000"
+            "a set of 1 files; give 2 to 100000"
         );
         assert!(problem(|model| model.largest_bytes = 100).contains("files of 186 to 100 bytes"));
         assert!(problem(|model| model.smallest_bytes = 0).contains("files of 0 to"));
         assert!(problem(|model| model.zipf_exponent = f64::NAN).contains("exponent of NaN"));
+        let long = |model: &mut SurgeModel| (model.files, model.zipf_exponent) = (100_000, 1.5);
+        assert!(problem(long).contains("give fewer files"));
         assert!(problem(|model| model.locality_sigma = 0.0).contains("sigma 0;"));
     }
 }
