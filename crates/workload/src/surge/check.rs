@@ -4,20 +4,22 @@
 //! large a deviation more than once in a thousand. What cannot follow its law exactly has a stated bound instead: the requested sizes, because 2000
 //! files of unequal popularity make steps, and the stack distances, because they must agree with the popularity.
 
+mod distances;
+mod rows;
+
+pub use rows::Row;
+
 use super::{FileSet, References, SurgeError, SurgeModel, User};
-use crate::fit::likelihood::Estimate;
-use crate::fit::{Test, anderson_darling, chi_square, ks, parameters};
+use crate::fit::{chi_square, ks, parameters};
 use crate::sizes::special::normal_cdf;
 use crate::sizes::{Distribution, Law, Sampler};
-use serde::Serialize;
+use rows::Rows;
 
 /// Fewest numbers drawn of each quantity: with fewer, a wrong parameter may go unnoticed.
 pub const DRAWS_MIN: u64 = 10_000;
 /// Most numbers drawn of each quantity, about 100 MB of them.
 pub const DRAWS_MAX: u64 = 10_000_000;
 
-/// Smallest p-value that passes.
-const P_MIN: f64 = 0.001;
 /// How far the requests' sizes may be from their law beyond half the share of the most popular file.
 const STEPS_MAX: f64 = 0.005;
 /// Published mean of the sizes in bytes.
@@ -34,30 +36,6 @@ const USERS: u32 = 100;
 const PURPOSE_SIZES: u64 = 0x5352_0003;
 /// Longest stack distance and most embedded files that are counted by themselves.
 const COUNTED_MAX: usize = 100_000;
-
-/// One line of the comparison: a parameter or a test.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// What was drawn, like `inactive OFF`.
-    pub quantity: &'static str,
-    /// A parameter (`mu`), or a test (`Kolmogorov-Smirnov`).
-    pub what: &'static str,
-    /// How many numbers were drawn or counted.
-    pub n: u64,
-    /// The published parameter; none for a test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub published: Option<f64>,
-    /// The estimated parameter, or the test's statistic.
-    pub found: f64,
-    /// What may be found: the 99.9 % interval of the estimate, or a stated bound; none for a test with a p-value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<(f64, f64)>,
-    /// How often chance gives such a deviation; none for a parameter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p_value: Option<f64>,
-    /// Whether this agrees with what was published.
-    pub fits: bool,
-}
 
 /// A comparison that cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -85,77 +63,7 @@ pub fn check(model: &SurgeModel, seed: u64, draws: u64) -> Result<Vec<Row>, Chec
     Ok(rows.0)
 }
 
-#[derive(Default)]
-struct Rows(Vec<Row>);
-
 impl Rows {
-    fn parameter(
-        &mut self,
-        quantity: &'static str,
-        what: &'static str,
-        n: usize,
-        published: f64,
-        estimate: Estimate,
-    ) {
-        self.0.push(Row {
-            quantity,
-            what,
-            n: n as u64,
-            published: Some(published),
-            found: estimate.value,
-            interval: Some(estimate.interval()),
-            p_value: None,
-            fits: estimate.holds(published),
-        });
-    }
-
-    fn test(&mut self, quantity: &'static str, what: &'static str, n: usize, test: Test) {
-        self.0.push(Row {
-            quantity,
-            what,
-            n: n as u64,
-            published: None,
-            found: test.statistic,
-            interval: None,
-            p_value: Some(test.p_value),
-            fits: test.p_value >= P_MIN,
-        });
-    }
-
-    fn bounded(
-        &mut self,
-        quantity: &'static str,
-        what: &'static str,
-        n: usize,
-        published: Option<f64>,
-        found: f64,
-        interval: (f64, f64),
-    ) {
-        self.0.push(Row {
-            quantity,
-            what,
-            n: n as u64,
-            published,
-            found,
-            interval: Some(interval),
-            p_value: None,
-            fits: (interval.0..=interval.1).contains(&found),
-        });
-    }
-
-    /// Both tests of a continuous law.
-    fn law(&mut self, quantity: &'static str, sample: &mut [f64], law: &Distribution) {
-        let n = sample.len();
-        let cdf = |x: f64| law.cdf(x);
-        self.test(quantity, "Kolmogorov-Smirnov", n, ks::test(sample, cdf));
-        self.test(
-            quantity,
-            "Anderson-Darling",
-            n,
-            anderson_darling::test(sample, cdf),
-        );
-    }
-
     fn sizes(&mut self, model: &SurgeModel, seed: u64, draws: u64) {
         let quantity = "sizes";
         let published = Distribution::surge();
@@ -278,7 +186,7 @@ impl Rows {
             let round = references.next_round();
             n += round.len();
             round.iter().for_each(|rank| counts[*rank as usize] += 1);
-            count_distances(&round, counts.len(), &mut distances);
+            distances::count(&round, counts.len(), &mut distances);
         }
         let shares: Vec<f64> = (1..=published.files)
             .map(|rank| f64::from(rank).powf(-published.zipf_exponent))
@@ -395,36 +303,6 @@ fn within_range(published: &SurgeModel) -> impl Fn(f64) -> f64 {
     move |bytes| ((law.cdf(bytes) - low) / (high - low)).clamp(0.0, 1.0)
 }
 
-/// Counts over how many of the `files` each request of the round comes back to its file; first requests have no distance.
-fn count_distances(round: &[u32], files: usize, distances: &mut [u64]) {
-    // A Fenwick tree with a 1 where the last request for each file is.
-    let mut tree = vec![0u32; round.len() + 1];
-    let mut last = vec![None; files];
-    let add = |tree: &mut Vec<u32>, at: usize, change: i32| {
-        let mut node = at + 1;
-        while node < tree.len() {
-            tree[node] = tree[node].wrapping_add_signed(change);
-            node += node & node.wrapping_neg();
-        }
-    };
-    let before = |tree: &Vec<u32>, at: usize| {
-        let (mut node, mut sum) = (at, 0);
-        while node > 0 {
-            sum += tree[node];
-            node &= node - 1;
-        }
-        sum as usize
-    };
-    for (at, file) in round.iter().enumerate() {
-        if let Some(earlier) = last[*file as usize].replace(at) {
-            let distance = before(&tree, at) - before(&tree, earlier);
-            distances[(distance - 1).min(COUNTED_MAX - 1)] += 1;
-            add(&mut tree, earlier, -1);
-        }
-        add(&mut tree, at, 1);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,14 +405,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn distances_count_the_files_between() {
-        let mut distances = vec![0; COUNTED_MAX];
-        // 0 comes back over 2, 1 and itself; 1 over 0, 2 and itself; 1 again over itself alone.
-        count_distances(&[0, 1, 2, 2, 0, 1, 1], 3, &mut distances);
-        assert_eq!(distances[..4], [2, 0, 2, 0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 use super::{SurgeError, SurgeModel};
 use crate::rng::Rng;
+use crate::trace::Object;
 use std::collections::VecDeque;
 
 /// Names the random stream of the groups' order.
@@ -40,6 +41,16 @@ impl FileSet {
             sizes_bytes,
             shares,
         })
+    }
+
+    /// The files as objects, numbered by popularity rank from 0.
+    pub fn objects(&self) -> Vec<Object> {
+        let object = |(id, &size_bytes): (u32, &u64)| Object {
+            id,
+            size_bytes,
+            ext: "html".into(),
+        };
+        (0..).zip(&self.sizes_bytes).map(object).collect()
     }
 
     /// Mean size of a request in bytes.

@@ -3,7 +3,7 @@
 //! The users' transfers take no time here, so the times are their pauses alone; an open replay scales them to its load, or draws gaps of its own.
 
 use super::{FileSet, References, SurgeError, SurgeModel, User};
-use crate::trace::{Object, Trace, TraceRequest};
+use crate::trace::{Trace, TraceRequest};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -31,22 +31,10 @@ pub fn trace(model: &SurgeModel, seed: u64, rounds: u32) -> Result<Trace, SurgeE
         .collect();
     Ok(Trace {
         name: format!("surge:{seed}"),
-        objects: objects(&files),
+        objects: files.objects(),
         requests,
         dropped_zero_rows: 0,
     })
-}
-
-/// The files as objects of a trace, the most popular first.
-pub(super) fn objects(files: &FileSet) -> Vec<Object> {
-    (0..)
-        .zip(&files.sizes_bytes)
-        .map(|(id, &size_bytes)| Object {
-            id,
-            size_bytes,
-            ext: "html".into(),
-        })
-        .collect()
 }
 
 /// Who asks when.
