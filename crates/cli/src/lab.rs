@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::experiment::{self, Experiment};
+use sooner_lab::pages;
 use sooner_lab::run::store::Store;
 use sooner_lab::run::{self, Event, RunOptions, summary};
 use sooner_report::number::duration;
@@ -26,6 +27,11 @@ enum LabCommand {
     List,
     /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
     Run(RunArgs),
+    /// Write a page for every experiment that was run, and the table of all in README.md.
+    Report {
+        /// Experiments by name; none: all that were run.
+        names: Vec<String>,
+    },
 }
 
 #[derive(Args)]
@@ -58,6 +64,11 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
         LabCommand::List => list(&experiment::all(&args.experiments)?),
         LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
+        LabCommand::Report { names } => {
+            for path in pages::write(&args.experiments, &names)? {
+                println!("{}", path.display());
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,11 +110,13 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
         let measured = run::run(&experiment, &options, &mut show);
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
-        print!("{}", summary::render(&experiment, &store));
-        failed |= !args.quick
-            && summary::findings(&experiment, &store)
-                .iter()
-                .any(|finding| !finding.holds);
+        print!("{}", summary::table(&experiment, &store));
+        // So short a run proves nothing, either way.
+        if !args.quick {
+            let findings = summary::findings(&experiment, &store);
+            print!("{}", summary::verdicts(&findings));
+            failed |= findings.iter().any(|finding| !finding.holds);
+        }
         measured?;
     }
     Ok(if failed {

@@ -55,7 +55,8 @@ impl<'run> Measured<'run> {
     /// For each sample of the run, whether it is in the measured part.
     pub fn flags(&self) -> Vec<bool> {
         let records = self.played.records.iter();
-        records.map(|record| self.contains(record)).collect()
+        let is_measured = |record: &Record| record.arrival.at_ns >= self.warm_up_ns;
+        records.map(is_measured).collect()
     }
 
     /// The samples of the measured part.
@@ -72,10 +73,6 @@ impl<'run> Measured<'run> {
         let pairs = self.played.records.iter().zip(self.samples);
         let warm_up_ns = self.warm_up_ns;
         pairs.filter(move |(record, _)| record.arrival.at_ns >= warm_up_ns)
-    }
-
-    fn contains(&self, record: &Record) -> bool {
-        record.arrival.at_ns >= self.warm_up_ns
     }
 
     /// Planned work of the measured part / what the link carries in it; none where nothing was planned.

@@ -13,13 +13,15 @@ use std::num::NonZeroU32;
 const HEAD_BYTES: u64 = 250;
 const WARM_UP_S: f64 = 6.0;
 const MEASURED_S: f64 = 54.0;
+/// Source addresses, each with connections of its own.
+const CLIENTS_MAX: u32 = 4;
 
 fn rate() -> Rate {
     "10mbit".parse().expect("a rate")
 }
 
 /// Planned as a replay is: exact in the part that is measured.
-fn planned(trace: &Trace, load: f64, requests_per_connection: u32) -> Plan {
+fn planned(trace: &Trace, load: f64, requests_per_connection: u32, clients: u32) -> Plan {
     let schedule = format!("{load},{load},{WARM_UP_S},{MEASURED_S}");
     let options = PlanOptions {
         schedule: schedule.parse().expect("a schedule"),
@@ -30,7 +32,7 @@ fn planned(trace: &Trace, load: f64, requests_per_connection: u32) -> Plan {
         wire: WireModel::default(),
         head_bytes: HEAD_BYTES,
         requests_per_connection: NonZeroU32::new(requests_per_connection).expect("above 0"),
-        clients: NonZeroU32::MIN,
+        clients: NonZeroU32::new(clients).expect("above 0"),
         visits: None,
     };
     plan(trace, &options).expect("a plan")
@@ -60,24 +62,25 @@ fn responses(plan: &Plan) -> [Vec<u64>; 3] {
     ]
 }
 
-/// Load of the measured requests, each with a connection if it finds none idle.
+/// Load of the measured requests, each with a connection if it finds none of its source address idle.
 fn realised_load(plan: &Plan, responses_ns: &[u64], requests_per_connection: u32) -> f64 {
     let warm_up_ns = (WARM_UP_S * 1e9) as u64;
-    let (mut idle, mut busy) = (Vec::new(), BinaryHeap::new());
+    let (mut idle, mut busy) = (vec![Vec::new(); CLIENTS_MAX as usize], BinaryHeap::new());
     let mut sum_bytes = 0;
     for (arrival, response_ns) in plan.arrivals.iter().zip(responses_ns) {
-        while let Some(&Reverse((end_ns, requests))) = busy.peek()
+        while let Some(&Reverse((end_ns, requests, client))) = busy.peek()
             && end_ns <= arrival.at_ns
         {
             busy.pop();
             if requests < requests_per_connection {
-                idle.push(requests);
+                idle[client as usize].push(requests);
             }
         }
-        let kept: Option<u32> = idle.pop();
+        let kept: Option<u32> = idle[arrival.client as usize].pop();
         busy.push(Reverse((
             arrival.at_ns + response_ns,
             kept.unwrap_or(0) + 1,
+            arrival.client,
         )));
         if arrival.at_ns >= warm_up_ns {
             sum_bytes +=
@@ -93,14 +96,16 @@ fn one_connection_in_k_requests_realises_the_load_asked_for() {
         let trace = Trace::embedded(name).expect("it is built in");
         for load in [0.5, 0.6, 0.7, 0.8, 0.9] {
             for requests_per_connection in [2, 5, 50] {
-                let plan = planned(&trace, load, requests_per_connection);
-                for responses_ns in responses(&plan) {
-                    let realised = realised_load(&plan, &responses_ns, requests_per_connection);
-                    let miss = realised / load - 1.0;
-                    assert!(
-                        miss.abs() < 0.01,
-                        "{name} at {load}, K = {requests_per_connection}: off by {miss}"
-                    );
+                for clients in [1, CLIENTS_MAX] {
+                    let plan = planned(&trace, load, requests_per_connection, clients);
+                    for responses_ns in responses(&plan) {
+                        let realised = realised_load(&plan, &responses_ns, requests_per_connection);
+                        let miss = realised / load - 1.0;
+                        assert!(
+                            miss.abs() < 0.01,
+                            "{name} at {load}, K = {requests_per_connection}, {clients} addresses: off by {miss}"
+                        );
+                    }
                 }
             }
         }

@@ -185,7 +185,7 @@ fn by_size(pair: &Pair<'_>) -> String {
 }
 
 fn not_answered(pair: &Pair<'_>) -> Option<String> {
-    let lost = |run: &Run| run.all.errors + run.incompletes;
+    let lost = |run: &Run| run.all.errors + run.unanswered();
     let (of_base, of_other) = (lost(pair.base), lost(pair.other));
     let (base, other) = pair.names();
     (of_base + of_other > 0).then(|| {

@@ -66,7 +66,7 @@ fn runs(out: &mut String, runs: &[Run]) {
             run.realised_load,
             bits_per_sec(run.goodput_bits_per_sec),
             count(run.all.errors),
-            count(run.incompletes),
+            count(run.unanswered()),
             duration(run.send_lag_p99_us / 1e3),
         );
         line(out, &text);

@@ -183,6 +183,13 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Requests that were neither answered nor failed: still under way at the end, or given up by their users.
+    pub fn unanswered(&self) -> u64 {
+        self.incompletes + self.all.given_up
+    }
+}
+
 fn completed_bytes(samples: &[Sample]) -> u64 {
     crate::group::completed(samples)
         .map(|(sample, _)| sample.size_bytes)

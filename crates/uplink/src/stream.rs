@@ -49,7 +49,7 @@ pub struct GatedStream {
     shared: Arc<Shared>,
     flow: FlowId,
     signals: Signals,
-    /// Written since the kernel was last asked what it sent.
+    /// Written and read since the kernel was last asked what it sent: what is read is acknowledged, and the link carries that too.
     unaccounted_bytes: u64,
     /// Written, but still in the socket when last asked: a window is shut.
     unsent_bytes: u64,
@@ -185,7 +185,12 @@ impl GatedStream {
         self.shared
             .lock()
             .settle(self.flow, written_bytes, sent_bytes, now);
-        self.unaccounted_bytes += written_bytes;
+        self.moved(written_bytes);
+    }
+
+    /// So many bytes were written or read: now and then the kernel is asked what it sent.
+    fn moved(&mut self, bytes: u64) {
+        self.unaccounted_bytes += bytes;
         if self.unaccounted_bytes >= ACCOUNT_BYTES {
             self.account();
         }
@@ -310,7 +315,12 @@ impl AsyncRead for GatedStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let result = Pin::new(&mut self.io).poll_read(cx, buf);
+        if self.shared.paced {
+            self.moved((buf.filled().len() - before) as u64);
+        }
+        result
     }
 }
 

@@ -233,3 +233,29 @@ async fn a_tunnel_that_has_sent_much_is_a_newcomer_at_each_burst() {
         assert_eq!(received.await.expect("a clean end"), bytes);
     }
 }
+
+#[tokio::test]
+async fn acknowledgements_of_an_upload_are_charged_while_it_lasts() {
+    const UPLOAD_BYTES: usize = 4_000_000;
+    let uplink = in_order_of(PolicyName::Srpt);
+    let (mut client, mut stream, _flow) = connect(&uplink).await;
+    let opening = uplink.snapshot().wire_bytes.expect("a paced uplink meters");
+    let upload = async move {
+        client
+            .write_all(&vec![b'x'; UPLOAD_BYTES])
+            .await
+            .expect("it is read");
+        client
+    };
+    let mut read = vec![0; UPLOAD_BYTES];
+    let (_client, read) = tokio::join!(upload, stream.read_exact(&mut read));
+    read.expect("all of it came");
+    let charged = uplink.snapshot().wire_bytes.expect("a paced uplink meters") - opening;
+    let info = sooner_kernel::socket::tcp_info(stream.get_ref()).expect("a TCP socket");
+    let sent = 66 * u64::from(info.segments_sent);
+    assert!(
+        charged > 0 && charged + opening <= sent,
+        "{charged} of {sent}"
+    );
+    assert!(charged >= sent / 2, "{charged} of {sent}");
+}

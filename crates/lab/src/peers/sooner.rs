@@ -100,6 +100,9 @@ pub fn arguments(
         &log.display().to_string(),
         "--log-format",
         "combined",
+        // Less than whoever ends it has patience for: one that is killed could not take its bands away.
+        "--grace",
+        "1",
         "--quiet",
     ];
     let words = words.map(String::from).into_iter();

@@ -216,8 +216,10 @@ impl Shared {
             case: case.name.clone(),
             seed: task.seed,
         });
+        // Attempts of earlier days count on, so that no file is written twice.
+        let attempt = self.store.borrow().attempts(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
-        let measured = self.side_by_side(case, task.seed).await;
+        let measured = self.side_by_side(case, task.seed, attempt).await;
         let measured =
             measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
         let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - stolen_before;
@@ -227,7 +229,7 @@ impl Shared {
                 case: case.name.clone(),
                 seed: task.seed,
                 peer: peer.clone(),
-                attempt: task.attempt,
+                attempt,
                 ended_at: httpdate::fmt_http_date(std::time::SystemTime::now()),
                 commit: machine::commit(),
                 machine: machine::description(),
@@ -246,7 +248,7 @@ impl Shared {
         Ok(held_up)
     }
 
-    async fn side_by_side(&self, case: &Case, seed: u64) -> Result<Vec<Measured>> {
+    async fn side_by_side(&self, case: &Case, seed: u64, attempt: u32) -> Result<Vec<Measured>> {
         let setup = &case.setup;
         let root = self.root(&setup.trace)?;
         let mut stands = Vec::new();
@@ -259,7 +261,10 @@ impl Shared {
         // All generators run before any is waited for.
         let mut loads = Vec::new();
         for (stand, name) in stands.iter().zip(&setup.peers) {
-            let samples = self.store.borrow().samples_path(&case.name, seed, name);
+            let samples = self
+                .store
+                .borrow()
+                .samples_path(&case.name, seed, name, attempt);
             loads.push(stand.load(setup, name, seed, &samples)?);
         }
         let mut runs = Vec::new();

@@ -140,7 +140,7 @@ impl Store {
             }
         }
         detail.insert("counters".into(), Value::from(counters));
-        let path = self.detail_path(&line.case, line.seed, &line.peer);
+        let path = self.detail_path(&line);
         let mut file = GzEncoder::new(File::create(path)?, Compression::best());
         serde_json::to_writer(&mut file, &detail)?;
         file.finish()?.sync_data()?;
@@ -163,21 +163,29 @@ impl Store {
 
     /// What only plots need of a run.
     pub fn detail(&self, line: &Line) -> io::Result<Value> {
-        let path = self.detail_path(&line.case, line.seed, &line.peer);
+        let path = self.detail_path(line);
         let mut text = String::new();
         GzDecoder::new(File::open(path)?).read_to_string(&mut text)?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    fn detail_path(&self, case: &str, seed: u64, peer: &str) -> PathBuf {
-        let name = format!("{}.json.gz", file_name(case, seed, peer));
-        self.folder.join(DETAIL).join(name)
+    /// Every attempt has its own: one that a busy machine spoilt must not take the place of the one that counts.
+    fn detail_path(&self, line: &Line) -> PathBuf {
+        let name = file_name(&line.case, line.seed, &line.peer, line.attempt);
+        self.folder.join(DETAIL).join(format!("{name}.json.gz"))
     }
 
     /// Where a run's samples go.
-    pub fn samples_path(&self, case: &str, seed: u64, peer: &str) -> PathBuf {
-        let name = format!("{}.jsonl.gz", file_name(case, seed, peer));
-        self.folder.join(SAMPLES).join(name)
+    pub fn samples_path(&self, case: &str, seed: u64, peer: &str, attempt: u32) -> PathBuf {
+        let name = file_name(case, seed, peer, attempt);
+        self.folder.join(SAMPLES).join(format!("{name}.jsonl.gz"))
+    }
+
+    /// How often this run was attempted so far.
+    pub fn attempts(&self, case: &Case, seed: u64) -> u32 {
+        let is_of = |line: &&Line| line.case == case.name && line.seed == seed;
+        let attempts = self.lines.iter().filter(is_of).map(|line| line.attempt);
+        attempts.max().unwrap_or(0)
     }
 }
 
@@ -191,7 +199,7 @@ fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
 }
 
 /// A run's name where only letters, digits and few signs are safe.
-pub fn file_name(case: &str, seed: u64, peer: &str) -> String {
+fn file_name(case: &str, seed: u64, peer: &str, attempt: u32) -> String {
     let plain = |text: &str| -> String {
         let safe = |c: char| {
             if c.is_ascii_alphanumeric() || c == '.' {
@@ -202,7 +210,7 @@ pub fn file_name(case: &str, seed: u64, peer: &str) -> String {
         };
         text.chars().map(safe).collect()
     };
-    format!("{}-{seed}-{}", plain(case), plain(peer))
+    format!("{}-{seed}-{}-{attempt}", plain(case), plain(peer))
 }
 
 #[cfg(test)]
@@ -245,15 +253,15 @@ mod tests {
         let mut case = case();
         assert!(store.best(&case, 1, "nginx").is_none());
         for (verdict, attempt) in [("INVALID", 1), ("VALID", 2), ("INVALID", 3)] {
-            store
-                .add(line(&case, verdict, attempt), &[json!({"s": 1})])
-                .unwrap();
+            let mut line = line(&case, verdict, attempt);
+            line.run["ccdf"] = json!([attempt]);
+            store.add(line, &[json!({"s": 1})]).unwrap();
         }
         let again = Store::open(folder.path()).unwrap();
         let best = again.best(&case, 1, "nginx").unwrap();
         assert_eq!(best.attempt, 2);
         assert!(best.run.get("ccdf").is_none(), "a line has no plots");
-        assert_eq!(again.detail(best).unwrap()["ccdf"], json!([1, 2]));
+        assert_eq!(again.detail(best).unwrap()["ccdf"], json!([2]));
         case.setup.seconds += 1;
         assert!(again.best(&case, 1, "nginx").is_none());
     }

@@ -4,7 +4,6 @@ use super::store::{Line, Store};
 use crate::experiment::{Case, Claim, Experiment};
 use serde_json::Value;
 use sooner_report::number::{NO_VALUE, duration, significant};
-use std::fmt::Write;
 
 /// How a claim stands in a case.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +54,8 @@ fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
     }
 }
 
-/// The table and the claims.
-pub fn render(experiment: &Experiment, store: &Store) -> String {
+/// The table: a line a server, case and seed.
+pub fn table(experiment: &Experiment, store: &Store) -> String {
     let heads = [
         "case",
         "seed",
@@ -81,22 +80,21 @@ pub fn render(experiment: &Experiment, store: &Store) -> String {
             rows.extend(lines.map(row));
         }
     }
-    let mut text = aligned(&rows);
-    for finding in findings(experiment, store) {
+    aligned(&rows)
+}
+
+/// A line a claim and case: PASS, FAIL, or not measured.
+pub fn verdicts(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
         let verdict = match (&finding.value, finding.holds) {
             (None, _) => "----",
             (_, true) => "PASS",
             (_, false) => "FAIL",
         };
         let value = finding.value.as_deref().unwrap_or("not measured");
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{verdict} {}: {}: {value}",
-            finding.case, finding.text
-        );
-    }
-    text
+        format!("{verdict} {}: {}: {value}\n", finding.case, finding.text)
+    };
+    findings.iter().map(line).collect()
 }
 
 fn row(line: &Line) -> [String; 11] {

@@ -28,11 +28,13 @@ pub fn may_make_hosts(test: &str) -> bool {
     may
 }
 
-/// The `sooner` that lies beside the test programs, where `cargo build` or a test of the whole workspace has put it.
+/// The `sooner` that the variable SOONER names, or the one beside the test programs, where `cargo build` or a test of the whole workspace
+/// has put it.
 #[allow(dead_code, reason = "not every test binary starts it")]
 pub fn sooner(test: &str) -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let sooner = program.parent()?.parent()?.join("sooner");
+    let tests = std::env::current_exe().ok()?;
+    let beside = tests.parent()?.parent()?.join("sooner");
+    let sooner = std::env::var_os("SOONER").map_or(beside, PathBuf::from);
     if !sooner.exists() {
         skip(
             test,

@@ -104,7 +104,7 @@ fn conditions(run: &Run) -> [String; 7] {
         format!("{:.3}", run.realised_load),
         bits_per_sec(run.goodput_bits_per_sec),
         count(run.all.errors),
-        count(run.incompletes),
+        count(run.unanswered()),
         duration(run.send_lag_p99_us / 1e3),
     ]
 }

@@ -41,6 +41,7 @@ pub struct Activity {
     phase: AtomicU8,
     since_ms: AtomicU64,
     is_answered: AtomicBool,
+    has_asked: AtomicBool,
     is_sending: AtomicBool,
     is_switched: AtomicBool,
     clock: Arc<CoarseClock>,
@@ -53,6 +54,7 @@ impl Activity {
             phase: AtomicU8::new(Phase::Head as u8),
             since_ms: AtomicU64::new(clock.now_ms()),
             is_answered: AtomicBool::new(false),
+            has_asked: AtomicBool::new(false),
             is_sending: AtomicBool::new(false),
             is_switched: AtomicBool::new(false),
             clock: clock.clone(),
@@ -85,8 +87,14 @@ impl Activity {
 
     /// A request is at hand; the connection is not idle before it is answered.
     pub fn asked(&self) {
+        self.has_asked.store(true, Ordering::Relaxed);
         self.is_answered.store(false, Ordering::Relaxed);
         self.put(Phase::Busy);
+    }
+
+    /// Whether it came to nothing so far: not a request, and not the beginning of one that is waited for.
+    pub fn is_unasked(&self) -> bool {
+        self.phase() == Phase::Idle && !self.has_asked.load(Ordering::Relaxed)
     }
 
     /// All bytes of the answer were given to the connection; when they are flushed it is idle.

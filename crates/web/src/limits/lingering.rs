@@ -13,6 +13,8 @@ use tokio::time::{Sleep, sleep_until};
 
 /// What is read and thrown away at once, bytes; on the stack, so that a farewell holds no memory.
 const DISCARDED_BYTES: usize = 16 << 10;
+/// The most that is read of a client that asked for nothing, bytes: there is no answer to lose, only a word that the connection ends.
+const UNASKED_BYTES_MAX: u64 = 64 << 10;
 
 /// A stream whose shutdown is complete when its client has closed too, or has had time enough. It lingers only where its [`Activity`] says
 /// that the client may still be sending, or where bytes lie unread.
@@ -140,8 +142,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
             if stream.is_at_end || stream.activity.is_switched() {
                 return Poll::Ready(Ok(()));
             }
+            let bytes_max = match stream.activity.is_unasked() {
+                true => stream.bytes_max.min(UNASKED_BYTES_MAX),
+                false => stream.bytes_max,
+            };
             stream.activity.leaves();
-            stream.farewell = Some(Box::new(Farewell::begin(stream.bytes_max)));
+            stream.farewell = Some(Box::new(Farewell::begin(bytes_max)));
         }
         stream.poll_farewell(cx).map(Ok)
     }
@@ -149,7 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::activity::CoarseClock;
+    use super::super::activity::{CoarseClock, Phase};
     use super::*;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -208,19 +214,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_without_end_is_left() {
-        let (mut stream, mut far, activity) = pair();
-        activity.set_sending(true);
-        let mut sent_bytes = 0;
-        let sending = async {
-            while far.write_all(&[1; 1000]).await.is_ok() {
-                sent_bytes += 1000;
+        for (has_asked, bytes_max) in [(true, BYTES_MAX), (false, UNASKED_BYTES_MAX)] {
+            let (mut stream, mut far, activity) = pair();
+            if !has_asked {
+                activity.put(Phase::Idle);
             }
-        };
-        tokio::select! {
-            ended = stream.shutdown() => ended.unwrap(),
-            () = sending => {}
+            activity.set_sending(true);
+            let mut sent_bytes = 0;
+            let sending = async {
+                while far.write_all(&[1; 1000]).await.is_ok() {
+                    sent_bytes += 1000;
+                }
+            };
+            tokio::select! {
+                ended = stream.shutdown() => ended.unwrap(),
+                () = sending => {}
+            }
+            let taken = bytes_max..bytes_max + 20_000;
+            assert!(taken.contains(&sent_bytes), "{sent_bytes}");
         }
-        assert!(sent_bytes <= BYTES_MAX + 20_000, "{sent_bytes}");
     }
 
     #[tokio::test(start_paused = true)]

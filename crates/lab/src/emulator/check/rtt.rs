@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::Bench;
-use super::flow::{Plan, there_and_back};
+use super::flow::{Arrived, Plan, there_and_back};
 use crate::emulator::core::Direction;
 use crate::emulator::report::Report;
 
@@ -51,22 +51,45 @@ pub fn measure(bench: &Bench, interrupted: &AtomicBool) -> Result<(Vec<RttRow>, 
     let emulating = bench.emulate(&clients)?;
     let outcome = there_and_back(&bench.hosts, &clients, plan, interrupted)?;
     let report = emulating.finish()?;
-    let rows = ASKED_MS
-        .iter()
-        .zip(&outcome.arrived)
-        .map(|(asked_rtt_ms, arrived)| {
-            let median_rtt_ms = arrived.delay_ms(0.5);
-            let is_right =
-                median_rtt_ms.is_some_and(|rtt_ms| (rtt_ms - asked_rtt_ms).abs() <= ALLOWED_MS);
-            RttRow {
-                asked_rtt_ms: *asked_rtt_ms,
-                median_rtt_ms,
-                p99_rtt_ms: arrived.delay_ms(0.99),
-                max_rtt_ms: arrived.delay_ms(1.0),
-                packets_sent,
-                packets_returned: arrived.packets,
-                passed: is_right && arrived.packets == packets_sent,
-            }
-        });
+    let rows = ASKED_MS.into_iter().zip(&outcome.arrived);
+    let rows = rows.map(|(asked_rtt_ms, arrived)| row(asked_rtt_ms, packets_sent, arrived));
     Ok((rows.collect(), report))
+}
+
+fn row(asked_rtt_ms: f64, packets_sent: u64, arrived: &Arrived) -> RttRow {
+    let median_rtt_ms = arrived.delay_ms(0.5);
+    let is_right = median_rtt_ms.is_some_and(|rtt_ms| (rtt_ms - asked_rtt_ms).abs() <= ALLOWED_MS);
+    RttRow {
+        asked_rtt_ms,
+        median_rtt_ms,
+        p99_rtt_ms: arrived.delay_ms(0.99),
+        max_rtt_ms: arrived.delay_ms(1.0),
+        packets_sent,
+        packets_returned: arrived.packets,
+        passed: is_right && arrived.packets == packets_sent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(asked_rtt_ms: f64, packets_sent: u64, delays_ns: &[u64]) -> bool {
+        let arrived = Arrived {
+            packets: delays_ns.len() as u64,
+            delays_ns: delays_ns.to_vec(),
+            ..Arrived::default()
+        };
+        row(asked_rtt_ms, packets_sent, &arrived).passed
+    }
+
+    #[test]
+    fn half_a_millisecond_is_allowed_in_the_median_and_no_loss() {
+        let delays_ns = [20_100_000, 20_400_000, 99_000_000];
+        assert!(passed(20.0, 3, &delays_ns));
+        assert!(!passed(20.0, 4, &delays_ns), "one did not come back");
+        assert!(!passed(19.8, 3, &delays_ns), "too long");
+        assert!(!passed(21.0, 3, &delays_ns), "too short");
+        assert!(!passed(0.0, 0, &[]), "nothing measured");
+    }
 }

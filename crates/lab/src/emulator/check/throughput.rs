@@ -115,3 +115,59 @@ fn row(plan: Plan, outcome: &Outcome, report: &Report) -> ThroughputRow {
 fn per_sec(amount: f64, ns: u64) -> f64 {
     amount * 1e9 / ns.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::Arrived;
+    use super::*;
+    use crate::emulator::core::{Bounds, Emulator};
+    use crate::emulator::lateness::Histogram;
+    use crate::emulator::report::{DeviceCounts, Running};
+
+    /// Whether a second passes in which that much arrived of 9000 packets.
+    fn passed(received: u64, delay_ns: u64, reordered_packets: u64, unread_packets: u64) -> bool {
+        let plan = Plan {
+            direction: Direction::ToClient,
+            packets_per_client: 9_000,
+            payload_bytes: PAYLOAD_BYTES,
+            packets_per_sec: 9_000.0,
+        };
+        let arrived = Arrived {
+            packets: received,
+            reordered_packets,
+            delays_ns: vec![delay_ns; received as usize],
+            last_ns: 1_000_000_000,
+            ..Arrived::default()
+        };
+        let outcome = Outcome {
+            arrived: vec![arrived],
+            send_lag: Histogram::default(),
+            sending_ns: 1_000_000_000,
+        };
+        let mut running = Running {
+            elapsed_ns: 1_000_000_000,
+            ..Running::default()
+        };
+        running.devices[0] = DeviceCounts {
+            unread_packets: Some(unread_packets),
+            refused_packets: 0,
+        };
+        let emulator = Emulator::new(&[], 0, Bounds::default()).unwrap();
+        let report = Report::new(&emulator, &[], 0, running);
+        row(plan, &outcome, &report).passed
+    }
+
+    #[test]
+    fn the_rate_the_loss_the_delay_and_the_order_have_to_be_right() {
+        assert!(passed(8_550, 50_100_000, 0, 0));
+        assert!(
+            !passed(8_200, 50_100_000, 0, 0),
+            "too slow, and too much lost"
+        );
+        assert!(!passed(8_990, 50_100_000, 0, 0), "too little lost");
+        assert!(!passed(8_550, 50_600_000, 0, 0), "too late");
+        assert!(!passed(8_550, 49_400_000, 0, 0), "too early");
+        assert!(!passed(8_550, 50_100_000, 1, 0), "reordered");
+        assert!(!passed(8_550, 50_100_000, 0, 1), "dropped by a device");
+    }
+}
