@@ -1,12 +1,12 @@
 //! Did the requests come as they were to? The gaps between what was sent against the law asked for.
 //!
-//! A Poisson process is tested by its distribution ([`crate::exponential`]), because it is a distribution that was asked for. A
+//! A Poisson process is tested by its distribution ([`exponential`]), because it is a distribution that was asked for. A
 //! trace's gaps are compared one by one, because each of them was asked for; a distribution would not do: gaps that are
 //! equal in a trace are off by microseconds when sent, which is nothing, and yet no test of distributions takes them for equal.
 
-use crate::exponential;
 use sooner_stats::{GapLaw, Interarrivals};
 use sooner_workload::Process;
+use sooner_workload::fit::exponential;
 
 /// A gap of a trace counts as off when it is wrong by more than this share of the mean gap.
 const OFF_SHARE: f64 = 0.5;

@@ -11,7 +11,6 @@ pub mod closed;
 pub mod connection;
 pub mod counters;
 pub mod exchange;
-pub mod exponential;
 pub mod failure;
 pub mod http2;
 pub mod ideal;

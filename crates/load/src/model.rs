@@ -1,6 +1,6 @@
 //! Who triggers a request: nobody, the response before it, or both (Schroeder, Wierman and Harchol-Balter 2006).
 
-use sooner_workload::{Process, Schedule, Visits};
+use sooner_workload::{Behaviour, Process, Schedule, Visits};
 
 /// The model of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,8 +13,8 @@ pub enum Model {
     Closed {
         /// Number of users, above 0.
         users: u32,
-        /// Mean of the exponential pause before each request, in seconds; 0: none.
-        think_s: f64,
+        /// What they ask for, and how long they pause.
+        behaviour: Behaviour,
     },
 }
 
@@ -28,12 +28,15 @@ pub struct Offered {
 }
 
 impl Model {
-    /// Its name, as in `--model`.
+    /// Its name, as in `--model`; `surge` for SURGE's users.
     pub fn name(&self) -> &'static str {
         match self {
             Model::Open(_) => "open",
             Model::PartlyOpen(..) => "partly-open",
-            Model::Closed { .. } => "closed",
+            Model::Closed { behaviour, .. } => match behaviour {
+                Behaviour::Trace { .. } => "closed",
+                Behaviour::Surge(_) => "surge",
+            },
         }
     }
 

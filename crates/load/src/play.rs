@@ -286,7 +286,12 @@ impl Driver<'_> {
 
     /// Waits for what is under way, and sends what follows it.
     async fn finish(&mut self) {
-        while self.stage.is_under_way() || !self.agenda.is_empty() {
+        loop {
+            // First, because the end of the last request may have nothing that follows it.
+            self.plan_what_follows();
+            if !self.stage.is_under_way() && self.agenda.is_empty() {
+                return;
+            }
             self.step(None).await;
         }
     }

@@ -31,7 +31,7 @@ use sooner_kernel::descriptors;
 use sooner_kernel::scheduling::RealTime;
 use sooner_stats::{Run, Sample};
 use sooner_workload::{
-    Plan, PlanError, PlanOptions, Rate, Schedule, Trace, Users, UsersOptions, Visits,
+    Behaviour, Plan, PlanError, PlanOptions, Rate, Schedule, Trace, Users, UsersOptions, Visits,
 };
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -143,6 +143,22 @@ fn check(options: &ReplayOptions) -> Result<(), ReplayError> {
     }
     if options.patience.is_some() && options.reuse.http2_streams.is_some() {
         return Err(ReplayError::PatienceWithHttp2);
+    }
+    check_files(options)
+}
+
+fn check_files(options: &ReplayOptions) -> Result<(), ReplayError> {
+    let Model::Closed {
+        behaviour: Behaviour::Surge(model),
+        ..
+    } = &options.model
+    else {
+        return Ok(());
+    };
+    let objects = options.trace.objects.len();
+    if objects != model.files as usize {
+        let files = model.files;
+        return Err(ReplayError::Files { objects, files });
     }
     Ok(())
 }
@@ -269,20 +285,20 @@ fn split_at_warm_up(schedule: &Schedule, options: &ReplayOptions) -> Option<Sche
 }
 
 fn closed_script(options: &ReplayOptions, costs: &Costs) -> Script<'static> {
-    let (count, think_s) = match options.model {
-        Model::Closed { users, think_s } => (users, think_s),
-        Model::Open(_) | Model::PartlyOpen(..) => (0, 0.0),
+    let (count, behaviour) = match &options.model {
+        Model::Closed { users, behaviour } => (*users, behaviour.clone()),
+        Model::Open(_) | Model::PartlyOpen(..) => (0, Behaviour::Trace { think_s: 0.0 }),
     };
     let users = UsersOptions {
         count,
-        think_s,
+        behaviour,
         seed: options.seed,
         clients: clients(options).get(),
         wire: costs.wire,
         head_bytes: costs.head_bytes,
     };
     Script::Closed {
-        users: Users::new(&options.trace, users),
+        users: Users::new(&options.trace, &users),
         end_ns: options.duration.as_nanos() as u64,
     }
 }

@@ -40,7 +40,7 @@ impl Script<'_> {
         let Script::Closed { users, end_ns } = self else {
             return Vec::new();
         };
-        let turns = (0..users.count()).map(|user| (users.think_ns(user), Turn::User(user)));
+        let turns = (0..users.count()).map(|user| (users.start_ns(user), Turn::User(user)));
         turns.filter(|(at_ns, _)| at_ns < end_ns).collect()
     }
 
@@ -144,7 +144,7 @@ impl Script<'_> {
             }
             (Script::Closed { users, end_ns }, Turn::User(user)) => {
                 let pause_ns = if failed { RETRY_PAUSE_NS } else { 0 };
-                let at_ns = ended_ns + users.think_ns(user).max(pause_ns);
+                let at_ns = ended_ns + users.pause_ns(user, failed).max(pause_ns);
                 (at_ns < *end_ns).then_some((at_ns, turn))
             }
             _ => None,
@@ -155,8 +155,8 @@ impl Script<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sooner_workload::UsersOptions;
     use sooner_workload::wire::WireModel;
+    use sooner_workload::{Behaviour, UsersOptions};
 
     /// Visits at 5, 6 and 9 ns with two, one and three requests.
     fn plan() -> Plan {
@@ -221,14 +221,14 @@ mod tests {
         let trace = Trace::embedded("epa").expect("it is built in");
         let options = UsersOptions {
             count: 2,
-            think_s: 0.0,
+            behaviour: Behaviour::Trace { think_s: 0.0 },
             seed: 1,
             clients: 1,
             wire: WireModel::default(),
             head_bytes: 0,
         };
         let mut script = Script::Closed {
-            users: Users::new(&trace, options),
+            users: Users::new(&trace, &options),
             end_ns: 1_000_000_000,
         };
         assert_eq!(

@@ -75,7 +75,7 @@ pub struct Run {
     pub rate_bits_per_sec: u64,
     /// Length of the measured interval in seconds.
     pub measured_s: f64,
-    /// Who triggers a request: `open`, `partly-open` or `closed`; absent where nothing says so.
+    /// Who triggers a request: `open`, `partly-open`, `closed` or `surge`; absent where nothing says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Load the plan offered, as a share of the link; in a closed system nothing is asked, and it is the realised one.

@@ -1,4 +1,4 @@
-//! What arrives: traces, arrivals, schedules.
+//! What arrives: sizes, traces, users, arrivals, schedules.
 //!
 //! Everything here is a pure function of its inputs and a seed, so that two runs can be given the
 //! very same arrivals. The two exceptions read and write files: [`trace::Trace::load`] and
@@ -6,18 +6,24 @@
 
 pub mod arrivals;
 pub mod content;
+pub mod fit;
+pub mod model;
 pub mod rate;
 mod rng;
 pub mod root;
 pub mod schedule;
+pub mod sizes;
+pub mod surge;
 pub mod trace;
 pub mod users;
 pub mod wire;
 
 pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
+pub use model::{Mistake, Model};
 pub use rate::{Rate, RateError};
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
+pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
 pub use trace::{Object, Trace, TraceError, TraceRequest};
-pub use users::{Users, UsersOptions};
+pub use users::{Behaviour, Users, UsersOptions};

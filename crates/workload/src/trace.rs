@@ -11,6 +11,7 @@
 pub mod parse;
 pub mod spread;
 
+use crate::surge::{self, SurgeError, SurgeModel};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -63,9 +64,15 @@ pub struct Trace {
 pub enum TraceError {
     /// No trace of that name is built in, and it is no file either.
     #[error(
-        "trace `{0}` is neither built in nor a file; use epa, nasa or the path of a NAME.csv.gz"
+        "trace `{0}` is neither built in nor a file; use epa, nasa, surge:SEED or the path of a NAME.csv.gz"
     )]
     Unknown(String),
+    /// The seed of a SURGE trace is no number.
+    #[error("trace `surge:{0}`: not a seed; write a whole number, as in surge:1")]
+    Seed(String),
+    /// A SURGE trace cannot be made.
+    #[error(transparent)]
+    Surge(#[from] SurgeError),
     /// The file's name does not say what it is.
     #[error("{}: not the name of a trace; a trace is NAME.csv.gz or NAME.csv with NAME.objects.csv.gz or .csv beside it", .0.display())]
     FileName(PathBuf),
@@ -108,8 +115,12 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// A built-in trace (`epa`, `nasa`) or the one at a path.
+    /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`) or the trace at a path.
     pub fn open(name_or_path: &str) -> Result<Self, TraceError> {
+        if let Some(seed) = name_or_path.strip_prefix("surge:") {
+            let seed = seed.parse().map_err(|_| TraceError::Seed(seed.into()))?;
+            return Ok(surge::trace(&SurgeModel::default(), seed, surge::ROUNDS)?);
+        }
         match Self::embedded(name_or_path) {
             Err(TraceError::Unknown(_)) if Path::new(name_or_path).is_file() => {
                 Self::load(Path::new(name_or_path))

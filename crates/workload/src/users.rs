@@ -1,11 +1,12 @@
-//! A closed system: a fixed number of users, each asking again when it has its answer and has thought.
+//! A closed system: a fixed number of users, each asking again when it has its answer and has paused.
 //!
-//! The requests are those of the trace in its order, from a start chosen by the seed, and whoever asks next takes the next one:
-//! so every server is asked for the same sequence, only at other times. How long a user thinks for the n-th time depends on
-//! the seed, the user and n alone.
+//! The requests come from one sequence that the seed chooses, and whoever asks next takes the next one: so every server is asked
+//! for the same sequence, only at other times. How long a user pauses for the n-th time depends on the seed, the user and n
+//! alone, but that a failure ends a page of SURGE's.
 
 use crate::arrivals::{Arrival, MAX_REQUESTS};
 use crate::rng::Rng;
+use crate::surge::{References, SurgeModel, User};
 use crate::trace::Trace;
 use crate::wire::WireModel;
 
@@ -17,14 +18,26 @@ const PURPOSE_USERS: u64 = 1 << 32;
 /// Most users of a run: each may have a connection open.
 pub const USERS_MAX: u32 = 100_000;
 
-/// What the users do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What users ask for, and how long they pause.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Behaviour {
+    /// The trace's requests in their order, from a start chosen by the seed.
+    Trace {
+        /// Mean of the exponential pause before each request, in seconds; 0: none.
+        think_s: f64,
+    },
+    /// SURGE's pages. The objects asked for are the model's files: those of [`crate::surge::trace`] with the same seed.
+    Surge(Box<SurgeModel>),
+}
+
+/// Who the users are.
+#[derive(Debug, Clone, PartialEq)]
 pub struct UsersOptions {
     /// Number of users, above 0.
     pub count: u32,
-    /// Mean of the exponential pause before each request, in seconds; 0: none.
-    pub think_s: f64,
-    /// Chooses the starting point in the trace and the pauses.
+    /// What they do.
+    pub behaviour: Behaviour,
+    /// Chooses requests and pauses.
     pub seed: u64,
     /// Source addresses, above 0; user i has number i modulo that.
     pub clients: u32,
@@ -36,37 +49,111 @@ pub struct UsersOptions {
 
 /// The users of a run.
 pub struct Users {
-    options: UsersOptions,
-    thoughts: Vec<Rng>,
-    next: u64,
+    count: u32,
+    clients: u32,
+    wire: WireModel,
+    head_bytes: u64,
+    pauses: Pauses,
+    sequence: Sequence,
     asked: u64,
+}
+
+/// How long each user pauses.
+enum Pauses {
+    Thoughts { think_s: f64, thoughts: Vec<Rng> },
+    Pages(Vec<User>),
+}
+
+/// What is asked for next, by whomever.
+enum Sequence {
+    Trace { next: u64 },
+    Surge(References),
+}
+
+impl Pauses {
+    fn new(options: &UsersOptions) -> Self {
+        let (seed, users) = (options.seed, 0..options.count);
+        match &options.behaviour {
+            Behaviour::Trace { think_s } => {
+                let rng = |user| Rng::new(seed, PURPOSE_USERS + u64::from(user));
+                Self::Thoughts {
+                    think_s: *think_s,
+                    thoughts: users.map(rng).collect(),
+                }
+            }
+            Behaviour::Surge(model) => {
+                Self::Pages(users.map(|user| User::new(model, seed, user)).collect())
+            }
+        }
+    }
+}
+
+impl Sequence {
+    fn new(trace: &Trace, options: &UsersOptions) -> Self {
+        match &options.behaviour {
+            Behaviour::Trace { .. } => Self::Trace {
+                next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
+            },
+            Behaviour::Surge(model) => Self::Surge(References::new(model, options.seed)),
+        }
+    }
+
+    /// The next object; none where the trace has no such object.
+    fn next_object(&mut self, trace: &Trace) -> Option<u32> {
+        match self {
+            Self::Trace { next } => {
+                let place = next.checked_rem(trace.requests.len() as u64)?;
+                *next += 1;
+                Some(trace.requests[place as usize].object)
+            }
+            Self::Surge(references) => {
+                let rank = references.next_rank();
+                ((rank as usize) < trace.objects.len()).then_some(rank)
+            }
+        }
+    }
 }
 
 impl Users {
     /// Users who have not asked for anything of `trace` yet.
-    pub fn new(trace: &Trace, options: UsersOptions) -> Self {
-        let rng = |user| Rng::new(options.seed, PURPOSE_USERS + u64::from(user));
+    pub fn new(trace: &Trace, options: &UsersOptions) -> Self {
         Self {
-            options,
-            thoughts: (0..options.count).map(rng).collect(),
-            next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
+            count: options.count,
+            clients: options.clients,
+            wire: options.wire,
+            head_bytes: options.head_bytes,
+            pauses: Pauses::new(options),
+            sequence: Sequence::new(trace, options),
             asked: 0,
         }
     }
 
     /// Number of users.
     pub fn count(&self) -> u32 {
-        self.options.count
+        self.count
     }
 
     /// Source address of `user`.
     pub fn client(&self, user: u32) -> u32 {
-        user % self.options.clients.max(1)
+        user % self.clients.max(1)
     }
 
-    /// How long `user` thinks before the next request, in ns.
-    pub fn think_ns(&mut self, user: u32) -> u64 {
-        (self.thoughts[user as usize].exponential() * self.options.think_s * 1e9) as u64
+    /// When `user` begins, in ns after the start.
+    pub fn start_ns(&mut self, user: u32) -> u64 {
+        match &mut self.pauses {
+            Pauses::Thoughts { .. } => self.pause_ns(user, false),
+            Pauses::Pages(users) => ns(users[user as usize].start_s()),
+        }
+    }
+
+    /// How long `user` pauses before the next request, in ns, after one that `failed` or not.
+    pub fn pause_ns(&mut self, user: u32, failed: bool) -> u64 {
+        ns(match &mut self.pauses {
+            Pauses::Thoughts { think_s, thoughts } => {
+                thoughts[user as usize].exponential() * *think_s
+            }
+            Pauses::Pages(users) => users[user as usize].pause_s(failed),
+        })
     }
 
     /// What `user` asks for at `at_ns` after the start; none after [`MAX_REQUESTS`]. Its work counts without a connection:
@@ -75,23 +162,23 @@ impl Users {
         if self.asked >= MAX_REQUESTS {
             return None;
         }
-        let request = &trace.requests[(self.next % trace.requests.len() as u64) as usize];
-        self.next += 1;
+        let object = self.sequence.next_object(trace)?;
         self.asked += 1;
-        let size_bytes = trace.object_of(request).size_bytes;
-        let UsersOptions {
-            wire, head_bytes, ..
-        } = self.options;
+        let size_bytes = trace.objects[object as usize].size_bytes;
         Some(Arrival {
             at_ns,
             think_ns: None,
             client: self.client(user),
-            object: request.object,
+            object,
             new_connection: false,
             size_bytes,
-            work_bytes: wire.work_bytes(size_bytes, head_bytes, false),
+            work_bytes: self.wire.work_bytes(size_bytes, self.head_bytes, false),
         })
     }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
 }
 
 #[cfg(test)]
@@ -101,7 +188,7 @@ mod tests {
     fn options(seed: u64) -> UsersOptions {
         UsersOptions {
             count: 3,
-            think_s: 2.0,
+            behaviour: Behaviour::Trace { think_s: 2.0 },
             seed,
             clients: 2,
             wire: WireModel::default(),
@@ -113,7 +200,7 @@ mod tests {
     fn whoever_asks_takes_the_next_request_of_the_trace() {
         let trace = Trace::embedded("epa").expect("it is built in");
         let sequence = |order: [u32; 6]| {
-            let mut users = Users::new(&trace, options(1));
+            let mut users = Users::new(&trace, &options(1));
             order.map(|user| users.ask(&trace, user, 0).expect("a request").object)
         };
         let objects = sequence([0, 1, 2, 0, 1, 2]);
@@ -130,10 +217,10 @@ mod tests {
     fn a_users_thoughts_are_its_own() {
         let trace = Trace::embedded("epa").expect("it is built in");
         let (mut alone, mut beside) = (
-            Users::new(&trace, options(1)),
-            Users::new(&trace, options(1)),
+            Users::new(&trace, &options(1)),
+            Users::new(&trace, &options(1)),
         );
-        let think = |users: &mut Users, user| users.think_ns(user);
+        let think = |users: &mut Users, user| users.pause_ns(user, false);
         for _ in 0..5 {
             think(&mut beside, 0);
         }
@@ -143,5 +230,29 @@ mod tests {
         let mean_s = first.iter().sum::<u64>() as f64 / 2000.0 / 1e9;
         assert!((mean_s - 2.0).abs() < 0.15, "{mean_s}");
         assert_eq!([0, 1, 2].map(|user| alone.client(user)), [0, 1, 0]);
+    }
+
+    #[test]
+    fn surges_users_ask_for_its_files_in_the_order_of_its_trace() {
+        let model = SurgeModel::default();
+        let trace = crate::surge::trace(&model, 1, 1).expect("the published model");
+        let options = UsersOptions {
+            behaviour: Behaviour::Surge(model.clone().into()),
+            ..options(1)
+        };
+        let mut users = Users::new(&trace, &options);
+        for (turn, request) in (0..).zip(&trace.requests) {
+            let asked = users.ask(&trace, turn % 3, 5).expect("a request");
+            let size_bytes = trace.object_of(request).size_bytes;
+            assert_eq!(
+                (asked.object, asked.size_bytes, asked.client),
+                (request.object, size_bytes, turn % 3 % 2)
+            );
+        }
+        let mut same = User::new(&model, 1, 2);
+        assert_eq!(users.start_ns(2), ns(same.start_s()));
+        for failed in [false, true, false] {
+            assert_eq!(users.pause_ns(2, failed), ns(same.pause_s(failed)));
+        }
     }
 }

@@ -1,11 +1,14 @@
-//! `sooner load`: replay a trace, saturate a server, make a document root.
+//! `sooner load`: replay a trace, let SURGE's users loose, saturate a server, make a document root.
 
 mod closed;
+mod measure;
 mod mkroot;
 mod model;
 mod protocol;
 mod replay;
 mod seconds;
+mod surge;
+mod surge_fit;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -26,6 +29,10 @@ enum LoadCommand {
     Closed(closed::ClosedArgs),
     /// Write the files of a trace to a directory, to be served.
     Mkroot(mkroot::MkrootArgs),
+    /// Let SURGE's users loose on a server: pages with embedded files, and pauses as published.
+    Surge(Box<surge::SurgeArgs>),
+    /// Draw everything SURGE is made of, and compare it with what was published.
+    SurgeFit(surge_fit::FitArgs),
 }
 
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
@@ -34,6 +41,8 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         LoadCommand::Replay(args) => replay::run(&args)?,
         LoadCommand::Closed(args) => closed::run(args)?,
         LoadCommand::Mkroot(args) => mkroot::run(args)?,
+        LoadCommand::Surge(args) => surge::run(&args)?,
+        LoadCommand::SurgeFit(args) => return surge_fit::run(args),
     }
     Ok(ExitCode::SUCCESS)
 }

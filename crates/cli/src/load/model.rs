@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use sooner_load::model::{Model, Offered};
 use sooner_workload::arrivals::visits::{STAY_MAX, THINK_S_MAX};
 use sooner_workload::users::USERS_MAX;
-use sooner_workload::{Process, Schedule, VisitLength, Visits};
+use sooner_workload::{Behaviour, Process, Schedule, VisitLength, Visits};
 use std::num::NonZeroU32;
 
 /// Who triggers requests.
@@ -56,7 +56,10 @@ impl ModelArgs {
                 Model::PartlyOpen(self.offered()?, Visits { length, think_s })
             }
             Name::Closed => match self.users {
-                Some(users) => Model::Closed { users, think_s },
+                Some(users) => Model::Closed {
+                    users,
+                    behaviour: Behaviour::Trace { think_s },
+                },
                 None => bail!("--model closed: give --users N, the number of users"),
             },
         })

@@ -16,6 +16,14 @@ pub enum ReplayError {
         /// Length of the run in seconds.
         duration_s: f64,
     },
+    /// SURGE's users ask for other files.
+    #[error("a trace of {objects} objects for users of {files} files: give SURGE's own trace")]
+    Files {
+        /// Objects of the trace.
+        objects: usize,
+        /// Files of the model.
+        files: u32,
+    },
     /// The arrivals cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -9,3 +9,4 @@ mod replay;
 mod secured;
 mod server;
 mod sources;
+mod surge;

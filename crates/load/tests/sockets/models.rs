@@ -5,7 +5,7 @@ use crate::server::{Reply, TestServer};
 use sooner_load::model::Model;
 use sooner_load::replay::{Replay, ReplayOptions};
 use sooner_stats::{Outcome, Verdict};
-use sooner_workload::{VisitLength, Visits};
+use sooner_workload::{Behaviour, VisitLength, Visits};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_visits_next_request_waits_for_the_response_and_the_pause() {
 fn users(count: u32, think_s: f64) -> Model {
     Model::Closed {
         users: count,
-        think_s,
+        behaviour: Behaviour::Trace { think_s },
     }
 }
 

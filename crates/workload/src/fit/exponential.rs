@@ -1,8 +1,10 @@
 //! Are these gaps exponential? The Kolmogorov-Smirnov test with the mean estimated from the sample (Lilliefors 1969).
 //!
-//! A Poisson schedule that the generator could not follow shows here even when its send lag looks
+//! A Poisson schedule that a load generator could not follow shows here even when its send lag looks
 //! small: gaps pile up at the generator's own grain. Gaps are given relative to the mean gap of
 //! their phase, so that a run with alternating load can be tested as one sample.
+
+use super::ks;
 
 /// Modified statistic above which about one exponential sample in a thousand lies; found by
 /// simulation, see the test.
@@ -25,11 +27,7 @@ pub fn distance(gaps: &mut [f64]) -> Option<f64> {
         return Some(1.0);
     }
     gaps.sort_unstable_by(f64::total_cmp);
-    let at = |(index, gap): (usize, &f64)| {
-        let expected = 1.0 - (-gap / mean).exp();
-        (expected - index as f64 / n).max((index + 1) as f64 / n - expected)
-    };
-    Some(gaps.iter().enumerate().map(at).fold(0.0, f64::max))
+    Some(ks::distance(gaps, |gap| 1.0 - (-gap / mean).exp()))
 }
 
 /// Largest distance accepted for `gap_count` gaps: Stephens' small-sample form (1974) of the
@@ -42,22 +40,10 @@ pub fn distance_max(gap_count: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Rng;
 
-    /// Uniform numbers in (0, 1) from a 64-bit generator (Steele, Lea and Flood's SplitMix), enough for a test.
-    struct Uniform(u64);
-
-    impl Uniform {
-        fn next(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-    }
-
-    fn exponential(uniform: &mut Uniform, count: usize) -> Vec<f64> {
-        (0..count).map(|_| -(1.0 - uniform.next()).ln()).collect()
+    fn exponential(rng: &mut Rng, count: usize) -> Vec<f64> {
+        (0..count).map(|_| rng.exponential()).collect()
     }
 
     fn modified(gaps: &mut [f64]) -> f64 {
@@ -67,12 +53,12 @@ mod tests {
 
     #[test]
     fn exponential_gaps_exceed_the_critical_value_about_once_in_a_thousand() {
-        let mut uniform = Uniform(1);
+        let mut rng = Rng::new(1, 0);
         let exceeded = |critical: f64, samples: &[f64]| {
             samples.iter().filter(|value| **value > critical).count()
         };
         let samples: Vec<f64> = (0..10_000)
-            .map(|_| modified(&mut exponential(&mut uniform, 100)))
+            .map(|_| modified(&mut exponential(&mut rng, 100)))
             .collect();
         let tail = exceeded(CRITICAL_MODIFIED, &samples);
         assert!(
@@ -88,16 +74,16 @@ mod tests {
 
     #[test]
     fn constant_and_uniform_gaps_are_found_out() {
-        let mut uniform = Uniform(2);
+        let mut rng = Rng::new(2, 0);
         let mut constant = vec![1.0; 500];
         assert!(distance(&mut constant).unwrap() > distance_max(500));
-        let mut flat: Vec<f64> = (0..500).map(|_| uniform.next()).collect();
+        let mut flat: Vec<f64> = (0..500).map(|_| rng.uniform()).collect();
         assert!(distance(&mut flat).unwrap() > distance_max(500));
     }
 
     #[test]
     fn gaps_rounded_to_a_coarse_clock_are_found_out() {
-        let mut rounded: Vec<f64> = exponential(&mut Uniform(3), 5000)
+        let mut rounded: Vec<f64> = exponential(&mut Rng::new(3, 0), 5000)
             .into_iter()
             .map(|gap| gap.round())
             .collect();

@@ -1,0 +1,201 @@
+//! How a run is made, measured and printed: what `replay` and `surge` have in common.
+
+use super::protocol::ProtocolArgs;
+use super::{print_json, runtime, seconds};
+use anyhow::{Context, Result};
+use clap::Args;
+use sooner_load::model::Model;
+use sooner_load::patience::Patience;
+use sooner_load::play::Progress;
+use sooner_load::probe::Costs;
+use sooner_load::replay::{self, Replay, ReplayOptions};
+use sooner_load::samples;
+use sooner_load::socket::SocketOptions;
+use sooner_load::target::Target;
+use sooner_report::{number, table};
+use sooner_stats::{Group, Report, Run};
+use sooner_workload::wire::{MSS_BYTES_MAX, MSS_BYTES_MIN};
+use sooner_workload::{Rate, Trace, TraceError};
+use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Asks again so often after an abort, unless told otherwise.
+const RELOADS: u32 = 3;
+
+/// How a run is made, measured and printed.
+#[derive(Args)]
+pub struct MeasureArgs {
+    /// Where the files of `sooner load mkroot` are served, like `http://127.0.0.1:8080` or `https://example.org`.
+    #[arg(long)]
+    url: String,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
+    /// Rate of the link that limits the server, like 10mbit (bit, kbit, mbit, gbit).
+    #[arg(long)]
+    uplink: Rate,
+    /// Length of the run in seconds, warm-up included.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    duration: Duration,
+    /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one [default: 1,
+    /// with --streams no limit].
+    #[arg(long, value_name = "K")]
+    requests_per_connection: Option<NonZeroU32>,
+    /// Abort a request that is not finished after so many seconds, by closing its connection, and ask again.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds::patience)]
+    patience: Option<Duration>,
+    /// Ask again up to N times after an abort, then give up [default: 3].
+    #[arg(long, value_name = "N", requires = "patience")]
+    reloads: Option<u32>,
+    /// Send from these addresses of this host, each request, visit or user from one drawn with equal shares.
+    #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
+    from: Vec<IpAddr>,
+    /// First seconds of the run, left out of the statistics [default: 10 % of the run].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    warm_up: Option<Duration>,
+    /// How many seconds to wait for the last responses after the last request, or the end of visits.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds::any, default_value = "60")]
+    drain: Duration,
+    /// Name of the policy under test, for the report.
+    #[arg(long, default_value = "unnamed")]
+    label: String,
+    /// TCP congestion control of the client's sockets, like cubic.
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<String>,
+    /// Maximum segment size to announce, which limits the server's packets, like 536.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MSS_BYTES_MIN as i64..=MSS_BYTES_MAX as i64))]
+    mss: Option<u32>,
+    /// Write every request as a line of JSON to this file; as gzip when its name ends in .gz.
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+impl MeasureArgs {
+    /// A run of `trace`, which is opened when everything else is right.
+    pub fn options(
+        &self,
+        model: Model,
+        trace: impl FnOnce() -> Result<Trace, TraceError>,
+        seed: u64,
+    ) -> Result<ReplayOptions> {
+        Ok(ReplayOptions {
+            model,
+            target: Target::resolve(&self.url, &self.protocol.tls())?,
+            trace: trace()?,
+            rate: self.uplink,
+            duration: self.duration,
+            warm_up: self.warm_up.unwrap_or(self.duration.mul_f64(0.1)),
+            drain: self.drain,
+            reuse: self.protocol.reuse(self.requests_per_connection),
+            patience: self.patience.map(|limit| Patience {
+                limit,
+                reloads: self.reloads.unwrap_or(RELOADS),
+            }),
+            sources: self.from.clone(),
+            seed,
+            label: self.label.clone(),
+            socket: SocketOptions {
+                congestion_control: self.congestion_control.clone(),
+                mss_bytes: self.mss,
+                source: None,
+            },
+        })
+    }
+
+    /// Makes the run and prints its figures, and beneath the table what is `said` of what was asked for.
+    pub fn run(&self, options: &ReplayOptions, said: impl FnOnce(&Replay) -> String) -> Result<()> {
+        let shows_progress = io::stderr().is_terminal();
+        let mut progress = |progress: Progress| {
+            if shows_progress {
+                show(progress, options.duration);
+            }
+        };
+        let replay = runtime()?.block_on(replay::run(options, &mut progress))?;
+        if shows_progress {
+            eprintln!();
+        }
+        if let Some(path) = &self.samples {
+            samples::write(path, &replay.samples, &replay.measured)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        if self.json {
+            return print_json(&Report::new(vec![replay.run]));
+        }
+        let said = said(&replay);
+        print(replay, options, &said);
+        Ok(())
+    }
+}
+
+fn print(replay: Replay, options: &ReplayOptions, said: &str) {
+    let Replay { run, costs, .. } = replay;
+    let wire = said_of_wire(run.protocol.as_deref(), &costs);
+    let impatience = options.patience.map(|_| said_of_aborts(&run));
+    let report = Report::new(vec![run]);
+    print!("{}", table::render(&report));
+    println!("\n{said}");
+    println!("{wire}");
+    if let Some(words) = impatience {
+        println!("{words}");
+    }
+    for client in &report.runs[0].by_client {
+        println!("{}", said_of_client(&client.address, &client.all));
+    }
+    if let Some(count) = report.runs[0].syn_retransmissions {
+        println!("SYNs sent again: {count}");
+    }
+}
+
+/// What was counted as work beside bodies and packets.
+fn said_of_wire(protocol: Option<&str>, costs: &Costs) -> String {
+    let opening = match costs.wire.opening_bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} B from the server to open a connection"),
+    };
+    format!(
+        "{}: {} B a response head{opening}, segments of {} B",
+        protocol.unwrap_or("HTTP"),
+        costs.head_bytes,
+        costs.wire.segment_bytes
+    )
+}
+
+/// What users did not wait for: these requests are in no mean and no percentile.
+fn said_of_aborts(run: &Run) -> String {
+    let share = |group: &Group| {
+        format!(
+            "{} of {} given up ({} aborts)",
+            group.given_up, group.n, group.aborts
+        )
+    };
+    format!(
+        "patience: {}; smallest half {}; largest 1 % {}; largest {}",
+        share(&run.all),
+        share(&run.smallest_half),
+        share(&run.largest_1_percent),
+        share(&run.largest)
+    )
+}
+
+fn said_of_client(address: &str, group: &Group) -> String {
+    let mean = group.mean_response_ms.map_or("-".into(), number::duration);
+    format!("from {address}: {} requests, mean response {mean}", group.n)
+}
+
+fn show(progress: Progress, duration: Duration) {
+    eprint!(
+        "\r{:>4} s of {:.0} s: {} of {} sent, {} open, {} failed ",
+        progress.elapsed_ns / 1_000_000_000,
+        duration.as_secs_f64(),
+        progress.sent,
+        progress.planned,
+        progress.sent - progress.ended,
+        progress.failed
+    );
+    io::stderr().flush().ok();
+}
