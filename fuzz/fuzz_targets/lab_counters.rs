@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_lab::counters::{Connections, resident_bytes_of, stat, table, tcp_counters, time_wait};
+use sooner_lab::counters::{
+    Connections, resident_bytes_of, run_ns, stat, table, tcp_counters, time_wait,
+};
 
 fuzz_target!(|text: &str| {
     let sockets = table(text, 8080);
@@ -11,5 +13,10 @@ fuzz_target!(|text: &str| {
     assert!(connections.established <= connections.open);
     let counters = tcp_counters(text, text);
     assert_eq!(counters - counters, Default::default());
-    let _ = (stat(text), resident_bytes_of(text), time_wait(text));
+    let _ = (
+        stat(text),
+        resident_bytes_of(text),
+        time_wait(text),
+        run_ns(text),
+    );
 });
