@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
+//! | [`tcp_table`] | the TCP sockets of one port, by state |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
@@ -32,6 +33,7 @@ pub mod readiness;
 pub mod scheduling;
 pub mod sealed_file;
 pub mod socket;
+pub mod tcp_table;
 pub mod timer;
 pub mod tun;
 

@@ -2,7 +2,7 @@
 //! retransmissions, the queues of its device, processor time and memory of the server.
 //!
 //! Every source belongs to the namespace or to the server's processes, so runs side by side do not see each other. What the kernel
-//! counts up is given since the sampler's start. Reading costs a few milliseconds a second with a thousand connections.
+//! counts up is given since the sampler's start.
 
 mod mib;
 mod processes;
@@ -12,8 +12,8 @@ mod sockets;
 mod summary;
 
 pub use mib::{TcpCounters, tcp_counters};
-pub use processes::{Stat, resident_bytes_of, stat};
+pub use processes::{Stat, resident_bytes_of, run_ns, stat};
 pub use row::{Counter, QueueCounter};
 pub use sampler::{Sampler, SamplerOptions};
-pub use sockets::{Connections, listener_limit};
+pub use sockets::{Connections, table, time_wait};
 pub use summary::CountersSummary;

@@ -57,7 +57,8 @@ impl Hosts {
     pub fn up(spec: &HostsSpec, program: &Path) -> Result<Hosts, HostsError> {
         spec.check()?;
         check_privilege()?;
-        clean()?;
+        // What cannot be removed is in nobody's way: names have the process's number.
+        let leftovers = clean().err();
         let id = format!("{}-{}", std::process::id(), spec.name);
         let recording =
             |source| HostsError::system(format!("record of the hosts `{}`", spec.name), source);
@@ -66,7 +67,10 @@ impl Hosts {
             namespaces: Namespaces::of(spec, &format!("{NAME_PREFIX}{id}")),
             emulator: None,
             group: None,
-            remarks: Vec::new(),
+            remarks: leftovers
+                .map(|error| format!("what a killed process left cannot be removed: {error}"))
+                .into_iter()
+                .collect(),
             made: Vec::new(),
             record: Record::create(Path::new(record::FOLDER), &id).map_err(recording)?,
         };

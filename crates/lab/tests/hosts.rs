@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use on_hosts::{has_emulator, may_make_hosts, skip, sooner};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-use sooner_kernel::netns;
+use sooner_kernel::{netns, tcp_table};
+use sooner_lab::counters::Connections;
 use sooner_lab::hosts::{self, ClientSpec, Hosts, HostsError, HostsSpec, Shaper};
 
 const TEN_MEGABIT: u64 = 10_000_000;
@@ -171,6 +172,8 @@ fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
     let answered = output(hosts.on_server("ss").args(["-Hnto", "state", "syn-recv"]));
     // `timer:(on,29sec,0)`: tens of seconds until the SYN-ACK is sent again, where it would have been one
     assert!(answered.contains("sec,0)"), "{answered}");
+    let sockets = hosts.in_server(|| tcp_table::with_port(9000)).unwrap();
+    assert_eq!(Connections::of(sockets).syn_received, 1);
     listener.kill().unwrap();
     listener.wait().unwrap();
     let id = std::process::id();

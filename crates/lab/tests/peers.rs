@@ -127,9 +127,14 @@ fn serves_and_ends(name: &str, tag: &str) {
 
 fn check_counts(rows: &[Counter], summary: &CountersSummary) {
     assert_eq!(rows.len() as u64, summary.samples);
-    assert_eq!(&CountersSummary::of(rows), summary);
-    // 200 kB at 10 Mbit/s take 160 ms, so a row was written meanwhile
-    assert_eq!(summary.max_open_connections, 1, "{rows:?}");
+    let mut again = CountersSummary::of(rows);
+    assert!((again.cpu_s - summary.cpu_s).abs() < 1e-6);
+    // A number may come back from text with another last bit.
+    again.cpu_s = summary.cpu_s;
+    assert_eq!(&again, summary);
+    // 200 kB at 10 Mbit/s take 160 ms, so a row was written meanwhile; the connection that found the server answering may not have been quite over
+    let open = summary.max_open_connections;
+    assert!((1..=2).contains(&open), "{rows:?}");
     assert!(summary.max_resident_bytes > 0);
     assert!(summary.tcp.sent_segments > 100);
     let sent: u64 = rows.last().map_or(0, |row| {

@@ -1,11 +1,12 @@
-//! A socket to rtnetlink. It speaks for the network namespace it was opened in, whichever the thread is in later.
+//! A socket to rtnetlink, or to sock_diag. It speaks for the network namespace it was opened in, whichever the thread is in later.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
+    socket_with,
 };
 
 use super::message::{Message, Request, messages, u32_at};
@@ -28,7 +29,7 @@ const NLMSG_DONE: u16 = 3;
 /// What the kernel puts into one datagram at most when asked with a buffer of this size.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// An open rtnetlink socket; one request at a time.
+/// An open netlink socket; one request at a time.
 #[derive(Debug)]
 pub struct Connection {
     socket: OwnedFd,
@@ -39,11 +40,20 @@ pub struct Connection {
 impl Connection {
     /// Opens a socket in the calling thread's network namespace; needs no privilege.
     pub fn open() -> io::Result<Connection> {
+        Connection::to(None)
+    }
+
+    /// Opens one that answers questions about sockets (man 7 sock_diag), of that namespace too.
+    pub fn about_sockets() -> io::Result<Connection> {
+        Connection::to(Some(netlink::SOCK_DIAG))
+    }
+
+    fn to(protocol: Option<Protocol>) -> io::Result<Connection> {
         let socket = socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
             SocketFlags::CLOEXEC,
-            None,
+            protocol,
         )?;
         Ok(Connection {
             socket,

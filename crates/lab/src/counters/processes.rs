@@ -5,11 +5,13 @@ use std::fs;
 /// What /proc counts processor time in (`USER_HZ`): a hundredth of a second on every Linux that Rust compiles for.
 const TICKS_PER_SEC: f64 = 100.0;
 
-/// What /proc/PID/stat says of a process.
+/// Processor time in /proc/PID/stat, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// Processor time of the process and of its children that have ended and were waited for, in clock ticks.
-    pub cpu_ticks: u64,
+    /// Of the process, whole ticks only: a process that has worked for less has 0.
+    pub own_ticks: u64,
+    /// Of its children that have ended and were waited for.
+    pub children_ticks: u64,
 }
 
 /// What a process and its descendants have used.
@@ -23,14 +25,10 @@ pub struct Usage {
 
 /// What the process and its descendants that run have used; zero for what is gone.
 pub fn usage(pid: u32) -> Usage {
-    let read = |pid: u32, file: &str| {
-        fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
-    };
     let mut usage = Usage::default();
     let mut to_do = vec![pid];
     while let Some(pid) = to_do.pop() {
-        let ticks = stat(&read(pid, "stat")).map_or(0, |stat| stat.cpu_ticks);
-        usage.cpu_s += ticks as f64 / TICKS_PER_SEC;
+        usage.cpu_s += cpu_s(pid);
         usage.resident_bytes += resident_bytes_of(&read(pid, "status")).unwrap_or(0);
         // Servers start their processes from the first thread.
         let children = read(pid, &format!("task/{pid}/children"));
@@ -43,6 +41,28 @@ pub fn usage(pid: u32) -> Usage {
     usage
 }
 
+/// Ticks are too coarse for hundreds of processes that work a millisecond each; nanoseconds are told of the threads there are, and forget
+/// those that have ended. Neither tells too much, so the larger is nearer.
+fn cpu_s(pid: u32) -> f64 {
+    let ticks = stat(&read(pid, "stat")).unwrap_or(Stat {
+        own_ticks: 0,
+        children_ticks: 0,
+    });
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let run_ns: u64 = threads
+        .filter_map(|thread| {
+            run_ns(&fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default())
+        })
+        .sum();
+    let own_s = (run_ns as f64 / 1e9).max(ticks.own_ticks as f64 / TICKS_PER_SEC);
+    own_s + ticks.children_ticks as f64 / TICKS_PER_SEC
+}
+
+fn read(pid: u32, file: &str) -> String {
+    fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+}
+
 /// Reads the text of /proc/PID/stat; the name in parentheses may hold anything.
 pub fn stat(text: &str) -> Option<Stat> {
     let (_, behind_name) = text.rsplit_once(") ")?;
@@ -53,10 +73,18 @@ pub fn stat(text: &str) -> Option<Stat> {
         .take(4)
         .map_while(|ticks| ticks.parse().ok())
         .collect();
-    let cpu_ticks = times
-        .iter()
-        .fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
-    (times.len() == 4).then_some(Stat { cpu_ticks })
+    let [user, system, children_user, children_system] = times[..] else {
+        return None;
+    };
+    Some(Stat {
+        own_ticks: user.saturating_add(system),
+        children_ticks: children_user.saturating_add(children_system),
+    })
+}
+
+/// Reads how long a thread has run from the text of its schedstat, ns: the first of three numbers.
+pub fn run_ns(text: &str) -> Option<u64> {
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// Reads the resident memory from the text of /proc/PID/status.
@@ -71,6 +99,7 @@ pub fn resident_bytes_of(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::process::Command;
 
     use proptest::prelude::*;
@@ -80,7 +109,11 @@ mod tests {
     #[test]
     fn times_are_found_behind_any_name() {
         let text = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 200 0 0 7 5 3 1 20 0 1 0 100 0 0";
-        assert_eq!(stat(text), Some(Stat { cpu_ticks: 16 }));
+        let expected = Stat {
+            own_ticks: 12,
+            children_ticks: 4,
+        };
+        assert_eq!(stat(text), Some(expected));
         assert_eq!(stat("42 (a) S 1"), None);
     }
 
@@ -94,22 +127,42 @@ mod tests {
     }
 
     #[test]
-    fn a_child_counts_for_its_parent() {
-        let own = usage(std::process::id());
-        assert!(own.resident_bytes > 0);
-        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
-        let alone = usage(child.id());
-        // as a child of this process it is counted with it, unless another thread started it
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(alone.cpu_s >= 0.0);
-        assert_eq!(usage(child.id()), Usage::default());
+    fn children_count_for_their_parent_and_what_is_gone_for_nobody() {
+        let mut shell = Command::new("sh");
+        // a child that has worked, if for far less than a tick
+        let mut parent = shell.args(["-c", "(echo; exec sleep 100) & wait"]);
+        parent = parent.stdout(std::process::Stdio::piped());
+        let mut parent = parent.spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(parent.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let children = read(parent.id(), &format!("task/{0}/children", parent.id()));
+        let child: u32 = children.trim().parse().unwrap();
+        // The kernel books what a process has run when it stops running.
+        while usage(child).cpu_s == 0.0 {
+            std::thread::yield_now();
+        }
+        let (one, both) = (usage(child), usage(parent.id()));
+        assert!(both.cpu_s > one.cpu_s, "{both:?} {one:?}");
+        assert!(both.resident_bytes > one.resident_bytes);
+        Command::new("kill")
+            .arg(child.to_string())
+            .status()
+            .unwrap();
+        parent.wait().unwrap();
+        assert_eq!(usage(parent.id()), Usage::default());
+    }
+
+    #[test]
+    fn time_on_a_processor_is_the_first_number() {
+        assert_eq!(run_ns("318613662 1679463997 550\n"), Some(318_613_662));
+        assert_eq!(run_ns(""), None);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text: String, numbers in "1 \\(x\\) S( [0-9]{1,25}){0,20}") {
-            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text));
+            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text), run_ns(&text));
         }
     }
 }

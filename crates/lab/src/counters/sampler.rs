@@ -1,20 +1,23 @@
 //! Counts once a second, in a thread on the server's host.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, Write};
-use std::process::Command;
+use std::fs;
+use std::io::{self, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::setpriority_process;
 use sooner_kernel::qdisc::{self, Queue};
-use sooner_kernel::{device, netns};
+use sooner_kernel::{device, netns, tcp_table};
 
 use super::mib::{TcpCounters, tcp_counters};
 use super::processes::{Usage, usage};
 use super::row::{Counter, queue_counters};
-use super::sockets::{Connections, listener_limit};
+use super::sockets::{Connections, accept_queue_limit, table, time_wait};
 use super::summary::CountersSummary;
+
+/// How far the thread that counts stands back, of this thread alone.
+const NICE: i32 = 10;
 
 /// What is counted.
 #[derive(Clone, Debug)]
@@ -106,7 +109,6 @@ impl Drop for Sampler {
 struct Source {
     options: SamplerOptions,
     start: Instant,
-    accept_queue_limit: Option<u32>,
     tcp: TcpCounters,
     queues: Vec<Queue>,
     usage: Usage,
@@ -116,9 +118,10 @@ impl Source {
     /// Moves the calling thread to the server's host and reads everything once.
     fn open(options: SamplerOptions) -> io::Result<Source> {
         netns::enter(&options.namespace)?;
+        // Counting waits for serving; where that is not allowed it takes its few milliseconds anyway.
+        setpriority_process(None, NICE).ok();
         Ok(Source {
             start: Instant::now(),
-            accept_queue_limit: accept_queue_limit(options.port),
             tcp: read_tcp()?,
             queues: read_queues(&options.device)?,
             usage: usage(options.pid),
@@ -129,10 +132,11 @@ impl Source {
     fn row(&self) -> io::Result<Counter> {
         let usage = usage(self.options.pid);
         let queues = read_queues(&self.options.device)?;
+        let (connections, accept_queue_limit) = read_connections(self.options.port)?;
         Ok(Counter {
             time_s: self.start.elapsed().as_secs_f64(),
-            connections: read_connections(self.options.port)?,
-            accept_queue_limit: self.accept_queue_limit,
+            connections,
+            accept_queue_limit,
             tcp: read_tcp()? - self.tcp,
             queues: queue_counters(&queues, &self.queues),
             cpu_s: (usage.cpu_s - self.usage.cpu_s).max(0.0),
@@ -149,23 +153,28 @@ fn read_tcp() -> io::Result<TcpCounters> {
     Ok(tcp_counters(&read("netstat")?, &read("snmp")?))
 }
 
-fn read_connections(port: u16) -> io::Result<Connections> {
-    let mut connections =
-        Connections::read(BufReader::new(File::open(format!("{NET}/tcp"))?), port)?;
-    // A server that listens on IPv6 has its IPv4 connections in the other table.
-    if let Ok(table) = File::open(format!("{NET}/tcp6")) {
-        connections = connections + Connections::read(BufReader::new(table), port)?;
-    }
-    Ok(connections)
+/// The connections of the port, and how many may wait to be accepted where the kernel tells.
+fn read_connections(port: u16) -> io::Result<(Connections, Option<u32>)> {
+    let (mut connections, limit) = match tcp_table::with_port(port) {
+        Ok(sockets) => (
+            Connections::of(sockets.iter().copied()),
+            accept_queue_limit(&sockets),
+        ),
+        // A kernel without sock_diag; its table has a line for every socket, and no limits.
+        Err(_) => (tables(port)?, None),
+    };
+    let sockstat = fs::read_to_string(format!("{NET}/sockstat"))?;
+    connections.time_wait = time_wait(&sockstat).unwrap_or(0);
+    Ok((connections, limit))
+}
+
+fn tables(port: u16) -> io::Result<Connections> {
+    let ipv4 = Connections::of(table(&fs::read_to_string(format!("{NET}/tcp"))?, port));
+    // Not there without IPv6.
+    let ipv6 = fs::read_to_string(format!("{NET}/tcp6")).unwrap_or_default();
+    Ok(ipv4 + Connections::of(table(&ipv6, port)))
 }
 
 fn read_queues(name: &str) -> io::Result<Vec<Queue>> {
     qdisc::queues(&device::by_name(name)?)
-}
-
-/// Asked once: it does not change while a server listens. `ss` may be missing, and then it is not known.
-fn accept_queue_limit(port: u16) -> Option<u32> {
-    let filter = format!("sport = :{port}");
-    let output = Command::new("ss").args(["-Hltn", &filter]).output().ok()?;
-    listener_limit(&String::from_utf8_lossy(&output.stdout))
 }

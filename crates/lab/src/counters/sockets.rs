@@ -1,9 +1,9 @@
-//! The connections of one port by state: /proc/net/tcp, a line a socket.
+//! The connections of one port by state: of the kernel's table of sockets, or, where the kernel does not tell it, of /proc/net/tcp.
 
-use std::io::{self, BufRead};
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
+use sooner_kernel::tcp_table::TcpSocket;
 
 /// The server's connections by state, and its accept queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,32 +18,29 @@ pub struct Connections {
     pub closing: u32,
     /// In the SYN queue: answered, and the client's ACK is not there yet.
     pub syn_received: u32,
-    /// Over on both sides, remembered for a minute.
+    /// Over on both sides, remembered for a minute; of all ports of the host.
     pub time_wait: u32,
     /// In the accept queue: established, and the server has not taken them yet.
     pub accept_queue: u32,
 }
 
 impl Connections {
-    /// Counts the sockets with this local port; lines that make no sense are left out.
-    pub fn read(table: impl BufRead, port: u16) -> io::Result<Connections> {
+    /// Counts sockets; what is over is not among them.
+    pub fn of(sockets: impl IntoIterator<Item = TcpSocket>) -> Connections {
         let mut connections = Connections::default();
-        for line in table.lines() {
-            if let Some(socket) = socket(&line?).filter(|socket| socket.local_port == port) {
-                connections.count(&socket);
-            }
+        for socket in sockets {
+            connections.count(&socket);
         }
-        Ok(connections)
+        connections
     }
 
-    fn count(&mut self, socket: &Socket) {
+    fn count(&mut self, socket: &TcpSocket) {
         let (count, is_open) = match socket.state {
             // linux/tcp_states.h
             0x01 => (&mut self.established, true),
             0x04 | 0x05 | 0x09 | 0x0B => (&mut self.closing, true),
             0x08 => (&mut self.close_wait, true),
             0x03 | 0x0C => (&mut self.syn_received, false),
-            0x06 => (&mut self.time_wait, false),
             0x0A => {
                 self.accept_queue = self.accept_queue.saturating_add(socket.receive_queue);
                 return;
@@ -72,34 +69,40 @@ impl Add for Connections {
     }
 }
 
-/// What a line of /proc/net/tcp says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
-    local_port: u16,
-    state: u8,
-    /// Bytes to read; on a listener the connections that wait to be accepted.
-    receive_queue: u32,
+/// How many connections may wait to be accepted, all listeners together.
+pub fn accept_queue_limit(sockets: &[TcpSocket]) -> Option<u32> {
+    let limits = sockets.iter().filter(|socket| socket.state == 0x0A);
+    limits
+        .map(|socket| socket.send_queue)
+        .reduce(u32::saturating_add)
 }
 
-/// `sl: local_address rem_address st tx_queue:rx_queue ...`, in hexadecimal.
-fn socket(line: &str) -> Option<Socket> {
-    let mut words = line.split_ascii_whitespace().skip(1);
-    let (_, port) = words.next()?.rsplit_once(':')?;
-    let state = words.nth(1)?;
-    let (_, receive_queue) = words.next()?.split_once(':')?;
-    Some(Socket {
-        local_port: u16::from_str_radix(port, 16).ok()?,
-        state: u8::from_str_radix(state, 16).ok()?,
-        receive_queue: u32::from_str_radix(receive_queue, 16).ok()?,
-    })
+/// The sockets with this local port in the text of /proc/net/tcp: `sl: local_address rem_address st tx_queue:rx_queue ...`, in hexadecimal.
+/// Lines that make no sense are left out.
+pub fn table(text: &str, port: u16) -> Vec<TcpSocket> {
+    let sockets = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let (_, local_port) = words.next()?.rsplit_once(':')?;
+        if u16::from_str_radix(local_port, 16).ok()? != port {
+            return None;
+        }
+        let state = words.nth(1)?;
+        let (send_queue, receive_queue) = words.next()?.split_once(':')?;
+        Some(TcpSocket {
+            state: u8::from_str_radix(state, 16).ok()?,
+            receive_queue: u32::from_str_radix(receive_queue, 16).ok()?,
+            send_queue: u32::from_str_radix(send_queue, 16).ok()?,
+        })
+    });
+    sockets.collect()
 }
 
-/// How many connections may wait to be accepted, from what `ss -Hltn` prints: the third word of each listener, added up.
-pub fn listener_limit(text: &str) -> Option<u32> {
-    let limits = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok());
-    limits.reduce(u32::saturating_add)
+/// Connections that are over and remembered, of the text of /proc/net/sockstat: `TCP: inuse 4 orphan 0 tw 12 alloc 9 mem 1`.
+pub fn time_wait(text: &str) -> Option<u32> {
+    let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_whitespace();
+    words.find(|word| *word == "tw")?;
+    words.next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -120,30 +123,44 @@ mod tests {
 
     #[test]
     fn the_ports_connections_are_counted_by_state() {
-        let connections = Connections::read(TABLE.as_bytes(), 8080).unwrap();
+        let connections = Connections::of(table(TABLE, 8080));
         let expected = Connections {
             open: 3,
             established: 1,
             close_wait: 1,
             closing: 1,
             syn_received: 1,
-            time_wait: 1,
+            time_wait: 0,
             accept_queue: 5,
         };
         assert_eq!(connections, expected);
+        assert_eq!((connections + connections).open, 6);
     }
 
     #[test]
     fn the_limits_of_all_listeners_are_added() {
-        let text = "LISTEN 5 4 10.77.0.1:8080 0.0.0.0:*\nLISTEN 0      512    [::]:8080 [::]:*\n";
-        assert_eq!(listener_limit(text), Some(516));
-        assert_eq!(listener_limit(""), None);
+        let listener = |send_queue| TcpSocket {
+            state: 0x0A,
+            receive_queue: 0,
+            send_queue,
+        };
+        let sockets = [listener(4), listener(512)];
+        assert_eq!(accept_queue_limit(&sockets), Some(516));
+        assert_eq!(accept_queue_limit(&[]), None);
+    }
+
+    #[test]
+    fn what_is_only_remembered_is_told_in_a_word() {
+        let text =
+            "sockets: used 9\nTCP: inuse 4 orphan 0 tw 12 alloc 9 mem 1\nUDP: inuse 1 mem 0\n";
+        assert_eq!(time_wait(text), Some(12));
+        assert_eq!(time_wait("TCP: inuse 4"), None);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text: String, line in "[0-9A-F: ]{0,80}") {
-            let _ = (socket(&text), socket(&line), listener_limit(&text));
+            let _ = (table(&text, 8080), table(&line, 0), time_wait(&text));
         }
     }
 }

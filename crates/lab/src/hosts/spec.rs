@@ -13,6 +13,9 @@ const MSS_BYTES_MIN: u32 = 88;
 /// What Ethernet's 1500 bytes leave to a segment.
 const MSS_BYTES_MAX: u32 = 1460;
 
+/// Linux has no longer timeouts than two minutes (`TCP_RTO_MAX`).
+const INITIAL_RTO_MS_MAX: u64 = 120_001;
+
 /// What limits the link out of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shaper {
@@ -142,6 +145,12 @@ impl HostsSpec {
                 ));
             }
         }
+        if let Some(ms @ (0 | INITIAL_RTO_MS_MAX..)) = self.initial_rto_ms {
+            return refuse(format!(
+                "initial_rto_ms of {ms}: 1 to {} are possible",
+                INITIAL_RTO_MS_MAX - 1
+            ));
+        }
         match self.mss_bytes {
             Some(mss) if !(MSS_BYTES_MIN..=MSS_BYTES_MAX).contains(&mss) => refuse(format!(
                 "mss of {mss} bytes: {MSS_BYTES_MIN} to {MSS_BYTES_MAX} are possible"
@@ -170,6 +179,7 @@ mod tests {
         assert!(refusal(|spec| spec.queue_packets = 0).contains("at least 1"));
         assert!(refusal(|spec| spec.clients.clear()).contains("1 to 254"));
         assert!(refusal(|spec| spec.mss_bytes = Some(9000)).contains("88 to 1460"));
+        assert!(refusal(|spec| spec.initial_rto_ms = Some(0)).contains("1 to 120000"));
         assert!(refusal(|spec| spec.clients[0].loss = 1.0).contains("a share below 1"));
         assert!(refusal(|spec| spec.clients[0].rtt_ms = f64::NAN).contains("0 to 10000 ms"));
     }
