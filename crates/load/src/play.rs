@@ -72,6 +72,8 @@ pub struct Played {
     pub records: Vec<Record>,
     /// The generator thread's CPU time / elapsed time, from the start until nothing more began.
     pub cpu_share: f64,
+    /// Whether users found nothing left to ask for, and went.
+    pub is_exhausted: bool,
 }
 
 /// Where a script is played, and how.
@@ -121,6 +123,7 @@ pub async fn play(
         timer: PacingTimer::new()?,
         agenda: Agenda::default(),
         stage: stage.clone(),
+        is_exhausted: false,
     };
     let performance = async {
         let cpu_share = driver.perform().await;
@@ -141,6 +144,7 @@ pub async fn play(
         start_ns: stage.start_ns,
         records: stage.records.take(),
         cpu_share,
+        is_exhausted: driver.is_exhausted,
     })
 }
 
@@ -263,6 +267,7 @@ struct Driver<'run> {
     /// What waits for its time because a response came, or a user has begun to think.
     agenda: Agenda<(Turn, Rc<Pool>)>,
     stage: Rc<Stage>,
+    is_exhausted: bool,
 }
 
 impl Driver<'_> {
@@ -360,6 +365,7 @@ impl Driver<'_> {
     fn send(&mut self, intended_ns: u64, turn: Turn, pool: Rc<Pool>) {
         let since_start_ns = intended_ns - self.stage.start_ns;
         let Some(arrival) = self.script.ask(self.trace, turn, since_start_ns) else {
+            self.is_exhausted = true;
             return;
         };
         let is_followed = self.script.is_followed(turn);
