@@ -144,7 +144,10 @@ fn who_gave_up_and_how_often_is_counted_in_every_group() {
     assert_eq!(counts(&run.smallest_half), (0, 1));
     assert_eq!(counts(&run.largest_1_percent), (1, 4));
     assert_eq!(counts(&run.largest), (1, 4));
-    assert_eq!((run.all.completed, run.incompletes, run.unanswered()), (3, 1, 2));
+    assert_eq!(
+        (run.all.completed, run.incompletes, run.unanswered()),
+        (3, 1, 2)
+    );
     assert_eq!(run.largest.mean_response_ms, None);
 }
 
