@@ -168,6 +168,7 @@ impl<'run> Measured<'run> {
             realised_load: self.realised_load(),
             unsent,
             unsent_load,
+            is_exhausted: self.played.is_exhausted,
             cpu_share: self.played.cpu_share,
             interarrivals: self.interarrivals(),
             body_bytes: with(Outcome::Ok).map(|sample| sample.size_bytes).sum(),

@@ -4,65 +4,29 @@
 //! when it has ended. The driver only waits for the clock and for what the script lets follow, so a slow server cannot slow
 //! arrivals that are not to wait for it.
 
+mod record;
+mod stage;
+
 use crate::agenda::Agenda;
-use crate::exchange::Served;
-use crate::failure::Failure;
 use crate::patience::{Asking, End, Patience};
 use crate::pool::{Carrier, Pool};
 use crate::script::{Script, Turn};
 use crate::target::Target;
+pub use record::Record;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
-use sooner_workload::{Arrival, Trace};
-use std::cell::{Cell, RefCell};
+use sooner_workload::Trace;
+use stage::{Follow, Stage};
 use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
 /// From the decision to start to the first possible arrival, in ns: time to set up what the driver
 /// needs without being late.
 const LEAD_NS: u64 = 10_000_000;
-
-/// What became of one request; times are CLOCK_MONOTONIC ns.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// What was asked for.
-    pub arrival: Arrival,
-    /// When it should have been sent.
-    pub intended_ns: u64,
-    /// When it was, for the first time: just before connect(), or when it was given to a connection that was there.
-    pub sent_ns: u64,
-    /// Whether a connection was opened for it when it was sent.
-    pub new_connection: bool,
-    /// Attempts that were aborted.
-    pub aborts: u32,
-    /// How it ended; `None` while it has not.
-    pub end: Option<End>,
-    /// When it failed.
-    pub failed_ns: Option<u64>,
-}
-
-impl Record {
-    /// The answer, if one came.
-    pub fn served(&self) -> Option<Served> {
-        match self.end {
-            Some(End::Served(served)) => Some(served),
-            _ => None,
-        }
-    }
-
-    /// Why it failed, if it did.
-    pub fn failure(&self) -> Option<Failure> {
-        match self.end {
-            Some(End::Failed(failure)) => Some(failure),
-            _ => None,
-        }
-    }
-}
 
 /// A script that has been played.
 pub struct Played {
@@ -72,6 +36,8 @@ pub struct Played {
     pub records: Vec<Record>,
     /// The generator thread's CPU time / elapsed time, from the start until nothing more began.
     pub cpu_share: f64,
+    /// Whether users found nothing left to ask for, and went.
+    pub is_exhausted: bool,
 }
 
 /// Where a script is played, and how.
@@ -121,6 +87,7 @@ pub async fn play(
         timer: PacingTimer::new()?,
         agenda: Agenda::default(),
         stage: stage.clone(),
+        is_exhausted: false,
     };
     let performance = async {
         let cpu_share = driver.perform().await;
@@ -141,21 +108,8 @@ pub async fn play(
         start_ns: stage.start_ns,
         records: stage.records.take(),
         cpu_share,
+        is_exhausted: driver.is_exhausted,
     })
-}
-
-/// What the driver and the requests under way share.
-struct Stage {
-    target: Target,
-    patience: Option<Patience>,
-    start_ns: u64,
-    planned: Option<u64>,
-    records: RefCell<Vec<Record>>,
-    ended: Cell<u64>,
-    failed: Cell<u64>,
-    /// Requests that have ended and are followed by another one.
-    followed: RefCell<Vec<Ended>>,
-    request_ended: Notify,
 }
 
 /// One request as its connection needs it.
@@ -167,93 +121,6 @@ struct Job {
     follow: Follow,
 }
 
-/// Who asked, and on whose connections.
-struct Follow {
-    turn: Turn,
-    pool: Rc<Pool>,
-    /// Whether the visitor asks again.
-    is_followed: bool,
-    /// Whether the visitor goes and leaves the connection.
-    ends_visit: bool,
-}
-
-/// A request that has ended and is followed by another one.
-struct Ended {
-    turn: Turn,
-    pool: Rc<Pool>,
-    at_ns: u64,
-    failed: bool,
-}
-
-impl Stage {
-    fn new(scene: &Scene<'_>) -> Stage {
-        let capacity = scene.planned.unwrap_or(0) as usize;
-        Stage {
-            target: scene.target.clone(),
-            patience: scene.patience,
-            start_ns: monotonic_ns() + LEAD_NS,
-            planned: scene.planned,
-            records: RefCell::new(Vec::with_capacity(capacity)),
-            ended: Cell::new(0),
-            failed: Cell::new(0),
-            followed: RefCell::default(),
-            request_ended: Notify::new(),
-        }
-    }
-
-    fn note_sent(&self, record: Record) -> usize {
-        let mut records = self.records.borrow_mut();
-        records.push(record);
-        records.len() - 1
-    }
-
-    fn note_abort(&self, index: usize) {
-        self.records.borrow_mut()[index].aborts += 1;
-    }
-
-    /// The connection is free again before the visitor goes on.
-    fn note_end(&self, index: usize, end: End, follow: Follow) {
-        let failure = matches!(end, End::Failed(_));
-        let now_ns = monotonic_ns();
-        let at_ns = match end {
-            End::Served(served) => served.answer.last_byte_ns,
-            End::Failed(_) | End::GivenUp => now_ns,
-        };
-        self.ended.set(self.ended.get() + 1);
-        self.failed.set(self.failed.get() + u64::from(failure));
-        let record = &mut self.records.borrow_mut()[index];
-        record.failed_ns = failure.then_some(now_ns);
-        record.end = Some(end);
-        if follow.is_followed {
-            self.followed.borrow_mut().push(Ended {
-                turn: follow.turn,
-                pool: follow.pool,
-                at_ns,
-                failed: failure,
-            });
-        }
-        self.request_ended.notify_one();
-    }
-
-    fn sent(&self) -> u64 {
-        self.records.borrow().len() as u64
-    }
-
-    fn is_under_way(&self) -> bool {
-        self.ended.get() < self.sent() || !self.followed.borrow().is_empty()
-    }
-
-    fn progress(&self) -> Progress {
-        Progress {
-            elapsed_ns: monotonic_ns().saturating_sub(self.start_ns),
-            planned: self.planned.unwrap_or_else(|| self.sent()),
-            sent: self.sent(),
-            ended: self.ended.get(),
-            failed: self.failed.get(),
-        }
-    }
-}
-
 /// Sends every request at its time.
 struct Driver<'run> {
     script: Script<'run>,
@@ -263,6 +130,7 @@ struct Driver<'run> {
     /// What waits for its time because a response came, or a user has begun to think.
     agenda: Agenda<(Turn, Rc<Pool>)>,
     stage: Rc<Stage>,
+    is_exhausted: bool,
 }
 
 impl Driver<'_> {
@@ -365,6 +233,7 @@ impl Driver<'_> {
     fn send(&mut self, intended_ns: u64, turn: Turn, pool: Rc<Pool>) {
         let since_start_ns = intended_ns - self.stage.start_ns;
         let Some(arrival) = self.script.ask(self.trace, turn, since_start_ns) else {
+            self.is_exhausted = true;
             return;
         };
         let is_followed = self.script.is_followed(turn);

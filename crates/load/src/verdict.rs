@@ -4,6 +4,7 @@
 //! one line. Nothing here judges the server by its speed.
 
 use sooner_stats::{GapLaw, Interarrivals, Verdict};
+use sooner_workload::arrivals::MAX_REQUESTS;
 
 /// Send lag that never invalidates, in ns: less than one full packet takes at 10 Mbit/s.
 const SEND_LAG_MIN_NS: u64 = 1_000_000;
@@ -42,6 +43,8 @@ pub struct Evidence {
     pub unsent: u64,
     /// The load they would have been.
     pub unsent_load: f64,
+    /// Whether users found nothing left to ask for, and went.
+    pub is_exhausted: bool,
     /// The generator thread's CPU time / elapsed time.
     pub cpu_share: f64,
     /// The gaps between arrivals against the law asked for; none where there is none, or too few gaps.
@@ -54,13 +57,14 @@ pub struct Evidence {
 
 /// The verdict and its reason in one line.
 pub fn judge(evidence: &Evidence) -> (Verdict, String) {
-    let rules: [fn(&Evidence) -> Option<String>; 10] = [
+    let rules: [fn(&Evidence) -> Option<String>; 11] = [
         anything_sent,
         descriptors,
         ports,
         errors,
         cpu,
         send_lag,
+        users,
         visits,
         load,
         gaps,
@@ -126,6 +130,14 @@ fn send_lag(evidence: &Evidence) -> Option<String> {
             "send lag p99 {:.2} ms, limit {:.2} ms: the generator was held up, give it a core or CAP_SYS_NICE",
             evidence.send_lag_p99_ns as f64 / 1e6,
             limit_ns as f64 / 1e6
+        )
+    })
+}
+
+fn users(evidence: &Evidence) -> Option<String> {
+    evidence.is_exhausted.then(|| {
+        format!(
+            "users went, because a run has at most {MAX_REQUESTS} requests: give a shorter --for"
         )
     })
 }
@@ -196,6 +208,7 @@ mod tests {
             realised_load: 0.801,
             unsent: 0,
             unsent_load: 0.0,
+            is_exhausted: false,
             cpu_share: 0.1,
             interarrivals: None,
             body_bytes: 1,
@@ -231,7 +244,7 @@ mod tests {
     #[test]
     fn each_rule_alone_makes_a_run_invalid() {
         type Break = fn(&mut Evidence);
-        let broken: [(Break, &str); 13] = [
+        let broken: [(Break, &str); 14] = [
             (|run| run.requests = 0, "no request"),
             (|run| run.without_descriptor = 1, "descriptor"),
             (|run| run.without_port = 1, "local port"),
@@ -251,6 +264,7 @@ mod tests {
                 |run| run.interarrivals = Some(gaps_off(GapLaw::Trace)),
                 "not those of the trace",
             ),
+            (|run| run.is_exhausted = true, "shorter --for"),
             (|run| run.unsent = 1, "1 requests of visits"),
             (|run| run.body_bytes = 0, "not one body byte"),
             (|run| run.incompletes = 1, "1 requests unfinished"),

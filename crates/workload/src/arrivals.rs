@@ -35,19 +35,19 @@
 //! phase's load is that of the visits that begin in it. Every visit has connections of its own, the first and every K-th of its
 //! requests opening one. The last visit of a phase ends with the phase's last request.
 
+mod planner;
 mod selection;
 mod times;
 pub mod visits;
 
 use crate::rate::Rate;
-use crate::rng::Rng;
-use crate::schedule::{Phase, Schedule};
+use crate::schedule::Schedule;
 use crate::trace::Trace;
 use crate::wire::WireModel;
+use planner::Planner;
 use selection::Selector;
 use std::num::NonZeroU32;
-use std::ops::Range;
-use visits::{Cuts, Visits};
+use visits::Visits;
 
 /// How far the work of a phase may be from what its load asks for, as a share.
 pub const TOLERANCE: f64 = 0.005;
@@ -57,17 +57,6 @@ pub const MAX_DURATION_S: f64 = 7.0 * 86_400.0;
 
 /// Most requests of one plan, about 2 GB of arrivals.
 pub const MAX_REQUESTS: u64 = 50_000_000;
-
-/// Names the random stream of the starting point.
-const PURPOSE_START: u64 = 2;
-/// Names the random stream of the gaps.
-const PURPOSE_GAPS: u64 = 3;
-/// Names the random stream of the source addresses.
-const PURPOSE_CLIENTS: u64 = 4;
-/// Names the random stream of the visits' lengths.
-const PURPOSE_VISITS: u64 = 5;
-/// Names the random stream of the pauses in visits.
-const PURPOSE_THOUGHTS: u64 = 6;
 
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,183 +188,4 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
         planner.add(phase)?;
     }
     Ok(planner.finish())
-}
-
-/// The requests of a phase.
-struct Chosen {
-    /// Indices in the (endlessly repeated) trace.
-    run: Range<u64>,
-    /// Number of each in its visit, from 0.
-    places: Vec<u64>,
-}
-
-/// The random streams of a plan.
-struct Random {
-    gaps: Rng,
-    clients: Rng,
-    visits: Rng,
-    thoughts: Rng,
-}
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self {
-            gaps: Rng::new(seed, PURPOSE_GAPS),
-            clients: Rng::new(seed, PURPOSE_CLIENTS),
-            visits: Rng::new(seed, PURPOSE_VISITS),
-            thoughts: Rng::new(seed, PURPOSE_THOUGHTS),
-        }
-    }
-
-    fn client(&mut self, count: NonZeroU32) -> u32 {
-        self.clients.below(count.get().into()) as u32
-    }
-
-    fn think_ns(&mut self, mean_s: f64) -> u64 {
-        (self.thoughts.exponential() * mean_s * 1e9) as u64
-    }
-}
-
-/// A plan in the making.
-struct Planner<'a> {
-    trace: &'a Trace,
-    options: &'a PlanOptions,
-    selector: Selector,
-    random: Random,
-    /// Where in the (endlessly repeated) trace the next phase starts looking.
-    next: u64,
-    start_s: f64,
-    arrivals: Vec<Arrival>,
-    phases: Vec<PlannedPhase>,
-    passed_over: u64,
-}
-
-impl<'a> Planner<'a> {
-    fn new(trace: &'a Trace, options: &'a PlanOptions, selector: Selector) -> Self {
-        Self {
-            trace,
-            options,
-            selector,
-            random: Random::new(options.seed),
-            next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
-            start_s: 0.0,
-            arrivals: Vec::new(),
-            phases: Vec::new(),
-            passed_over: 0,
-        }
-    }
-
-    fn add(&mut self, phase: Phase) -> Result<(), PlanError> {
-        let capacity_bytes = self.options.rate.bytes_per_sec() * phase.duration_s;
-        let target_bytes = phase.load * capacity_bytes;
-        let chosen = self.choose(target_bytes).ok_or(PlanError::NoFit {
-            load: phase.load,
-            duration_s: phase.duration_s,
-            target_bytes: target_bytes as u64,
-        })?;
-        let begins = self.begins(&chosen);
-        let visits = begins.len() as u64;
-        let at_ns = |fraction: f64| ((self.start_s + fraction * phase.duration_s) * 1e9) as u64;
-        let begins: Vec<u64> = begins.into_iter().map(at_ns).collect();
-        let first = self.arrivals.len();
-        self.push(&chosen, &begins);
-        let work_bytes: u64 = self.arrivals[first..]
-            .iter()
-            .map(|arrival| arrival.work_bytes)
-            .sum();
-        self.phases.push(PlannedPhase {
-            start_s: self.start_s,
-            duration_s: phase.duration_s,
-            asked_load: phase.load,
-            offered_load: work_bytes as f64 / capacity_bytes,
-            requests: chosen.places.len() as u64,
-            visits,
-        });
-        self.passed_over += chosen.run.start - self.next;
-        self.next = chosen.run.end;
-        self.start_s += phase.duration_s;
-        Ok(())
-    }
-
-    /// The requests whose work is nearest to `target_bytes`, cut into visits.
-    fn choose(&mut self, target_bytes: f64) -> Option<Chosen> {
-        let most = self.options.requests_per_connection;
-        let choose = |connections: &mut dyn FnMut(u64) -> u64| {
-            self.selector
-                .choose(self.next, target_bytes, TOLERANCE, connections)
-        };
-        let Some(visits) = self.options.visits else {
-            let run = choose(&mut |count| count.div_ceil(most.get().into()))?;
-            let places = vec![0; (run.end - run.start) as usize];
-            return Some(Chosen { run, places });
-        };
-        let mut cuts = Cuts::new(visits.length, &mut self.random.visits, most);
-        let run = choose(&mut |count| cuts.connections(count))?;
-        let places = (0..run.end - run.start).map(|nth| cuts.place(nth));
-        Some(Chosen {
-            places: places.collect(),
-            run,
-        })
-    }
-
-    /// When each visit begins, as a fraction of the phase.
-    fn begins(&mut self, chosen: &Chosen) -> Vec<f64> {
-        let is_first = |place: &&u64| **place == 0;
-        match self.options.process {
-            Process::Poisson => {
-                let visits = chosen.places.iter().filter(is_first).count();
-                times::poisson(visits as u64, &mut self.random.gaps)
-            }
-            Process::Trace => times::of_trace(self.trace, chosen.run.clone())
-                .into_iter()
-                .zip(&chosen.places)
-                .filter(|(_, place)| is_first(place))
-                .map(|(fraction, _)| fraction)
-                .collect(),
-        }
-    }
-
-    /// Adds the requests of a phase, whose visits begin at `begins_ns`.
-    fn push(&mut self, chosen: &Chosen, begins_ns: &[u64]) {
-        let most = u64::from(self.options.requests_per_connection.get());
-        let mut begins_ns = begins_ns.iter();
-        let (mut at_ns, mut client) = (0, 0);
-        for (nth, (index, &place)) in (0..).zip(chosen.run.clone().zip(&chosen.places)) {
-            if place == 0 {
-                at_ns = begins_ns.next().copied().unwrap_or(at_ns);
-                client = self.random.client(self.options.clients);
-            }
-            let counted = match self.options.visits {
-                Some(_) => place,
-                None => nth,
-            };
-            let request = &self.trace.requests[(index % self.trace.requests.len() as u64) as usize];
-            let size_bytes = self.trace.object_of(request).size_bytes;
-            let new_connection = counted % most == 0;
-            let (wire, head_bytes) = (self.options.wire, self.options.head_bytes);
-            self.arrivals.push(Arrival {
-                at_ns,
-                think_ns: match self.options.visits {
-                    Some(visits) if place > 0 => Some(self.random.think_ns(visits.think_s)),
-                    _ => None,
-                },
-                client,
-                object: request.object,
-                new_connection,
-                size_bytes,
-                work_bytes: wire.work_bytes(size_bytes, head_bytes, new_connection),
-            });
-        }
-    }
-
-    fn finish(self) -> Plan {
-        let work_bytes: u64 = self.arrivals.iter().map(|arrival| arrival.work_bytes).sum();
-        Plan {
-            offered_load: work_bytes as f64
-                / (self.options.rate.bytes_per_sec() * self.options.duration_s),
-            arrivals: self.arrivals,
-            phases: self.phases,
-            passed_over: self.passed_over,
-        }
-    }
 }

@@ -5,6 +5,7 @@ use crate::replay::{assert_valid_or_late, block_on, offered, options_for, run, t
 use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::model::Model;
+use sooner_load::patience::Patience;
 use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, Replay, ReplayOptions};
 use sooner_load::socket::SocketOptions;
@@ -93,6 +94,24 @@ fn connections_are_kept_over_tls_too() {
         &insecure(false),
         reuse(5, None),
     ));
+}
+
+#[test]
+fn aborts_over_tls_are_no_errors() {
+    let Some((nginx, _root)) = nginx() else {
+        return;
+    };
+    let patience = Some(Patience {
+        limit: Duration::from_millis(1),
+        reloads: 2,
+    });
+    let replay = run(&ReplayOptions {
+        patience,
+        ..options_for(Target::resolve(&nginx.secured(), &insecure(false)).unwrap())
+    });
+    let all = &replay.run.all;
+    assert!(all.aborts > 0, "a handshake takes longer");
+    assert_eq!((all.errors, all.completed + all.given_up), (0, all.n));
 }
 
 #[test]
