@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use sooner_lab::emulator::check::{self, CheckOptions};
 use sooner_lab::emulator::path::Client;
-use sooner_lab::emulator::run::{self, EmulateOptions};
+use sooner_lab::emulator::run::{self, DeviceGone, EmulateOptions};
 use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ pub struct EmulateCheckArgs {
     json: bool,
 }
 
-/// Runs the emulator.
+/// Runs the emulator. Errors are of the beginning, when nothing was done; a later one is reported here and gives exit code 1.
 pub fn run(args: EmulateArgs) -> Result<ExitCode> {
     let options = EmulateOptions {
         router_namespace: args.router_namespace,
@@ -68,7 +68,10 @@ pub fn run(args: EmulateArgs) -> Result<ExitCode> {
         seed: args.seed,
         ends_with_stdin: args.end_with_stdin,
     };
-    let report = run::run(&options, say_ready)?;
+    let report = match run::run(&options, say_ready) {
+        Err(error) if error.is::<DeviceGone>() => return Ok(failed(&error)),
+        report => report?,
+    };
     match args.json {
         true => println!("{}", serde_json::to_string(&report)?),
         false => print!("{}", report.text()),
@@ -82,8 +85,14 @@ fn say_ready() -> io::Result<()> {
     stdout.flush()
 }
 
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("sooner: {error:#}");
+    ExitCode::FAILURE
+}
+
 /// Runs the check. A measurement that could not be made is reported here and gives exit code 1.
 pub fn run_check(args: EmulateCheckArgs) -> Result<ExitCode> {
+    run::ensure_allowed()?;
     let program = env::current_exe().context("cannot find this program's own file")?;
     let options = CheckOptions {
         quick: args.quick,
@@ -91,10 +100,7 @@ pub fn run_check(args: EmulateCheckArgs) -> Result<ExitCode> {
     };
     let figures = match check::run(program, options) {
         Ok(figures) => figures,
-        Err(error) => {
-            eprintln!("sooner: {error:#}");
-            return Ok(ExitCode::FAILURE);
-        }
+        Err(error) => return Ok(failed(&error)),
     };
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),

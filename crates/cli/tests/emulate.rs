@@ -208,7 +208,8 @@ fn packets_pass_late_or_lost_and_are_reported() {
 
 #[test]
 fn it_ends_with_its_parents_pipe_and_leaves_nothing_when_killed() {
-    let Some(hosts) = Hosts::new("it_ends_with_its_parents_pipe") else {
+    let Some(hosts) = Hosts::new("it_ends_with_its_parents_pipe_and_leaves_nothing_when_killed")
+    else {
         return;
     };
     let arguments = [
@@ -226,6 +227,17 @@ fn it_ends_with_its_parents_pipe_and_leaves_nothing_when_killed() {
     emulator.signal(Signal::KILL);
     drop(emulator);
     assert!(!hosts.devices().contains("far0"));
+}
+
+#[test]
+fn a_device_that_is_removed_ends_it_with_an_error() {
+    let Some(hosts) = Hosts::new("a_device_that_is_removed_ends_it_with_an_error") else {
+        return;
+    };
+    let mut emulator = Emulator::start(&hosts, &["--client", "10.78.0.1"]);
+    ip(&["-n", &hosts.client, "link", "del", "wan0"]);
+    assert_eq!(emulator.child.wait().unwrap().code(), Some(1));
+    assert!(!hosts.devices().contains("wan0"));
 }
 
 /// A `sooner emulate-check` that has made its namespaces; killed when dropped.

@@ -12,6 +12,7 @@ use sooner_kernel::readiness::Wake;
 use sooner_kernel::scheduling::RealTime;
 use sooner_kernel::tun::Tun;
 use sooner_kernel::{capability, device, netns, timer};
+use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -40,12 +41,23 @@ pub struct EmulateOptions {
     pub ends_with_stdin: bool,
 }
 
-/// Runs until SIGTERM, SIGINT or SIGHUP (or the end of standard input, if asked); `ready` is called once when both devices exist.
-pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Report> {
+/// The device was removed under the emulator: the one failure after it said that it is ready.
+#[derive(Debug, Error)]
+#[error("device {0} is gone while the emulator runs")]
+pub struct DeviceGone(String);
+
+/// Says what is missing where this process may not make devices in network namespaces.
+pub fn ensure_allowed() -> Result<()> {
     ensure!(
         capability::has_net_admin() && capability::has_sys_admin(),
-        "the emulator needs root with CAP_NET_ADMIN and CAP_SYS_ADMIN, for TUN devices in network namespaces"
+        "emulated paths need root with CAP_NET_ADMIN and CAP_SYS_ADMIN, for TUN devices in network namespaces; `sooner demo` needs neither"
     );
+    Ok(())
+}
+
+/// Runs until SIGTERM, SIGINT or SIGHUP (or the end of standard input, if asked); `ready` is called once when both devices exist.
+pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Report> {
+    ensure_allowed()?;
     let emulator = Emulator::new(&options.clients, options.seed, Bounds::default())?;
     let stop = Arc::new(Wake::new()?);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -119,7 +131,7 @@ fn carry(
     ready().context("cannot say that the devices exist")?;
     let (start_ns, start_cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());
     let refused_packets = forward::until(stop, &mut emulator, &devices)
-        .with_context(|| format!("device {} is gone while the emulator runs", options.device))?;
+        .with_context(|| DeviceGone(options.device.clone()))?;
     let elapsed_ns = monotonic_ns() - start_ns;
     let cpu_ns = thread_cpu_time_ns() - start_cpu_ns;
     let namespaces = [&options.router_namespace, &options.client_namespace];

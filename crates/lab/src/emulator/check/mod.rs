@@ -19,9 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
-use sooner_kernel::capability;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use loss::LossRow;
@@ -30,6 +29,7 @@ pub use throughput::ThroughputRow;
 
 use super::path::{Client, Path};
 use super::report::Report;
+use super::run::ensure_allowed;
 use crate::machine;
 use hosts::{Hosts, client_address};
 use process::Emulating;
@@ -94,10 +94,7 @@ impl Bench {
 
 /// Measures with the `sooner` at `program`. Blocks; SIGINT, SIGTERM and SIGHUP end it with an error.
 pub fn run(program: PathBuf, options: CheckOptions) -> Result<Figures> {
-    ensure!(
-        capability::has_net_admin() && capability::has_sys_admin(),
-        "emulate-check needs root with CAP_NET_ADMIN and CAP_SYS_ADMIN, for network namespaces; `sooner demo` needs neither"
-    );
+    ensure_allowed()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
