@@ -173,6 +173,7 @@ impl<'run> Measured<'run> {
             interarrivals: self.interarrivals(),
             body_bytes: with(Outcome::Ok).map(|sample| sample.size_bytes).sum(),
             incompletes: with(Outcome::Incomplete).count() as u64,
+            silent_ns: self.played.silent_ns,
         }
     }
 }

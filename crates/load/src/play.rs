@@ -38,6 +38,8 @@ pub struct Played {
     pub cpu_share: f64,
     /// Whether users found nothing left to ask for, and went.
     pub is_exhausted: bool,
+    /// How long nothing of any body had come when it was over, ns, in whole seconds.
+    pub silent_ns: u64,
 }
 
 /// Where a script is played, and how.
@@ -89,6 +91,8 @@ pub async fn play(
         stage: stage.clone(),
         is_exhausted: false,
     };
+    let pools = driver.pools.clone();
+    let mut silence = Silence::default();
     let performance = async {
         let cpu_share = driver.perform().await;
         tokio::time::timeout(drain, driver.finish()).await.ok();
@@ -99,7 +103,7 @@ pub async fn play(
         .run_until(async {
             tokio::select! {
                 cpu_share = performance => cpu_share,
-                never = tell(&stage, progress) => match never {},
+                never = tell(&stage, &pools, &mut silence, progress) => match never {},
             }
         })
         .await;
@@ -109,6 +113,7 @@ pub async fn play(
         records: stage.records.take(),
         cpu_share,
         is_exhausted: driver.is_exhausted,
+        silent_ns: silence.seconds * 1_000_000_000,
     })
 }
 
@@ -300,9 +305,45 @@ async fn serve(stage: Rc<Stage>, carrier: Carrier, job: Job) {
     }
 }
 
-async fn tell(stage: &Stage, progress: &mut dyn FnMut(Progress)) -> Infallible {
+/// For how many seconds nothing has come.
+#[derive(Default)]
+struct Silence {
+    seconds: u64,
+    body_bytes: u64,
+}
+
+impl Silence {
+    /// Another second has passed, and so much has come since the start.
+    fn second(&mut self, body_bytes: u64) {
+        let is_silent = body_bytes == std::mem::replace(&mut self.body_bytes, body_bytes);
+        self.seconds = if is_silent { self.seconds + 1 } else { 0 };
+    }
+}
+
+async fn tell(
+    stage: &Stage,
+    pools: &[Rc<Pool>],
+    silence: &mut Silence,
+    progress: &mut dyn FnMut(Progress),
+) -> Infallible {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
+        silence.second(pools.iter().map(|pool| pool.body_bytes()).sum());
         progress(stage.progress());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_lasts_until_something_comes() {
+        let mut silence = Silence::default();
+        let seconds = [0, 0, 5, 5, 5, 9, 9].map(|body_bytes| {
+            silence.second(body_bytes);
+            silence.seconds
+        });
+        assert_eq!(seconds, [1, 2, 0, 1, 2, 0, 1]);
     }
 }

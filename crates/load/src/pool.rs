@@ -60,6 +60,11 @@ impl Pool {
         }
     }
 
+    /// Body bytes that were received on its connections, and on those of all pools that share its client.
+    pub fn body_bytes(&self) -> u64 {
+        self.client.receiver().body_bytes()
+    }
+
     /// One with the same way of making connections, and none yet.
     pub fn without_connections(&self) -> Pool {
         Pool::new(self.client.clone(), self.endpoint.clone(), self.reuse)

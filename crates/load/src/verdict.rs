@@ -17,6 +17,9 @@ const LOAD_TOLERANCE: f64 = 0.01;
 const CPU_SHARE_MAX: f64 = 0.9;
 /// Share of failed requests above which the others met an unusually empty server.
 const ERROR_SHARE_MAX: f64 = 0.01;
+/// Silence of everything after which what is unfinished was lost by the server's host, and not delayed by a slow link, ns: longer than any
+/// response may be silent that its server still keeps (10 s under our starvation guard).
+const LOST_AFTER_NS: u64 = 30_000_000_000;
 
 /// What a run knows about itself, over its measured part.
 #[derive(Clone, Debug)]
@@ -53,6 +56,8 @@ pub struct Evidence {
     pub body_bytes: u64,
     /// Requests still under way when the drain ended.
     pub incompletes: u64,
+    /// How long nothing of any body had come by then, ns.
+    pub silent_ns: u64,
 }
 
 /// The verdict and its reason in one line.
@@ -72,7 +77,19 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
     ];
     match rules.iter().find_map(|rule| rule(evidence)) {
         Some(reason) => (Verdict::Invalid, reason),
-        None => (Verdict::Valid, "the generator kept to its schedule".into()),
+        None => (Verdict::Valid, valid(evidence)),
+    }
+}
+
+/// What is said of a run that may be believed.
+fn valid(evidence: &Evidence) -> String {
+    let lost = evidence.incompletes;
+    let silent_s = evidence.silent_ns / 1_000_000_000;
+    match lost > 0 && evidence.silent_ns >= LOST_AFTER_NS {
+        true => format!(
+            "the generator kept to its schedule; {lost} requests were never answered: nothing came for {silent_s} s"
+        ),
+        false => "the generator kept to its schedule".into(),
     }
 }
 
@@ -181,7 +198,8 @@ fn drain(evidence: &Evidence) -> Option<String> {
         return Some("not one body byte was received".into());
     }
     let load = evidence.offered_load.unwrap_or(evidence.realised_load);
-    let unfinished = evidence.incompletes > 0 && load <= 1.0;
+    let still_comes = evidence.silent_ns < LOST_AFTER_NS;
+    let unfinished = evidence.incompletes > 0 && load <= 1.0 && still_comes;
     unfinished.then(|| {
         format!(
             "{} requests unfinished at the end of the drain though the load is {load:.2}: \
@@ -213,6 +231,7 @@ mod tests {
             interarrivals: None,
             body_bytes: 1,
             incompletes: 0,
+            silent_ns: 0,
         }
     }
 
@@ -290,6 +309,23 @@ mod tests {
             run.unsent_load = 0.2;
         };
         assert_eq!(reason(visits), "VALID");
+    }
+
+    #[test]
+    fn what_a_host_lost_is_told_from_what_a_slow_link_delays() {
+        let after = |seconds: u64| {
+            let mut run = sound();
+            run.incompletes = 7;
+            run.silent_ns = seconds * 1_000_000_000;
+            judge(&run)
+        };
+        assert_eq!(after(29).0, Verdict::Invalid);
+        let (verdict, reason) = after(31);
+        assert_eq!(verdict, Verdict::Valid);
+        assert!(
+            reason.contains("7 requests were never answered"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //!   later than (its own size + the sizes of the jobs older than it) / (C / 20), plus one turn.
 //! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then it has had its trickle, or it gets
 //!   what is missing, or its client and the NATs on the way would give it up. A trickle is what its client notices
-//!   ([`Arrival::trickle`]). Trickles too take at most one part in 20, so the silence is at most the larger of 10 s and the trickles of all
-//!   who wait / (C / 20).
+//!   ([`Arrival::trickle`]); where that is a whole of many bytes, a record, it is given in half the time, because it need not begin where
+//!   a record does. Trickles too take at most one part in 20, so the silence is at most 10 s, or where more wait, the trickles of
+//!   all of them / (C / 20), twice that for records.
 //!
 //! What the inner policy gives a job on its own counts: where it serves the oldest anyway the guard takes nothing.
 
@@ -47,7 +48,7 @@ pub struct Guard<S> {
     jobs: BTreeMap<JobId, Watched>,
     /// Ready jobs by arrival.
     by_age: BTreeSet<(u64, JobId)>,
-    /// Ready jobs by the time since when they have not had their trickle.
+    /// Ready jobs by the time at which their silence must end.
     by_silence: BTreeSet<(Time, JobId)>,
     oldest_credit: Credit,
     trickle_credit: Credit,
@@ -62,10 +63,17 @@ struct Watched {
     /// The service it had since.
     unheard: u64,
     trickle: u64,
+    /// In which time it gets that.
+    within_ns: u64,
     ready: bool,
 }
 
 impl Watched {
+    /// When it must have had its trickle.
+    fn due_at(&self) -> Time {
+        self.heard_at.after(self.within_ns)
+    }
+
     /// What it must still get for its client to notice.
     fn missing(&self) -> u64 {
         self.trickle - self.unheard
@@ -158,7 +166,7 @@ impl<S: Scheduler> Guard<S> {
             return;
         }
         watched.ready = ready;
-        let (age, silence) = ((watched.sequence, id), (watched.heard_at, id));
+        let (age, silence) = ((watched.sequence, id), (watched.due_at(), id));
         if ready {
             self.by_age.insert(age);
             self.by_silence.insert(silence);
@@ -170,8 +178,8 @@ impl<S: Scheduler> Guard<S> {
 
     /// The job whose silence must end now, if any, and what is missing.
     fn silent_too_long(&self, now: Time) -> Option<Grant> {
-        let &(heard_at, job) = self.by_silence.first()?;
-        if now < heard_at.after(self.limits.silence_ns_max) {
+        let &(due_at, job) = self.by_silence.first()?;
+        if now < due_at {
             return None;
         }
         let max_amount = self.jobs.get(&job)?.missing();
@@ -192,6 +200,11 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             heard_at: now,
             unheard: 0,
             trickle,
+            // Records need not begin where a trickle does: in two of them is always the end of one, and with it something to notice.
+            within_ns: match trickle > self.limits.trickle {
+                true => self.limits.silence_ns_max / 2,
+                false => self.limits.silence_ns_max,
+            },
             ready: false,
         };
         self.arrivals += 1;
@@ -207,14 +220,14 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             return;
         };
         self.trickle_credit.earn(amount);
-        if now >= watched.heard_at.after(self.limits.silence_ns_max) {
+        if now >= watched.due_at() {
             self.trickle_credit.pay(amount.min(watched.missing()));
         }
-        let before = watched.heard_at;
+        let before = watched.due_at();
         watched.serve(amount, now);
         if watched.ready {
             self.by_silence.remove(&(before, id));
-            self.by_silence.insert((watched.heard_at, id));
+            self.by_silence.insert((watched.due_at(), id));
         }
         match oldest {
             Some(oldest) if oldest == id => self.oldest_credit.pay(amount),
@@ -276,10 +289,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        let silence = self
-            .by_silence
-            .first()
-            .map(|&(heard_at, _)| heard_at.after(self.limits.silence_ns_max));
+        let silence = self.by_silence.first().map(|&(due_at, _)| due_at);
         [silence, self.inner.wake_at()].into_iter().flatten().min()
     }
 

@@ -324,7 +324,7 @@ fn a_silence_ends_with_what_the_client_notices() {
         silence_ns_max: 20,
         trickle: 1,
     };
-    // A record of two: by the time its silence is too long, enough was earned for both halves.
+    // A record of two is due after half the time, and paid for after 18 units of others.
     let mut jobs = vec![Play {
         trickle: 2,
         ..play(0, 50)
@@ -332,7 +332,26 @@ fn a_silence_ends_with_what_the_client_notices() {
     jobs.extend((0..10).map(|i| play(i * 10, 10)));
     let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
     let whole = run(&jobs, scheduler, true).decisions;
-    assert!(whole.starts_with("B10 C10 A2 D"), "{whole}");
+    assert!(whole.starts_with("B10 C8 A2 C2 D"), "{whole}");
+}
+
+#[test]
+fn a_silence_does_not_go_on_because_records_begin_in_the_middle_of_a_turn() {
+    let limits = GuardLimits {
+        oldest_share: 10,
+        turn: u64::MAX / 1000,
+        silence_ns_max: 200,
+        trickle: 1,
+    };
+    // Of its records of four the first has two left when it comes; it has three units before others come.
+    let mut jobs = vec![Play {
+        trickle: 4,
+        ..play(0, 50)
+    }];
+    jobs.extend((0..100).map(|i| play(3 + i * 10, 10)));
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let silence = run(&jobs, scheduler, true).silence_max;
+    assert!(silence <= limits.silence_ns_max + 10, "{silence}");
 }
 
 #[test]

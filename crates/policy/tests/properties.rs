@@ -146,7 +146,8 @@ proptest! {
         let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: 500, trickle: 1 };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
-            let bound = limits.silence_ns_max + limits.turn + limits.oldest_share * jobs.iter().map(|job| job.trickle).sum::<u64>();
+            let trickles = jobs.iter().map(|job| job.trickle).sum::<u64>();
+            let bound = limits.silence_ns_max + 2 * (limits.turn + limits.oldest_share * trickles);
             prop_assert!(played.silence_max <= bound, "{policy}: {} > {bound}", played.silence_max);
         }
     }

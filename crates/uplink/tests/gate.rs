@@ -271,11 +271,13 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
         trickle: 1,
     };
     // 20 ms are 13 packets; a tenth pays for a record after 17, the connection's own packets taken off.
-    for (record_bytes, others, heard) in [(0, 13, "AB"), (2 * SEGMENT, 17, "AAB")] {
+    for (record_bytes, others, heard) in [(None, 13, "AB"), (Some(2 * SEGMENT), 17, "AAB")] {
         let scheduler = PolicyName::Psjf.scheduler(limits.quantum_wire_bytes(), Some(guard));
         let mut world = World::behind(Gate::new(limits, scheduler));
         let silent = world.open();
-        world.gate.in_records(silent, record_bytes);
+        if let Some(record_bytes) = record_bytes {
+            world.gate.in_records(silent, record_bytes);
+        }
         world.respond(silent, 50 * SEGMENT);
         world.add(40 * SEGMENT);
         world.run_to_the_end();

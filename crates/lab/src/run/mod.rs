@@ -83,7 +83,7 @@ pub fn run(
     let experiment = with_present_peers(experiment.clone(), options, tell)?;
     let store = Store::open(&options.folder)
         .with_context(|| format!("cannot write to {}", options.folder.display()))?;
-    let tasks = tasks::missing(&experiment, &store);
+    let tasks = tasks::missing(&experiment, &store, options.attempts_max);
     let seconds = |task: &Task| {
         let setup = &experiment.cases[task.case].setup;
         setup.seconds + setup.drain_seconds

@@ -16,11 +16,11 @@ pub struct Task {
 
 /// What `store` does not have yet, in the order of the experiment; a first seed of every case before the second of any, so that an
 /// interrupted experiment has something to say of all.
-pub fn missing(experiment: &Experiment, store: &Store) -> Vec<Task> {
+pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec<Task> {
     let mut tasks: Vec<(usize, Task)> = Vec::new();
     for (index, case) in experiment.cases.iter().enumerate() {
         for (nth, &seed) in case.setup.seeds.iter().enumerate() {
-            if !is_measured(case, seed, store) {
+            if !is_measured(case, seed, store, attempts_max) {
                 let task = Task {
                     case: index,
                     seed,
@@ -34,10 +34,15 @@ pub fn missing(experiment: &Experiment, store: &Store) -> Vec<Task> {
     tasks.into_iter().map(|(_, task)| task).collect()
 }
 
-/// A run that is INVALID by its own nature, as on an overloaded server, counts; one that a busy machine spoilt does not.
-fn is_measured(case: &Case, seed: u64, store: &Store) -> bool {
-    case.setup.peers.iter().all(|peer| {
-        let best = store.best(case, seed, peer);
-        best.is_some_and(|line| !line.was_held_up())
-    })
+/// An INVALID run is measured again at the next start, but not for ever: it may be so by its own nature.
+fn is_measured(case: &Case, seed: u64, store: &Store, attempts_max: u32) -> bool {
+    let is_there = |valid: bool| {
+        let mut peers = case.setup.peers.iter();
+        peers.all(|peer| {
+            store
+                .best(case, seed, peer)
+                .is_some_and(|line| line.is_valid() || !valid)
+        })
+    };
+    is_there(true) || (is_there(false) && store.attempts(case, seed) >= attempts_max)
 }

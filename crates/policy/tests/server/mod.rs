@@ -42,7 +42,7 @@ pub struct Played {
     pub decisions: String,
     /// Time the server stood idle although a job was present.
     pub idle_with_work: u64,
-    /// The longest time in which a job had less than its trickle, up to its end.
+    /// The longest time in which a job's client noticed nothing, up to its end.
     pub silence_max: u64,
 }
 
@@ -64,8 +64,9 @@ pub fn run_changing(
         ..Played::default()
     };
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
-    // When each last had all of a trickle, and what it had since.
-    let mut heard: Vec<(u64, u64)> = jobs.iter().map(|job| (job.at, 0)).collect();
+    // When each client last noticed something, and what came since: the first comes in the middle of what it can notice.
+    let begun = |job: &Play| (job.at, job.trickle / 2);
+    let mut heard: Vec<(u64, u64)> = jobs.iter().map(begun).collect();
     let (mut now, mut arrived, mut done) = (0, 0, 0);
     let mut last = None;
     while done < jobs.len() {
@@ -103,10 +104,10 @@ pub fn run_changing(
         let noticed = missing.min(amount).min(left[job]);
         played.silence_max = played.silence_max.max(now + noticed - *heard_at);
         now += amount;
-        if amount < missing {
-            *unheard += amount;
-        } else {
-            (*heard_at, *unheard) = (now, 0);
+        *unheard += amount;
+        if amount >= missing {
+            *unheard %= jobs[job].trickle;
+            *heard_at = now - *unheard;
         }
         left[job] -= amount;
         scheduler.progress(grant.job, amount, Time::from_ns(now));

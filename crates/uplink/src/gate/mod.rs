@@ -95,7 +95,8 @@ impl Gate {
     /// Streams need no such word: what is handed over for one is flushed, and ends a record.
     pub fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
         if let Some(state) = self.flows.get_mut(&flow) {
-            state.record_bytes = wire::payload_cost_bytes(record_bytes);
+            // It may be cut into one packet more.
+            state.record_bytes = wire::payload_cost_bytes(record_bytes) + wire::HEADER_BYTES;
         }
     }
 
