@@ -39,6 +39,9 @@ pub struct Line {
     pub machine: String,
     /// Processor seconds that a hypervisor gave to others meanwhile, over all cores.
     pub stolen_cpu_seconds: f64,
+    /// Seconds in which something on this machine could run and waited for a processor (pressure stall information).
+    #[serde(default)]
+    pub cpu_pressure_seconds: f64,
     /// The case's set-up.
     pub setup: Value,
     /// The configuration that served.
@@ -246,6 +249,7 @@ mod tests {
             commit: None,
             machine: String::new(),
             stolen_cpu_seconds: 0.0,
+            cpu_pressure_seconds: 0.0,
             setup: as_json(&case.setup),
             config: String::new(),
             remarks: Vec::new(),
