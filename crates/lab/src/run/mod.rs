@@ -231,7 +231,7 @@ impl Shared {
         let cpu_pressure_seconds = quiet::cpu_pressure_seconds() - pressure_before;
         let mut held_up = false;
         for (peer, measured) in case.setup.peers.iter().zip(measured) {
-            let line = Line {
+            let mut line = Line {
                 case: case.name.clone(),
                 seed: task.seed,
                 peer: peer.clone(),
@@ -248,6 +248,7 @@ impl Shared {
                 counters: measured.counters,
                 paths: measured.paths,
             };
+            line.judge_processor();
             held_up |= line.was_held_up();
             let kept = self.store.borrow_mut().add(line, &measured.counter_rows)?;
             self.tell(Event::Kept(Box::new(kept)));
