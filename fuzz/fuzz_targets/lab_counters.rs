@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sooner_lab::counters::{
-    Connections, resident_bytes_of, run_ns, stat, table, tcp_counters, time_wait,
+    Connections, resident_bytes_of, run_and_wait_ns, stat, table, tcp_counters, time_wait,
 };
 
 fuzz_target!(|text: &str| {
@@ -17,6 +17,6 @@ fuzz_target!(|text: &str| {
         stat(text),
         resident_bytes_of(text),
         time_wait(text),
-        run_ns(text),
+        run_and_wait_ns(text),
     );
 });

@@ -131,6 +131,8 @@ fn check_counts(rows: &[Counter], summary: &CountersSummary) {
     assert!((again.cpu_s - summary.cpu_s).abs() < 1e-6);
     // A number may come back from text with another last bit.
     again.cpu_s = summary.cpu_s;
+    assert!((again.cpu_wait_s - summary.cpu_wait_s).abs() < 1e-6);
+    again.cpu_wait_s = summary.cpu_wait_s;
     assert_eq!(&again, summary);
     // 200 kB at 10 Mbit/s take 160 ms, so a row was written meanwhile; the connection that found the server answering may not have been quite over
     let open = summary.max_open_connections;

@@ -19,6 +19,8 @@ pub struct Stat {
 pub struct Usage {
     /// Processor time, user and kernel.
     pub cpu_s: f64,
+    /// Time that threads which could run waited for a processor.
+    pub cpu_wait_s: f64,
     /// Resident memory; what processes share is counted for each of them.
     pub resident_bytes: u64,
 }
@@ -28,7 +30,9 @@ pub fn usage(pid: u32) -> Usage {
     let mut usage = Usage::default();
     let mut to_do = vec![pid];
     while let Some(pid) = to_do.pop() {
-        usage.cpu_s += cpu_s(pid);
+        let (run_ns, wait_ns) = threads_ns(pid);
+        usage.cpu_s += cpu_s(pid, run_ns);
+        usage.cpu_wait_s += wait_ns as f64 / 1e9;
         usage.resident_bytes += resident_bytes_of(&read(pid, "status")).unwrap_or(0);
         // Servers start their processes from the first thread.
         let children = read(pid, &format!("task/{pid}/children"));
@@ -43,20 +47,25 @@ pub fn usage(pid: u32) -> Usage {
 
 /// Ticks are too coarse for hundreds of processes that work a millisecond each; nanoseconds are told of the threads there are, and forget
 /// those that have ended. Neither tells too much, so the larger is nearer.
-fn cpu_s(pid: u32) -> f64 {
+fn cpu_s(pid: u32, run_ns: u64) -> f64 {
     let ticks = stat(&read(pid, "stat")).unwrap_or(Stat {
         own_ticks: 0,
         children_ticks: 0,
     });
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let threads = threads.into_iter().flatten().flatten();
-    let run_ns: u64 = threads
-        .filter_map(|thread| {
-            run_ns(&fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default())
-        })
-        .sum();
     let own_s = (run_ns as f64 / 1e9).max(ticks.own_ticks as f64 / TICKS_PER_SEC);
     own_s + ticks.children_ticks as f64 / TICKS_PER_SEC
+}
+
+/// How long the threads of a process have run, and have waited for a processor, ns.
+fn threads_ns(pid: u32) -> (u64, u64) {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let times = threads.filter_map(|thread| {
+        run_and_wait_ns(&fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default())
+    });
+    times.fold((0, 0), |(run, wait), (run_ns, wait_ns)| {
+        (run.saturating_add(run_ns), wait.saturating_add(wait_ns))
+    })
 }
 
 fn read(pid: u32, file: &str) -> String {
@@ -82,9 +91,12 @@ pub fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Reads how long a thread has run from the text of its schedstat, ns: the first of three numbers.
-pub fn run_ns(text: &str) -> Option<u64> {
-    text.split_whitespace().next()?.parse().ok()
+/// Reads how long a thread has run, and has waited for a processor, from the text of its schedstat, ns: the first two of three numbers.
+pub fn run_and_wait_ns(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text
+        .split_whitespace()
+        .map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
 }
 
 /// Reads the resident memory from the text of /proc/PID/status.
@@ -155,14 +167,17 @@ mod tests {
 
     #[test]
     fn time_on_a_processor_is_the_first_number() {
-        assert_eq!(run_ns("318613662 1679463997 550\n"), Some(318_613_662));
-        assert_eq!(run_ns(""), None);
+        assert_eq!(
+            run_and_wait_ns("318613662 1679463997 550\n"),
+            Some((318_613_662, 1_679_463_997))
+        );
+        assert_eq!(run_and_wait_ns("7"), None);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text: String, numbers in "1 \\(x\\) S( [0-9]{1,25}){0,20}") {
-            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text), run_ns(&text));
+            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text), run_and_wait_ns(&text));
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Counter {
     pub queues: Vec<QueueCounter>,
     /// Processor time of the server's processes since the sampler's start, user and kernel.
     pub cpu_s: f64,
+    /// Time that the server's threads waited for a processor since the sampler's start: where it is large, others held the server up.
+    pub cpu_wait_s: f64,
     /// Resident memory of the server's processes at this moment; what they share is counted for each.
     pub resident_bytes: u64,
 }

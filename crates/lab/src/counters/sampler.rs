@@ -140,6 +140,7 @@ impl Source {
             tcp: read_tcp()? - self.tcp,
             queues: queue_counters(&queues, &self.queues),
             cpu_s: (usage.cpu_s - self.usage.cpu_s).max(0.0),
+            cpu_wait_s: (usage.cpu_wait_s - self.usage.cpu_wait_s).max(0.0),
             resident_bytes: usage.resident_bytes,
         })
     }

@@ -32,6 +32,8 @@ pub struct CountersSummary {
     pub max_backlog_bytes: u64,
     /// Processor time of the server's processes.
     pub cpu_s: f64,
+    /// Time that the server's threads waited for a processor.
+    pub cpu_wait_s: f64,
     /// Most resident memory of the server's processes in a sample; what they share is counted for each.
     pub max_resident_bytes: u64,
 }
@@ -73,6 +75,7 @@ impl CountersSummary {
             .max_backlog_bytes
             .max(leaves(|queue| queue.backlog_bytes));
         self.cpu_s = self.cpu_s.max(row.cpu_s);
+        self.cpu_wait_s = self.cpu_wait_s.max(row.cpu_wait_s);
         self.max_resident_bytes = self.max_resident_bytes.max(row.resident_bytes);
     }
 

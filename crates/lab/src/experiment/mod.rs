@@ -166,8 +166,8 @@ impl Experiment {
         })
     }
 
-    /// Reads `text`; a mistake comes with its place.
-    fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
+    /// Reads `text`; a mistake comes with its place, in bytes.
+    pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
         let file: File = toml::from_str(text)
             .map_err(|error| (error.span().unwrap_or(0..0), error.message().to_owned()))?;
         let mut cases: Vec<Case> = Vec::new();

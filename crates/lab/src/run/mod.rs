@@ -223,13 +223,15 @@ impl Shared {
         // Attempts of earlier days count on, so that no file is written twice.
         let attempt = self.store.borrow().attempts(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
+        let pressure_before = quiet::cpu_pressure_seconds();
         let measured = self.side_by_side(case, task.seed, attempt).await;
         let measured =
             measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
         let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - stolen_before;
+        let cpu_pressure_seconds = quiet::cpu_pressure_seconds() - pressure_before;
         let mut held_up = false;
         for (peer, measured) in case.setup.peers.iter().zip(measured) {
-            let line = Line {
+            let mut line = Line {
                 case: case.name.clone(),
                 seed: task.seed,
                 peer: peer.clone(),
@@ -238,6 +240,7 @@ impl Shared {
                 commit: machine::commit(),
                 machine: machine::description(),
                 stolen_cpu_seconds,
+                cpu_pressure_seconds,
                 setup: store::as_json(&case.setup),
                 config: measured.config,
                 remarks: measured.remarks,
@@ -245,6 +248,7 @@ impl Shared {
                 counters: measured.counters,
                 paths: measured.paths,
             };
+            line.judge_processor();
             held_up |= line.was_held_up();
             let kept = self.store.borrow_mut().add(line, &measured.counter_rows)?;
             self.tell(Event::Kept(Box::new(kept)));

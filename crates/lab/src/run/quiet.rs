@@ -30,6 +30,18 @@ pub fn stolen_cpu_seconds() -> f64 {
     stolen_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
+/// Seconds since the machine started in which something could run and waited for a processor; 0 where the kernel does not say.
+pub fn cpu_pressure_seconds() -> f64 {
+    pressure_of(&fs::read_to_string("/proc/pressure/cpu").unwrap_or_default())
+}
+
+/// From the text of /proc/pressure/cpu: the total of its line `some`, in microseconds.
+fn pressure_of(text: &str) -> f64 {
+    let some = text.lines().find(|line| line.starts_with("some "));
+    let total = some.and_then(|line| line.rsplit_once("total=")?.1.parse::<f64>().ok());
+    total.unwrap_or(0.0) / 1e6
+}
+
 /// From the text of /proc/stat: the eighth figure of its first line, in hundredths of a second (proc(5)).
 fn stolen_of(stat: &str) -> f64 {
     let ticks = stat.split_whitespace().nth(8);
@@ -50,5 +62,13 @@ mod tests {
             12.34
         );
         assert_eq!(stolen_of(""), 0.0);
+    }
+
+    #[test]
+    fn pressure_is_the_total_of_some() {
+        let text =
+            "some avg10=1.52 avg60=8.12 avg300=11.26 total=7454724\nfull avg10=0.00 total=5\n";
+        assert_eq!(pressure_of(text), 7.454724);
+        assert_eq!(pressure_of(""), 0.0);
     }
 }

@@ -20,6 +20,11 @@ const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
 const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
+/// The share of a run that a server may wait for a processor: at 2 % a link of 10 Mbit/s was still always full when there was work, at
+/// more it stood idle for up to a third of a second.
+const CPU_WAIT_SHARE_MAX: f64 = 0.03;
+const WAITED: &str = "waited for a processor";
+
 /// One run as it is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
@@ -39,6 +44,9 @@ pub struct Line {
     pub machine: String,
     /// Processor seconds that a hypervisor gave to others meanwhile, over all cores.
     pub stolen_cpu_seconds: f64,
+    /// Seconds in which something on this machine could run and waited for a processor (pressure stall information).
+    #[serde(default)]
+    pub cpu_pressure_seconds: f64,
     /// The case's set-up.
     pub setup: Value,
     /// The configuration that served.
@@ -71,7 +79,23 @@ impl Line {
     /// Whether the generator, and not the server, was late: what a busy machine does.
     pub fn was_held_up(&self) -> bool {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
-        !self.is_valid() && reason.contains("send lag")
+        let busy = reason.contains("send lag") || reason.contains(WAITED);
+        !self.is_valid() && busy
+    }
+
+    /// Takes the run's verdict away where the server waited too long for a processor: what it then loses is not its own doing, and the
+    /// generator cannot see it. Servers of many processes wait for each other, so they are not judged.
+    pub fn judge_processor(&mut self) {
+        let wait_s = self.counters["cpu_wait_s"].as_f64().unwrap_or(0.0);
+        let run_s = self.setup["seconds"].as_f64().unwrap_or(f64::INFINITY);
+        let share = wait_s / run_s;
+        if share > CPU_WAIT_SHARE_MAX && self.is_valid() && !self.peer.starts_with("apache") {
+            self.run["verdict"] = "INVALID".into();
+            let percent = share * 100.0;
+            let reason =
+                format!("the server {WAITED} {percent:.1} % of the time: run fewer at a time");
+            self.run["verdict_reason"] = reason.into();
+        }
     }
 
     fn is_of(&self, case: &Case, seed: u64, peer: &str) -> bool {
@@ -246,6 +270,7 @@ mod tests {
             commit: None,
             machine: String::new(),
             stolen_cpu_seconds: 0.0,
+            cpu_pressure_seconds: 0.0,
             setup: as_json(&case.setup),
             config: String::new(),
             remarks: Vec::new(),
@@ -273,6 +298,23 @@ mod tests {
         assert_eq!(again.detail(best).unwrap()["ccdf"], json!([2]));
         case.setup.seconds += 1;
         assert!(again.best(&case, 1, "nginx").is_none());
+    }
+
+    #[test]
+    fn a_server_that_had_no_processor_is_measured_again() {
+        let case = case();
+        let mut held_up = line(&case, "VALID", 1);
+        let limit_s = CPU_WAIT_SHARE_MAX * case.setup.seconds as f64;
+        held_up.counters = json!({"cpu_wait_s": limit_s * 0.9});
+        held_up.judge_processor();
+        assert!(held_up.is_valid());
+        held_up.counters = json!({"cpu_wait_s": limit_s * 1.1});
+        held_up.judge_processor();
+        assert!(
+            !held_up.is_valid() && held_up.was_held_up(),
+            "{}",
+            held_up.run
+        );
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
         commit: Some("0123abc".into()),
         machine: "Some CPU, 2 CPUs, Linux 6.8".into(),
         stolen_cpu_seconds: 0.25,
+        cpu_pressure_seconds: 1.5,
         setup: as_json(&case.setup),
         config: format!("# {peer}\nworker_processes 1;\n<tag>"),
         remarks: vec!["no qdisc <netem>: an emulator of ours".into()],
