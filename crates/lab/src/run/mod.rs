@@ -4,6 +4,8 @@
 //! the same time with the very same arrivals. Whatever ends a run (its end, an error, Ctrl-C), its processes are ended and its hosts
 //! removed.
 
+#[cfg(test)]
+mod example;
 pub mod load;
 mod quiet;
 mod stand;
@@ -259,7 +261,7 @@ impl Shared {
         for (index, name) in setup.peers.iter().enumerate() {
             let peer: Peer = name.parse()?;
             let tag = format!("{}-{seed}-{index}", self.tag_of(case));
-            let stand = Stand::up(setup, &peer, &tag, root.path(), &self.options.program);
+            let stand = Stand::up(setup, &peer, &tag, seed, root.path(), &self.options.program);
             stands.push(stand.with_context(|| name.clone())?);
         }
         // All generators run before any is waited for.

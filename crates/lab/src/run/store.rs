@@ -225,15 +225,11 @@ fn file_name(case: &str, seed: u64, peer: &str, attempt: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Experiment;
+    use crate::run::example;
     use serde_json::json;
 
-    const TEXT: &str = "rows = []\nquestion = \"\"\npublished = \"\"\nbaseline = \"nginx\"\n[setup]\npeers = [\"nginx\"]\nschedule = \"0.9\"\n[[case]]\nname = \"a b\"\n";
-
     fn case() -> Case {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("experiment.toml"), TEXT).unwrap();
-        Experiment::open(folder.path()).unwrap().cases.remove(0)
+        example::case("peers = [\"nginx\"]")
     }
 
     fn line(case: &Case, verdict: &str, attempt: u32) -> Line {
