@@ -13,7 +13,7 @@ pub mod store;
 pub mod summary;
 mod tasks;
 
-use crate::experiment::{Case, Experiment};
+use crate::experiment::{Case, Experiment, Setup};
 use crate::machine;
 use crate::peers::Peer;
 use anyhow::{Context, Result, bail, ensure};
@@ -260,7 +260,7 @@ impl Shared {
         let mut stands = Vec::new();
         for (index, name) in setup.peers.iter().enumerate() {
             let peer: Peer = name.parse()?;
-            let tag = format!("{}-{seed}-{index}", self.tag_of(case));
+            let tag = tag(self.place_of(case), setup, seed, index);
             let stand = Stand::up(setup, &peer, &tag, seed, root.path(), &self.options.program);
             stands.push(stand.with_context(|| name.clone())?);
         }
@@ -284,8 +284,8 @@ impl Shared {
         Ok(measured)
     }
 
-    /// Distinguishes cases that run at the same time in the names of their hosts.
-    fn tag_of(&self, case: &Case) -> usize {
+    /// Which of the cases it is.
+    fn place_of(&self, case: &Case) -> usize {
         let same = |other: &Case| other.name == case.name;
         self.experiment.cases.iter().position(same).unwrap_or(0)
     }
@@ -306,6 +306,12 @@ impl Shared {
         // Nobody listens any more when the whole is being ended.
         let _ = self.events.send(event);
     }
+}
+
+/// Distinguishes hosts that are up at the same time: by case, seed and peer, as places, because names are short and seeds are not.
+fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String {
+    let seed_place = setup.seeds.iter().position(|one| *one == seed);
+    format!("{case_place}-{}-{peer_place}", seed_place.unwrap_or(0))
 }
 
 /// The trace's files in a folder that servers without privilege can read.
@@ -367,5 +373,12 @@ mod tests {
             Some(runs.path().join("2026-01-02-m"))
         );
         assert_eq!(newest(runs.path(), "x"), None);
+    }
+
+    #[test]
+    fn hosts_have_short_names_whatever_the_seeds() {
+        let setup = example::case("peers = [\"nginx\"]\nseeds = [1, 18446744073709551615]").setup;
+        let tags = [1, u64::MAX].map(|seed| tag(12, &setup, seed, 3));
+        assert_eq!(tags, ["12-0-3", "12-1-3"]);
     }
 }
