@@ -140,6 +140,12 @@ impl Store {
             .or(all.next_back())
     }
 
+    /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing.
+    pub fn figure(&self, case: &Case, seed: u64, peer: &str, pointer: &str) -> Option<f64> {
+        let line = self.best(case, seed, peer)?;
+        line.figure(pointer).filter(|_| line.is_valid())
+    }
+
     /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
     pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
         let mut detail = serde_json::Map::new();
@@ -234,20 +240,8 @@ mod tests {
 
     fn line(case: &Case, verdict: &str, attempt: u32) -> Line {
         Line {
-            case: case.name.clone(),
-            seed: 1,
-            peer: "nginx".into(),
-            attempt,
-            ended_at: String::new(),
-            commit: None,
-            machine: String::new(),
-            stolen_cpu_seconds: 0.0,
-            setup: as_json(&case.setup),
-            config: String::new(),
-            remarks: Vec::new(),
             run: json!({"verdict": verdict, "verdict_reason": "send lag", "ccdf": [1, 2]}),
-            counters: Value::Null,
-            paths: None,
+            ..example::line(case, "nginx", attempt)
         }
     }
 
