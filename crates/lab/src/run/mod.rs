@@ -223,7 +223,7 @@ impl Shared {
             seed: task.seed,
         });
         // Attempts of earlier days count on, so that no file is written twice.
-        let attempt = self.store.borrow().attempts(case, task.seed) + 1;
+        let attempt = self.store.borrow().last_attempt(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
         let measured = self.side_by_side(case, task.seed, attempt).await;
         let measured =

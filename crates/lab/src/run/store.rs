@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -73,11 +74,6 @@ impl Line {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
         !self.is_valid() && reason.contains("send lag")
     }
-
-    fn is_of(&self, case: &Case, seed: u64, peer: &str) -> bool {
-        let same_run = self.case == case.name && self.seed == seed && self.peer == peer;
-        same_run && self.setup == as_json(&case.setup)
-    }
 }
 
 /// A set-up as it is kept in a line.
@@ -129,15 +125,36 @@ impl Store {
         &self.lines
     }
 
-    /// The run that counts: the last valid one, or the last.
+    /// The run that counts: of the attempt with the most valid peers, the last of several, so that only what ran at the same time is
+    /// ever compared.
     pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
-        let mut all = self
-            .lines
+        let attempt = self.best_attempt(case, seed)?;
+        let lines = self.tried(case, seed).filter(|line| line.peer == peer);
+        let mut lines = lines.filter(|line| line.attempt == attempt);
+        let last_valid = lines.clone().rfind(|line| line.is_valid());
+        last_valid.or(lines.next_back())
+    }
+
+    fn best_attempt(&self, case: &Case, seed: u64) -> Option<u32> {
+        let mut attempts: BTreeMap<u32, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
+        let wanted = |line: &&Line| case.setup.peers.contains(&line.peer);
+        for line in self.tried(case, seed).filter(wanted) {
+            let (valid, all) = attempts.entry(line.attempt).or_default();
+            valid.extend(line.is_valid().then_some(line.peer.as_str()));
+            all.insert(line.peer.as_str());
+        }
+        let best = attempts
+            .into_iter()
+            .max_by_key(|(attempt, (valid, all))| (valid.len(), all.len(), *attempt));
+        best.map(|(attempt, _)| attempt)
+    }
+
+    /// Every run of this seed with exactly this set-up, in the order of their ends.
+    pub fn tried(&self, case: &Case, seed: u64) -> impl DoubleEndedIterator<Item = &Line> + Clone {
+        let (name, setup) = (case.name.clone(), as_json(&case.setup));
+        self.lines
             .iter()
-            .filter(|line| line.is_of(case, seed, peer));
-        all.clone()
-            .rfind(|line| line.is_valid())
-            .or(all.next_back())
+            .filter(move |line| line.case == name && line.seed == seed && line.setup == setup)
     }
 
     /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing.
@@ -196,8 +213,8 @@ impl Store {
         self.folder.join(SAMPLES).join(format!("{name}.jsonl.gz"))
     }
 
-    /// How often this run was attempted so far.
-    pub fn attempts(&self, case: &Case, seed: u64) -> u32 {
+    /// The number of the last attempt so far, whatever its set-up was.
+    pub fn last_attempt(&self, case: &Case, seed: u64) -> u32 {
         let is_of = |line: &&Line| line.case == case.name && line.seed == seed;
         let attempts = self.lines.iter().filter(is_of).map(|line| line.attempt);
         attempts.max().unwrap_or(0)
@@ -263,6 +280,28 @@ mod tests {
         assert_eq!(again.detail(best).unwrap()["ccdf"], json!([2]));
         case.setup.seconds += 1;
         assert!(again.best(&case, 1, "nginx").is_none());
+    }
+
+    #[test]
+    fn what_did_not_run_at_the_same_time_is_not_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let case = example::case("peers = [\"nginx\", \"caddy\"]");
+        let mut keep = |peer: &str, verdict: &str, attempt| {
+            let run = json!({"verdict": verdict});
+            let of_peer = example::line(&case, peer, attempt);
+            store.add(Line { run, ..of_peer }, &[]).unwrap();
+            let best = |peer| store.best(&case, 1, peer).map(|line| line.attempt);
+            (best("nginx"), best("caddy"))
+        };
+        keep("nginx", "VALID", 1);
+        assert_eq!(keep("caddy", "INVALID", 1), (Some(1), Some(1)));
+        assert_eq!(keep("nginx", "INVALID", 2), (Some(1), Some(1)));
+        assert_eq!(keep("caddy", "VALID", 2), (Some(2), Some(2)));
+        keep("nginx", "VALID", 3);
+        assert_eq!(keep("caddy", "VALID", 3), (Some(3), Some(3)));
+        // one that was cut short
+        assert_eq!(keep("nginx", "VALID", 4), (Some(3), Some(3)));
     }
 
     #[test]
