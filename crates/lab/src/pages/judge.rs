@@ -23,8 +23,7 @@ fn standing(claim: &Claim, case: &Case, store: Option<&Store>) -> report::Standi
     let seeds = &case.setup.seeds;
     let judged = store.and_then(|store| {
         claim.judge(seeds, |peer, seed, pointer| {
-            let line = store.best(case, seed, peer)?;
-            line.is_valid().then(|| line.figure(pointer))?
+            store.figure(case, seed, peer, pointer)
         })
     });
     let count = judged.as_ref().map_or(0, |judged| judged.count);

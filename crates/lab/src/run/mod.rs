@@ -4,6 +4,8 @@
 //! the same time with the very same arrivals. Whatever ends a run (its end, an error, Ctrl-C), its processes are ended and its hosts
 //! removed.
 
+#[cfg(test)]
+mod example;
 pub mod load;
 mod quiet;
 mod stand;
@@ -11,7 +13,7 @@ pub mod store;
 pub mod summary;
 mod tasks;
 
-use crate::experiment::{Case, Experiment};
+use crate::experiment::{Case, Experiment, Setup};
 use crate::machine;
 use crate::peers::Peer;
 use anyhow::{Context, Result, bail, ensure};
@@ -221,7 +223,7 @@ impl Shared {
             seed: task.seed,
         });
         // Attempts of earlier days count on, so that no file is written twice.
-        let attempt = self.store.borrow().attempts(case, task.seed) + 1;
+        let attempt = self.store.borrow().last_attempt(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
         let pressure_before = quiet::cpu_pressure_seconds();
         let measured = self.side_by_side(case, task.seed, attempt).await;
@@ -262,8 +264,8 @@ impl Shared {
         let mut stands = Vec::new();
         for (index, name) in setup.peers.iter().enumerate() {
             let peer: Peer = name.parse()?;
-            let tag = format!("{}-{seed}-{index}", self.tag_of(case));
-            let stand = Stand::up(setup, &peer, &tag, root.path(), &self.options.program);
+            let tag = tag(self.place_of(case), setup, seed, index);
+            let stand = Stand::up(setup, &peer, &tag, seed, root.path(), &self.options.program);
             stands.push(stand.with_context(|| name.clone())?);
         }
         // All generators run before any is waited for.
@@ -286,8 +288,8 @@ impl Shared {
         Ok(measured)
     }
 
-    /// Distinguishes cases that run at the same time in the names of their hosts.
-    fn tag_of(&self, case: &Case) -> usize {
+    /// Which of the cases it is.
+    fn place_of(&self, case: &Case) -> usize {
         let same = |other: &Case| other.name == case.name;
         self.experiment.cases.iter().position(same).unwrap_or(0)
     }
@@ -308,6 +310,12 @@ impl Shared {
         // Nobody listens any more when the whole is being ended.
         let _ = self.events.send(event);
     }
+}
+
+/// Distinguishes hosts that are up at the same time: by case, seed and peer, as places, because names are short and seeds are not.
+fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String {
+    let seed_place = setup.seeds.iter().position(|one| *one == seed);
+    format!("{case_place}-{}-{peer_place}", seed_place.unwrap_or(0))
 }
 
 /// The trace's files in a folder that servers without privilege can read.
@@ -369,5 +377,12 @@ mod tests {
             Some(runs.path().join("2026-01-02-m"))
         );
         assert_eq!(newest(runs.path(), "x"), None);
+    }
+
+    #[test]
+    fn hosts_have_short_names_whatever_the_seeds() {
+        let setup = example::case("peers = [\"nginx\"]\nseeds = [1, 18446744073709551615]").setup;
+        let tags = [1, u64::MAX].map(|seed| tag(12, &setup, seed, 3));
+        assert_eq!(tags, ["12-0-3", "12-1-3"]);
     }
 }

@@ -53,10 +53,17 @@ pub struct Measured {
 }
 
 impl Stand {
-    /// Sets up hosts called `tag` and starts `peer` there on the files in `root`.
-    pub fn up(setup: &Setup, peer: &Peer, tag: &str, root: &Path, program: &Path) -> Result<Self> {
+    /// Sets up hosts called `tag`, whose paths lose packets by `seed`, and starts `peer` there on the files in `root`.
+    pub fn up(
+        setup: &Setup,
+        peer: &Peer,
+        tag: &str,
+        seed: u64,
+        root: &Path,
+        program: &Path,
+    ) -> Result<Self> {
         let scratch = scratch()?;
-        let hosts = Hosts::up(&hosts_of(setup, peer, tag), program)?;
+        let hosts = Hosts::up(&hosts_of(setup, peer, tag, seed), program)?;
         let options = PeerOptions {
             backlog: setup.backlog.unwrap_or(BACKLOG),
             workers: setup.workers,
@@ -151,7 +158,7 @@ fn scratch() -> Result<TempDir> {
     Ok(folder)
 }
 
-fn hosts_of(setup: &Setup, peer: &Peer, tag: &str) -> HostsSpec {
+fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {
     let client = |client: &Client| ClientSpec {
         rtt_ms: client.rtt_ms,
         loss: client.loss,
@@ -168,6 +175,7 @@ fn hosts_of(setup: &Setup, peer: &Peer, tag: &str) -> HostsSpec {
         somaxconn: setup.backlog,
         initial_window_segments: setup.initial_window,
         initial_rto_ms: setup.initial_rto_ms,
+        seed,
         ..HostsSpec::new(tag, setup.rate_bits_per_sec)
     }
 }
@@ -232,5 +240,18 @@ impl Write for Rows {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+
+    #[test]
+    fn every_repetition_loses_packets_of_its_own() {
+        let setup = example::case("peers = [\"nginx\"]\nclients = [{ loss = 0.05 }]").setup;
+        let seeds = [1, 7].map(|seed| hosts_of(&setup, &Peer::Nginx, "t", seed).seed);
+        assert_eq!(seeds, [1, 7]);
     }
 }

@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -97,11 +98,6 @@ impl Line {
             self.run["verdict_reason"] = reason.into();
         }
     }
-
-    fn is_of(&self, case: &Case, seed: u64, peer: &str) -> bool {
-        let same_run = self.case == case.name && self.seed == seed && self.peer == peer;
-        same_run && self.setup == as_json(&case.setup)
-    }
 }
 
 /// A set-up as it is kept in a line.
@@ -153,15 +149,42 @@ impl Store {
         &self.lines
     }
 
-    /// The run that counts: the last valid one, or the last.
+    /// The run that counts: of the attempt with the most valid peers, the last of several, so that only what ran at the same time is
+    /// ever compared.
     pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
-        let mut all = self
-            .lines
+        let attempt = self.best_attempt(case, seed)?;
+        let lines = self.tried(case, seed).filter(|line| line.peer == peer);
+        let mut lines = lines.filter(|line| line.attempt == attempt);
+        let last_valid = lines.clone().rfind(|line| line.is_valid());
+        last_valid.or(lines.next_back())
+    }
+
+    fn best_attempt(&self, case: &Case, seed: u64) -> Option<u32> {
+        let mut attempts: BTreeMap<u32, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
+        let wanted = |line: &&Line| case.setup.peers.contains(&line.peer);
+        for line in self.tried(case, seed).filter(wanted) {
+            let (valid, all) = attempts.entry(line.attempt).or_default();
+            valid.extend(line.is_valid().then_some(line.peer.as_str()));
+            all.insert(line.peer.as_str());
+        }
+        let best = attempts
+            .into_iter()
+            .max_by_key(|(attempt, (valid, all))| (valid.len(), all.len(), *attempt));
+        best.map(|(attempt, _)| attempt)
+    }
+
+    /// Every run of this seed with exactly this set-up, in the order of their ends.
+    pub fn tried(&self, case: &Case, seed: u64) -> impl DoubleEndedIterator<Item = &Line> + Clone {
+        let (name, setup) = (case.name.clone(), as_json(&case.setup));
+        self.lines
             .iter()
-            .filter(|line| line.is_of(case, seed, peer));
-        all.clone()
-            .rfind(|line| line.is_valid())
-            .or(all.next_back())
+            .filter(move |line| line.case == name && line.seed == seed && line.setup == setup)
+    }
+
+    /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing.
+    pub fn figure(&self, case: &Case, seed: u64, peer: &str, pointer: &str) -> Option<f64> {
+        let line = self.best(case, seed, peer)?;
+        line.figure(pointer).filter(|_| line.is_valid())
     }
 
     /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
@@ -214,8 +237,8 @@ impl Store {
         self.folder.join(SAMPLES).join(format!("{name}.jsonl.gz"))
     }
 
-    /// How often this run was attempted so far.
-    pub fn attempts(&self, case: &Case, seed: u64) -> u32 {
+    /// The number of the last attempt so far, whatever its set-up was.
+    pub fn last_attempt(&self, case: &Case, seed: u64) -> u32 {
         let is_of = |line: &&Line| line.case == case.name && line.seed == seed;
         let attempts = self.lines.iter().filter(is_of).map(|line| line.attempt);
         attempts.max().unwrap_or(0)
@@ -249,34 +272,17 @@ fn file_name(case: &str, seed: u64, peer: &str, attempt: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Experiment;
+    use crate::run::example;
     use serde_json::json;
 
-    const TEXT: &str = "rows = []\nquestion = \"\"\npublished = \"\"\nbaseline = \"nginx\"\n[setup]\npeers = [\"nginx\"]\nschedule = \"0.9\"\n[[case]]\nname = \"a b\"\n";
-
     fn case() -> Case {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("experiment.toml"), TEXT).unwrap();
-        Experiment::open(folder.path()).unwrap().cases.remove(0)
+        example::case("peers = [\"nginx\"]")
     }
 
     fn line(case: &Case, verdict: &str, attempt: u32) -> Line {
         Line {
-            case: case.name.clone(),
-            seed: 1,
-            peer: "nginx".into(),
-            attempt,
-            ended_at: String::new(),
-            commit: None,
-            machine: String::new(),
-            stolen_cpu_seconds: 0.0,
-            cpu_pressure_seconds: 0.0,
-            setup: as_json(&case.setup),
-            config: String::new(),
-            remarks: Vec::new(),
             run: json!({"verdict": verdict, "verdict_reason": "send lag", "ccdf": [1, 2]}),
-            counters: Value::Null,
-            paths: None,
+            ..example::line(case, "nginx", attempt)
         }
     }
 
@@ -315,6 +321,28 @@ mod tests {
             "{}",
             held_up.run
         );
+    }
+
+    #[test]
+    fn what_did_not_run_at_the_same_time_is_not_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let case = example::case("peers = [\"nginx\", \"caddy\"]");
+        let mut keep = |peer: &str, verdict: &str, attempt| {
+            let run = json!({"verdict": verdict});
+            let of_peer = example::line(&case, peer, attempt);
+            store.add(Line { run, ..of_peer }, &[]).unwrap();
+            let best = |peer| store.best(&case, 1, peer).map(|line| line.attempt);
+            (best("nginx"), best("caddy"))
+        };
+        keep("nginx", "VALID", 1);
+        assert_eq!(keep("caddy", "INVALID", 1), (Some(1), Some(1)));
+        assert_eq!(keep("nginx", "INVALID", 2), (Some(1), Some(1)));
+        assert_eq!(keep("caddy", "VALID", 2), (Some(2), Some(2)));
+        keep("nginx", "VALID", 3);
+        assert_eq!(keep("caddy", "VALID", 3), (Some(3), Some(3)));
+        // one that was cut short
+        assert_eq!(keep("nginx", "VALID", 4), (Some(3), Some(3)));
     }
 
     #[test]

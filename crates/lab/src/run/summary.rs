@@ -11,13 +11,13 @@ pub struct Finding {
     pub case: String,
     /// What is claimed.
     pub text: String,
-    /// Value, range and limit in words; none while nothing is measured.
+    /// Value, range and limit in words; none while nothing valid is measured.
     pub value: Option<String>,
-    /// Whether it holds; false while nothing is measured.
+    /// Whether it holds; false while nothing valid is measured.
     pub holds: bool,
 }
 
-/// How every claim stands in every case it is made for.
+/// How every claim stands in every case it is made for; only valid runs count.
 pub fn findings(experiment: &Experiment, store: &Store) -> Vec<Finding> {
     let mut all = Vec::new();
     for case in &experiment.cases {
@@ -31,7 +31,7 @@ pub fn findings(experiment: &Experiment, store: &Store) -> Vec<Finding> {
 }
 
 fn finding(claim: &Claim, case: &Case, store: &Store) -> Finding {
-    let figure = |peer: &str, seed, pointer: &str| store.best(case, seed, peer)?.figure(pointer);
+    let figure = |peer: &str, seed, pointer: &str| store.figure(case, seed, peer, pointer);
     let standing = claim.judge(&case.setup.seeds, figure);
     let words = |standing: &crate::experiment::Standing| {
         let (low, high) = standing.range;
@@ -139,4 +139,27 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+    use serde_json::json;
+
+    #[test]
+    fn an_invalid_run_proves_nothing() {
+        let claim = "peers = [\"nginx\"]\n[[claim]]\ntext = \"no errors\"\nfigure = \"/all/errors\"\npeer = \"nginx\"\nat_most = 0";
+        let experiment = example::experiment(claim);
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        for (verdict, holds, words) in [("INVALID", false, "----"), ("VALID", true, "PASS")] {
+            let mut line = example::line(&experiment.cases[0], "nginx", 1);
+            line.run = json!({"verdict": verdict, "all": {"errors": 0}});
+            store.add(line, &[]).unwrap();
+            let findings = findings(&experiment, &store);
+            assert_eq!(findings[0].holds, holds, "{findings:?}");
+            assert!(verdicts(&findings).starts_with(words));
+        }
+    }
 }

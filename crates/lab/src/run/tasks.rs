@@ -1,7 +1,8 @@
 //! What is still to be measured: a case and a seed whose peers do not all have a run that counts.
 
-use super::store::Store;
+use super::store::{Line, Store};
 use crate::experiment::{Case, Experiment};
+use std::collections::BTreeSet;
 
 /// One case and seed, all peers side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +37,40 @@ pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec
 
 /// An INVALID run is measured again at the next start, but not for ever: it may be so by its own nature.
 fn is_measured(case: &Case, seed: u64, store: &Store, attempts_max: u32) -> bool {
-    let is_there = |valid: bool| {
-        let mut peers = case.setup.peers.iter();
-        peers.all(|peer| {
-            store
-                .best(case, seed, peer)
-                .is_some_and(|line| line.is_valid() || !valid)
-        })
-    };
-    is_there(true) || (is_there(false) && store.attempts(case, seed) >= attempts_max)
+    let peers = || case.setup.peers.iter();
+    let is_valid = |peer: &String| store.best(case, seed, peer).is_some_and(Line::is_valid);
+    let is_tried = |peer: &String| store.tried(case, seed).any(|line| line.peer == *peer);
+    let attempts: BTreeSet<u32> = store.tried(case, seed).map(|line| line.attempt).collect();
+    peers().all(is_valid) || (peers().all(is_tried) && attempts.len() >= attempts_max as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::example;
+    use serde_json::json;
+
+    #[test]
+    fn only_attempts_with_this_set_up_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let old = example::case("peers = [\"nginx\"]\nseconds = 100");
+        let mut new = example::experiment("peers = [\"nginx\"]");
+        let mut keep = |case: &Case, attempt| {
+            let run = json!({"verdict": "INVALID"});
+            let of_case = example::line(case, "nginx", attempt);
+            store.add(Line { run, ..of_case }, &[]).unwrap();
+            missing(&new, &store, 2).len()
+        };
+        assert_eq!(keep(&old, 1), 1);
+        assert_eq!(keep(&old, 2), 1);
+        assert_eq!(keep(&new.cases[0], 3), 1);
+        assert_eq!(keep(&new.cases[0], 4), 0, "invalid by its own nature");
+        new.cases[0].setup.peers.push("caddy".into());
+        assert_eq!(
+            missing(&new, &store, 2).len(),
+            1,
+            "caddy was never measured"
+        );
+    }
 }
