@@ -34,6 +34,8 @@
 //! In a partly-open plan the chosen requests are cut into visits ([`visits`]); only the beginnings of visits have a time, and a
 //! phase's load is that of the visits that begin in it. Every visit has connections of its own, the first and every K-th of its
 //! requests opening one. The last visit of a phase ends with the phase's last request.
+//!
+//! A crowd at one object ([`crowd`]) takes the place of some of the trace's requests before any are chosen.
 
 pub mod crowd;
 mod planner;

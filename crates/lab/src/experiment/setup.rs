@@ -61,6 +61,8 @@ pub enum Model {
     PartlyOpen,
     /// SURGE's users, who ask for pages and pause as was published.
     Surge,
+    /// A fixed number of users who ask for the trace's largest object again and again: for throughput, not for response times.
+    Saturated,
 }
 
 impl Model {
@@ -139,7 +141,7 @@ pub struct Setup {
     pub requests_per_visit: Option<u32>,
     /// Closed and partly-open: mean think time, s.
     pub think_seconds: f64,
-    /// Closed and SURGE: number of users.
+    /// Closed, SURGE and saturated: number of users.
     pub users: Option<u32>,
     /// A crowd at one object where the load is highest: its size in bytes, and the share of the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,9 +292,10 @@ impl Setup {
         }
         self.check_crowd()?;
         match self.model {
-            Model::Closed | Model::Surge if self.users.is_none() => {
-                Err(wrong("users", "the closed model needs their number"))
-            }
+            Model::Closed | Model::Surge | Model::Saturated if self.users.is_none() => Err(wrong(
+                "users",
+                "a model without a schedule needs their number",
+            )),
             Model::Surge if self.surge_files().is_none() => Err(wrong(
                 "trace",
                 "SURGE's users ask for SURGE's files; give trace = \"surge:1\"",
@@ -303,7 +306,10 @@ impl Setup {
                     "the partly-open model needs stay = 0.8 or requests_per_visit = 5",
                 ))
             }
-            Model::Closed | Model::Surge => Ok(()),
+            Model::Saturated if self.clients.len() > 1 => {
+                Err(wrong("clients", "the saturated model has one client host"))
+            }
+            Model::Closed | Model::Surge | Model::Saturated => Ok(()),
             Model::Open | Model::PartlyOpen => match self.schedule.parse::<Schedule>() {
                 Ok(_) => Ok(()),
                 Err(error) => Err(wrong("schedule", error.to_string())),
@@ -369,6 +375,11 @@ mod tests {
             ("model = \"partly-open\"", "stay"),
             ("model = \"surge\"\ntrace = \"surge:1\"", "users"),
             ("model = \"surge\"\nusers = 5", "trace"),
+            ("model = \"saturated\"", "users"),
+            (
+                "model = \"saturated\"\nusers = 5\nclients = [{}, {}]",
+                "clients",
+            ),
             ("crowd = \"1000\"", "crowd"),
             (
                 "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",

@@ -1,6 +1,7 @@
 //! From a set-up to the command line of the load generator.
 
 use crate::experiment::{Gaps, Model, Setup};
+use sooner_workload::{Object, Trace, TraceError};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -19,7 +20,30 @@ pub struct Aim<'a> {
 }
 
 /// The arguments of `sooner` for one run.
-pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
+pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
+    match setup.model {
+        Model::Saturated => saturating(setup, aim),
+        _ => Ok(measuring(setup, aim)),
+    }
+}
+
+/// Endless downloads of the largest object.
+fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
+    let trace = Trace::open(&setup.trace)?;
+    let largest = trace.objects.iter().max_by_key(|object| object.size_bytes);
+    let path = largest.map_or("/".into(), Object::path);
+    let mut words: Vec<String> = ["load", "closed", "--json"].map(String::from).into();
+    let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    give("--url", format!("http://{}{path}", aim.authority));
+    give("--connections", setup.users.unwrap_or(1).to_string());
+    give("--for", setup.seconds.to_string());
+    if let Some(name) = &setup.congestion_control {
+        give("--congestion-control", name.clone());
+    }
+    Ok(words)
+}
+
+fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
     let mut words = program(setup);
     let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     give("--url", format!("http://{}", aim.authority));
@@ -59,7 +83,7 @@ pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
         give("--from", from.join(","));
     }
     match setup.model {
-        Model::Open => {}
+        Model::Open | Model::Saturated => {}
         Model::Closed => {
             give("--model", "closed".into());
             give("--users", setup.users.unwrap_or(1).to_string());
@@ -90,7 +114,7 @@ fn program(setup: &Setup) -> Vec<String> {
     let files = setup.surge_files().unwrap_or(1).to_string();
     let words: &[&str] = match setup.model {
         Model::Surge => &["load", "surge", "--files", &files, "--json"],
-        Model::Open | Model::Closed | Model::PartlyOpen => {
+        Model::Open | Model::Closed | Model::PartlyOpen | Model::Saturated => {
             &["load", "replay", &setup.trace, "--json"]
         }
     };
@@ -118,7 +142,9 @@ mod tests {
             seed: 7,
             samples: Path::new("s"),
         };
-        arguments(&experiment.cases[0].setup, &aim).join(" ")
+        arguments(&experiment.cases[0].setup, &aim)
+            .unwrap()
+            .join(" ")
     }
 
     #[test]
@@ -145,6 +171,14 @@ mod tests {
                     "--think",
                     "--model",
                 ],
+            ),
+            (
+                "model = \"saturated\"\nusers = 50",
+                &[
+                    "load closed --json --url http://10.0.0.1:80/objects/",
+                    "--connections 50",
+                ],
+                &["--uplink", "--seed", "--samples", "--model"],
             ),
         ] {
             let line = line(keys);

@@ -281,11 +281,11 @@ fn errors_are_told_apart_and_make_a_run_invalid() {
 
 #[test]
 fn refusals_that_are_expected_are_counted_and_make_no_run_invalid() {
-    let server = TestServer::start(|path, n| match n % 5 {
-        1 => Reply::Status(503),
-        _ => whole_body(path),
-    });
     for expects_refusals in [true, false] {
+        let server = TestServer::start(|path, n| match n % 5 {
+            1 => Reply::Status(503),
+            _ => whole_body(path),
+        });
         let replay = run(&ReplayOptions {
             expects_refusals,
             ..options(&server)

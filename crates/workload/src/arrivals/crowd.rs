@@ -3,6 +3,7 @@
 
 use crate::rng::Rng;
 use crate::trace::{Object, Trace};
+use std::fmt;
 use std::str::FromStr;
 
 /// Names the random stream of who belongs to the crowd.
@@ -18,14 +19,14 @@ pub struct Crowd {
 /// Not a crowd.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no crowd; write SIZE,SHARE: the bytes of the object it wants and its share of the requests, like 100000,0.5"
+    "`{0}` is no crowd; write BYTES,SHARE: the bytes of the object it wants and its share of the requests, like 100000,0.5"
 )]
 pub struct CrowdError(String);
 
 impl FromStr for Crowd {
     type Err = CrowdError;
 
-    /// Reads SIZE,SHARE: bytes above 0, and a share above 0 and at most 1.
+    /// Reads BYTES,SHARE: bytes above 0, and a share above 0 and at most 1.
     fn from_str(text: &str) -> Result<Self, CrowdError> {
         let crowd = || {
             let (size_bytes, share) = text.split_once(',')?;
@@ -34,6 +35,13 @@ impl FromStr for Crowd {
             (share > 0.0 && share <= 1.0).then_some(Self { size_bytes, share })
         };
         crowd().ok_or_else(|| CrowdError(text.into()))
+    }
+}
+
+impl fmt::Display for Crowd {
+    /// As it is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.size_bytes, self.share)
     }
 }
 
@@ -82,6 +90,7 @@ mod tests {
     #[test]
     fn a_crowd_is_read_or_refused_with_an_example() {
         assert_eq!(crowd("100000,0.25").share(), 0.25);
+        assert_eq!(crowd("100000,0.25").to_string(), "100000,0.25");
         for text in [
             "", "5", "0,0.5", "5,0", "5,1.1", "5,nan", "-5,0.5", "5,0.5,1",
         ] {
