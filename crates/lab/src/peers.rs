@@ -13,6 +13,7 @@ mod sooner;
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +31,10 @@ pub const PORT: u16 = 8080;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// nginx with one worker, sendfile, tcp_nopush and open_file_cache.
-    Nginx,
+    Nginx {
+        /// Requests at a time; more are refused with status 503. None: all are let in.
+        limit_conn: Option<NonZeroU32>,
+    },
     /// Apache whose threads are given back while a response waits to be written.
     ApacheEvent,
     /// Apache with one process a connection, as in 2003.
@@ -129,7 +133,10 @@ impl Peer {
     /// As it is shown in tables.
     pub fn label(&self) -> String {
         match self {
-            Peer::Nginx => "nginx".into(),
+            Peer::Nginx { limit_conn: None } => "nginx".into(),
+            Peer::Nginx {
+                limit_conn: Some(count),
+            } => format!("nginx, at most {count} at a time"),
             Peer::ApacheEvent => "Apache event".into(),
             Peer::ApachePrefork => "Apache prefork".into(),
             Peer::Caddy => "Caddy".into(),
@@ -144,7 +151,7 @@ impl Peer {
     /// The package that has it, when it is not there.
     pub fn missing(&self) -> Option<&'static str> {
         match self {
-            Peer::Nginx => program::missing(&nginx::PROGRAMS).then_some("nginx"),
+            Peer::Nginx { .. } => program::missing(&nginx::PROGRAMS).then_some("nginx"),
             Peer::ApacheEvent | Peer::ApachePrefork => {
                 apache::is_missing().then_some("apache2-bin")
             }
@@ -172,7 +179,7 @@ impl Peer {
     ) -> String {
         let setting = self.setting(root, rate_bits_per_sec, options);
         match self {
-            Peer::Nginx => nginx::config(&setting),
+            Peer::Nginx { limit_conn } => nginx::config(&setting, *limit_conn),
             Peer::ApacheEvent => apache::config(&setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::config(&setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::config(&setting),
@@ -227,7 +234,7 @@ impl Peer {
 
     fn command(&self, hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
         match self {
-            Peer::Nginx => nginx::command(hosts, setting),
+            Peer::Nginx { limit_conn } => nginx::command(hosts, setting, *limit_conn),
             Peer::ApacheEvent => apache::command(hosts, setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::command(hosts, setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::command(hosts, setting),

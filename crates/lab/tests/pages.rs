@@ -2,6 +2,7 @@
 
 mod support;
 
+use serde_json::json;
 use sooner_lab::experiment::Experiment;
 use sooner_lab::pages;
 use sooner_lab::run::store::Store;
@@ -387,4 +388,26 @@ fn what_plots_need_is_not_taken_from_another_attempt() {
     let remark = "rtt 0, seed 1, nginx: what plots need is of another attempt and is not drawn";
     assert!(page.contains(remark));
     assert!(!page.contains("INVALID</strong>"), "the valid run counts");
+}
+
+#[test]
+fn goodput_of_endless_downloads_is_judged_and_has_no_response_times() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "{TEXT}[[case]]\nname = \"full\"\nsetup = {{ model = \"saturated\", users = 5, seeds = [1] }}\n\
+         [[claim]]\ntext = \"as much goodput\"\nfigure = \"/goodput_bits_per_sec\"\npeer = \"sooner srpt user-space\"\n\
+         over = \"nginx\"\nat_least = 0.985\ncases = [\"full\"]\n"
+    );
+    let experiment = support::experiment(folder.path(), "order", &text);
+    let mut store = Store::open(&experiment.folder.join("runs/2026-11-22-here")).expect("a store");
+    let full = experiment.case("full").expect("the case");
+    for (server, goodput) in [(NGINX, 9.5e6), (SRPT, 9.4905e6)] {
+        // As `sooner load closed` prints it, without what a replay knows.
+        let run = json!({"connections": 5, "verdict": "VALID", "verdict_reason": "", "goodput_bits_per_sec": goodput,
+            "all": {"n": 3, "max_response_ms": 4.5}});
+        support::keep_json(&mut store, full, server.name, 1, run, &[]);
+    }
+    let page = page(folder.path());
+    assert!(page.contains("as much goodput"), "the claim");
+    assert!(page.contains("0.999"), "its value");
 }

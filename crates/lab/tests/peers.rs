@@ -211,6 +211,44 @@ fn connections_end_after_one_request_where_that_is_asked_for() {
 }
 
 #[test]
+fn nginx_refuses_what_is_beyond_its_limit() {
+    let test = "nginx_refuses_what_is_beyond_its_limit";
+    if !may_make_hosts(test) {
+        return;
+    }
+    let peer: Peer = "nginx --limit-conn 1".parse().unwrap();
+    if let Some(package) = peer.missing() {
+        return skip(test, &format!("needs the package {package}"));
+    }
+    // More than any socket buffer holds, so that the first is under way as long as nobody reads it.
+    let (hosts, scratch) = (hosts_for(&peer, "limit"), Scratch::with_file(20_000_000));
+    let options = PeerOptions::new(Path::new("/nonexistent/sooner"), &scratch.path());
+    let _running = peer
+        .start(&hosts, &scratch.root(), TEN_MEGABIT, &options)
+        .unwrap();
+    let ask_two = || {
+        netns::enter(hosts.client_namespace()).unwrap();
+        let mut first = first_bytes_of_answer(&hosts);
+        let second = first_bytes_of_answer(&hosts);
+        let mut more = [0; 1000];
+        assert_ne!(first.0.read(&mut more).unwrap(), 0);
+        (first.1, second.1)
+    };
+    let (first, second) = thread::scope(|scope| scope.spawn(ask_two).join()).unwrap();
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    assert!(second.starts_with("HTTP/1.1 503"), "{second}");
+}
+
+/// A request on a connection of its own, and how its answer begins.
+fn first_bytes_of_answer(hosts: &Hosts) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect((hosts.server_address(), PORT)).unwrap();
+    write!(stream, "GET /a/1.html HTTP/1.1\r\nHost: 10.77.0.1\r\n\r\n").unwrap();
+    let mut bytes = [0; 12];
+    stream.read_exact(&mut bytes).unwrap();
+    (stream, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[test]
 fn a_server_that_cannot_start_says_why() {
     let test = "a_server_that_cannot_start_says_why";
     if !may_make_hosts(test) {
@@ -256,7 +294,7 @@ fn files_that_nobody_may_read_are_said_to_be_so() {
     if !may_make_hosts(test) {
         return;
     }
-    let peer = Peer::Nginx;
+    let peer: Peer = "nginx".parse().unwrap();
     if let Some(package) = peer.missing() {
         return skip(test, &format!("needs the package {package}"));
     }

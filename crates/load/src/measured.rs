@@ -146,9 +146,15 @@ impl<'run> Measured<'run> {
         )
     }
 
-    /// What the verdict is made from.
-    pub fn evidence(&self) -> Evidence {
-        let failures = || self.records().filter_map(Record::failure);
+    /// What the verdict is made from; refusals that are expected (status 503) are no failures.
+    pub fn evidence(&self, expects_refusals: bool) -> Evidence {
+        let is_failure =
+            move |failure: &Failure| !(expects_refusals && *failure == Failure::Status(503));
+        let failures = || {
+            self.records()
+                .filter_map(Record::failure)
+                .filter(is_failure)
+        };
         let count = |wanted| failures().filter(|failure| *failure == wanted).count() as u64;
         let samples = || self.pairs().map(|(_, sample)| sample);
         let with = |outcome| samples().filter(move |sample| sample.outcome == outcome);

@@ -1,6 +1,6 @@
 //! Who triggers a request: nobody, the response before it, or both (Schroeder, Wierman and Harchol-Balter 2006).
 
-use sooner_workload::{Behaviour, Process, Schedule, Visits};
+use sooner_workload::{Behaviour, Crowd, Process, Schedule, Visits};
 
 /// The model of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Offered {
     pub schedule: Schedule,
     /// How the gaps between requests, or visits, are made.
     pub process: Process,
+    /// Who comes beside the trace's clients where the load is highest; `None`: nobody.
+    pub crowd: Option<Crowd>,
 }
 
 impl Model {

@@ -62,6 +62,8 @@ pub struct ReplayOptions {
     pub reuse: Reuse,
     /// How long users wait before they abort; `None`: for ever.
     pub patience: Option<Patience>,
+    /// Whether status 503 is the answer of a server that admits only so many, and no reason to doubt the figures.
+    pub expects_refusals: bool,
     /// Addresses to send from, each with connections of its own; the system's choice when there is none.
     pub sources: Vec<IpAddr>,
     /// Seed of the arrivals.
@@ -261,6 +263,7 @@ fn plan_offered(
             requests_per_connection: options.reuse.requests_per_connection,
             clients: clients(options),
             visits,
+            crowd: offered.crowd,
         };
         sooner_workload::plan(&options.trace, &plan_options)
     };

@@ -34,6 +34,7 @@ fn planned(trace: &Trace, load: f64, requests_per_connection: u32, clients: u32)
         requests_per_connection: NonZeroU32::new(requests_per_connection).expect("above 0"),
         clients: NonZeroU32::new(clients).expect("above 0"),
         visits: None,
+        crowd: None,
     };
     plan(trace, &options).expect("a plan")
 }

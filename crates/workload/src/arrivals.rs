@@ -34,7 +34,10 @@
 //! In a partly-open plan the chosen requests are cut into visits ([`visits`]); only the beginnings of visits have a time, and a
 //! phase's load is that of the visits that begin in it. Every visit has connections of its own, the first and every K-th of its
 //! requests opening one. The last visit of a phase ends with the phase's last request.
+//!
+//! A crowd at one object ([`crowd`]) takes the place of some of the trace's requests before any are chosen.
 
+pub mod crowd;
 mod planner;
 mod selection;
 mod times;
@@ -44,8 +47,8 @@ use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::trace::Trace;
 use crate::wire::WireModel;
+use crowd::Crowd;
 use planner::Planner;
-use selection::Selector;
 use std::num::NonZeroU32;
 use visits::Visits;
 
@@ -91,6 +94,8 @@ pub struct PlanOptions {
     pub clients: NonZeroU32,
     /// Visits of several requests; `None`: every request comes whatever became of the others.
     pub visits: Option<Visits>,
+    /// Who comes beside the trace's clients where the load is highest; `None`: nobody.
+    pub crowd: Option<Crowd>,
 }
 
 /// One planned request.
@@ -172,18 +177,17 @@ pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     if !(1.0..=MAX_DURATION_S).contains(&options.duration_s) {
         return Err(PlanError::Duration(options.duration_s));
     }
-    let selector = Selector::new(trace, options.wire, options.head_bytes);
+    let mut planner = Planner::new(trace, options);
     let phases = options.schedule.over(options.duration_s);
     let asked_s: f64 = phases
         .iter()
         .map(|phase| phase.load * phase.duration_s)
         .sum();
     let about_requests =
-        (asked_s * options.rate.bytes_per_sec() / selector.mean_work_bytes()) as u64;
+        (asked_s * options.rate.bytes_per_sec() / planner.mean_work_bytes()) as u64;
     if about_requests > MAX_REQUESTS {
         return Err(PlanError::TooMany(about_requests));
     }
-    let mut planner = Planner::new(trace, options, selector);
     for phase in phases {
         planner.add(phase)?;
     }

@@ -18,6 +18,7 @@ pub mod trace;
 pub mod users;
 pub mod wire;
 
+pub use arrivals::crowd::{Crowd, CrowdError};
 pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
 pub use model::{Mistake, Model};

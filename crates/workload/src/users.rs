@@ -26,7 +26,7 @@ pub enum Behaviour {
         /// Mean of the exponential pause before each request, in seconds; 0: none.
         think_s: f64,
     },
-    /// SURGE's pages. The objects asked for are the model's files: those of [`crate::surge::trace`] with the same seed.
+    /// SURGE's pages. The objects asked for are the model's files: those of [`crate::surge::trace`], with any seed.
     Surge(Box<SurgeModel>),
 }
 

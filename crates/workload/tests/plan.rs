@@ -24,6 +24,7 @@ fn options(schedule: &str, duration_s: f64, rate: &str, seed: u64) -> PlanOption
         requests_per_connection: NonZeroU32::MIN,
         clients: NonZeroU32::MIN,
         visits: None,
+        crowd: None,
     }
 }
 

@@ -49,6 +49,9 @@ pub struct MeasureArgs {
     /// Ask again up to N times after an abort, then give up [default: 3].
     #[arg(long, value_name = "N", requires = "patience")]
     reloads: Option<u32>,
+    /// Status 503 is what a server answers that admits only so many: count it, and believe the rest.
+    #[arg(long)]
+    expect_refusals: bool,
     /// Send from these addresses of this host, each request, visit or user from one drawn with equal shares.
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
@@ -96,6 +99,7 @@ impl MeasureArgs {
                 limit,
                 reloads: self.reloads.unwrap_or(RELOADS),
             }),
+            expects_refusals: self.expect_refusals,
             sources: self.from.clone(),
             seed,
             label: self.label.clone(),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use sooner_load::model::{Model, Offered};
 use sooner_workload::arrivals::visits::{STAY_MAX, THINK_S_MAX};
 use sooner_workload::users::USERS_MAX;
-use sooner_workload::{Behaviour, Process, Schedule, VisitLength, Visits};
+use sooner_workload::{Behaviour, Crowd, Process, Schedule, VisitLength, Visits};
 use std::num::NonZeroU32;
 
 /// Who triggers requests.
@@ -23,6 +23,9 @@ pub struct ModelArgs {
     /// Exponential gaps between requests, or visits, instead of the trace's own.
     #[arg(long)]
     poisson: bool,
+    /// A crowd at one object: where the load is highest, this share of the requests is for the object nearest in size, like 100000,0.5.
+    #[arg(long, value_name = "BYTES,SHARE")]
+    crowd: Option<Crowd>,
     /// Partly-open: probability that a visit goes on after a response; visits have 1 / (1 - P) requests on average.
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "requests_per_visit")]
     stay: Option<f64>,
@@ -70,6 +73,11 @@ impl ModelArgs {
         let is_open = matches!(self.model, Name::Open);
         let has_visits = matches!(self.model, Name::PartlyOpen);
         let rules = [
+            (
+                "--crowd",
+                self.crowd.is_some() && is_closed,
+                "users ask for what the trace has; choose --model open or partly-open",
+            ),
             (
                 "--rho",
                 self.rho.is_some() && is_closed,
@@ -128,7 +136,11 @@ impl ModelArgs {
         } else {
             Process::Trace
         };
-        Ok(Offered { schedule, process })
+        Ok(Offered {
+            schedule,
+            process,
+            crowd: self.crowd,
+        })
     }
 
     fn visit_length(&self) -> Result<VisitLength> {

@@ -4,6 +4,8 @@ use super::measure::MeasureArgs;
 use super::model::ModelArgs;
 use anyhow::Result;
 use clap::Args;
+use sooner_load::model::Model;
+use sooner_report::number;
 use sooner_workload::Trace;
 
 #[derive(Args)]
@@ -26,8 +28,22 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
         .measure
         .options(args.model.model()?, trace, args.seed)?;
     args.measure.run(&options, |replay| {
-        said_of_trace(&options.trace, replay.passed_over)
+        let said = said_of_trace(&options.trace, replay.passed_over);
+        said + &said_of_crowd(&options.model, &options.trace)
     })
+}
+
+/// Whom the crowd came for, if there was one.
+fn said_of_crowd(model: &Model, trace: &Trace) -> String {
+    let words = || {
+        let crowd = model.offered()?.crowd?;
+        let bytes = crowd.object(trace)?.size_bytes as f64;
+        let (percent, size) = (crowd.share() * 100.0, number::bytes(bytes));
+        Some(format!(
+            "\ncrowd: where the load is highest, {percent} % of the requests are for one object of {size}"
+        ))
+    };
+    words().unwrap_or_default()
 }
 
 /// What was done to the trace, which a reader of the figures has to know.

@@ -18,7 +18,10 @@ pub struct SurgeArgs {
     pauses: PauseArgs,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Chooses files, requests and pauses; the files must be those of `surge:SEED`.
+    /// The files are those of `surge:SEED` [default: the seed of the run].
+    #[arg(long, value_name = "SEED")]
+    files: Option<u64>,
+    /// Chooses requests and pauses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -54,14 +57,15 @@ impl PauseArgs {
 /// Lets the users loose and prints the figures.
 pub fn run(args: &SurgeArgs) -> Result<()> {
     let model = args.pauses.model();
+    let files = args.files.unwrap_or(args.seed);
     // One round asks for every file, and that is all that is needed of the trace.
-    let trace = || Ok(surge::trace(&model, args.seed, 1)?);
+    let trace = || Ok(surge::trace(&model, files, 1)?);
     let users = Model::Closed {
         users: args.users,
         behaviour: Behaviour::Surge(model.clone().into()),
     };
     let options = args.measure.options(users, trace, args.seed)?;
-    let mean_bytes = FileSet::new(&model, args.seed)?.mean_request_bytes();
+    let mean_bytes = FileSet::new(&model, files)?.mean_request_bytes();
     args.measure.run(&options, |_| {
         format!(
             "SURGE: {} users, {} files, {} a request in the mean",

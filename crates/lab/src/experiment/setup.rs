@@ -2,7 +2,7 @@
 //! (Schroeder and Harchol-Balter 2006, Table II, row A) on today's systems.
 
 use serde::{Deserialize, Serialize};
-use sooner_workload::{Rate, Schedule};
+use sooner_workload::{Crowd, Rate, Schedule};
 
 /// The keys of a set-up as they stand in an experiment; a case's go before the experiment's, and these before the defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -35,6 +35,8 @@ pub struct SetupTable {
     requests_per_visit: Option<u32>,
     think_seconds: Option<f64>,
     users: Option<u32>,
+    crowd: Option<String>,
+    expect_refusals: Option<bool>,
 }
 
 /// How the gaps between requests are made.
@@ -57,6 +59,17 @@ pub enum Model {
     Closed,
     /// Visits come when they come; within one, the response triggers the next request.
     PartlyOpen,
+    /// SURGE's users, who ask for pages and pause as was published.
+    Surge,
+    /// A fixed number of users who ask for the trace's largest object again and again: for throughput, not for response times.
+    Saturated,
+}
+
+impl Model {
+    /// Whether a load can be asked for; a fixed number of users brings what the server lets it.
+    pub fn has_load(self) -> bool {
+        matches!(self, Model::Open | Model::PartlyOpen)
+    }
 }
 
 /// A client host.
@@ -74,7 +87,7 @@ pub struct Client {
 /// A complete set-up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
-    /// `epa`, `nasa` or a path.
+    /// `epa`, `nasa`, `surge:SEED` or a path.
     pub trace: String,
     /// Rate of the server's uplink.
     pub rate_bits_per_sec: u64,
@@ -128,8 +141,14 @@ pub struct Setup {
     pub requests_per_visit: Option<u32>,
     /// Closed and partly-open: mean think time, s.
     pub think_seconds: f64,
-    /// Closed: number of users.
+    /// Closed, SURGE and saturated: number of users.
     pub users: Option<u32>,
+    /// A crowd at one object where the load is highest: its size in bytes, and the share of the requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<String>,
+    /// Whether status 503 is the answer of a server that admits only so many.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expect_refusals: bool,
 }
 
 /// A value that cannot be used: which key, and why.
@@ -183,6 +202,8 @@ impl SetupTable {
             requests_per_visit: self.requests_per_visit.or(other.requests_per_visit),
             think_seconds: self.think_seconds.or(other.think_seconds),
             users: self.users.or(other.users),
+            crowd: self.crowd.or(other.crowd),
+            expect_refusals: self.expect_refusals.or(other.expect_refusals),
         }
     }
 
@@ -230,6 +251,8 @@ impl SetupTable {
             requests_per_visit: self.requests_per_visit,
             think_seconds: self.think_seconds.unwrap_or(0.0),
             users: self.users,
+            crowd: self.crowd,
+            expect_refusals: self.expect_refusals.unwrap_or(false),
         };
         setup.check()?;
         Ok(setup)
@@ -267,22 +290,52 @@ impl Setup {
                 ));
             }
         }
+        self.check_crowd()?;
         match self.model {
-            Model::Closed if self.users.is_none() => {
-                Err(wrong("users", "the closed model needs their number"))
-            }
+            Model::Closed | Model::Surge | Model::Saturated if self.users.is_none() => Err(wrong(
+                "users",
+                "a model without a schedule needs their number",
+            )),
+            Model::Surge if self.surge_files().is_none() => Err(wrong(
+                "trace",
+                "SURGE's users ask for SURGE's files; give trace = \"surge:1\"",
+            )),
             Model::PartlyOpen if self.stay.is_none() && self.requests_per_visit.is_none() => {
                 Err(wrong(
                     "stay",
                     "the partly-open model needs stay = 0.8 or requests_per_visit = 5",
                 ))
             }
-            Model::Closed => Ok(()),
-            _ => match self.schedule.parse::<Schedule>() {
+            Model::Saturated if self.clients.len() > 1 => {
+                Err(wrong("clients", "the saturated model has one client host"))
+            }
+            Model::Closed | Model::Surge | Model::Saturated => Ok(()),
+            Model::Open | Model::PartlyOpen => match self.schedule.parse::<Schedule>() {
                 Ok(_) => Ok(()),
                 Err(error) => Err(wrong("schedule", error.to_string())),
             },
         }
+    }
+
+    fn check_crowd(&self) -> Result<(), SetupError> {
+        let Some(crowd) = &self.crowd else {
+            return Ok(());
+        };
+        if !self.model.has_load() {
+            return Err(wrong(
+                "crowd",
+                "it comes in the open and the partly-open model",
+            ));
+        }
+        match crowd.parse::<Crowd>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(wrong("crowd", error.to_string())),
+        }
+    }
+
+    /// The seed of SURGE's files, if the trace is SURGE's.
+    pub fn surge_files(&self) -> Option<u64> {
+        self.trace.strip_prefix("surge:")?.parse().ok()
     }
 }
 
@@ -320,6 +373,18 @@ mod tests {
             ("clients = [{ loss = 5.0 }]", "clients"),
             ("model = \"closed\"", "users"),
             ("model = \"partly-open\"", "stay"),
+            ("model = \"surge\"\ntrace = \"surge:1\"", "users"),
+            ("model = \"surge\"\nusers = 5", "trace"),
+            ("model = \"saturated\"", "users"),
+            (
+                "model = \"saturated\"\nusers = 5\nclients = [{}, {}]",
+                "clients",
+            ),
+            ("crowd = \"1000\"", "crowd"),
+            (
+                "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",
+                "crowd",
+            ),
         ] {
             let error = table(text).over(&table(LEAST)).complete().unwrap_err();
             assert_eq!(error.key, key, "{text}: {error}");

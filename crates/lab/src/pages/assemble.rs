@@ -1,7 +1,7 @@
 //! From kept runs to the page of an experiment.
 
 use super::{about, flatten, judge, place};
-use crate::experiment::{Case, Experiment, PlotKind};
+use crate::experiment::{Case, Experiment, Model, PlotKind};
 use crate::run::store::{Line, Store, as_json};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -18,7 +18,10 @@ pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
     let mut cases = Vec::new();
     for case in &experiment.cases {
         let best = best(case, store);
-        cases.push(assemble(case, &best, store, &mut remarks)?);
+        // Endless downloads have no response times to show; their goodput stands among the claims.
+        if case.setup.model != Model::Saturated {
+            cases.push(assemble(case, &best, store, &mut remarks)?);
+        }
         lines.extend(best.iter().map(|(_, line)| *line));
     }
     remarks.extend(lines.iter().flat_map(|line| line.remarks.iter().cloned()));

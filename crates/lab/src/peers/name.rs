@@ -7,10 +7,13 @@ use thiserror::Error;
 
 use super::Peer;
 
+/// How a limit is given to nginx.
+const LIMIT_CONN: &str = "--limit-conn";
+
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "peer `{name}`: nginx, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible"
+    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible"
 )]
 pub struct PeerNameError {
     name: String,
@@ -28,7 +31,10 @@ impl fmt::Display for Peer {
     /// The name that is read back as the same server.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Peer::Nginx => f.write_str("nginx"),
+            Peer::Nginx { limit_conn: None } => f.write_str("nginx"),
+            Peer::Nginx {
+                limit_conn: Some(count),
+            } => write!(f, "nginx {LIMIT_CONN} {count}"),
             Peer::ApacheEvent => f.write_str("apache-event"),
             Peer::ApachePrefork => f.write_str("apache-prefork"),
             Peer::Caddy => f.write_str("caddy"),
@@ -47,7 +53,13 @@ impl fmt::Display for Peer {
 fn parse(name: &str) -> Option<Peer> {
     let mut words = name.split_whitespace();
     let peer = match words.next()? {
-        "nginx" => Peer::Nginx,
+        "nginx" => Peer::Nginx {
+            limit_conn: match words.next() {
+                Some(LIMIT_CONN) => Some(words.next()?.parse().ok()?),
+                Some(_) => return None,
+                None => None,
+            },
+        },
         "apache-event" => Peer::ApacheEvent,
         "apache-prefork" => Peer::ApachePrefork,
         "caddy" => Peer::Caddy,
@@ -89,6 +101,7 @@ mod tests {
     fn names_are_read_back() {
         let names = [
             "nginx",
+            "nginx --limit-conn 50",
             "apache-event",
             "apache-prefork",
             "caddy",
@@ -113,6 +126,8 @@ mod tests {
             "",
             "apache",
             "nginx x",
+            "nginx --limit-conn",
+            "nginx --limit-conn 0",
             "sooner",
             "sooner srpt",
             "sooner srpt magic",

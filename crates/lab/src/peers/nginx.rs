@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU32;
 use std::process::Command;
 
 use super::{PORT, Setting, program};
@@ -10,8 +11,8 @@ use crate::hosts::{Hosts, SERVER_ADDRESS};
 /// Its names.
 pub const PROGRAMS: [&str; 1] = ["nginx"];
 
-/// The configuration.
-pub fn config(setting: &Setting<'_>) -> String {
+/// The configuration; with a limit, more requests at a time than that get status 503 (ngx_http_limit_conn_module).
+pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
     let (at, root) = (setting.folder.display(), setting.root.display());
     let backlog = setting.options.backlog;
     let keep_alive = if setting.options.keep_alive {
@@ -22,6 +23,12 @@ pub fn config(setting: &Setting<'_>) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
         .concat();
+    // All requests have the key, which must not be empty.
+    let admission = limit_conn.map_or(String::new(), |count| {
+        format!(
+            "  limit_conn_zone $server_port zone=all:1m;\n  limit_conn all {count};\n  limit_conn_log_level info;\n"
+        )
+    });
     format!(
         "daemon off;
 worker_processes 1;
@@ -30,7 +37,7 @@ pid {at}/pid;
 error_log {at}/error.log;
 events {{ worker_connections 16384; }}
 http {{
-{temporary}  access_log {at}/access.log combined buffer=64k flush=1s;
+{temporary}{admission}  access_log {at}/access.log combined buffer=64k flush=1s;
   sendfile on;
   tcp_nopush on;
   open_file_cache max=10000 inactive=60s;
@@ -46,9 +53,13 @@ http {{
 }
 
 /// The command that runs it in the foreground.
-pub fn command(hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
+pub fn command(
+    hosts: &Hosts,
+    setting: &Setting<'_>,
+    limit_conn: Option<NonZeroU32>,
+) -> io::Result<Command> {
     let path = setting.folder.join("nginx.conf");
-    fs::write(&path, config(setting))?;
+    fs::write(&path, config(setting, limit_conn))?;
     let mut command = hosts.on_server(program::find(&PROGRAMS).unwrap_or(PROGRAMS[0].into()));
     // Its built-in log would be opened before the configuration is read.
     command.arg("-e").arg(setting.folder.join("error.log"));

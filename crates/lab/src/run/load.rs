@@ -1,6 +1,7 @@
 //! From a set-up to the command line of the load generator.
 
 use crate::experiment::{Gaps, Model, Setup};
+use sooner_workload::{Object, Trace, TraceError};
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -19,10 +20,31 @@ pub struct Aim<'a> {
 }
 
 /// The arguments of `sooner` for one run.
-pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
-    let mut words: Vec<String> = ["load", "replay", &setup.trace, "--json"]
-        .map(String::from)
-        .into();
+pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
+    match setup.model {
+        Model::Saturated => saturating(setup, aim),
+        _ => Ok(measuring(setup, aim)),
+    }
+}
+
+/// Endless downloads of the largest object.
+fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
+    let trace = Trace::open(&setup.trace)?;
+    let largest = trace.objects.iter().max_by_key(|object| object.size_bytes);
+    let path = largest.map_or("/".into(), Object::path);
+    let mut words: Vec<String> = ["load", "closed", "--json"].map(String::from).into();
+    let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    give("--url", format!("http://{}{path}", aim.authority));
+    give("--connections", setup.users.unwrap_or(1).to_string());
+    give("--for", setup.seconds.to_string());
+    if let Some(name) = &setup.congestion_control {
+        give("--congestion-control", name.clone());
+    }
+    Ok(words)
+}
+
+fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
+    let mut words = program(setup);
     let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     give("--url", format!("http://{}", aim.authority));
     give("--label", aim.label.to_owned());
@@ -36,12 +58,15 @@ pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
         "--requests-per-connection",
         setup.requests_per_connection.to_string(),
     );
-    if setup.model != Model::Closed {
+    if setup.model.has_load() {
         let is_one_load = setup.schedule.parse::<f64>().is_ok();
         give(
             if is_one_load { "--rho" } else { "--schedule" },
             setup.schedule.clone(),
         );
+    }
+    if let Some(crowd) = &setup.crowd {
+        give("--crowd", crowd.clone());
     }
     if let Some(name) = &setup.congestion_control {
         give("--congestion-control", name.clone());
@@ -58,12 +83,13 @@ pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
         give("--from", from.join(","));
     }
     match setup.model {
-        Model::Open => {}
+        Model::Open | Model::Saturated => {}
         Model::Closed => {
             give("--model", "closed".into());
             give("--users", setup.users.unwrap_or(1).to_string());
             give("--think", setup.think_seconds.to_string());
         }
+        Model::Surge => give("--users", setup.users.unwrap_or(1).to_string()),
         Model::PartlyOpen => {
             give("--model", "partly-open".into());
             if let Some(count) = setup.requests_per_visit {
@@ -74,8 +100,90 @@ pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
             give("--think", setup.think_seconds.to_string());
         }
     }
-    if setup.gaps == Gaps::Poisson && setup.model != Model::Closed {
+    if setup.gaps == Gaps::Poisson && setup.model.has_load() {
         words.push("--poisson".into());
     }
+    if setup.expect_refusals {
+        words.push("--expect-refusals".into());
+    }
     words
+}
+
+/// What generates the load, and what it asks for.
+fn program(setup: &Setup) -> Vec<String> {
+    let files = setup.surge_files().unwrap_or(1).to_string();
+    let words: &[&str] = match setup.model {
+        Model::Surge => &["load", "surge", "--files", &files, "--json"],
+        Model::Open | Model::Closed | Model::PartlyOpen | Model::Saturated => {
+            &["load", "replay", &setup.trace, "--json"]
+        }
+    };
+    words.iter().copied().map(String::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    /// The command line for a set-up that has these keys too.
+    fn line(keys: &str) -> String {
+        let text = format!(
+            "rows = []\nquestion = \"q\"\npublished = \"p\"\nbaseline = \"nginx\"\n\
+             [setup]\npeers = [\"nginx\"]\n{keys}\n[[case]]\nname = \"c\""
+        );
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+        let experiment = Experiment::open(folder.path()).unwrap();
+        let aim = Aim {
+            authority: "10.0.0.1:80",
+            from: &[],
+            label: "l",
+            seed: 7,
+            samples: Path::new("s"),
+        };
+        arguments(&experiment.cases[0].setup, &aim)
+            .unwrap()
+            .join(" ")
+    }
+
+    #[test]
+    fn the_generator_is_told_what_the_setup_says() {
+        for (keys, said, unsaid) in [
+            (
+                "schedule = \"0.9\"\ngaps = \"poisson\"",
+                &["load replay epa ", "--rho 0.9", "--poisson"][..],
+                &["--crowd", "--expect-refusals", "--users"][..],
+            ),
+            (
+                "schedule = \"W1\"\ncrowd = \"9000,0.5\"\nexpect_refusals = true",
+                &["--schedule W1", "--crowd 9000,0.5", "--expect-refusals"],
+                &["--poisson"],
+            ),
+            (
+                "model = \"surge\"\ntrace = \"surge:3\"\nusers = 400\ngaps = \"poisson\"",
+                &["load surge --files 3 ", "--users 400", "--seed 7"],
+                &[
+                    "replay",
+                    "--rho",
+                    "--schedule",
+                    "--poisson",
+                    "--think",
+                    "--model",
+                ],
+            ),
+            (
+                "model = \"saturated\"\nusers = 50",
+                &[
+                    "load closed --json --url http://10.0.0.1:80/objects/",
+                    "--connections 50",
+                ],
+                &["--uplink", "--seed", "--samples", "--model"],
+            ),
+        ] {
+            let line = line(keys);
+            assert!(said.iter().all(|words| line.contains(words)), "{line}");
+            assert!(!unsaid.iter().any(|words| line.contains(words)), "{line}");
+        }
+    }
 }

@@ -109,7 +109,7 @@ impl Stand {
         };
         let mut command = Command::from(self.hosts.on_client(&self.program));
         command
-            .args(arguments(setup, &aim))
+            .args(arguments(setup, &aim)?)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

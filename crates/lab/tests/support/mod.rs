@@ -91,9 +91,21 @@ pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
     json["largest_1_percent"]["given_up"] = json!(2);
     json["all"]["aborts"] = json!(0);
     json["by_client"] = json!([{"address": "10.77.1.2", "all": run.all}, {"address": "10.77.2.2", "all": run.smallest_half}]);
+    keep_json(store, case, peer, run.seed, json, &connections(run));
+}
+
+/// Keeps what a generator printed as the run of `peer`.
+pub fn keep_json(
+    store: &mut Store,
+    case: &Case,
+    peer: &str,
+    seed: u64,
+    run: Value,
+    rows: &[Value],
+) {
     let line = Line {
         case: case.name.clone(),
-        seed: run.seed,
+        seed,
         peer: peer.into(),
         attempt: 1,
         ended_at: "2026-11-22T06:00:00Z".into(),
@@ -104,11 +116,11 @@ pub fn keep(store: &mut Store, case: &Case, peer: &str, run: &Run) {
         setup: as_json(&case.setup),
         config: format!("# {peer}\nworker_processes 1;\n<tag>"),
         remarks: vec!["no qdisc <netem>: an emulator of ours".into()],
-        run: json,
+        run,
         counters: json!({"max_open_connections": 345, "cpu_s": 3.25, "tcp": {"listen_overflows": 12}, "none": null}),
         paths: None,
     };
-    store.add(line, &connections(run)).expect("kept");
+    store.add(line, rows).expect("kept");
 }
 
 /// A row of counters a second; the number of connections follows the response times.

@@ -70,7 +70,8 @@ impl Facts<'_> {
 
     fn run_facts(&self, measured: &Measured<'_>) -> RunFacts {
         let options = self.options;
-        let (verdict, verdict_reason) = verdict::judge(&measured.evidence());
+        let (verdict, verdict_reason) =
+            verdict::judge(&measured.evidence(options.expects_refusals));
         let is_one_host = options.target.endpoint.address.ip().is_loopback();
         RunFacts {
             policy: options.label.clone(),

@@ -68,6 +68,7 @@ pub fn options_for(target: Target) -> ReplayOptions {
             http2_streams: None,
         },
         patience: None,
+        expects_refusals: false,
         sources: Vec::new(),
         seed: 1,
         label: "test".into(),
@@ -80,6 +81,7 @@ pub fn offered() -> Offered {
     Offered {
         schedule: Schedule::constant(0.8).unwrap(),
         process: Process::Poisson,
+        crowd: None,
     }
 }
 
@@ -275,6 +277,27 @@ fn errors_are_told_apart_and_make_a_run_invalid() {
             .verdict_reason
             .contains("requests failed, mostly:")
     );
+}
+
+#[test]
+fn refusals_that_are_expected_are_counted_and_make_no_run_invalid() {
+    for expects_refusals in [true, false] {
+        let server = TestServer::start(|path, n| match n % 5 {
+            1 => Reply::Status(503),
+            _ => whole_body(path),
+        });
+        let replay = run(&ReplayOptions {
+            expects_refusals,
+            ..options(&server)
+        });
+        let refused = replay.run.errors_by_kind.get(&ErrorKind::Status);
+        assert!(refused.is_some_and(|count| *count > 10), "{refused:?}");
+        if expects_refusals {
+            assert_valid_or_late(&replay);
+        } else {
+            assert_eq!(replay.run.verdict, Verdict::Invalid);
+        }
+    }
 }
 
 #[test]

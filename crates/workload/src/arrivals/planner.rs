@@ -1,11 +1,13 @@
 //! A plan in the making: phase by phase, first the requests, then who sends them, then when.
 
+use super::crowd::Crowd;
 use super::selection::Selector;
 use super::visits::Cuts;
 use super::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, TOLERANCE, times};
 use crate::rng::Rng;
 use crate::schedule::Phase;
 use crate::trace::Trace;
+use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -55,11 +57,27 @@ impl Random {
     }
 }
 
+/// What requests are taken from.
+struct Source<'a> {
+    trace: Cow<'a, Trace>,
+    selector: Selector,
+}
+
+impl<'a> Source<'a> {
+    fn new(trace: Cow<'a, Trace>, options: &PlanOptions) -> Self {
+        let selector = Selector::new(&trace, options.wire, options.head_bytes);
+        Self { trace, selector }
+    }
+}
+
 /// A plan in the making.
 pub struct Planner<'a> {
-    trace: &'a Trace,
     options: &'a PlanOptions,
-    selector: Selector,
+    usual: Source<'a>,
+    /// With the crowd, if there is one.
+    crowded: Option<Source<'a>>,
+    /// The load of the phases in which the crowd comes.
+    highest_load: f64,
     random: Random,
     /// Where in the (endlessly repeated) trace the next phase starts looking.
     next: u64,
@@ -71,11 +89,17 @@ pub struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     /// Nothing planned yet.
-    pub fn new(trace: &'a Trace, options: &'a PlanOptions, selector: Selector) -> Self {
+    pub fn new(trace: &'a Trace, options: &'a PlanOptions) -> Self {
+        let crowded = |crowd: Crowd| {
+            let trace = crowd.in_trace(trace, options.seed);
+            Source::new(Cow::Owned(trace), options)
+        };
+        let loads = options.schedule.phases().iter().map(|phase| phase.load);
         Self {
-            trace,
             options,
-            selector,
+            usual: Source::new(Cow::Borrowed(trace), options),
+            crowded: options.crowd.map(crowded),
+            highest_load: loads.fold(0.0, f64::max),
             random: Random::new(options.seed),
             next: Rng::new(options.seed, PURPOSE_START).below(trace.requests.len() as u64),
             start_s: 0.0,
@@ -85,21 +109,33 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// About how many bytes of work a request is at least, in the mean.
+    pub fn mean_work_bytes(&self) -> f64 {
+        let usual = self.usual.selector.mean_work_bytes();
+        match &self.crowded {
+            Some(crowded) => crowded.selector.mean_work_bytes().min(usual),
+            None => usual,
+        }
+    }
+
     /// Plans the next phase; fails when no requests fit it.
     pub fn add(&mut self, phase: Phase) -> Result<(), PlanError> {
         let capacity_bytes = self.options.rate.bytes_per_sec() * phase.duration_s;
         let target_bytes = phase.load * capacity_bytes;
-        let chosen = self.choose(target_bytes).ok_or(PlanError::NoFit {
-            load: phase.load,
-            duration_s: phase.duration_s,
-            target_bytes: target_bytes as u64,
-        })?;
+        let is_crowded = phase.load >= self.highest_load;
+        let chosen = self
+            .choose(target_bytes, is_crowded)
+            .ok_or(PlanError::NoFit {
+                load: phase.load,
+                duration_s: phase.duration_s,
+                target_bytes: target_bytes as u64,
+            })?;
         let begins = self.begins(&chosen);
         let visits = begins.len() as u64;
         let at_ns = |fraction: f64| ((self.start_s + fraction * phase.duration_s) * 1e9) as u64;
         let begins: Vec<u64> = begins.into_iter().map(at_ns).collect();
         let first = self.arrivals.len();
-        self.push(&chosen, &begins);
+        self.push(&chosen, &begins, is_crowded);
         let work_bytes: u64 = self.arrivals[first..]
             .iter()
             .map(|arrival| arrival.work_bytes)
@@ -119,10 +155,12 @@ impl<'a> Planner<'a> {
     }
 
     /// The requests whose work is nearest to `target_bytes`, cut into visits.
-    fn choose(&mut self, target_bytes: f64) -> Option<Chosen> {
+    fn choose(&mut self, target_bytes: f64, is_crowded: bool) -> Option<Chosen> {
+        let source = source(&self.usual, self.crowded.as_ref(), is_crowded);
         let most = self.options.requests_per_connection;
         let choose = |connections: &mut dyn FnMut(u64) -> u64| {
-            self.selector
+            source
+                .selector
                 .choose(self.next, target_bytes, TOLERANCE, connections)
         };
         let Some(visits) = self.options.visits else {
@@ -147,7 +185,7 @@ impl<'a> Planner<'a> {
                 let visits = chosen.places.iter().filter(is_first).count();
                 times::poisson(visits as u64, &mut self.random.gaps)
             }
-            Process::Trace => times::of_trace(self.trace, chosen.run.clone())
+            Process::Trace => times::of_trace(&self.usual.trace, chosen.run.clone())
                 .into_iter()
                 .zip(&chosen.places)
                 .filter(|(_, place)| is_first(place))
@@ -157,7 +195,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds the requests of a phase, whose visits begin at `begins_ns`.
-    fn push(&mut self, chosen: &Chosen, begins_ns: &[u64]) {
+    fn push(&mut self, chosen: &Chosen, begins_ns: &[u64], is_crowded: bool) {
+        let trace = &source(&self.usual, self.crowded.as_ref(), is_crowded).trace;
         let most = u64::from(self.options.requests_per_connection.get());
         let mut begins_ns = begins_ns.iter();
         let (mut at_ns, mut client) = (0, 0);
@@ -170,8 +209,8 @@ impl<'a> Planner<'a> {
                 Some(_) => place,
                 None => nth,
             };
-            let request = &self.trace.requests[(index % self.trace.requests.len() as u64) as usize];
-            let size_bytes = self.trace.object_of(request).size_bytes;
+            let request = &trace.requests[(index % trace.requests.len() as u64) as usize];
+            let size_bytes = trace.object_of(request).size_bytes;
             let new_connection = counted % most == 0;
             let (wire, head_bytes) = (self.options.wire, self.options.head_bytes);
             self.arrivals.push(Arrival {
@@ -200,4 +239,13 @@ impl<'a> Planner<'a> {
             passed_over: self.passed_over,
         }
     }
+}
+
+/// The requests with the crowd where it comes.
+fn source<'s, 'a>(
+    usual: &'s Source<'a>,
+    crowded: Option<&'s Source<'a>>,
+    is_crowded: bool,
+) -> &'s Source<'a> {
+    crowded.filter(|_| is_crowded).unwrap_or(usual)
 }
