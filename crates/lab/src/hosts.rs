@@ -5,7 +5,7 @@
 //! between, and behind it the emulator (`sooner emulate`) or netem.
 //!
 //! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and removes them; after a kill, the next
-//! [`Hosts::up`] or [`clean`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
+//! [`Hosts::up`] or [`clean()`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
 
 mod child;
 mod clean;

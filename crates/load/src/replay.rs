@@ -66,6 +66,9 @@ pub struct ReplayOptions {
     pub expects_refusals: bool,
     /// Addresses to send from, each with connections of its own; the system's choice when there is none.
     pub sources: Vec<IpAddr>,
+    /// Bytes of every response's head by which the requests are chosen, so that servers that are compared get the very same; `None`: what
+    /// this server's has.
+    pub plan_head_bytes: Option<u64>,
     /// Seed of the arrivals.
     pub seed: u64,
     /// Name of the policy under test, as the report shall call it.
@@ -259,13 +262,19 @@ fn plan_offered(
             seed: options.seed,
             process: offered.process,
             wire: costs.wire,
-            head_bytes: costs.head_bytes,
+            head_bytes: options.plan_head_bytes.unwrap_or(costs.head_bytes),
             requests_per_connection: options.reuse.requests_per_connection,
             clients: clients(options),
             visits,
             crowd: offered.crowd,
         };
-        sooner_workload::plan(&options.trace, &plan_options)
+        let mut plan = sooner_workload::plan(&options.trace, &plan_options)?;
+        // Chosen by one length of head, they are as much work as this server makes of them.
+        for arrival in &mut plan.arrivals {
+            let (size, new) = (arrival.size_bytes, arrival.new_connection);
+            arrival.work_bytes = costs.wire.work_bytes(size, costs.head_bytes, new);
+        }
+        Ok(plan)
     };
     match split_at_warm_up(&offered.schedule, options) {
         Some(split) => with(split).or_else(|_| with(offered.schedule.clone())),

@@ -55,6 +55,10 @@ pub struct MeasureArgs {
     /// Send from these addresses of this host, each request, visit or user from one drawn with equal shares.
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
+    /// Choose the requests as if every response's head had so many bytes: servers that are compared then get the very same requests, though
+    /// their heads differ.
+    #[arg(long, value_name = "BYTES")]
+    plan_head: Option<u64>,
     /// First seconds of the run, left out of the statistics [default: 10 % of the run].
     #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
     warm_up: Option<Duration>,
@@ -101,6 +105,7 @@ impl MeasureArgs {
             }),
             expects_refusals: self.expect_refusals,
             sources: self.from.clone(),
+            plan_head_bytes: self.plan_head,
             seed,
             label: self.label.clone(),
             socket: SocketOptions {

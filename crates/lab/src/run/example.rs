@@ -30,6 +30,7 @@ pub fn line(case: &Case, peer: &str, attempt: u32) -> Line {
         commit: None,
         machine: String::new(),
         stolen_cpu_seconds: 0.0,
+        cpu_pressure_seconds: 0.0,
         setup: as_json(&case.setup),
         config: String::new(),
         remarks: Vec::new(),

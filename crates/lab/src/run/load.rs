@@ -19,6 +19,9 @@ pub struct Aim<'a> {
     pub samples: &'a Path,
 }
 
+/// The heads of today's servers have 200 to 300 bytes; by one length for all, all are asked for the very same.
+const PLAN_HEAD_BYTES: u64 = 250;
+
 /// The arguments of `sooner` for one run.
 pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
     match setup.model {
@@ -49,6 +52,7 @@ fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
     give("--url", format!("http://{}", aim.authority));
     give("--label", aim.label.to_owned());
     give("--seed", aim.seed.to_string());
+    give("--plan-head", PLAN_HEAD_BYTES.to_string());
     give("--uplink", format!("{}bit", setup.rate_bits_per_sec));
     give("--for", setup.seconds.to_string());
     give("--warm-up", setup.warm_up_seconds.to_string());

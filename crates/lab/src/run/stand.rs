@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn every_repetition_loses_packets_of_its_own() {
         let setup = example::case("peers = [\"nginx\"]\nclients = [{ loss = 0.05 }]").setup;
-        let seeds = [1, 7].map(|seed| hosts_of(&setup, &Peer::Nginx, "t", seed).seed);
+        let seeds =
+            [1, 7].map(|seed| hosts_of(&setup, &Peer::Nginx { limit_conn: None }, "t", seed).seed);
         assert_eq!(seeds, [1, 7]);
     }
 }

@@ -69,6 +69,7 @@ pub fn options_for(target: Target) -> ReplayOptions {
         },
         patience: None,
         expects_refusals: false,
+        plan_head_bytes: None,
         sources: Vec::new(),
         seed: 1,
         label: "test".into(),

@@ -99,16 +99,9 @@ pub fn run_changing(
             .min(until_arrival)
             .min(until_change)
             .min(until_wake);
-        let (heard_at, unheard) = &mut heard[job];
-        let missing = jobs[job].trickle - *unheard;
-        let noticed = missing.min(amount).min(left[job]);
-        played.silence_max = played.silence_max.max(now + noticed - *heard_at);
+        let silence = hear(&mut heard[job], jobs[job].trickle, amount, left[job], now);
+        played.silence_max = played.silence_max.max(silence);
         now += amount;
-        *unheard += amount;
-        if amount >= missing {
-            *unheard %= jobs[job].trickle;
-            *heard_at = now - *unheard;
-        }
         left[job] -= amount;
         scheduler.progress(grant.job, amount, Time::from_ns(now));
         note(&mut played.decisions, &mut last, job, amount);
@@ -141,6 +134,20 @@ fn announce(
     };
     scheduler.arrive(arrival, now);
     scheduler.observe(id, job.path, now);
+}
+
+/// A client that last noticed something at the first of `heard`, and got the second of it since, gets `amount` of `left` from `now` on; the
+/// silence that ends, or lasts so far.
+fn hear(heard: &mut (u64, u64), trickle: u64, amount: u64, left: u64, now: u64) -> u64 {
+    let (heard_at, unheard) = heard;
+    let missing = trickle - *unheard;
+    let silence = now + missing.min(amount).min(left) - *heard_at;
+    *unheard += amount;
+    if amount >= missing {
+        *unheard %= trickle;
+        *heard_at = now + amount - *unheard;
+    }
+    silence
 }
 
 fn note(decisions: &mut String, last: &mut Option<(usize, u64)>, job: usize, amount: u64) {
