@@ -67,8 +67,8 @@ const PARTS: [(&str, Part); 17] = [
     ("overload", overload::run),
 ];
 
-/// Pieces of the part `beside-nginx`, which takes half an hour.
-const PIECES: [(&str, Part); 5] = [
+/// Pieces of the parts `beside-nginx` and `attacks`, which take long.
+const PIECES: [(&str, Part); 11] = [
     ("load-0.5", |effort, checks| {
         beside_nginx::load(0, effort, checks)
     }),
@@ -83,6 +83,24 @@ const PIECES: [(&str, Part); 5] = [
     }),
     ("load-alternating", |effort, checks| {
         beside_nginx::load(4, effort, checks)
+    }),
+    ("slow-header", |effort, checks| {
+        attacks::only("slow-header", effort, checks)
+    }),
+    ("slow-read", |effort, checks| {
+        attacks::only("slow-read", effort, checks)
+    }),
+    ("reset", |effort, checks| {
+        attacks::only("reset", effort, checks)
+    }),
+    ("rapid-reset", |effort, checks| {
+        attacks::only("rapid-reset", effort, checks)
+    }),
+    ("header-bomb", |effort, checks| {
+        attacks::only("header-bomb", effort, checks)
+    }),
+    ("endless-head", |effort, checks| {
+        attacks::only("endless-head", effort, checks)
     }),
 ];
 

@@ -14,7 +14,21 @@ const HOSTILE_BYTES: usize = 100_000;
 
 /// Every kind against both mechanisms.
 pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
-    let mut record = Record::open("attacks", "others")?;
+    kinds("others", |_| true, effort, checks)
+}
+
+/// One kind alone, kept under its own name.
+pub fn only(kind: &str, effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    kinds(kind, |other| other == kind, effort, checks)
+}
+
+fn kinds(
+    name: &str,
+    wanted: impl Fn(&str) -> bool,
+    effort: Effort,
+    checks: &mut Checks,
+) -> anyhow::Result<()> {
+    let mut record = Record::open("attacks", name)?;
     let mut part = Checks::default();
     let mut table = format!(
         "| attack | server | {} |\n|---|---|---|---|---|---|---|---|\n",
@@ -22,7 +36,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     );
     let root = Root::of("epa")?;
     fs::write(root.path().join("hostile.bin"), vec![b'x'; HOSTILE_BYTES])?;
-    for (kind, _) in KINDS {
+    for (kind, _) in KINDS.into_iter().filter(|(kind, _)| wanted(kind)) {
         for server in [Server::UserSpace, Server::Bands] {
             let stand = Stand {
                 server,
@@ -36,7 +50,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
             repeated.hold(&format!("{kind}, {}", server.name()), &mut part);
         }
     }
-    record.table("others", &format!("{table}\n{}", part.table()))?;
+    record.table(name, &format!("{table}\n{}", part.table()))?;
     checks.extend(part);
     Ok(())
 }
