@@ -144,6 +144,11 @@ impl Hosts {
         )
     }
 
+    /// Whether an emulator makes delay and loss here.
+    pub fn has_emulator(&self) -> bool {
+        self.emulator.is_some()
+    }
+
     /// Takes the hosts away and gives what the emulator counted, as JSON; none where there was no emulator.
     pub fn down(mut self) -> Option<String> {
         let mut emulator = self.emulator.take()?;

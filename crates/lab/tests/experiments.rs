@@ -1,6 +1,6 @@
 //! The experiments that ship can be run: every file reads, every server's name is one, every row is asked for once.
 
-use sooner_lab::experiment;
+use sooner_lab::experiment::{self, PlotKind};
 use sooner_lab::peers::Peer;
 use std::path::Path;
 
@@ -11,6 +11,12 @@ fn all_experiments_read_and_name_servers_that_exist() {
     assert!(all.len() >= 8, "{}", all.len());
     for experiment in &all {
         assert!(!experiment.claims.is_empty(), "{}", experiment.name);
+        let places = experiment.cases.iter().filter(|case| case.at.is_some());
+        assert!(
+            !experiment.plots.contains(&PlotKind::Range) || places.count() >= 2,
+            "{}: a range without places draws nothing",
+            experiment.name
+        );
         for case in &experiment.cases {
             let peers = &case.setup.peers;
             for peer in peers {

@@ -10,6 +10,8 @@ use super::path::Client;
 
 /// Version of the form.
 const SCHEMA: u32 = 1;
+/// What packets may be late without a word, at the 99th percentile, us: the check of round-trip times allows as much in the median.
+const LATE_US_MAX: f64 = 500.0;
 const NS_PER_US: f64 = 1e3;
 const NS_PER_S: f64 = 1e9;
 
@@ -141,6 +143,30 @@ impl Report {
         self.clients.iter().map(at_bound).sum::<u64>() + by_devices.iter().sum::<u64>()
     }
 
+    /// What of it was not as asked for, a sentence each; for whoever judges a run over these paths.
+    pub fn remarks(&self) -> Vec<String> {
+        let unaccounted = self.unaccounted_packets();
+        let late_us = self.release_late_p99_us;
+        let remarks = [
+            (
+                !self.realtime,
+                "the emulator ran without real-time priority".to_owned(),
+            ),
+            (
+                unaccounted > 0,
+                format!("the emulator dropped {unaccounted} packets that no path asks for"),
+            ),
+            (
+                late_us > LATE_US_MAX,
+                format!(
+                    "the emulator released one packet in a hundred {late_us:.0} us late or later"
+                ),
+            ),
+        ];
+        let told = remarks.into_iter().filter(|(is_so, _)| *is_so);
+        told.map(|(_, remark)| remark).collect()
+    }
+
     /// For people: one line a client and direction, then what holds for all.
     pub fn text(&self) -> String {
         let mut text = format!(
@@ -225,6 +251,11 @@ mod tests {
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
         assert_eq!(report.unaccounted_packets(), 7);
+        report.release_late_p99_us = 2_000.4;
+        let remarks = report.remarks().join("; ");
+        for words in ["without real-time", "7 packets", "2000 us late"] {
+            assert!(remarks.contains(words), "{remarks}");
+        }
         let text = report.text();
         assert!(text.contains("without real-time") && text.contains("7 packets were dropped"));
         assert!(

@@ -2,6 +2,7 @@
 
 use super::load::{Aim, arguments};
 use crate::counters::{Sampler, SamplerOptions};
+use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
 use crate::hosts::{ClientSpec, Hosts, HostsSpec};
 use crate::peers::{PORT, Peer, PeerOptions, Running};
@@ -131,12 +132,10 @@ impl Stand {
             .stop()
             .context("cannot count on the server's host")?;
         self.running.stop();
-        let remarks = self.hosts.remarks().to_vec();
-        let paths = self
-            .hosts
-            .down()
-            .map(|text| serde_json::from_str(&text))
-            .transpose();
+        let mut remarks = self.hosts.remarks().to_vec();
+        let has_emulator = self.hosts.has_emulator();
+        let paths = paths(self.hosts.down(), has_emulator)?;
+        remarks.extend(paths.iter().flat_map(Report::remarks));
         drop(self.scratch);
         Ok(Measured {
             run,
@@ -144,9 +143,19 @@ impl Stand {
             remarks,
             counters: serde_json::to_value(summary)?,
             counter_rows: self.rows.take()?,
-            paths: paths.context("the emulator's report")?,
+            paths: paths.map(serde_json::to_value).transpose()?,
         })
     }
+}
+
+/// What an emulator said at its end; one that was there says something, unless it died meanwhile and took the paths along.
+fn paths(said: Option<String>, has_emulator: bool) -> Result<Option<Report>> {
+    ensure!(
+        said.is_some() || !has_emulator,
+        "the emulator of the clients' paths ended before its run did"
+    );
+    let report = said.map(|text| serde_json::from_str(&text)).transpose();
+    report.context("the emulator's report")
 }
 
 /// A folder that every server may enter.
@@ -254,5 +263,13 @@ mod tests {
         let seeds =
             [1, 7].map(|seed| hosts_of(&setup, &Peer::Nginx { limit_conn: None }, "t", seed).seed);
         assert_eq!(seeds, [1, 7]);
+    }
+
+    #[test]
+    fn a_run_whose_emulator_died_is_an_error() {
+        assert!(paths(None, false).unwrap().is_none());
+        let error = paths(None, true).unwrap_err().to_string();
+        assert!(error.contains("ended before its run did"), "{error}");
+        assert!(paths(Some("half a rep".into()), true).is_err());
     }
 }
