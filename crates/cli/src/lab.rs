@@ -160,6 +160,7 @@ fn show(event: Event) {
             eprintln!("{peer} is left out: it is not installed (package {package})");
         }
         Event::Begun { case, seed } => eprintln!("{case}, seed {seed}"),
+        Event::Failed(problem) => eprintln!("not measured: {problem}"),
         Event::Kept(line) => {
             let mean = line.run["all"]["mean_response_ms"].as_f64();
             eprintln!(

@@ -167,6 +167,36 @@ fn nothing_outlives_it() {
     assert_eq!(namespaces_of(next.id()), [""; 0]);
 }
 
+#[test]
+fn one_case_that_fails_does_not_cost_the_others() {
+    if !may_make_links("one_case_that_fails_does_not_cost_the_others") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    long(folder.path());
+    let path = folder.path().join("long/experiment.toml");
+    let more = "[[case]]\nname = \"b\"\nsetup = { trace = \"/no/such.csv.gz\" }\n[[case]]\nname = \"c\"\n\
+        [quick]\ncases = [\"a\", \"b\", \"c\"]\nseconds = 5\n";
+    fs::write(&path, fs::read_to_string(&path).unwrap() + more).unwrap();
+    let out = folder.path().join("out");
+    let mut command = lab(&["run", "long", "--quick", "--experiments"]);
+    let output = command
+        .arg(folder.path())
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains("not measured: case b, seed 1: "),
+        "{message}"
+    );
+    assert!(!output.status.success() && message.contains("1 could not be measured"));
+    let measured = lines(&out.join("long"));
+    let cases: Vec<&Value> = measured.iter().map(|line| &line["case"]).collect();
+    assert_eq!(cases, ["a", "c"]);
+}
+
 /// The one line of an error, with exit code 2.
 fn refusal(output: &Output) -> String {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

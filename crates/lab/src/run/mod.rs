@@ -19,7 +19,7 @@ use crate::peers::Peer;
 use anyhow::{Context, Result, bail, ensure};
 use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,8 @@ pub enum Event {
         /// The seed.
         seed: u64,
     },
+    /// A case could not be measured, in words; the others go on.
+    Failed(String),
     /// A run is kept.
     Kept(Box<Line>),
 }
@@ -156,6 +158,10 @@ struct Shared {
     tasks: RefCell<VecDeque<Task>>,
     roots: RefCell<BTreeMap<String, Rc<TempDir>>>,
     events: UnboundedSender<Event>,
+    /// Whether anything was kept since the start.
+    has_kept: Cell<bool>,
+    /// Cases that could not be measured.
+    failed: Cell<usize>,
 }
 
 async fn measure_all(
@@ -174,6 +180,8 @@ async fn measure_all(
         tasks: RefCell::new(tasks.into()),
         roots: RefCell::default(),
         events,
+        has_kept: Cell::new(false),
+        failed: Cell::new(0),
     });
     let all = LocalSet::new();
     let mut at_work = JoinSet::new();
@@ -181,20 +189,23 @@ async fn measure_all(
         let shared = shared.clone();
         at_work.spawn_local_on(async move { shared.work().await }, &all);
     }
-    drop(shared);
-    all.run_until(async {
+    let done = all.run_until(async {
         loop {
             tokio::select! {
                 biased;
                 Some(event) = told.recv() => tell(event),
                 done = at_work.join_next() => match done {
                     Some(done) => done??,
-                    None => return Ok(()),
+                    None => return anyhow::Ok(()),
                 },
             }
         }
-    })
-    .await
+    });
+    done.await?;
+    match shared.failed.get() {
+        0 => Ok(()),
+        count => bail!("{count} could not be measured; the same command tries them again"),
+    }
 }
 
 impl Shared {
@@ -207,7 +218,16 @@ impl Shared {
             if self.options.waits_for_quiet {
                 quiet::wait().await;
             }
-            let held_up = self.measure(task).await?;
+            let held_up = match self.measure(task).await {
+                Ok(held_up) => held_up,
+                // What is wrong from the start is wrong with all of them.
+                Err(error) if !self.has_kept.get() => return Err(error),
+                Err(error) => {
+                    self.failed.set(self.failed.get() + 1);
+                    self.tell(Event::Failed(format!("{error:#}")));
+                    continue;
+                }
+            };
             if held_up && task.attempt < self.options.attempts_max {
                 let attempt = task.attempt + 1;
                 self.tasks.borrow_mut().push_back(Task { attempt, ..task });
@@ -253,6 +273,7 @@ impl Shared {
             line.judge_processor();
             held_up |= line.was_held_up();
             let kept = self.store.borrow_mut().add(line, &measured.counter_rows)?;
+            self.has_kept.set(true);
             self.tell(Event::Kept(Box::new(kept)));
         }
         Ok(held_up)
@@ -279,7 +300,7 @@ impl Shared {
         }
         let mut runs = Vec::new();
         for (load, name) in loads.into_iter().zip(&setup.peers) {
-            runs.push(load.run().await.with_context(|| name.clone())?);
+            runs.push(load.run(setup).await.with_context(|| name.clone())?);
         }
         let mut measured = Vec::new();
         for (stand, run) in stands.into_iter().zip(runs) {

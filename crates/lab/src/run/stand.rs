@@ -6,7 +6,7 @@ use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
 use crate::hosts::{ClientSpec, Hosts, HostsSpec};
 use crate::peers::{PORT, Peer, PeerOptions, Running};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -17,11 +17,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 /// How often the server's host is looked at.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// Connections that may wait to be accepted where the set-up does not say.
 const BACKLOG: u32 = 4096;
+/// How long a generator may take to start, to work out its figures and to print them.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// What a failed generator said last.
 const MESSAGE_LINES: usize = 3;
 
@@ -194,8 +197,15 @@ pub struct Load(Child);
 
 impl Load {
     /// Waits for its report.
-    pub async fn run(self) -> Result<Value> {
-        let output = self.0.wait_with_output().await?;
+    pub async fn run(self, setup: &Setup) -> Result<Value> {
+        let within = Duration::from_secs(setup.seconds + setup.drain_seconds) + PATIENCE;
+        let output = timeout(within, self.0.wait_with_output()).await;
+        let output = output.map_err(|_| {
+            anyhow!(
+                "the generator did not end {} s after its run",
+                PATIENCE.as_secs()
+            )
+        })??;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             let lines: Vec<&str> = text
