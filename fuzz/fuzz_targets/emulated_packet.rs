@@ -30,7 +30,10 @@ fuzz_target!(|packet: &[u8]| {
     assert_eq!(fate, Fate::Held);
     assert_eq!(emulator.release(499), None);
     let released = emulator.release(500).expect("its time has come");
-    assert_eq!((released.direction, &*released.packet), (Direction::ToClient, packet));
+    assert_eq!(
+        (released.direction, &*released.packet),
+        (Direction::ToClient, packet)
+    );
     let back = emulator.arrive(Direction::ToServer, packet, 500);
     assert_eq!(back == Fate::Held, ends.source == client);
 });
