@@ -12,13 +12,13 @@ mod setup;
 pub use page::Page;
 
 use crate::progress::Step;
+use crate::signals::EndSignals;
 use anyhow::{Context, Result, bail};
 use process::Server;
 use sooner_stats::Report;
 use sooner_workload::{Rate, Schedule, Trace, mkroot};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -49,14 +49,10 @@ pub fn run(options: &DemoOptions, progress: &mut dyn FnMut(Step<'_>)) -> Result<
         .build();
     let runtime = runtime.context("cannot start the event loop")?;
     runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+        let mut signals = EndSignals::listen()?;
         tokio::select! {
             biased;
-            _ = interrupt.recv() => bail!("interrupted"),
-            _ = terminate.recv() => bail!("terminated"),
-            _ = hangup.recv() => bail!("the terminal is gone"),
+            why = signals.next() => bail!("{why}"),
             report = measure(options, progress) => report,
         }
     })

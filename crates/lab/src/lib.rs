@@ -11,3 +11,4 @@ pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;
+mod signals;

@@ -1,7 +1,8 @@
 //! The experiments that ship can be run: every file reads, every server's name is one, every row is asked for once.
 
-use sooner_lab::experiment::{self, PlotKind};
+use sooner_lab::experiment;
 use sooner_lab::peers::Peer;
+use sooner_report::experiment::Figure;
 use std::path::Path;
 
 #[test]
@@ -13,7 +14,7 @@ fn all_experiments_read_and_name_servers_that_exist() {
         assert!(!experiment.claims.is_empty(), "{}", experiment.name);
         let places = experiment.cases.iter().filter(|case| case.at.is_some());
         assert!(
-            !experiment.plots.contains(&PlotKind::Range) || places.count() >= 2,
+            !experiment.plots.contains(&Figure::Range) || places.count() >= 2,
             "{}: a range without places draws nothing",
             experiment.name
         );

@@ -13,8 +13,9 @@ use sooner_kernel::scheduling::RealTime;
 use sooner_kernel::tun::Tun;
 use sooner_kernel::{capability, device, netns, timer};
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+
+use crate::signals::EndSignals;
 
 use super::core::{Bounds, Direction, Emulator};
 use super::forward::{self, Devices};
@@ -65,9 +66,7 @@ pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Re
         .build()
         .context("cannot start the event loop")?;
     runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+        let mut signals = EndSignals::listen()?;
         let closed = stdin_closed(options.ends_with_stdin);
         let (running, ended) = oneshot::channel::<()>();
         let (thread_options, thread_stop) = (options.clone(), Arc::clone(&stop));
@@ -79,9 +78,7 @@ pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Re
                 report
             })?;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = signals.next() => {}
             () = closed => {}
             // The worker ended by itself: its error is below.
             _ = ended => {}

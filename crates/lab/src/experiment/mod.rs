@@ -11,6 +11,7 @@ pub use setup::{Client, Gaps, Model, Setup};
 
 use serde::Deserialize;
 use setup::SetupTable;
+use sooner_report::experiment::Figure;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -42,7 +43,7 @@ pub struct Experiment {
     /// What `--quick` runs.
     pub quick: Quick,
     /// What is drawn: the paper's figure with our data.
-    pub plots: Vec<PlotKind>,
+    pub plots: Vec<Figure>,
 }
 
 /// One set-up under a name.
@@ -70,24 +71,6 @@ pub struct Quick {
     /// Length of a run, s; 0: a fifth.
     #[serde(default)]
     pub seconds: u64,
-}
-
-/// A figure of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlotKind {
-    /// Mean response time by size, one picture a case.
-    BySize,
-    /// Share of responses that take longer, one picture a case.
-    Distribution,
-    /// Mean response time over time, one picture a case.
-    OverTime,
-    /// Open connections over time, one picture a case.
-    Connections,
-    /// Means over the cases' places (`at`), one picture in all.
-    Range,
-    /// Means of every case, as bars: one picture in all.
-    Cases,
 }
 
 /// An experiment that cannot be used.
@@ -136,7 +119,7 @@ struct File {
     #[serde(default)]
     quick: Quick,
     #[serde(default)]
-    plots: Vec<PlotKind>,
+    plots: Vec<Figure>,
 }
 
 #[derive(Deserialize)]

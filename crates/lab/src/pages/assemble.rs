@@ -1,7 +1,7 @@
 //! From kept runs to the page of an experiment.
 
 use super::{about, flatten, judge, place};
-use crate::experiment::{Case, Experiment, Model, PlotKind};
+use crate::experiment::{Case, Experiment, Model};
 use crate::run::store::{Line, Store, as_json};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
         baseline: experiment.baseline.clone(),
         claims: judge::claims(experiment, Some(store)),
         cases,
-        figures: experiment.plots.iter().map(figure).collect(),
+        figures: experiment.plots.clone(),
         range_title: place::title(experiment),
         configurations: about::configurations(&lines),
         about: about::rows(experiment, store, &lines, remarks),
@@ -178,15 +178,4 @@ fn clients(run: &Value) -> Vec<report::Client> {
             })
         })
         .collect()
-}
-
-fn figure(kind: &PlotKind) -> report::Figure {
-    match kind {
-        PlotKind::BySize => report::Figure::BySize,
-        PlotKind::Distribution => report::Figure::Distribution,
-        PlotKind::OverTime => report::Figure::OverTime,
-        PlotKind::Connections => report::Figure::Connections,
-        PlotKind::Range => report::Figure::Range,
-        PlotKind::Cases => report::Figure::Cases,
-    }
 }

@@ -16,6 +16,7 @@ mod tasks;
 use crate::experiment::{Case, Experiment, Setup};
 use crate::machine;
 use crate::peers::Peer;
+use crate::signals::EndSignals;
 use anyhow::{Context, Result, bail, ensure};
 use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
@@ -27,7 +28,6 @@ use std::rc::Rc;
 use store::{Line, Store};
 use tasks::Task;
 use tempfile::TempDir;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -138,14 +138,10 @@ fn with_present_peers(
 }
 
 async fn until_told(work: impl Future<Output = Result<()>>) -> Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut signals = EndSignals::listen()?;
     tokio::select! {
         biased;
-        _ = interrupt.recv() => bail!("interrupted; the same command goes on where it stopped"),
-        _ = terminate.recv() => bail!("terminated"),
-        _ = hangup.recv() => bail!("the terminal is gone"),
+        why = signals.next() => bail!("{why}; the same command goes on where it stopped"),
         done = work => done,
     }
 }

@@ -21,8 +21,8 @@ const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
 const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
-/// The share of a run that a server may wait for a processor: at 2 % a link of 10 Mbit/s was still always full when there was work, at
-/// more it stood idle for up to a third of a second.
+/// The share of a run that a server may wait for a processor. A server in user space that waits leaves its link idle, so more than a few
+/// per cent would be a measurement of its neighbours.
 const CPU_WAIT_SHARE_MAX: f64 = 0.03;
 const WAITED: &str = "waited for a processor";
 

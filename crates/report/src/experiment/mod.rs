@@ -18,6 +18,7 @@ mod words;
 pub use page::render;
 pub use words::headline;
 
+use serde::Deserialize;
 use sooner_stats::summary::Spread;
 use sooner_stats::{Run, Verdict};
 
@@ -166,8 +167,9 @@ pub enum Amount {
     Text(String),
 }
 
-/// A picture of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A picture of the page; an experiment names it like `by-size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Figure {
     /// Mean response time by size, one a case.
     BySize,

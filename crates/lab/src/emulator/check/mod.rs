@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use tokio::signal::unix::{SignalKind, signal};
+
+use crate::signals::EndSignals;
 
 pub use loss::LossRow;
 pub use rtt::RttRow;
@@ -100,17 +101,13 @@ pub fn run(program: PathBuf, options: CheckOptions) -> Result<Figures> {
         .build()
         .context("cannot start the event loop")?;
     runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+        let mut signals = EndSignals::listen()?;
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         let mut measuring = tokio::task::spawn_blocking(move || measure(program, options, &flag));
         tokio::select! {
             biased;
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = signals.next() => {}
             figures = &mut measuring => return figures?,
         }
         // The measuring thread notices, and removes what it made before it ends.

@@ -30,7 +30,6 @@ pub fn may_make_hosts(test: &str) -> bool {
 
 /// The `sooner` that the variable SOONER names, or the one beside the test programs, where `cargo build` or a test of the whole workspace
 /// has put it.
-#[allow(dead_code, reason = "not every test binary starts it")]
 pub fn sooner(test: &str) -> Option<PathBuf> {
     let tests = std::env::current_exe().ok()?;
     let beside = tests.parent()?.parent()?.join("sooner");
@@ -46,7 +45,6 @@ pub fn sooner(test: &str) -> Option<PathBuf> {
 }
 
 /// Whether that `sooner` can emulate a network; says so when not.
-#[allow(dead_code, reason = "not every test binary needs an emulator")]
 pub fn has_emulator(test: &str, sooner: &PathBuf) -> bool {
     let help = Command::new(sooner).args(["emulate", "--help"]).output();
     let has = help.is_ok_and(|help| help.status.success());
@@ -57,16 +55,13 @@ pub fn has_emulator(test: &str, sooner: &PathBuf) -> bool {
 }
 
 /// What files are made of: a letter that no head of a response has.
-#[allow(dead_code, reason = "not every test binary serves files")]
 pub const FILLING: u8 = b'#';
 
 /// A folder that everybody may enter, with the folder `root` in it.
-#[allow(dead_code, reason = "not every test binary serves files")]
 pub struct Scratch {
     folder: TempDir,
 }
 
-#[allow(dead_code, reason = "not every test binary serves files")]
 impl Scratch {
     /// With one file, `/a/1.html`, of this many bytes.
     pub fn with_file(size_bytes: usize) -> Scratch {
@@ -94,7 +89,6 @@ impl Scratch {
 }
 
 /// The processes whose network namespace this is.
-#[allow(dead_code, reason = "not every test binary looks")]
 pub fn processes_in(namespace: &str) -> String {
     let output = Command::new("ip")
         .args(["netns", "pids", namespace])

@@ -1,7 +1,5 @@
 //! Each server on hosts of the test's own: it starts, serves a few requests, is counted, and leaves nothing.
 
-mod on_hosts;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -9,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use on_hosts::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
+use crate::support::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
 use sooner_kernel::netns;
 use sooner_lab::counters::{Counter, CountersSummary, Sampler, SamplerOptions};
 use sooner_lab::hosts::{Hosts, HostsSpec, Shaper};

@@ -1,7 +1,5 @@
 //! Hosts and links in namespaces of the test's own.
 
-mod on_hosts;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -9,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use on_hosts::{has_emulator, may_make_hosts, skip, sooner};
+use crate::support::{has_emulator, may_make_hosts, processes_in, skip, sooner};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use sooner_kernel::{netns, tcp_table};
 use sooner_lab::counters::Connections;
@@ -156,7 +154,7 @@ fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
     );
     let mut listener = hosts
         .on_server(std::env::current_exe().unwrap())
-        .args(["--exact", "helper_that_listens", "--nocapture"])
+        .args(["--exact", "hosts::helper_that_listens", "--nocapture"])
         .env(LISTEN, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -208,7 +206,7 @@ fn what_runs_on_hosts_goes_with_them() {
     let hosts = up(&HostsSpec::new("gone", TEN_MEGABIT));
     let mut sleeper = hosts.on_client("sleep").arg("1000").spawn().unwrap();
     // `ip netns exec` becomes the program once it has entered the namespace
-    while on_hosts::processes_in(hosts.client_namespace()).is_empty() {
+    while processes_in(hosts.client_namespace()).is_empty() {
         thread::yield_now();
     }
     drop(hosts);
@@ -230,7 +228,7 @@ fn helper_that_holds_hosts() {
     }
     let hosts = up(&HostsSpec::new("held", TEN_MEGABIT));
     let mut sleeper = hosts.on_server("sleep").arg("1000").spawn().unwrap();
-    while on_hosts::processes_in(hosts.server_namespace()).is_empty() {
+    while processes_in(hosts.server_namespace()).is_empty() {
         thread::yield_now();
     }
     println!("\nholding");
@@ -239,7 +237,7 @@ fn helper_that_holds_hosts() {
 
 fn owner() -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "helper_that_holds_hosts", "--nocapture"])
+        .args(["--exact", "hosts::helper_that_holds_hosts", "--nocapture"])
         .env(HOLD, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -261,7 +259,7 @@ fn hosts_of_a_killed_process_are_removed_and_those_of_a_living_one_are_not() {
     assert_eq!(namespaces_of(pid).len(), 2);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let sleeper = on_hosts::processes_in(&format!("sooner-lab-{pid}-held-s"));
+    let sleeper = processes_in(&format!("sooner-lab-{pid}-held-s"));
     assert!(!sleeper.is_empty());
     hosts::clean().unwrap();
     // Another test's start may have been faster; either way they are gone now.
