@@ -259,14 +259,29 @@ fn a_change_of_class_keeps_the_order_of_arrival() {
     assert_eq!(changed, "B2 A4 B1 C2");
 }
 
-#[test]
-fn the_guard_knows_the_age_of_a_job_whose_class_changes() {
-    let limits = GuardLimits {
-        oldest_share: 4,
+/// The oldest gets one unit in `oldest_share`, and silences do not matter.
+fn oldest_first_in(oldest_share: u64) -> GuardLimits {
+    GuardLimits {
+        oldest_share,
         turn: 1,
         silence_ns_max: u64::MAX,
         trickle: 1,
-    };
+    }
+}
+
+/// The oldest has no turn before the end of the test, and a tenth goes to who was silent.
+fn no_silence_beyond(silence_ns_max: u64) -> GuardLimits {
+    GuardLimits {
+        oldest_share: 10,
+        turn: u64::MAX / 1000,
+        silence_ns_max,
+        trickle: 1,
+    }
+}
+
+#[test]
+fn the_guard_knows_the_age_of_a_job_whose_class_changes() {
+    let limits = oldest_first_in(4);
     let mut jobs = vec![play(0, 100)];
     jobs.extend((0..4).map(|i| play(i * 4, 3)));
     let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
@@ -286,12 +301,7 @@ fn unknown_sizes_rank_by_attained_service() {
 
 #[test]
 fn the_guard_gives_the_oldest_one_part_in_its_share() {
-    let limits = GuardLimits {
-        oldest_share: 4,
-        turn: 1,
-        silence_ns_max: u64::MAX,
-        trickle: 1,
-    };
+    let limits = oldest_first_in(4);
     let mut jobs = vec![play(0, 100)];
     jobs.extend((0..4).map(|i| play(i * 4, 3)));
     let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true).decisions;
@@ -300,12 +310,7 @@ fn the_guard_gives_the_oldest_one_part_in_its_share() {
 
 #[test]
 fn the_guard_ends_a_silence() {
-    let limits = GuardLimits {
-        oldest_share: 10,
-        turn: u64::MAX / 1000,
-        silence_ns_max: 20,
-        trickle: 1,
-    };
+    let limits = no_silence_beyond(20);
     let mut jobs = vec![play(0, 50)];
     jobs.extend((0..10).map(|i| play(i * 10, 10)));
     let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true);
@@ -318,12 +323,7 @@ fn the_guard_ends_a_silence() {
 
 #[test]
 fn a_silence_ends_with_what_the_client_notices() {
-    let limits = GuardLimits {
-        oldest_share: 10,
-        turn: u64::MAX / 1000,
-        silence_ns_max: 20,
-        trickle: 1,
-    };
+    let limits = no_silence_beyond(20);
     // A record of two is due after half the time, and paid for after 18 units of others.
     let mut jobs = vec![Play {
         trickle: 2,
@@ -337,12 +337,7 @@ fn a_silence_ends_with_what_the_client_notices() {
 
 #[test]
 fn a_silence_does_not_go_on_because_records_begin_in_the_middle_of_a_turn() {
-    let limits = GuardLimits {
-        oldest_share: 10,
-        turn: u64::MAX / 1000,
-        silence_ns_max: 200,
-        trickle: 1,
-    };
+    let limits = no_silence_beyond(200);
     // Of its records of four the first has two left when it comes; it has three units before others come.
     let mut jobs = vec![Play {
         trickle: 4,

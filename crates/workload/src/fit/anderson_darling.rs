@@ -85,16 +85,6 @@ mod tests {
 
     #[test]
     fn small_p_values_are_as_rare_as_they_say() {
-        let mut rng = Rng::new(4, 0);
-        let below_5_percent = (0..2000)
-            .filter(|_| {
-                let mut sample: Vec<f64> = (0..50).map(|_| rng.uniform()).collect();
-                test(&mut sample, |x| x).p_value < 0.05
-            })
-            .count();
-        assert!(
-            (70..=130).contains(&below_5_percent),
-            "{below_5_percent} of 2000"
-        );
+        super::super::assert_small_p_values_are_rare(4, |sample| test(sample, |x| x));
     }
 }

@@ -20,3 +20,19 @@ pub struct Test {
     /// P\[a statistic at least as large\] if the law holds.
     pub p_value: f64,
 }
+
+/// Of samples that follow the law, one in twenty has a p-value below 5 %.
+#[cfg(test)]
+fn assert_small_p_values_are_rare(seed: u64, test: impl Fn(&mut [f64]) -> Test) {
+    let mut rng = crate::rng::Rng::new(seed, 0);
+    let below_5_percent = (0..2000)
+        .filter(|_| {
+            let mut sample: Vec<f64> = (0..50).map(|_| rng.uniform()).collect();
+            test(&mut sample).p_value < 0.05
+        })
+        .count();
+    assert!(
+        (70..=130).contains(&below_5_percent),
+        "{below_5_percent} of 2000"
+    );
+}
