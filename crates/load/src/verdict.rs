@@ -62,7 +62,7 @@ pub struct Evidence {
 
 /// The verdict and its reason in one line.
 pub fn judge(evidence: &Evidence) -> (Verdict, String) {
-    let rules: [fn(&Evidence) -> Option<String>; 11] = [
+    let rules: [fn(&Evidence) -> Option<String>; 12] = [
         anything_sent,
         descriptors,
         ports,
@@ -73,6 +73,7 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
         visits,
         load,
         gaps,
+        lost,
         drain,
     ];
     match rules.iter().find_map(|rule| rule(evidence)) {
@@ -85,7 +86,7 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
 fn valid(evidence: &Evidence) -> String {
     let lost = evidence.incompletes;
     let silent_s = evidence.silent_ns / 1_000_000_000;
-    match lost > 0 && evidence.silent_ns >= LOST_AFTER_NS {
+    match is_lost(evidence) {
         true => format!(
             "the generator kept to its schedule; {lost} requests were never answered: nothing came for {silent_s} s"
         ),
@@ -193,13 +194,29 @@ fn gaps(evidence: &Evidence) -> Option<String> {
     })
 }
 
+/// Of what its host lost, a server may lose as much as may fail: else the figures are those of the survivors.
+fn lost(evidence: &Evidence) -> Option<String> {
+    let share = evidence.incompletes as f64 / evidence.requests as f64;
+    (is_lost(evidence) && share > ERROR_SHARE_MAX).then(|| {
+        format!(
+            "{} of {} requests were never answered: the figures are of the others",
+            evidence.incompletes, evidence.requests
+        )
+    })
+}
+
+/// Whether what is unfinished is not on its way any more.
+fn is_lost(evidence: &Evidence) -> bool {
+    let load = evidence.offered_load.unwrap_or(evidence.realised_load);
+    evidence.incompletes > 0 && load <= 1.0 && evidence.silent_ns >= LOST_AFTER_NS
+}
+
 fn drain(evidence: &Evidence) -> Option<String> {
     if evidence.body_bytes == 0 {
         return Some("not one body byte was received".into());
     }
     let load = evidence.offered_load.unwrap_or(evidence.realised_load);
-    let still_comes = evidence.silent_ns < LOST_AFTER_NS;
-    let unfinished = evidence.incompletes > 0 && load <= 1.0 && still_comes;
+    let unfinished = evidence.incompletes > 0 && load <= 1.0 && !is_lost(evidence);
     unfinished.then(|| {
         format!(
             "{} requests unfinished at the end of the drain though the load is {load:.2}: \
@@ -320,6 +337,14 @@ mod tests {
             judge(&run)
         };
         assert_eq!(after(29).0, Verdict::Invalid);
+        let mut hung = sound();
+        (hung.incompletes, hung.silent_ns) = (11, 60_000_000_000);
+        assert!(
+            judge(&hung)
+                .1
+                .contains("11 of 1000 requests were never answered")
+        );
+        assert_eq!(judge(&hung).0, Verdict::Invalid);
         let (verdict, reason) = after(31);
         assert_eq!(verdict, Verdict::Valid);
         assert!(
