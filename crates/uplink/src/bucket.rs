@@ -39,6 +39,11 @@ impl Bucket {
         self.charged_bytes = self.charged_bytes.saturating_add(bytes);
     }
 
+    /// The link was seen to be busy until `until`: what it had not sent by then is not made up for, because it could not have been.
+    pub fn busy_until(&mut self, until: Time) {
+        self.free_at_ps = self.free_at_ps.max(u128::from(until.as_ns()) * PS_PER_NS);
+    }
+
     /// Everything charged so far, bytes.
     pub fn charged_bytes(&self) -> u64 {
         self.charged_bytes
@@ -85,6 +90,16 @@ mod tests {
         assert_eq!(bucket.free_at(), Time::from_ns(1_000_000 - 2_000 + 1_000));
         bucket.charge(1, false, Time::from_ns(2_000_000));
         assert_eq!(bucket.free_at(), Time::from_ns(2_000_000 + 1_000));
+    }
+
+    #[test]
+    fn a_link_seen_busy_has_no_time_to_make_up_for() {
+        let mut bucket = Bucket::new(8 * MEGABIT, 2_000);
+        bucket.busy_until(Time::from_ns(1_000_000));
+        bucket.charge(1, true, Time::from_ns(1_000_000));
+        assert_eq!(bucket.free_at(), Time::from_ns(1_001_000));
+        bucket.busy_until(Time::from_ns(500_000));
+        assert_eq!(bucket.free_at(), Time::from_ns(1_001_000));
     }
 
     #[test]

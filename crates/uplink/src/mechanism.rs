@@ -13,10 +13,6 @@ use crate::config::{Mechanism, UplinkConfig, UplinkError};
 use crate::gate::{Gate, GateLimits};
 use crate::marks::Marks;
 use crate::pacer::Backlog;
-use crate::wire::PACKET_BYTES;
-
-/// Packets that may wait in the device's queue before the next grant does.
-const QUEUED_PACKETS_MAX: u64 = 2;
 
 const _: () = assert!(
     BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -150,12 +146,15 @@ fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
     })
 }
 
-/// What may wait in the device's queue before the next grant does, bytes: what was asked to lie ahead of the link is one reason.
+/// What may wait in the device's queue before the next grant does, bytes: as much as lies ahead of the link, and one grant at least.
+///
+/// Every packet more is one that all others wait for at each of their round trips, and a small response over TLS has five.
 fn queued_bytes_max(config: &UplinkConfig) -> u64 {
+    let rate = config.rate_bits_per_sec;
     let ahead = config.ahead;
     ahead
-        .map_or(0, |ahead| ahead.bytes(config.rate_bits_per_sec))
-        .max(QUEUED_PACKETS_MAX * PACKET_BYTES)
+        .map_or(0, |ahead| ahead.bytes(rate))
+        .max(GateLimits::at_rate(rate).quantum_wire_bytes())
 }
 
 /// How many bands there are, where they are not all that there can be.
@@ -190,6 +189,7 @@ fn why_no_bands(refusal: &BandsError) -> String {
 mod tests {
     use super::*;
     use crate::ahead::Ahead;
+    use crate::wire::PACKET_BYTES;
 
     fn config(ahead: Option<Ahead>) -> UplinkConfig {
         UplinkConfig {
@@ -207,12 +207,12 @@ mod tests {
             limits(&config(None), true),
             GateLimits { ahead_ns, ..plain }
         );
-        assert_eq!(queued_bytes_max(&config(None)), 2 * PACKET_BYTES);
+        assert_eq!(queued_bytes_max(&config(None)), PACKET_BYTES);
     }
 
     #[test]
     fn what_was_asked_lies_ahead_everywhere() {
-        for (packets, queued) in [(0, 2), (1, 2), (60, 60)] {
+        for (packets, queued) in [(0, 1), (1, 1), (60, 60)] {
             let config = config(Some(Ahead::Packets(packets)));
             for leads_out in [false, true] {
                 let ahead_ns = limits(&config, leads_out).ahead_ns;

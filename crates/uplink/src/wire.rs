@@ -11,6 +11,8 @@ pub const HEADER_BYTES: u64 = 66;
 pub const PACKET_BYTES: u64 = SEGMENT_BYTES + HEADER_BYTES;
 /// The packets without payload of one connection, bytes.
 pub const CONNECTION_BYTES: u64 = 4 * HEADER_BYTES;
+/// Those of them that the kernel's count of an open connection lacks: the SYN-ACK, which no connection sent yet, and what its end will take.
+pub const UNCOUNTED_BYTES: u64 = 3 * HEADER_BYTES;
 
 /// Most payload of a TLS record (RFC 8446, 5.1) and, by default, of an HTTP/2 frame (RFC 9113, 4.2), bytes.
 pub const RECORD_BYTES: u64 = 16_384;

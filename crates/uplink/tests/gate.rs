@@ -213,6 +213,23 @@ fn retransmissions_and_foreign_traffic_delay_the_next_grant() {
 }
 
 #[test]
+fn after_a_hold_grants_are_as_far_apart_as_the_link_needs() {
+    let limits = GateLimits::at_rate(RATE);
+    let grant_ns = limits.quantum_wire_bytes() * 1_000;
+    let scheduler = PolicyName::Srpt.scheduler(limits.quantum_wire_bytes(), None);
+    let mut world = World::behind(Gate::new(limits, scheduler));
+    world.add(9 * SEGMENT);
+    let before = world.decisions.len();
+    world.gate.hold_until(Time::from_ns(50_000_000));
+    let mut grants_by = |ns: u64| {
+        world.run_until(ns);
+        world.decisions.len() - before
+    };
+    let grants = [50_000_000, 50_000_000 + grant_ns - 1, 50_000_000 + grant_ns].map(&mut grants_by);
+    assert_eq!(grants, [1, 1, 2]);
+}
+
+#[test]
 fn a_flow_that_does_not_come_when_called_lets_others_go() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(SEGMENT * 9);

@@ -155,7 +155,10 @@ fn every_byte_is_charged_once() {
     let wire_bytes = wire_bytes + wire::payload_cost_bytes(100);
     assert_eq!(world.gate.charged_bytes(), wire_bytes);
     let id = world.connection_id(connection);
-    world.gate.account(id, wire_bytes + 1_000, world.now);
+    let counted_bytes = wire_bytes - wire::UNCOUNTED_BYTES;
+    world.gate.account(id, counted_bytes, world.now);
+    assert_eq!(world.gate.charged_bytes(), wire_bytes);
+    world.gate.account(id, counted_bytes + 1_000, world.now);
     assert_eq!(world.gate.charged_bytes(), wire_bytes + 1_000);
 }
 

@@ -45,7 +45,6 @@ pub struct Gate {
     line: Line,
     bucket: Bucket,
     flows: BTreeMap<FlowId, FlowState>,
-    held_until: Time,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +55,7 @@ struct FlowState {
     ready: bool,
     /// Whether it could have gone before the turn it has now.
     waited: bool,
-    /// Bytes charged to the link for this connection, packet headers included.
+    /// Bytes charged to the link for this connection, packet headers included, without those the kernel does not count.
     charged_bytes: u64,
     /// What its client can read nothing of before it has all of it, bytes on the wire: a record of TLS. 0 in clear text.
     record_bytes: u64,
@@ -76,14 +75,13 @@ impl Gate {
             line: Line::new(scheduler),
             bucket: Bucket::new(limits.rate_bits_per_sec, limits.credit_ns),
             flows: BTreeMap::new(),
-            held_until: Time::ZERO,
         }
     }
 
     /// A connection comes in; its packets without payload are charged.
     pub fn open(&mut self, flow: FlowId, now: Time) {
         let state = FlowState {
-            charged_bytes: wire::CONNECTION_BYTES,
+            charged_bytes: wire::CONNECTION_BYTES - wire::UNCOUNTED_BYTES,
             ..FlowState::default()
         };
         self.flows.insert(flow, state);
@@ -270,9 +268,9 @@ impl Gate {
         self.bucket.charge(wire_bytes, self.line.waiting > 0, now);
     }
 
-    /// No grants before `until`: the kernel still holds enough.
+    /// No grants before `until`: the kernel still holds enough, whatever was charged.
     pub fn hold_until(&mut self, until: Time) {
-        self.held_until = self.held_until.max(until);
+        self.bucket.busy_until(until.after(self.limits.ahead_ns));
     }
 
     /// The flow to wake now, if one waits and the link can take more.
@@ -330,7 +328,7 @@ impl Gate {
             .free_at()
             .as_ns()
             .saturating_sub(self.limits.ahead_ns);
-        Time::from_ns(free_at).max(self.held_until)
+        Time::from_ns(free_at)
     }
 
     /// A flow that was called and does not come loses its place until it asks again.
