@@ -12,6 +12,7 @@ mod check;
 mod cpu;
 mod demo;
 mod generator;
+mod generator_cpu;
 mod hostile;
 mod link;
 mod others;
@@ -47,11 +48,12 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 17] = [
+const PARTS: [(&str, Part); 18] = [
     ("ranks", ranks::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),
+    ("generator-cpu", generator_cpu::run),
     ("beside-nginx", beside_nginx::loads),
     ("kernel-defaults", beside_nginx::kernel_defaults),
     ("broken-policy", beside_nginx::broken_policy),

@@ -6,7 +6,9 @@ use sooner_lab::experiment::{self, Experiment};
 use sooner_lab::pages;
 use sooner_lab::run::store::Store;
 use sooner_lab::run::{self, Event, RunOptions, summary};
+use sooner_lab::scratch::Scratch;
 use sooner_report::number::duration;
+use sooner_workload::Trace;
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +26,11 @@ pub struct LabArgs {
 #[derive(Subcommand)]
 enum LabCommand {
     /// List the experiments: name, rows of the papers' table, question, cases, time they take.
-    List,
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
     Run(RunArgs),
     /// Write a page for every experiment that was run, and the table of all in README.md.
@@ -54,6 +60,12 @@ struct RunArgs {
     /// Where the results go [default: runs/DATE-MACHINE in the experiment's folder; --quick: nowhere].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replay this trace instead: epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz. Needs --out: the experiment's results are of its own.
+    #[arg(long, value_name = "TRACE", requires = "out")]
+    trace: Option<String>,
+    /// Print the runs that count and the verdicts as JSON, one object an experiment.
+    #[arg(long)]
+    json: bool,
 }
 
 /// How often a case is measured that a busy machine spoils.
@@ -62,7 +74,7 @@ const ATTEMPTS_MAX: u32 = 4;
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
-        LabCommand::List => list(&experiment::all(&args.experiments)?),
+        LabCommand::List { json } => list(&experiment::all(&args.experiments)?, json),
         LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
         LabCommand::Report { names } => {
             for path in pages::write(&args.experiments, &names)? {
@@ -73,16 +85,24 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(experiments: &[Experiment]) {
+fn list(experiments: &[Experiment], json: bool) {
     for experiment in experiments {
         let runs = experiment.cases.iter().map(|case| case.setup.seeds.len());
+        let runs = runs.sum::<usize>();
+        if json {
+            let cases = experiment.cases.iter().map(|case| case.name.as_str());
+            let listed = serde_json::json!({"name": experiment.name, "rows": experiment.rows,
+                "question": experiment.question, "published": experiment.published,
+                "cases": cases.collect::<Vec<_>>(), "runs": runs, "seconds": experiment.seconds()});
+            println!("{listed}");
+            continue;
+        }
         println!(
-            "{:<22} {:<10} {} ({} cases, {} runs, {})",
+            "{:<22} {:<10} {} ({} cases, {runs} runs, {})",
             experiment.name,
             experiment.rows.join(" "),
             experiment.question,
             experiment.cases.len(),
-            runs.sum::<usize>(),
             duration(1e3 * experiment.seconds() as f64)
         );
     }
@@ -93,7 +113,7 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
     let program = env::current_exe().context("cannot find this program's own file")?;
     let mut failed = false;
     for experiment in chosen {
-        let scratch = run::throwaway().context("cannot make a temporary directory")?;
+        let scratch = Scratch::new()?;
         let folder = match &args.out {
             Some(out) => out.join(&experiment.name),
             None if args.quick => scratch.path().to_owned(),
@@ -111,13 +131,18 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
         let measured = run::run(&experiment, &options, &mut show);
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
-        print!("{}", summary::table(&experiment, &store));
         // So short a run proves nothing, either way.
-        if !args.quick {
-            let findings = summary::findings(&experiment, &store);
+        let findings = match args.quick {
+            true => Vec::new(),
+            false => summary::findings(&experiment, &store),
+        };
+        if args.json {
+            println!("{}", summary::as_json(&experiment, &store, &findings));
+        } else {
+            print!("{}", summary::table(&experiment, &store));
             print!("{}", summary::verdicts(&findings));
-            failed |= findings.iter().any(|finding| !finding.holds);
         }
+        failed |= findings.iter().any(|finding| !finding.holds);
         measured?;
     }
     Ok(if failed {
@@ -140,7 +165,13 @@ fn chosen(args: &RunArgs, all: Vec<Experiment>) -> Result<Vec<Experiment>> {
         .into_iter()
         .filter(|experiment| args.names.iter().any(|name| experiment.is_called(name)))
         .collect();
+    if let Some(trace) = &args.trace {
+        Trace::open(trace).with_context(|| format!("--trace {trace}"))?;
+    }
     for experiment in &mut chosen {
+        if let Some(trace) = &args.trace {
+            experiment.replay(trace);
+        }
         if args.quick {
             *experiment = experiment.clone().quick();
         }

@@ -12,6 +12,7 @@ mod setup;
 pub use page::Page;
 
 use crate::progress::Step;
+use crate::scratch::Scratch;
 use crate::signals::EndSignals;
 use anyhow::{Context, Result, bail};
 use process::Server;
@@ -59,8 +60,7 @@ pub fn run(options: &DemoOptions, progress: &mut dyn FnMut(Step<'_>)) -> Result<
 }
 
 async fn measure(options: &DemoOptions, progress: &mut dyn FnMut(Step<'_>)) -> Result<Report> {
-    let root = tempfile::Builder::new().prefix("sooner-demo-").tempdir();
-    let root = root.context("cannot make a temporary directory; set TMPDIR to one with room")?;
+    let root = Scratch::new()?;
     let size_bytes = options
         .trace
         .objects

@@ -11,4 +11,5 @@ pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;
+pub mod scratch;
 mod signals;

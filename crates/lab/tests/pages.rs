@@ -329,8 +329,8 @@ fn eight_servers_have_each_a_line_of_their_own() {
     };
     let servers = [
         server("nginx", false, 1.04, 211),
-        server("apache event", false, 1.2, 190),
-        server("apache prefork", false, 1.5, 150),
+        server("apache-event", false, 1.2, 190),
+        server("apache-prefork", false, 1.5, 150),
         server("caddy", false, 1.1, 0),
         server("sooner fair user-space", false, 1.01, 0),
         server("sooner srpt user-space", true, 1.04, 0),

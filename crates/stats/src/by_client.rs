@@ -21,13 +21,18 @@ pub fn by_client(
     addresses: &[String],
     rate_bits_per_sec: u64,
 ) -> Vec<ClientGroup> {
+    let last_end_ns = crate::group::last_end_ns(samples);
     (0..)
         .zip(addresses)
         .map(|(client, address)| {
             let own = samples.iter().filter(|sample| sample.client == client);
             ClientGroup {
                 address: address.clone(),
-                all: Group::new(&own.copied().collect::<Vec<_>>(), rate_bits_per_sec),
+                all: Group::new(
+                    &own.copied().collect::<Vec<_>>(),
+                    rate_bits_per_sec,
+                    last_end_ns,
+                ),
             }
         })
         .collect()

@@ -22,6 +22,10 @@ pub struct Group {
     pub aborts: u64,
     /// Mean response time in ms.
     pub mean_response_ms: Option<f64>,
+    /// The same in ms with the requests still under way when the run ended, for as long as they had waited when the last response
+    /// came: at most what it would have been. [`None`] where neither kind is there.
+    #[serde(default)]
+    pub mean_response_at_least_ms: Option<f64>,
     /// Median response time in ms.
     pub p50_response_ms: Option<f64>,
     /// 95th percentile of the response time in ms.
@@ -48,8 +52,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// The figures of `samples` on a link of `rate_bits_per_sec`.
-    pub fn new(samples: &[Sample], rate_bits_per_sec: u64) -> Self {
+    /// The figures of `samples` on a link of `rate_bits_per_sec`; the last response of the run ended at `last_end_ns`.
+    pub fn new(samples: &[Sample], rate_bits_per_sec: u64, last_end_ns: u64) -> Self {
         let completed: Vec<(&Sample, u64)> = completed(samples).collect();
         let mut sorted: Vec<u64> = completed
             .iter()
@@ -73,6 +77,7 @@ impl Group {
                 .count() as u64,
             aborts: samples.iter().map(|sample| u64::from(sample.aborts)).sum(),
             mean_response_ms: mean(sorted.iter().map(|&ns| ns as f64)).map(ms),
+            mean_response_at_least_ms: mean_at_least_ms(samples, last_end_ns),
             p50_response_ms: percentile_ms(500),
             p95_response_ms: percentile_ms(950),
             p99_response_ms: percentile_ms(990),
@@ -103,6 +108,20 @@ pub(crate) fn completed(samples: &[Sample]) -> impl Iterator<Item = (&Sample, u6
     samples
         .iter()
         .filter_map(|sample| Some((sample, sample.completed_ns()?)))
+}
+
+/// When the last response of a run ended, in ns since its start.
+pub(crate) fn last_end_ns(samples: &[Sample]) -> u64 {
+    let ends = completed(samples).map(|(sample, response_ns)| sample.arrival_ns + response_ns);
+    ends.max().unwrap_or(0)
+}
+
+fn mean_at_least_ms(samples: &[Sample], last_end_ns: u64) -> Option<f64> {
+    let waited = |sample: &Sample| match sample.outcome {
+        Outcome::Incomplete => Some(last_end_ns.saturating_sub(sample.arrival_ns)),
+        Outcome::Ok | Outcome::Error(_) | Outcome::GivenUp => sample.completed_ns(),
+    };
+    mean(samples.iter().filter_map(waited).map(|ns| ns as f64)).map(ms)
 }
 
 /// Mean of response time / time alone over the completed requests.

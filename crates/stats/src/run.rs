@@ -141,7 +141,8 @@ impl Run {
         let rate = facts.rate_bits_per_sec;
         let measured_s = facts.measured_ns as f64 / 1e9;
         let n = samples.len();
-        let group = |ranks: std::ops::Range<usize>| Group::new(&samples[ranks], rate);
+        let last_end_ns = crate::group::last_end_ns(&samples);
+        let group = |ranks: std::ops::Range<usize>| Group::new(&samples[ranks], rate, last_end_ns);
         Self {
             policy: facts.policy,
             verdict: facts.verdict,

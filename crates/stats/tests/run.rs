@@ -86,6 +86,9 @@ fn a_run_computed_by_hand() {
     let all = run.all;
     assert_eq!((all.n, all.completed, all.errors), (6, 4, 1));
     assert_eq!(all.mean_response_ms, Some(104.0));
+    // The incomplete one had waited 200 ms when the last response ended.
+    assert_eq!(all.mean_response_at_least_ms, Some(616.0 / 5.0));
+    assert_eq!(run.largest_1_percent.mean_response_at_least_ms, Some(400.0));
     assert_eq!(
         (
             all.p50_response_ms,
@@ -311,7 +314,7 @@ fn the_names_the_schema_fixes_are_there() {
     let json = serde_json::to_value(Run::new(facts(), hand_made())).expect("JSON");
     let fixed = "policy verdict verdict_reason seed offered_load realised_load goodput_bits_per_sec send_lag_p99_us \
                  incompletes all smallest_half largest_1_percent largest";
-    let fixed_in_group = "n errors mean_response_ms p50_response_ms p95_response_ms p99_response_ms p99_9_response_ms \
+    let fixed_in_group = "n errors mean_response_ms mean_response_at_least_ms p50_response_ms p95_response_ms p99_response_ms p99_9_response_ms \
                           max_response_ms response_c2 mean_first_byte_ms longest_silence_ms mean_slowdown \
                           ideal_srpt_mean_response_ms ideal_ps_mean_response_ms";
     assert!(
@@ -381,6 +384,9 @@ proptest! {
             prop_assert!(figures.is_sorted());
             prop_assert!(group.mean_response_ms <= group.max_response_ms);
             prop_assert_eq!(group.completed == 0, group.mean_response_ms.is_none());
+            if group.completed + group.errors + group.given_up == group.n {
+                prop_assert_eq!(group.mean_response_at_least_ms, group.mean_response_ms);
+            }
         }
         let falls = |pair: &[sooner_stats::CcdfPoint]| pair[0].fraction_at_least > pair[1].fraction_at_least;
         prop_assert!(run.ccdf.windows(2).all(|pair| falls(pair) && pair[0].response_ms <= pair[1].response_ms));

@@ -14,6 +14,7 @@ pub mod root;
 pub mod schedule;
 pub mod sizes;
 pub mod surge;
+mod synthetic;
 pub mod trace;
 pub mod users;
 pub mod wire;

@@ -11,7 +11,9 @@
 pub mod parse;
 pub mod spread;
 
+use crate::sizes::Distribution;
 use crate::surge::{self, SurgeError, SurgeModel};
+use crate::synthetic;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -64,12 +66,20 @@ pub struct Trace {
 pub enum TraceError {
     /// No trace of that name is built in, and it is no file either.
     #[error(
-        "trace `{0}` is neither built in nor a file; use epa, nasa, surge:SEED or the path of a NAME.csv.gz"
+        "trace `{0}` is neither built in nor a file; use epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz"
     )]
     Unknown(String),
     /// The seed of a SURGE trace is no number.
     #[error("trace `surge:{0}`: not a seed; write a whole number, as in surge:1")]
     Seed(String),
+    /// A trace of sizes by a law cannot be made.
+    #[error("trace `sizes:{law}`: {problem}; write a law, as in sizes:exp:mean=12000")]
+    Sizes {
+        /// The law.
+        law: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A SURGE trace cannot be made.
     #[error(transparent)]
     Surge(#[from] SurgeError),
@@ -115,11 +125,21 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`) or the trace at a path.
+    /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`), sizes by a law (`sizes:LAW`) or the trace at a path.
     pub fn open(name_or_path: &str) -> Result<Self, TraceError> {
         if let Some(seed) = name_or_path.strip_prefix("surge:") {
             let seed = seed.parse().map_err(|_| TraceError::Seed(seed.into()))?;
             return Ok(surge::trace(&SurgeModel::default(), seed, surge::ROUNDS)?);
+        }
+        if let Some(law) = name_or_path.strip_prefix("sizes:") {
+            let parsed = law
+                .parse::<Distribution>()
+                .map_err(|error| error.to_string());
+            let trace = parsed.and_then(|sizes| synthetic::trace(name_or_path, &sizes));
+            return trace.map_err(|problem| TraceError::Sizes {
+                law: law.into(),
+                problem,
+            });
         }
         match Self::embedded(name_or_path) {
             Err(TraceError::Unknown(_)) if Path::new(name_or_path).is_file() => {

@@ -141,7 +141,7 @@ fn what_is_no_trace_is_refused_with_what_to_do() {
     let unknown = Trace::open("wc98").expect_err("not built in").to_string();
     assert_eq!(
         unknown,
-        "trace `wc98` is neither built in nor a file; use epa, nasa, surge:SEED or the path of a NAME.csv.gz"
+        "trace `wc98` is neither built in nor a file; use epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz"
     );
     assert!(matches!(
         Trace::load(Path::new("web.txt")),

@@ -6,17 +6,24 @@ const TICKS_PER_SEC: f64 = 100.0;
 
 /// CPU seconds of a process and its children that run.
 pub fn cpu_seconds(pid: u32) -> f64 {
-    let own = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // utime and stime are the 14th and 15th field; the 2nd, in parentheses, may hold spaces.
-    let fields = own
-        .rsplit(") ")
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .skip(11)
-        .take(2);
+    // utime and stime.
+    seconds_in(&pid.to_string(), 14) + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
+}
+
+/// CPU seconds of all children of this process that have ended, and of theirs.
+pub fn ended_children_cpu_seconds() -> f64 {
+    // cutime and cstime.
+    seconds_in("self", 16)
+}
+
+/// Two neighbouring fields of /proc/PID/stat, the first of them the `first`th, counted from 1 (proc(5)).
+fn seconds_in(process: &str, first: usize) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The second field, in parentheses, may hold spaces.
+    let behind_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields = behind_name.split(' ').skip(first - 3).take(2);
     let ticks: f64 = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
-    ticks / TICKS_PER_SEC + children(pid).into_iter().map(cpu_seconds).sum::<f64>()
+    ticks / TICKS_PER_SEC
 }
 
 /// Resident memory of a process and its children, KiB; what they share is counted once for each.

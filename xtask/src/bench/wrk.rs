@@ -34,6 +34,22 @@ pub fn on_server_core() -> Command {
     command
 }
 
+/// A program that will run on the client's core.
+pub fn on_client_core(program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", CLIENT_CORE, program]);
+    command
+}
+
+/// The requests that wrk says it has made, all of them answered with 200.
+pub fn requests(said: &str) -> anyhow::Result<f64> {
+    let is_clean = !said.contains("Non-2xx") && !said.contains("Socket errors");
+    anyhow::ensure!(is_clean, "not every answer was 200");
+    let mut lines = said.lines();
+    let count = lines.find_map(|line| line.trim().split_once(" requests in "));
+    Ok(count.context("wrk printed no count")?.0.parse()?)
+}
+
 /// Starts a server that logs to `log`, which begins empty: a file of gigabytes costs whoever writes to it next.
 pub fn start(mut command: Command, log: &Path) -> anyhow::Result<Running> {
     let _ = fs::remove_file(log);
@@ -47,20 +63,13 @@ pub fn start(mut command: Command, log: &Path) -> anyhow::Result<Running> {
 pub fn cost(running: &Running, url: &str, quick: bool) -> anyhow::Result<Cost> {
     let seconds = if quick { "2" } else { "5" };
     let (before, start) = (cpu_seconds(running.id()), Instant::now());
-    let output = Command::new("taskset")
-        .args(["-c", CLIENT_CORE, "wrk", "-t1", "-c32", "-d", seconds, url])
+    let output = on_client_core("wrk")
+        .args(["-t1", "-c32", "-d", seconds, url])
         .output()
         .context("wrk is needed")?;
     let cpu = cpu_seconds(running.id()) - before;
     let elapsed = start.elapsed().as_secs_f64();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let requests = text
-        .lines()
-        .find_map(|line| line.trim().split_once(" requests in "))
-        .context("wrk printed no count")?;
-    let requests: f64 = requests.0.parse()?;
-    let is_clean = !text.contains("Non-2xx") && !text.contains("Socket errors");
-    anyhow::ensure!(is_clean, "{url}: not every answer was 200");
+    let requests = requests(&String::from_utf8_lossy(&output.stdout)).context(url.to_owned())?;
     Ok(Cost {
         us_per_request: cpu * 1e6 / requests,
         requests_per_sec: requests / elapsed,

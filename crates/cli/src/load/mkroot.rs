@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct MkrootArgs {
-    /// `epa`, `nasa`, `surge:SEED` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz.
     trace: String,
     /// Directory to fill: new, empty, or one that was made by this command.
     dir: PathBuf,

@@ -10,7 +10,7 @@ use sooner_workload::Trace;
 
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// `epa`, `nasa`, `surge:SEED` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz.
     trace: String,
     #[command(flatten)]
     model: ModelArgs,

@@ -78,7 +78,8 @@ impl Claim {
             Some(own / below)
         };
         let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
-        values.retain(|value| value.is_finite());
+        // Nothing over nothing says nothing; something over nothing is infinitely more.
+        values.retain(|value| !value.is_nan());
         values.sort_by(f64::total_cmp);
         let (first, last) = (*values.first()?, *values.last()?);
         let value = median(&values);
@@ -147,6 +148,13 @@ mod tests {
         );
         assert!(standing.holds);
         assert_eq!(claim.judge(&[7], figure), None, "nothing was measured");
+        let of_one = |slow, fast| {
+            claim.judge(&[0], |peer, _, _| {
+                Some(if peer == "slow" { slow } else { fast })
+            })
+        };
+        assert!(of_one(3.0, 0.0).unwrap().holds, "more than any factor");
+        assert_eq!(of_one(0.0, 0.0), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is run once for every seed, all its
 //! peers side by side with the very same arrivals. docs/lab.md has every key.
 
+mod check;
 mod claim;
 mod setup;
 
@@ -10,7 +11,7 @@ pub use claim::{Claim, Standing, median};
 pub use setup::{Client, Gaps, Model, Setup};
 
 use serde::Deserialize;
-use setup::SetupTable;
+use setup::{SetupTable, wrong};
 use sooner_report::experiment::Figure;
 use std::fs;
 use std::io;
@@ -116,8 +117,7 @@ struct File {
     cases: Vec<Spanned<CaseTable>>,
     #[serde(rename = "claim", default)]
     claims: Vec<Spanned<Claim>>,
-    #[serde(default)]
-    quick: Quick,
+    quick: Option<Spanned<Quick>>,
     #[serde(default)]
     plots: Vec<Figure>,
 }
@@ -157,10 +157,22 @@ impl Experiment {
         for table in file.cases {
             let span = table.span();
             let table = table.into_inner();
-            if cases.iter().any(|case| case.name == table.name) {
-                return Err((span, format!("case {} is there twice", table.name)));
+            let is_alike = |case: &&Case| plain_name(&case.name) == plain_name(&table.name);
+            if let Some(other) = cases.iter().find(is_alike) {
+                let problem = format!(
+                    "case {} has the files of case {}; letters, digits and points must tell them apart",
+                    table.name, other.name
+                );
+                return Err((span, problem));
             }
             let setup = table.setup.over(&file.setup).complete();
+            let setup = setup.and_then(|setup| match setup.peers.contains(&file.baseline) {
+                true => Ok(setup),
+                false => Err(wrong(
+                    "peers",
+                    format!("the baseline, {}, must serve", file.baseline),
+                )),
+            });
             let setup = setup.map_err(|error| (span, format!("case {}, {error}", table.name)))?;
             cases.push(Case {
                 name: table.name,
@@ -170,6 +182,10 @@ impl Experiment {
                 setup,
             });
         }
+        if cases.is_empty() {
+            return Err((0..0, "no [[case]]; an experiment has one at least".into()));
+        }
+        let quick_span = file.quick.as_ref().map_or(0..0, Spanned::span);
         let experiment = Self {
             name: name.to_owned(),
             folder: folder.to_owned(),
@@ -179,12 +195,18 @@ impl Experiment {
             baseline: file.baseline,
             cases,
             claims: Vec::new(),
-            quick: file.quick,
+            quick: file.quick.map(Spanned::into_inner).unwrap_or_default(),
             plots: file.plots,
         };
         let claims = file.claims.into_iter().map(|claim| experiment.check(claim));
         let claims = claims.collect::<Result<_, _>>()?;
-        experiment.check_quick()?;
+        let unknown = |name: &&String| experiment.case(name).is_none();
+        if let Some(unknown) = experiment.quick.cases.iter().find(unknown) {
+            return Err((
+                quick_span,
+                format!("quick.cases: there is no case {unknown}"),
+            ));
+        }
         Ok(Self {
             claims,
             ..experiment
@@ -210,21 +232,6 @@ impl Experiment {
             }
         }
         Ok(claim)
-    }
-
-    fn check_quick(&self) -> Result<(), (Range<usize>, String)> {
-        match self
-            .quick
-            .cases
-            .iter()
-            .find(|name| self.case(name).is_none())
-        {
-            Some(unknown) => Err((0..0, format!("quick.cases: there is no case {unknown}"))),
-            None if self.cases.is_empty() => {
-                Err((0..0, "no [[case]]; an experiment has one at least".into()))
-            }
-            None => Ok(()),
-        }
     }
 
     /// The case of this name.
@@ -255,6 +262,13 @@ impl Experiment {
             self.cases.retain(|case| names.contains(&case.name));
         }
         Ok(())
+    }
+
+    /// Replays another trace in every case.
+    pub fn replay(&mut self, trace: &str) {
+        for case in &mut self.cases {
+            trace.clone_into(&mut case.setup.trace);
+        }
     }
 
     /// The same, so short that it only shows that everything works.
@@ -293,6 +307,15 @@ pub fn all(folder: &Path) -> Result<Vec<Experiment>, ExperimentError> {
         .iter()
         .map(|folder| Experiment::open(folder))
         .collect()
+}
+
+/// A name as files have it: only letters, digits and points are safe, all else becomes a hyphen.
+pub fn plain_name(text: &str) -> String {
+    let safe = |c: char| match c.is_ascii_alphanumeric() || c == '.' {
+        true => c,
+        false => '-',
+    };
+    text.chars().map(safe).collect()
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -363,7 +386,19 @@ at_least = 2.0
                 "name = \"W2\"",
                 "name = \"W1\"",
                 13,
-                "case W1 is there twice",
+                "has the files of case W1",
+            ),
+            (
+                "baseline = \"nginx\"",
+                "baseline = \"caddy\"",
+                9,
+                "must serve",
+            ),
+            (
+                "[[claim]]",
+                "[quick]\ncases = [\"W9\"]\n[[claim]]",
+                16,
+                "quick.cases",
             ),
             ("\"0.2,1.2,10,10\"", "\"0.2\"\nx", 16, ""),
             ("10,10\"", "10\"", 13, "case W2, schedule"),

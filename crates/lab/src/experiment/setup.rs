@@ -2,7 +2,7 @@
 //! (Schroeder and Harchol-Balter 2006, Table II, row A) on today's systems.
 
 use serde::{Deserialize, Serialize};
-use sooner_workload::{Crowd, Rate, Schedule};
+use sooner_workload::Rate;
 
 /// The keys of a set-up as they stand in an experiment; a case's go before the experiment's, and these before the defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -87,7 +87,7 @@ pub struct Client {
 /// A complete set-up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
-    /// `epa`, `nasa`, `surge:SEED` or a path.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or a path.
     pub trace: String,
     /// Rate of the server's uplink.
     pub rate_bits_per_sec: u64,
@@ -161,7 +161,7 @@ pub struct SetupError {
     pub problem: String,
 }
 
-fn wrong(key: &'static str, problem: impl Into<String>) -> SetupError {
+pub(super) fn wrong(key: &'static str, problem: impl Into<String>) -> SetupError {
     SetupError {
         key,
         problem: problem.into(),
@@ -260,79 +260,6 @@ impl SetupTable {
 }
 
 impl Setup {
-    fn check(&self) -> Result<(), SetupError> {
-        if self.peers.is_empty() {
-            return Err(wrong(
-                "peers",
-                "nobody serves; name some, like [\"nginx\", \"sooner srpt user-space\"]",
-            ));
-        }
-        if self.seeds.is_empty() {
-            return Err(wrong("seeds", "no run; give at least one, like [1]"));
-        }
-        if self.seconds < 5 || self.warm_up_seconds >= self.seconds {
-            return Err(wrong(
-                "seconds",
-                "a run takes at least 5 s, and longer than its warm_up_seconds",
-            ));
-        }
-        if self.clients.is_empty() {
-            return Err(wrong(
-                "clients",
-                "nobody asks; leave the key out, or give [{ rtt_ms = 100, loss = 0.01 }]",
-            ));
-        }
-        for client in &self.clients {
-            if !(0.0..=10_000.0).contains(&client.rtt_ms) || !(0.0..1.0).contains(&client.loss) {
-                return Err(wrong(
-                    "clients",
-                    "rtt_ms is 0 to 10000, loss a share below 1, like 0.05 for 5 %",
-                ));
-            }
-        }
-        self.check_crowd()?;
-        match self.model {
-            Model::Closed | Model::Surge | Model::Saturated if self.users.is_none() => Err(wrong(
-                "users",
-                "a model without a schedule needs their number",
-            )),
-            Model::Surge if self.surge_files().is_none() => Err(wrong(
-                "trace",
-                "SURGE's users ask for SURGE's files; give trace = \"surge:1\"",
-            )),
-            Model::PartlyOpen if self.stay.is_none() && self.requests_per_visit.is_none() => {
-                Err(wrong(
-                    "stay",
-                    "the partly-open model needs stay = 0.8 or requests_per_visit = 5",
-                ))
-            }
-            Model::Saturated if self.clients.len() > 1 => {
-                Err(wrong("clients", "the saturated model has one client host"))
-            }
-            Model::Closed | Model::Surge | Model::Saturated => Ok(()),
-            Model::Open | Model::PartlyOpen => match self.schedule.parse::<Schedule>() {
-                Ok(_) => Ok(()),
-                Err(error) => Err(wrong("schedule", error.to_string())),
-            },
-        }
-    }
-
-    fn check_crowd(&self) -> Result<(), SetupError> {
-        let Some(crowd) = &self.crowd else {
-            return Ok(());
-        };
-        if !self.model.has_load() {
-            return Err(wrong(
-                "crowd",
-                "it comes in the open and the partly-open model",
-            ));
-        }
-        match crowd.parse::<Crowd>() {
-            Ok(_) => Ok(()),
-            Err(error) => Err(wrong("crowd", error.to_string())),
-        }
-    }
-
     /// The seed of SURGE's files, if the trace is SURGE's.
     pub fn surge_files(&self) -> Option<u64> {
         self.trace.strip_prefix("surge:")?.parse().ok()
@@ -360,34 +287,5 @@ mod tests {
         assert_eq!(setup.congestion_control.as_deref(), Some("cubic"));
         let defaults = table("congestion_control = \"default\"").over(&experiment);
         assert_eq!(defaults.complete().unwrap().congestion_control, None);
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused_by_its_key() {
-        for (text, key) in [
-            ("peers = []", "peers"),
-            ("seeds = []", "seeds"),
-            ("rate = \"10mbps\"", "rate"),
-            ("seconds = 3", "seconds"),
-            ("schedule = \"W11\"", "schedule"),
-            ("clients = [{ loss = 5.0 }]", "clients"),
-            ("model = \"closed\"", "users"),
-            ("model = \"partly-open\"", "stay"),
-            ("model = \"surge\"\ntrace = \"surge:1\"", "users"),
-            ("model = \"surge\"\nusers = 5", "trace"),
-            ("model = \"saturated\"", "users"),
-            (
-                "model = \"saturated\"\nusers = 5\nclients = [{}, {}]",
-                "clients",
-            ),
-            ("crowd = \"1000\"", "crowd"),
-            (
-                "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",
-                "crowd",
-            ),
-        ] {
-            let error = table(text).over(&table(LEAST)).complete().unwrap_err();
-            assert_eq!(error.key, key, "{text}: {error}");
-        }
     }
 }

@@ -16,18 +16,17 @@ mod tasks;
 use crate::experiment::{Case, Experiment, Setup};
 use crate::machine;
 use crate::peers::Peer;
+use crate::scratch::Scratch;
 use crate::signals::EndSignals;
 use anyhow::{Context, Result, bail, ensure};
 use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use store::{Line, Store};
 use tasks::Task;
-use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::{JoinSet, LocalSet};
 
@@ -152,7 +151,7 @@ struct Shared {
     options: RunOptions,
     store: RefCell<Store>,
     tasks: RefCell<VecDeque<Task>>,
-    roots: RefCell<BTreeMap<String, Rc<TempDir>>>,
+    roots: RefCell<BTreeMap<String, Rc<Scratch>>>,
     events: UnboundedSender<Event>,
     /// Whether anything was kept since the start.
     has_kept: Cell<bool>,
@@ -312,7 +311,7 @@ impl Shared {
     }
 
     /// The files of a trace, written once.
-    fn root(&self, trace: &str) -> Result<Rc<TempDir>> {
+    fn root(&self, trace: &str) -> Result<Rc<Scratch>> {
         if let Some(root) = self.roots.borrow().get(trace) {
             return Ok(root.clone());
         }
@@ -336,11 +335,8 @@ fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String
 }
 
 /// The trace's files in a folder that servers without privilege can read.
-fn served_files(trace: &str) -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
-    let folder =
-        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
+fn served_files(trace: &str) -> Result<Scratch> {
+    let folder = Scratch::new()?;
     mkroot(&Trace::open(trace)?, folder.path())
         .context("cannot write the trace's files; set TMPDIR to a place with room")?;
     Ok(folder)
@@ -351,11 +347,6 @@ pub fn folder_of(experiment: &Experiment) -> PathBuf {
     let runs = experiment.folder.join("runs");
     let machine = machine::folder_name();
     newest(&runs, &machine).unwrap_or_else(|| runs.join(format!("{}-{machine}", machine::today())))
-}
-
-/// A folder for results that nobody keeps; it goes when this is dropped.
-pub fn throwaway() -> std::io::Result<TempDir> {
-    tempfile::Builder::new().prefix("sooner-lab-").tempdir()
 }
 
 /// The newest folder of `machine` with runs.

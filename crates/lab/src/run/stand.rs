@@ -6,16 +6,15 @@ use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
 use crate::hosts::{ClientSpec, Hosts, HostsSpec};
 use crate::peers::{PORT, Peer, PeerOptions, Running};
+use crate::scratch::Scratch;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -35,7 +34,7 @@ pub struct Stand {
     running: Running,
     hosts: Hosts,
     // Configurations and logs of the server.
-    scratch: TempDir,
+    scratch: Scratch,
     config: String,
     program: PathBuf,
 }
@@ -66,7 +65,7 @@ impl Stand {
         root: &Path,
         program: &Path,
     ) -> Result<Self> {
-        let scratch = scratch()?;
+        let scratch = Scratch::new()?;
         let hosts = Hosts::up(&hosts_of(setup, peer, tag, seed), program)?;
         let options = PeerOptions {
             backlog: setup.backlog.unwrap_or(BACKLOG),
@@ -159,15 +158,6 @@ fn paths(said: Option<String>, has_emulator: bool) -> Result<Option<Report>> {
     );
     let report = said.map(|text| serde_json::from_str(&text)).transpose();
     report.context("the emulator's report")
-}
-
-/// A folder that every server may enter.
-fn scratch() -> Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("sooner-lab-").tempdir();
-    let folder =
-        folder.context("cannot make a temporary directory; set TMPDIR to one with room")?;
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
-    Ok(folder)
 }
 
 fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {

@@ -4,14 +4,14 @@
 //! A folder `runs/DATE-MACHINE/` holds `runs.jsonl` with everything that tables and verdicts need, `detail/` with what plots need,
 //! compressed, and `samples/` with every single request, which is too much to keep in a repository.
 
-use crate::experiment::{Case, Setup};
+use crate::experiment::{Case, Setup, plain_name};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,10 @@ const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 /// per cent would be a measurement of its neighbours.
 const CPU_WAIT_SHARE_MAX: f64 = 0.03;
 const WAITED: &str = "waited for a processor";
+/// How the generator calls what a server lost.
+const NEVER_ANSWERED: &str = "never answered";
+/// The figures that count what was lost.
+const AT_LEAST: &str = "_at_least_ms";
 
 /// One run as it is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -84,13 +88,19 @@ impl Line {
         !self.is_valid() && busy
     }
 
+    /// Whether it is VALID, or INVALID only for what its server never answered: no repetition would change that.
+    pub fn counts(&self) -> bool {
+        let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
+        self.is_valid() || reason.contains(NEVER_ANSWERED)
+    }
+
     /// Takes the run's verdict away where the server waited too long for a processor: what it then loses is not its own doing, and the
     /// generator cannot see it. Servers of many processes wait for each other, so they are not judged.
     pub fn judge_processor(&mut self) {
         let wait_s = self.counters["cpu_wait_s"].as_f64().unwrap_or(0.0);
         let run_s = self.setup["seconds"].as_f64().unwrap_or(f64::INFINITY);
         let share = wait_s / run_s;
-        if share > CPU_WAIT_SHARE_MAX && self.is_valid() && !self.peer.starts_with("apache") {
+        if share > CPU_WAIT_SHARE_MAX && self.counts() && !self.peer.starts_with("apache") {
             self.run["verdict"] = "INVALID".into();
             let percent = share * 100.0;
             let reason =
@@ -110,15 +120,32 @@ pub fn as_json(setup: &Setup) -> Value {
 pub struct Store {
     folder: PathBuf,
     lines: Vec<Line>,
+    /// Locked for as long as runs may be added, because attempts are numbered.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens `folder`, or makes it; lines that were cut off by a crash are left out.
+    /// Opens `folder`, or makes it, for this process alone; lines that were cut off by a crash are left out.
     pub fn open(folder: &Path) -> io::Result<Self> {
         for part in [DETAIL, SAMPLES] {
             fs::create_dir_all(folder.join(part))?;
         }
-        Self::read(folder)
+        let lines = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(folder.join(LINES))?;
+        match lines.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {
+                let problem = "another sooner lab run writes there; wait for it, or give --out another folder";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, problem));
+            }
+        }
+        Ok(Self {
+            _lock: Some(lines),
+            ..Self::read(folder)?
+        })
     }
 
     /// Reads what is there; a folder without runs has none.
@@ -136,6 +163,7 @@ impl Store {
         Ok(Self {
             folder: folder.to_owned(),
             lines,
+            _lock: None,
         })
     }
 
@@ -155,8 +183,8 @@ impl Store {
         let attempt = self.best_attempt(case, seed)?;
         let lines = self.tried(case, seed).filter(|line| line.peer == peer);
         let mut lines = lines.filter(|line| line.attempt == attempt);
-        let last_valid = lines.clone().rfind(|line| line.is_valid());
-        last_valid.or(lines.next_back())
+        let last_that_counts = lines.clone().rfind(|line| line.counts());
+        last_that_counts.or(lines.next_back())
     }
 
     fn best_attempt(&self, case: &Case, seed: u64) -> Option<u32> {
@@ -164,7 +192,7 @@ impl Store {
         let wanted = |line: &&Line| case.setup.peers.contains(&line.peer);
         for line in self.tried(case, seed).filter(wanted) {
             let (valid, all) = attempts.entry(line.attempt).or_default();
-            valid.extend(line.is_valid().then_some(line.peer.as_str()));
+            valid.extend(line.counts().then_some(line.peer.as_str()));
             all.insert(line.peer.as_str());
         }
         let best = attempts
@@ -181,10 +209,12 @@ impl Store {
             .filter(move |line| line.case == name && line.seed == seed && line.setup == setup)
     }
 
-    /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing.
+    /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing. Where a server lost requests,
+    /// the figures that count them hold nevertheless.
     pub fn figure(&self, case: &Case, seed: u64, peer: &str, pointer: &str) -> Option<f64> {
         let line = self.best(case, seed, peer)?;
-        line.figure(pointer).filter(|_| line.is_valid())
+        let may_count = line.is_valid() || (pointer.ends_with(AT_LEAST) && line.counts());
+        line.figure(pointer).filter(|_| may_count)
     }
 
     /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
@@ -254,19 +284,10 @@ fn ends_in_mid_line(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A run's name where only letters, digits and few signs are safe.
+/// A run's name.
 fn file_name(case: &str, seed: u64, peer: &str, attempt: u32) -> String {
-    let plain = |text: &str| -> String {
-        let safe = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        };
-        text.chars().map(safe).collect()
-    };
-    format!("{}-{seed}-{}-{attempt}", plain(case), plain(peer))
+    let (case, peer) = (plain_name(case), plain_name(peer));
+    format!("{case}-{seed}-{peer}-{attempt}")
 }
 
 #[cfg(test)]
@@ -297,7 +318,7 @@ mod tests {
             line.run["ccdf"] = json!([attempt]);
             store.add(line, &[json!({"s": 1})]).unwrap();
         }
-        let again = Store::open(folder.path()).unwrap();
+        let again = Store::read(folder.path()).unwrap();
         let best = again.best(&case, 1, "nginx").unwrap();
         assert_eq!(best.attempt, 2);
         assert!(best.run.get("ccdf").is_none(), "a line has no plots");
@@ -346,6 +367,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_server_lost_counts_against_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut store, case) = (Store::open(folder.path()).unwrap(), case());
+        let mut keep = |reason: &str, attempt| {
+            let mut line = line(&case, "INVALID", attempt);
+            line.run = json!({"verdict": "INVALID", "verdict_reason": reason,
+                "all": {"mean_response_ms": 2.0, "mean_response_at_least_ms": 5.0}});
+            store.add(line, &[]).unwrap();
+            let figure = |pointer| store.figure(&case, 1, "nginx", pointer);
+            ["/all/mean_response_ms", "/all/mean_response_at_least_ms"].map(figure)
+        };
+        assert_eq!(keep("the generator was held up", 1), [None, None]);
+        let lost = "9 of 10 requests were never answered: x";
+        assert_eq!(keep(lost, 2), [None, Some(5.0)]);
+    }
+
+    #[test]
+    fn only_one_writes_to_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Store::open(folder.path()).unwrap();
+        let error = Store::open(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("another"), "{error}");
+        drop(first);
+        Store::open(folder.path()).unwrap();
+    }
+
+    #[test]
     fn a_line_cut_off_by_a_crash_costs_only_itself() {
         let folder = tempfile::tempdir().unwrap();
         let (mut store, case) = (Store::open(folder.path()).unwrap(), case());
@@ -353,6 +401,7 @@ mod tests {
         let path = folder.path().join(LINES);
         let half = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{half}{}", &half[..half.len() / 2])).unwrap();
+        drop(store);
         let mut store = Store::open(folder.path()).unwrap();
         store.add(line(&case, "VALID", 2), &[]).unwrap();
         assert_eq!(Store::read(folder.path()).unwrap().lines().len(), 2);

@@ -2,10 +2,12 @@
 
 use super::store::{Line, Store};
 use crate::experiment::{Case, Claim, Experiment};
+use serde::Serialize;
+use serde_json::{Value, json};
 use sooner_report::number::{NO_VALUE, duration, significant};
 
 /// How a claim stands in a case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The case.
     pub case: String,
@@ -69,17 +71,26 @@ pub fn table(experiment: &Experiment, store: &Store) -> String {
         "verdict",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
-    for case in &experiment.cases {
-        for &seed in &case.setup.seeds {
-            let lines = case
-                .setup
-                .peers
-                .iter()
-                .filter_map(|peer| store.best(case, seed, peer));
-            rows.extend(lines.map(row));
-        }
-    }
+    rows.extend(counted(experiment, store).map(row));
     aligned(&rows)
+}
+
+/// The same for programs: the lines that count, as docs/lab.md describes them, and the findings.
+pub fn as_json(experiment: &Experiment, store: &Store, findings: &[Finding]) -> Value {
+    let runs: Vec<&Line> = counted(experiment, store).collect();
+    json!({"experiment": experiment.name, "runs": runs, "findings": findings})
+}
+
+/// The runs that count, by case, seed and server.
+fn counted<'a>(experiment: &'a Experiment, store: &'a Store) -> impl Iterator<Item = &'a Line> {
+    experiment.cases.iter().flat_map(move |case| {
+        let seeds = case.setup.seeds.iter();
+        let of_seed = move |&seed: &u64| {
+            let peers = case.setup.peers.iter();
+            peers.filter_map(move |peer| store.best(case, seed, peer))
+        };
+        seeds.flat_map(of_seed)
+    })
 }
 
 /// A line a claim and case: PASS, FAIL, or not measured.
@@ -145,7 +156,6 @@ fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
 mod tests {
     use super::*;
     use crate::run::example;
-    use serde_json::json;
 
     #[test]
     fn an_invalid_run_proves_nothing() {

@@ -38,10 +38,10 @@ pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec
 /// An INVALID run is measured again at the next start, but not for ever: it may be so by its own nature.
 fn is_measured(case: &Case, seed: u64, store: &Store, attempts_max: u32) -> bool {
     let peers = || case.setup.peers.iter();
-    let is_valid = |peer: &String| store.best(case, seed, peer).is_some_and(Line::is_valid);
+    let counts = |peer: &String| store.best(case, seed, peer).is_some_and(Line::counts);
     let is_tried = |peer: &String| store.tried(case, seed).any(|line| line.peer == *peer);
     let attempts: BTreeSet<u32> = store.tried(case, seed).map(|line| line.attempt).collect();
-    peers().all(is_valid) || (peers().all(is_tried) && attempts.len() >= attempts_max as usize)
+    peers().all(counts) || (peers().all(is_tried) && attempts.len() >= attempts_max as usize)
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ impl fmt::Display for Distribution {
 pub enum Sizes {
     /// A law.
     Law(Distribution),
-    /// The sizes of a trace's requests: `epa`, `nasa` or a path.
+    /// The sizes of a trace's requests, by the trace's name.
     Trace(String),
 }
 

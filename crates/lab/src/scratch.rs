@@ -1,0 +1,98 @@
+//! Temporary folders that every server may enter, and that a killed process does not leave behind for ever.
+//!
+//! Each is locked by who made it, for as long as that process lives. Whoever makes the next one removes those that nobody holds.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+const PREFIX: &str = "sooner-scratch-";
+/// A folder is there for a moment before it is locked.
+const AGE_MIN: Duration = Duration::from_secs(60);
+
+/// A folder that is removed with this.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: TempDir,
+    /// Locked, which the end of the process undoes whatever that end is.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes one under TMPDIR.
+    pub fn new() -> Result<Self> {
+        let under = tempfile::env::temp_dir();
+        remove_left(&under, AGE_MIN);
+        Self::under(&under)
+            .context("cannot make a temporary directory; set TMPDIR to one with room")
+    }
+
+    fn under(folder: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        let lock = File::open(folder.path())?;
+        lock.lock()?;
+        Ok(Self {
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes what killed processes left under `folder`; what cannot be looked at or removed is somebody else's.
+fn remove_left(folder: &Path, age_min: Duration) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let age = entry.metadata().and_then(|found| found.modified());
+        let age = age
+            .ok()
+            .and_then(|made| made.elapsed().ok())
+            .unwrap_or_default();
+        if !is_ours || !is_folder || age < age_min {
+            continue;
+        }
+        if let Ok(left) = File::open(entry.path())
+            && left.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_holds_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = Scratch::under(folder.path()).unwrap();
+        let left = folder.path().join(format!("{PREFIX}left"));
+        let others = folder.path().join("others");
+        for path in [&left, &others] {
+            fs::create_dir(path).unwrap();
+            fs::write(path.join("file"), "").unwrap();
+        }
+        remove_left(folder.path(), Duration::from_secs(3600));
+        assert!(left.exists(), "it may be new and not yet locked");
+        remove_left(folder.path(), Duration::ZERO);
+        assert!(!left.exists());
+        assert!(others.exists() && held.path().exists());
+        drop(held);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
