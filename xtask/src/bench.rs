@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the uplink is worth beside other servers, measured on this machine.
+//! `cargo xtask bench`: what the lab does not measure: processor time, TLS and HTTP/2, proxies, hostile clients, real browsers.
 //!
 //! Every part answers one question and has a folder under experiments/: its README says what is claimed, `runs/DATE-MACHINE/` keeps what
 //! came out, each result written as it comes. Parts that need a link make network namespaces of their own, which needs root; load never
@@ -6,7 +6,6 @@
 
 mod attacks;
 mod attempts;
-mod beside_nginx;
 mod certificate;
 mod check;
 mod cpu;
@@ -25,7 +24,6 @@ mod proxies;
 mod ranks;
 mod record;
 mod replays;
-mod saturated;
 mod server;
 mod streams;
 mod tls;
@@ -48,16 +46,12 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 18] = [
+const PARTS: [(&str, Part); 14] = [
     ("ranks", ranks::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),
     ("generator-cpu", generator_cpu::run),
-    ("beside-nginx", beside_nginx::loads),
-    ("kernel-defaults", beside_nginx::kernel_defaults),
-    ("broken-policy", beside_nginx::broken_policy),
-    ("saturated", saturated::run),
     ("cpu", cpu::run),
     ("hostile-clients", hostile::run),
     ("tls", tls::run),
@@ -69,23 +63,8 @@ const PARTS: [(&str, Part); 18] = [
     ("overload", overload::run),
 ];
 
-/// Pieces of the parts `beside-nginx` and `attacks`, which take long.
-const PIECES: [(&str, Part); 11] = [
-    ("load-0.5", |effort, checks| {
-        beside_nginx::load(0, effort, checks)
-    }),
-    ("load-0.7", |effort, checks| {
-        beside_nginx::load(1, effort, checks)
-    }),
-    ("load-0.8", |effort, checks| {
-        beside_nginx::load(2, effort, checks)
-    }),
-    ("load-0.9", |effort, checks| {
-        beside_nginx::load(3, effort, checks)
-    }),
-    ("load-alternating", |effort, checks| {
-        beside_nginx::load(4, effort, checks)
-    }),
+/// Pieces of the part `attacks`, which takes long.
+const PIECES: [(&str, Part); 6] = [
     ("slow-header", |effort, checks| {
         attacks::only("slow-header", effort, checks)
     }),

@@ -29,15 +29,6 @@ impl Checks {
         self.lines.push((held, text));
     }
 
-    /// The claims of `other` are expected not to hold: at least one must be red.
-    pub fn expect_red(&mut self, what: &str, other: &Checks) {
-        let red = other.lines.iter().filter(|(held, _)| !held).count();
-        self.claim(
-            red > 0,
-            format!("{what}: {red} of {} verdicts red", other.lines.len()),
-        );
-    }
-
     /// Whether every claim held.
     pub fn all_passed(&self) -> bool {
         self.lines.iter().all(|(held, _)| *held)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Effort;
 use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
-use super::link::{Link, Stack};
+use super::link::Link;
 use super::parse::{self, figure, run_of};
 use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
@@ -124,7 +124,7 @@ fn one_after_the_other(
     effort: Effort,
     record: &mut Record,
 ) -> anyhow::Result<[[Vec<f64>; 2]; 2]> {
-    let link = Link::up("g", rate_mbit, super::link::Shaper::Host, Stack::Plain)?;
+    let link = Link::up("g", rate_mbit, super::link::Shaper::Host)?;
     let server = if way.secured {
         let certificate = Certificate::of(root.scratch())?;
         Server::Nginx.start_secured(&link, root.path(), rate_mbit, &certificate, "")?

@@ -18,15 +18,6 @@ pub enum Shaper {
     Server,
 }
 
-/// How the two hosts send.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Stack {
-    /// cubic, no super-packets: one packet of the link is one packet everywhere.
-    Plain,
-    /// What this kernel does by itself: its default congestion control, super-packets.
-    KernelDefaults,
-}
-
 /// Two namespaces and a veth pair; removed when dropped.
 pub struct Link {
     server: String,
@@ -34,8 +25,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Sets the link up; `name` distinguishes links that exist at the same time.
-    pub fn up(name: &str, rate_mbit: u64, shaper: Shaper, stack: Stack) -> anyhow::Result<Self> {
+    /// Sets the link up; `name` distinguishes links that exist at the same time. Both hosts send by cubic and without super-packets: one
+    /// packet of the link is one packet everywhere.
+    pub fn up(name: &str, rate_mbit: u64, shaper: Shaper) -> anyhow::Result<Self> {
         let id = std::process::id();
         let link = Self {
             server: format!("sooner-bench-{id}-{name}-s"),
@@ -48,40 +40,38 @@ impl Link {
             "link", "add", DEVICE, "netns", server, "type", "veth", "peer", "name", DEVICE,
             "netns", client,
         ])?;
-        link.host(server, SERVER_ADDRESS, stack)?;
-        link.host(client, CLIENT_ADDRESS, stack)?;
+        link.host(server, SERVER_ADDRESS)?;
+        link.host(client, CLIENT_ADDRESS)?;
         if shaper == Shaper::Host {
             link.shape(rate_mbit)?;
         }
         Ok(link)
     }
 
-    fn host(&self, namespace: &str, address: &str, stack: Stack) -> anyhow::Result<()> {
+    fn host(&self, namespace: &str, address: &str) -> anyhow::Result<()> {
         let inside = |arguments: &[&str]| ip(&[&["-n", namespace], arguments].concat());
         inside(&["link", "set", "lo", "up"])?;
         inside(&["addr", "add", &format!("{address}/24"), "dev", DEVICE])?;
         inside(&["link", "set", DEVICE, "up"])?;
-        if stack == Stack::Plain {
-            inside(&[
-                "route",
-                "replace",
-                "10.77.0.0/24",
-                "dev",
-                DEVICE,
-                "congctl",
-                "cubic",
-            ])?;
-            inside(&[
-                "link",
-                "set",
-                "dev",
-                DEVICE,
-                "gso_max_segs",
-                "1",
-                "gso_max_size",
-                "1514",
-            ])?;
-        }
+        inside(&[
+            "route",
+            "replace",
+            "10.77.0.0/24",
+            "dev",
+            DEVICE,
+            "congctl",
+            "cubic",
+        ])?;
+        inside(&[
+            "link",
+            "set",
+            "dev",
+            DEVICE,
+            "gso_max_segs",
+            "1",
+            "gso_max_size",
+            "1514",
+        ])?;
         Ok(())
     }
 

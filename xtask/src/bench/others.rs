@@ -10,7 +10,7 @@ use super::Effort;
 use super::attempts::until_undisturbed;
 use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
-use super::link::{Link, Running, Stack};
+use super::link::{Link, Running};
 use super::parse::{figure, run_of};
 use super::proc::{descriptors, resident_kib};
 use super::record::{Record, slim};
@@ -135,7 +135,7 @@ impl Repeated {
 
 /// Measures on both links at the same time.
 fn beside(stand: &Stand, seed: u64) -> anyhow::Result<Outcome> {
-    let up = |name: &str| Link::up(name, RATE_MBIT, stand.server.shaper(), Stack::Plain);
+    let up = |name: &str| Link::up(name, RATE_MBIT, stand.server.shaper());
     let (quiet_link, link) = (up("q")?, up("h")?);
     let (quiet_server, running) = (stand.start(&quiet_link)?, stand.start(&link)?);
     let (quiet_pid, pid) = (pid_of(&quiet_server)?, pid_of(&running)?);

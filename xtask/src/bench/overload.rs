@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::Effort;
 use super::check::{Checks, median, spread};
-use super::link::Stack;
 use super::record::Record;
 use super::replays::{self, Case, Protocol, all, errors, over_ideal, ratios};
 use super::server::Server;
@@ -21,7 +20,6 @@ const fn case(name: &'static str, protocol: Protocol) -> Case {
         trace: "epa",
         load: &["--rho", "1.2"],
         seconds: 120,
-        stack: Stack::Plain,
         protocol,
         more: &["--congestion-control", "cubic", "--drain", "120"],
         seed: 1,

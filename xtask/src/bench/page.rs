@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Effort;
 use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
-use super::link::{Link, Running, Stack};
+use super::link::{Link, Running};
 use super::parse::figure;
 use super::record::Record;
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT};
@@ -105,7 +105,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 
 /// One first visit.
 fn visit(server: Server, secured: bool, root: &Root, script: &Path) -> anyhow::Result<Value> {
-    let link = Link::up("p", RATE_MBIT, server.shaper(), Stack::Plain)?;
+    let link = Link::up("p", RATE_MBIT, server.shaper())?;
     let running = start(server, secured, &link, root)?;
     std::thread::sleep(SETTLED);
     let url = if secured {

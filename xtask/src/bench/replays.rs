@@ -8,7 +8,7 @@ use super::Effort;
 use super::attempts::until_undisturbed;
 use super::certificate::Certificate;
 use super::check::spread;
-use super::link::{Link, Running, Stack};
+use super::link::{Link, Running};
 use super::parse::{figure, run_of};
 use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
@@ -38,8 +38,6 @@ pub struct Case {
     pub load: &'static [&'static str],
     /// Length of a run.
     pub seconds: u32,
-    /// How the hosts send.
-    pub stack: Stack,
     /// What is spoken.
     pub protocol: Protocol,
     /// More arguments of the generator.
@@ -100,7 +98,7 @@ fn side_by_side(
     eprintln!("load {}, seed {seed}", case.name);
     let mut stands = Vec::new();
     for server in servers {
-        let link = Link::up(server.tag(), RATE_MBIT, server.shaper(), case.stack)?;
+        let link = Link::up(server.tag(), RATE_MBIT, server.shaper())?;
         let running = start(case, *server, &link, root)?;
         // Dropped in this order: first the server, then its hosts.
         stands.push((running, link));

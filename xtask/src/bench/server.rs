@@ -26,8 +26,6 @@ pub enum Server {
     UserSpace,
     /// `sooner serve` as root: grants above, bands below.
     Bands,
-    /// `sooner serve` with the longest first: wrong on purpose.
-    LongestFirst,
 }
 
 impl Server {
@@ -37,7 +35,6 @@ impl Server {
             Self::Nginx => "nginx",
             Self::UserSpace => "sooner, user space",
             Self::Bands => "sooner, with bands",
-            Self::LongestFirst => "sooner, longest first",
         }
     }
 
@@ -47,7 +44,6 @@ impl Server {
             Self::Nginx => "n",
             Self::UserSpace => "u",
             Self::Bands => "b",
-            Self::LongestFirst => "l",
         }
     }
 
@@ -81,7 +77,7 @@ impl Server {
                     "--mechanism",
                     self.mechanism(),
                     "--policy",
-                    self.policy(),
+                    "srpt",
                 ]);
                 command
             }
@@ -114,7 +110,7 @@ impl Server {
                 let uplink = format!(
                     "rate = \"{rate_mbit}mbit\"\nmechanism = \"{}\"\npolicy = \"{}\"\n{uplink}",
                     self.mechanism(),
-                    self.policy()
+                    "srpt"
                 );
                 let config = config_file(root, &listen, certificate, &uplink)?;
                 let mut command = self.ours(link, root)?;
@@ -146,13 +142,6 @@ impl Server {
         match self {
             Self::Bands => "both",
             _ => "user-space",
-        }
-    }
-
-    fn policy(self) -> &'static str {
-        match self {
-            Self::LongestFirst => "ljf",
-            _ => "srpt",
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Effort;
 use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
-use super::link::{Link, Stack};
+use super::link::Link;
 use super::record::Record;
 use super::server::{Root, Server, TLS_PORT};
 use crate::process;
@@ -77,7 +77,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     for connections in CONNECTIONS {
         let mut means = Vec::new();
         for subject in &SUBJECTS {
-            let link = Link::up("m", RATE_MBIT, subject.server.shaper(), Stack::Plain)?;
+            let link = Link::up("m", RATE_MBIT, subject.server.shaper())?;
             let certificate = Certificate::of(root.scratch())?;
             let running = subject.server.start_secured(
                 &link,

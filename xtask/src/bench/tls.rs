@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::Effort;
 use super::check::{Checks, median};
-use super::link::Stack;
 use super::record::Record;
 use super::replays::{self, Case, Protocol, all, errors, over_ideal, ratios};
 use super::server::Server;
@@ -18,7 +17,6 @@ const fn case(name: &'static str, protocol: &'static [&'static str]) -> Case {
         trace: "epa",
         load: &["--rho", "0.8"],
         seconds: 120,
-        stack: Stack::Plain,
         protocol: Protocol::Secured(protocol),
         more: &["--congestion-control", "cubic"],
         seed: 1,

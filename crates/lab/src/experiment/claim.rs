@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-/// One claim. Its value is the median over the seeds of one peer's figure, or of the ratio of two peers' figures in the same run.
+/// One claim. Its value is the median over the seeds of one peer's figure, of the ratio of two peers' figures in the same run, or of the
+/// ratio or difference of two figures of one run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -17,6 +18,8 @@ pub struct Claim {
     pub over: Option<String>,
     /// The figure is divided by this one of the same run, like `/all/ideal_srpt_mean_response_ms`.
     pub over_figure: Option<String>,
+    /// This figure of the same run is subtracted.
+    pub minus_figure: Option<String>,
     /// The least it may be.
     pub at_least: Option<f64>,
     /// The most it may be.
@@ -50,7 +53,8 @@ impl Claim {
         if self.at_least.is_none() && self.at_most.is_none() {
             return Some("a claim needs at_least or at_most");
         }
-        let pointers = [Some(&self.figure), self.over_figure.as_ref()];
+        let others = [&self.over_figure, &self.minus_figure];
+        let pointers = [Some(&self.figure), others[0].as_ref(), others[1].as_ref()];
         if pointers
             .into_iter()
             .flatten()
@@ -58,8 +62,9 @@ impl Claim {
         {
             return Some("a figure is a JSON pointer, like \"/all/mean_response_ms\"");
         }
-        (self.over.is_some() && self.over_figure.is_some())
-            .then_some("over and over_figure cannot be given together")
+        let ways = [&self.over, others[0], others[1]];
+        (ways.into_iter().flatten().count() > 1)
+            .then_some("only one of over, over_figure and minus_figure can be given")
     }
 
     /// How it stands; none while no repetition has what it needs. `figure` gives a figure of the run of a peer and a seed.
@@ -70,9 +75,13 @@ impl Claim {
     ) -> Option<Standing> {
         let of_seed = |&seed: &u64| {
             let own = figure(&self.peer, seed, &self.figure)?;
+            let of_same_run = |pointer: &String| figure(&self.peer, seed, pointer);
+            if let Some(pointer) = &self.minus_figure {
+                return Some(own - of_same_run(pointer)?);
+            }
             let below = match (&self.over, &self.over_figure) {
                 (Some(peer), _) => figure(peer, seed, &self.figure)?,
-                (None, Some(pointer)) => figure(&self.peer, seed, pointer)?,
+                (None, Some(pointer)) => of_same_run(pointer)?,
                 (None, None) => 1.0,
             };
             Some(own / below)
@@ -158,11 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_subtracted_is_of_the_same_run() {
+        let claim = claim(
+            "text = \"t\"\nfigure = \"/mean\"\npeer = \"p\"\nminus_figure = \"/ideal\"\nat_most = 3.0",
+        );
+        let figure = |_: &str, seed: u64, pointer: &str| match pointer {
+            "/mean" => Some(5.0 + seed as f64),
+            _ => Some(2.5),
+        };
+        let standing = claim.judge(&[0, 1], figure).unwrap();
+        assert_eq!((standing.value, standing.range), (3.0, (2.5, 3.5)));
+        assert!(standing.holds);
+    }
+
+    #[test]
     fn claims_that_claim_nothing_are_mistakes() {
         for text in [
             "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"",
             "text = \"t\"\nfigure = \"a\"\npeer = \"p\"\nat_most = 1.0",
             "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"\nat_most = 1.0\nover = \"q\"\nover_figure = \"/b\"",
+            "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"\nat_most = 1.0\nover = \"q\"\nminus_figure = \"/b\"",
+            "text = \"t\"\nfigure = \"/a\"\npeer = \"p\"\nat_most = 1.0\nminus_figure = \"b\"",
         ] {
             assert!(claim(text).mistake().is_some(), "{text}");
         }
