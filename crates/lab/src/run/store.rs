@@ -25,6 +25,8 @@ const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 /// per cent would be a measurement of its neighbours.
 const CPU_WAIT_SHARE_MAX: f64 = 0.03;
 const WAITED: &str = "waited for a processor";
+/// Servers of many processes or threads: what these wait adds up, and they wait for each other.
+const MANY_THREADS: [&str; 2] = ["apache", "caddy"];
 /// How the generator calls what a server lost.
 const NEVER_ANSWERED: &str = "never answered";
 /// The figures that count what was lost.
@@ -95,12 +97,13 @@ impl Line {
     }
 
     /// Takes the run's verdict away where the server waited too long for a processor: what it then loses is not its own doing, and the
-    /// generator cannot see it. Servers of many processes wait for each other, so they are not judged.
+    /// generator cannot see it. Only servers of one thread are judged.
     pub fn judge_processor(&mut self) {
         let wait_s = self.counters["cpu_wait_s"].as_f64().unwrap_or(0.0);
         let run_s = self.setup["seconds"].as_f64().unwrap_or(f64::INFINITY);
         let share = wait_s / run_s;
-        if share > CPU_WAIT_SHARE_MAX && self.counts() && !self.peer.starts_with("apache") {
+        let has_one_thread = !MANY_THREADS.iter().any(|name| self.peer.starts_with(name));
+        if share > CPU_WAIT_SHARE_MAX && self.counts() && has_one_thread {
             self.run["verdict"] = "INVALID".into();
             let percent = share * 100.0;
             let reason =
@@ -336,6 +339,12 @@ mod tests {
         held_up.judge_processor();
         assert!(held_up.is_valid());
         held_up.counters = json!({"cpu_wait_s": limit_s * 1.1});
+        let mut caddy = Line {
+            peer: "caddy".into(),
+            ..held_up.clone()
+        };
+        caddy.judge_processor();
+        assert!(caddy.is_valid(), "its threads wait for each other");
         held_up.judge_processor();
         assert!(
             !held_up.is_valid() && held_up.was_held_up(),
