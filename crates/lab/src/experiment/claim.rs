@@ -53,8 +53,8 @@ impl Claim {
         if self.at_least.is_none() && self.at_most.is_none() {
             return Some("a claim needs at_least or at_most");
         }
-        let others = [&self.over_figure, &self.minus_figure];
-        let pointers = [Some(&self.figure), others[0].as_ref(), others[1].as_ref()];
+        let (over, minus) = (&self.over_figure, &self.minus_figure);
+        let pointers = [Some(&self.figure), over.as_ref(), minus.as_ref()];
         if pointers
             .into_iter()
             .flatten()
@@ -62,7 +62,7 @@ impl Claim {
         {
             return Some("a figure is a JSON pointer, like \"/all/mean_response_ms\"");
         }
-        let ways = [&self.over, others[0], others[1]];
+        let ways = [&self.over, over, minus];
         (ways.into_iter().flatten().count() > 1)
             .then_some("only one of over, over_figure and minus_figure can be given")
     }
