@@ -1,7 +1,7 @@
 //! The figures of one group of requests: all, the smallest half, the largest 1 %, the largest.
 
 use crate::order::{mean, percentile, squared_variation};
-use crate::{Outcome, Sample, ms};
+use crate::{ErrorKind, Outcome, Sample, ms};
 use serde::{Deserialize, Serialize};
 
 /// One group's figures (`G` in the JSON). Every mean and percentile is over the requests that
@@ -22,8 +22,8 @@ pub struct Group {
     pub aborts: u64,
     /// Mean response time in ms.
     pub mean_response_ms: Option<f64>,
-    /// The same in ms with the requests still under way when the run ended, for as long as they had waited when the last response
-    /// came: at most what it would have been. [`None`] where neither kind is there.
+    /// The same in ms with the requests that were never answered, because the run ended before or their connection timed out, for as long
+    /// as they had waited when the last response came: at most what it would have been. [`None`] where no kind is there.
     #[serde(default)]
     pub mean_response_at_least_ms: Option<f64>,
     /// Median response time in ms.
@@ -118,7 +118,9 @@ pub(crate) fn last_end_ns(samples: &[Sample]) -> u64 {
 
 fn mean_at_least_ms(samples: &[Sample], last_end_ns: u64) -> Option<f64> {
     let waited = |sample: &Sample| match sample.outcome {
-        Outcome::Incomplete => Some(last_end_ns.saturating_sub(sample.arrival_ns)),
+        Outcome::Incomplete | Outcome::Error(ErrorKind::Timeout) => {
+            Some(last_end_ns.saturating_sub(sample.arrival_ns))
+        }
         Outcome::Ok | Outcome::Error(_) | Outcome::GivenUp => sample.completed_ns(),
     };
     mean(samples.iter().filter_map(waited).map(|ns| ns as f64)).map(ms)

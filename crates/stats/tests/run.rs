@@ -48,6 +48,18 @@ fn failed(arrival_ms: u64, size_bytes: u64, kind: ErrorKind) -> Sample {
     }
 }
 
+#[test]
+fn a_timeout_counts_as_waiting_and_a_reset_does_not() {
+    let at_least_ms = |kind| {
+        let mut samples = hand_made();
+        samples.push(failed(900, 9_000, kind));
+        Run::new(facts(), samples).all.mean_response_at_least_ms
+    };
+    // It had waited 1000 ms when the last response ended.
+    assert_eq!(at_least_ms(ErrorKind::Timeout), Some(1616.0 / 6.0));
+    assert_eq!(at_least_ms(ErrorKind::Reset), Some(616.0 / 5.0));
+}
+
 fn hand_made() -> Vec<Sample> {
     vec![
         answered(1500, 99_000, 400),
@@ -384,12 +396,19 @@ proptest! {
             prop_assert!(figures.is_sorted());
             prop_assert!(group.mean_response_ms <= group.max_response_ms);
             prop_assert_eq!(group.completed == 0, group.mean_response_ms.is_none());
-            if group.completed + group.errors + group.given_up == group.n {
-                prop_assert_eq!(group.mean_response_at_least_ms, group.mean_response_ms);
-            }
         }
         let falls = |pair: &[sooner_stats::CcdfPoint]| pair[0].fraction_at_least > pair[1].fraction_at_least;
         prop_assert!(run.ccdf.windows(2).all(|pair| falls(pair) && pair[0].response_ms <= pair[1].response_ms));
+    }
+
+    #[test]
+    fn where_all_are_answered_or_refused_the_mean_is_what_it_is_at_least(mut samples in prop::collection::vec(any_sample(), 1..300)) {
+        let waits = |outcome| matches!(outcome, Outcome::Incomplete | Outcome::Error(ErrorKind::Timeout));
+        samples.retain(|sample| !waits(sample.outcome));
+        let run = Run::new(facts(), samples);
+        for group in [&run.all, &run.smallest_half, &run.largest_1_percent, &run.largest] {
+            prop_assert_eq!(group.mean_response_at_least_ms, group.mean_response_ms);
+        }
     }
 
     #[test]

@@ -87,6 +87,9 @@ impl Setup {
         match counts.into_iter().find(|(_, count)| *count == Some(0)) {
             Some((key, _)) => Err(wrong(key, "at least 1")),
             None if self.initial_rto_ms == Some(0) => Err(wrong("initial_rto_ms", "at least 1")),
+            None if self.send_buffer_bytes.is_some_and(|bytes| bytes < 4096) => {
+                Err(wrong("send_buffer_bytes", "at least 4096"))
+            }
             None => Ok(()),
         }
     }
@@ -191,6 +194,7 @@ mod tests {
             ("requests_per_connection = 0", "requests_per_connection"),
             ("initial_window = 0", "initial_window"),
             ("initial_rto_ms = 0", "initial_rto_ms"),
+            ("send_buffer_bytes = 4095", "send_buffer_bytes"),
             ("patience_seconds = 0.0", "patience_seconds"),
             ("patience_seconds = nan", "patience_seconds"),
             ("model = \"closed\"", "users"),

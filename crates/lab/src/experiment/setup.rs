@@ -24,6 +24,7 @@ pub struct SetupTable {
     mss: Option<u32>,
     initial_window: Option<u32>,
     initial_rto_ms: Option<u64>,
+    send_buffer_bytes: Option<u32>,
     syn_cookies: Option<bool>,
     backlog: Option<u32>,
     workers: Option<u32>,
@@ -121,6 +122,9 @@ pub struct Setup {
     pub initial_window: Option<u32>,
     /// Retransmission timeout of a SYN, ms; none: the kernel's default of 1000.
     pub initial_rto_ms: Option<u64>,
+    /// The most that the server's kernel takes from a socket before the client has it, bytes; none: what the kernel finds right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer_bytes: Option<u32>,
     /// Whether SYN cookies are sent; none: the kernel's default.
     pub syn_cookies: Option<bool>,
     /// Length of the queues of half-open and of not yet accepted connections; none: each server's default.
@@ -189,6 +193,7 @@ impl SetupTable {
             mss: self.mss.or(other.mss),
             initial_window: self.initial_window.or(other.initial_window),
             initial_rto_ms: self.initial_rto_ms.or(other.initial_rto_ms),
+            send_buffer_bytes: self.send_buffer_bytes.or(other.send_buffer_bytes),
             syn_cookies: self.syn_cookies.or(other.syn_cookies),
             backlog: self.backlog.or(other.backlog),
             workers: self.workers.or(other.workers),
@@ -240,6 +245,7 @@ impl SetupTable {
             mss: self.mss,
             initial_window: self.initial_window,
             initial_rto_ms: self.initial_rto_ms,
+            send_buffer_bytes: self.send_buffer_bytes,
             syn_cookies: self.syn_cookies,
             backlog: self.backlog,
             workers: self.workers,

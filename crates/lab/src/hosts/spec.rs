@@ -70,6 +70,8 @@ pub struct HostsSpec {
     pub initial_window_segments: Option<u32>,
     /// First retransmission timeout of SYN and SYN-ACK; none: the kernel's 1 s.
     pub initial_rto_ms: Option<u64>,
+    /// The largest send buffer of the server, bytes (`net.ipv4.tcp_wmem`); none: the kernel's.
+    pub send_buffer_bytes: Option<u32>,
     /// Use netem for delay and loss where the kernel has it, instead of the emulator.
     pub netem: bool,
     /// Seed of the losses.
@@ -93,6 +95,7 @@ impl HostsSpec {
             somaxconn: None,
             initial_window_segments: None,
             initial_rto_ms: None,
+            send_buffer_bytes: None,
             netem: false,
             seed: 1,
         }

@@ -52,6 +52,8 @@ pub fn of_every_host() -> Vec<Parameter> {
 /// What the server's host is asked for.
 pub fn of_server(spec: &HostsSpec) -> Vec<Parameter> {
     let cookies = spec.syn_cookies.map(u8::from);
+    // least, at first, most: TCP lets a buffer grow from the second to the third
+    let buffer = |bytes: u32| format!("4096 {} {bytes}", bytes.min(16384));
     [
         (
             "net/ipv4/tcp_syncookies",
@@ -61,6 +63,7 @@ pub fn of_server(spec: &HostsSpec) -> Vec<Parameter> {
             "net/ipv4/tcp_max_syn_backlog",
             spec.syn_backlog.map(|value| value.to_string()),
         ),
+        ("net/ipv4/tcp_wmem", spec.send_buffer_bytes.map(buffer)),
         (
             "net/core/somaxconn",
             spec.somaxconn.map(|value| value.to_string()),
@@ -108,10 +111,12 @@ mod tests {
         assert!(of_server(&spec).is_empty());
         spec.syn_cookies = Some(false);
         spec.somaxconn = Some(512);
+        spec.send_buffer_bytes = Some(65536);
         assert_eq!(
             of_server(&spec),
             [
                 ("net/ipv4/tcp_syncookies", "0".into()),
+                ("net/ipv4/tcp_wmem", "4096 16384 65536".into()),
                 ("net/core/somaxconn", "512".into())
             ]
         );

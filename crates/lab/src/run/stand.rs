@@ -177,6 +177,7 @@ fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {
         somaxconn: setup.backlog,
         initial_window_segments: setup.initial_window,
         initial_rto_ms: setup.initial_rto_ms,
+        send_buffer_bytes: setup.send_buffer_bytes,
         seed,
         ..HostsSpec::new(tag, setup.rate_bits_per_sec)
     }

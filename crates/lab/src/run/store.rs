@@ -27,8 +27,11 @@ const CPU_WAIT_SHARE_MAX: f64 = 0.03;
 const WAITED: &str = "waited for a processor";
 /// Servers of many processes or threads: what these wait adds up, and they wait for each other.
 const MANY_THREADS: [&str; 2] = ["apache", "caddy"];
-/// How the generator calls what a server lost.
+/// How the generator calls what a server lost, and what broke.
 const NEVER_ANSWERED: &str = "never answered";
+const FAILED: &str = "requests failed";
+/// The share of requests without an answer above which nothing says that the server worked at all.
+const UNANSWERED_SHARE_MAX: f64 = 0.5;
 /// The figures that count what was lost.
 const AT_LEAST: &str = "_at_least_ms";
 
@@ -93,7 +96,18 @@ impl Line {
     /// Whether it is VALID, or INVALID only for what its server never answered: no repetition would change that.
     pub fn counts(&self) -> bool {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
-        self.is_valid() || reason.contains(NEVER_ANSWERED)
+        let broke = reason.contains(FAILED) && self.only_connections_broke();
+        self.is_valid() || reason.contains(NEVER_ANSWERED) || broke
+    }
+
+    /// Whether what failed were connections that timed out or were reset, as a host does that cannot serve all, and not most of them.
+    fn only_connections_broke(&self) -> bool {
+        let kinds = self.run["errors_by_kind"].as_object();
+        let is_broken = |kind: &String| ["timeout", "reset"].contains(&kind.as_str());
+        let figure = |pointer: &str| self.figure(pointer).unwrap_or(0.0);
+        let without_answer = figure("/all/errors") + figure("/incompletes");
+        kinds.is_some_and(|kinds| kinds.keys().all(is_broken))
+            && without_answer <= UNANSWERED_SHARE_MAX * figure("/all/n")
     }
 
     /// Takes the run's verdict away where the server waited too long for a processor: what it then loses is not its own doing, and the
@@ -390,6 +404,19 @@ mod tests {
         assert_eq!(keep("the generator was held up", 1), [None, None]);
         let lost = "9 of 10 requests were never answered: x";
         assert_eq!(keep(lost, 2), [None, Some(5.0)]);
+    }
+
+    #[test]
+    fn connections_that_broke_count_against_a_server_and_other_failures_do_not() {
+        let counts = |kind: &str, errors: u32| {
+            let mut line = line(&case(), "INVALID", 1);
+            line.run = json!({"verdict": "INVALID", "verdict_reason": "9 of 10 requests failed, mostly: x",
+                "errors_by_kind": {kind: errors}, "incompletes": 10, "all": {"errors": errors, "n": 100}});
+            line.counts()
+        };
+        assert!(counts("timeout", 40));
+        assert!(!counts("timeout", 41), "it did not work at all");
+        assert!(!counts("status", 2));
     }
 
     #[test]
