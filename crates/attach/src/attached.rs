@@ -27,7 +27,9 @@ pub enum AttachError {
     #[error(transparent)]
     Ports(#[from] PortsError),
     /// A capability is missing.
-    #[error("ordering other programs' packets needs {0}; run as root, or with AmbientCapabilities=CAP_NET_ADMIN CAP_BPF in a systemd unit")]
+    #[error(
+        "ordering other programs' packets needs {0}; run as root, or with AmbientCapabilities=CAP_NET_ADMIN CAP_BPF in a systemd unit"
+    )]
     NotPermitted(&'static str),
     /// The bands cannot be put there.
     #[error(transparent)]
@@ -69,7 +71,11 @@ impl Attached {
         let ports = ports::of(&config.servers)?;
         permitted()?;
         not_beyond(&device, config.rate_bits_per_sec)?;
-        let replace = if config.replace_qdisc { Replace::Yes } else { Replace::No };
+        let replace = if config.replace_qdisc {
+            Replace::Yes
+        } else {
+            Replace::No
+        };
         let bands = Bands::install_as(
             &device,
             BandsOptions {
@@ -78,10 +84,13 @@ impl Attached {
                 ..BandsOptions::at_rate(config.rate_bits_per_sec)
             },
         )?;
-        let options = Options {
+        let mut options = Options {
             flows_max: config.flows_max,
             ..Options::for_ports(Some(ports.clone()))
         };
+        if config.uses_clsact {
+            options.via = Via::Clsact;
+        }
         let mut attached = Attached {
             classifier: Classifier::attach(&device, &options)?,
             bands,
@@ -142,7 +151,9 @@ impl Attached {
     /// Whether the device is still there.
     pub fn has_device(&self) -> bool {
         let devices = device::all().unwrap_or_default();
-        devices.iter().any(|device| device.index == self.device().index)
+        devices
+            .iter()
+            .any(|device| device.index == self.device().index)
     }
 
     /// All figures now.
@@ -178,7 +189,11 @@ impl Attached {
         })
     }
 
-    fn band_views(&self, stats: &[BandStats; BAND_COUNT], flows: &[u64; BAND_COUNT]) -> Vec<BandView> {
+    fn band_views(
+        &self,
+        stats: &[BandStats; BAND_COUNT],
+        flows: &[u64; BAND_COUNT],
+    ) -> Vec<BandView> {
         let bands = stats.iter().zip(flows).enumerate();
         bands
             .map(|(band, (stats, &flows))| BandView {
@@ -209,7 +224,9 @@ impl Attached {
     fn learn(&mut self, event: &Event) {
         match (event.kind, event.flow.size_bytes) {
             (EventKind::Started, Some(size_bytes)) => self.cutoffs.record(size_bytes),
-            (EventKind::Ended | EventKind::Broken, None) => self.cutoffs.record(event.flow.sent_bytes),
+            (EventKind::Ended | EventKind::Broken, None) => {
+                self.cutoffs.record(event.flow.sent_bytes)
+            }
             _ => {}
         }
     }
@@ -236,11 +253,13 @@ fn permitted() -> Result<(), AttachError> {
 /// A device that does not say how fast it is (virtual ones) is believed to be fast enough.
 fn not_beyond(device: &Device, rate_bits_per_sec: u64) -> Result<(), AttachError> {
     match device.speed_mbit() {
-        Some(speed_mbit) if rate_bits_per_sec > speed_mbit * 1_000_000 => Err(AttachError::TooFast {
-            device: device.name.clone(),
-            rate_bits_per_sec,
-            speed_mbit,
-        }),
+        Some(speed_mbit) if rate_bits_per_sec > speed_mbit * 1_000_000 => {
+            Err(AttachError::TooFast {
+                device: device.name.clone(),
+                rate_bits_per_sec,
+                speed_mbit,
+            })
+        }
         _ => Ok(()),
     }
 }

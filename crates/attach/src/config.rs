@@ -39,6 +39,8 @@ pub struct AttachConfig {
     pub replace_qdisc: bool,
     /// Flows that are remembered at most.
     pub flows_max: u32,
+    /// Whether programs hang in a qdisc `clsact` even where the kernel has something better.
+    pub uses_clsact: bool,
 }
 
 impl AttachConfig {
@@ -52,6 +54,7 @@ impl AttachConfig {
             lower_share_per_mille: 50,
             replace_qdisc: false,
             flows_max: 65_536,
+            uses_clsact: false,
         }
     }
 }

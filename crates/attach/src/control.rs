@@ -42,7 +42,10 @@ impl Control {
 
     fn listen_at(path: PathBuf) -> io::Result<Control> {
         if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
         }
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -93,7 +96,10 @@ mod tests {
     fn who_asks_gets_a_snapshot_and_a_place_left_behind_gives_way() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("below/x.sock");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         let _inside = runtime.enter();
         assert_eq!(ask_at(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
         let left = Control::listen_at(path.clone()).unwrap();
@@ -107,7 +113,9 @@ mod tests {
             pid: 7,
             ..Snapshot::default()
         };
-        runtime.block_on(control.answer(|| Ok(snapshot.clone()))).unwrap();
+        runtime
+            .block_on(control.answer(|| Ok(snapshot.clone())))
+            .unwrap();
         assert_eq!(asker.join().unwrap().unwrap(), snapshot);
         drop(control);
         assert!(!path.exists());

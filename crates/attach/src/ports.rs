@@ -25,10 +25,14 @@ pub enum PortsError {
     #[error("no process {0}; find it with `pgrep`, or name its ports with --port")]
     NoProcess(u32),
     /// There is no such control group.
-    #[error("no control group `{0}`; `systemctl status` shows names like system.slice/nginx.service")]
+    #[error(
+        "no control group `{0}`; `systemctl status` shows names like system.slice/nginx.service"
+    )]
     NoGroup(String),
     /// Its sockets cannot be seen.
-    #[error("cannot see the sockets of process {pid}: {source}; run as root, or name its ports with --port")]
+    #[error(
+        "cannot see the sockets of process {pid}: {source}; run as root, or name its ports with --port"
+    )]
     Hidden {
         /// The process.
         pid: u32,
@@ -124,7 +128,10 @@ fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
 /// The inode in the target of a descriptor's link, `socket:[123]`.
 fn socket_inode(target: &Path) -> Option<u64> {
     let text = target.to_str()?;
-    text.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    text.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 /// All that wait for strangers, from the tables in this folder; tables that are not there have none.
@@ -193,12 +200,18 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_would_be_right() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let silent = of(&Servers::Ports(vec![port, 1])).unwrap_err().to_string();
         assert!(silent.contains(&format!("port {port} or 1;")), "{silent}");
         let process = of(&Servers::Process(u32::MAX)).unwrap_err().to_string();
         assert!(process.starts_with("no process 4294967295;"), "{process}");
-        let group = of(&Servers::Group("no/such".into())).unwrap_err().to_string();
+        let group = of(&Servers::Group("no/such".into()))
+            .unwrap_err()
+            .to_string();
         assert!(group.starts_with("no control group `no/such`;"), "{group}");
         assert_eq!(of(&Servers::Behind(vec![443, 80])).unwrap(), [80, 443]);
     }

@@ -83,38 +83,112 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     let device = &snapshot.device;
     let mut family = |name: &str, kind: &str, help: &str, rows: Vec<(String, f64)>| {
-        text += &format!("# HELP sooner_attach_{name} {help}\n# TYPE sooner_attach_{name} {kind}\n");
+        text +=
+            &format!("# HELP sooner_attach_{name} {help}\n# TYPE sooner_attach_{name} {kind}\n");
         for (labels, value) in rows {
             text += &format!("sooner_attach_{name}{{device=\"{device}\"{labels}}} {value}\n");
         }
     };
     let one = |value: u64| vec![(String::new(), value as f64)];
-    family("responses_total", "counter", "Responses that began.", one(snapshot.responses));
-    family("sized_responses_total", "counter", "Responses whose length was known when they began.", one(snapshot.sized_responses));
-    family("broken_responses_total", "counter", "Responses whose connection was reset.", one(snapshot.broken_responses));
-    family("under_way_responses", "gauge", "Responses under way.", one(snapshot.under_way));
-    family("resent_packets_total", "counter", "Packets sent again.", one(snapshot.resent_packets));
-    family("syn_acks_total", "counter", "SYN-ACKs.", one(snapshot.syn_acks));
-    family("lowered_syn_acks_total", "counter", "SYN-ACKs that went last in a flood.", one(snapshot.lowered_syn_acks));
-    family("lost_events_total", "counter", "Beginnings and ends of responses that were not seen in time.", one(snapshot.lost_events));
+    family(
+        "responses_total",
+        "counter",
+        "Responses that began.",
+        one(snapshot.responses),
+    );
+    family(
+        "sized_responses_total",
+        "counter",
+        "Responses whose length was known when they began.",
+        one(snapshot.sized_responses),
+    );
+    family(
+        "broken_responses_total",
+        "counter",
+        "Responses whose connection was reset.",
+        one(snapshot.broken_responses),
+    );
+    family(
+        "under_way_responses",
+        "gauge",
+        "Responses under way.",
+        one(snapshot.under_way),
+    );
+    family(
+        "resent_packets_total",
+        "counter",
+        "Packets sent again.",
+        one(snapshot.resent_packets),
+    );
+    family(
+        "syn_acks_total",
+        "counter",
+        "SYN-ACKs.",
+        one(snapshot.syn_acks),
+    );
+    family(
+        "lowered_syn_acks_total",
+        "counter",
+        "SYN-ACKs that went last in a flood.",
+        one(snapshot.lowered_syn_acks),
+    );
+    family(
+        "lost_events_total",
+        "counter",
+        "Beginnings and ends of responses that were not seen in time.",
+        one(snapshot.lost_events),
+    );
     let by_band = |value: fn(&BandView) -> u64| {
         let rows = snapshot.bands.iter().enumerate();
-        rows.map(|(band, view)| (format!(",band=\"{band}\""), value(view) as f64)).collect()
+        rows.map(|(band, view)| (format!(",band=\"{band}\""), value(view) as f64))
+            .collect()
     };
-    family("band_sent_bytes_total", "counter", "Bytes that left in a band.", by_band(|view| view.sent_bytes));
-    family("band_dropped_packets_total", "counter", "Packets a band had no room for.", by_band(|view| view.dropped_packets));
-    family("band_backlog_bytes", "gauge", "Bytes that wait in a band.", by_band(|view| view.backlog_bytes));
+    family(
+        "band_sent_bytes_total",
+        "counter",
+        "Bytes that left in a band.",
+        by_band(|view| view.sent_bytes),
+    );
+    family(
+        "band_dropped_packets_total",
+        "counter",
+        "Packets a band had no room for.",
+        by_band(|view| view.dropped_packets),
+    );
+    family(
+        "band_backlog_bytes",
+        "gauge",
+        "Bytes that wait in a band.",
+        by_band(|view| view.backlog_bytes),
+    );
     let by_size = |value: fn(&SizeView) -> Option<f64>| {
         let rows = snapshot.sizes.iter();
         rows.filter_map(|view| {
-            let up_to = view.up_to_bytes.map_or("+Inf".into(), |bytes| bytes.to_string());
+            let up_to = view
+                .up_to_bytes
+                .map_or("+Inf".into(), |bytes| bytes.to_string());
             Some((format!(",up_to_bytes=\"{up_to}\""), value(view)?))
         })
         .collect()
     };
-    family("ended_responses_total", "counter", "Responses that ended, by size.", by_size(|view| Some(view.responses as f64)));
-    family("mean_response_seconds", "gauge", "Their mean response time since the start.", by_size(|view| Some(view.mean_response_ms? / 1e3)));
-    family("fair_mean_response_seconds", "gauge", "What FAIR would have given those that can be compared.", by_size(|view| Some(view.fair_mean_response_ms? / 1e3)));
+    family(
+        "ended_responses_total",
+        "counter",
+        "Responses that ended, by size.",
+        by_size(|view| Some(view.responses as f64)),
+    );
+    family(
+        "mean_response_seconds",
+        "gauge",
+        "Their mean response time since the start.",
+        by_size(|view| Some(view.mean_response_ms? / 1e3)),
+    );
+    family(
+        "fair_mean_response_seconds",
+        "gauge",
+        "What FAIR would have given those that can be compared.",
+        by_size(|view| Some(view.fair_mean_response_ms? / 1e3)),
+    );
     text
 }
 
@@ -136,7 +210,9 @@ mod tests {
         };
         let text = prometheus(&snapshot);
         assert!(text.contains("sooner_attach_responses_total{device=\"eth0\"} 7\n"));
-        assert!(text.contains("mean_response_seconds{device=\"eth0\",up_to_bytes=\"+Inf\"} 0.0025\n"));
+        assert!(
+            text.contains("mean_response_seconds{device=\"eth0\",up_to_bytes=\"+Inf\"} 0.0025\n")
+        );
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (_, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");

@@ -40,7 +40,10 @@ pub fn page(snapshot: &Snapshot) -> String {
         ]
     };
     let bands = snapshot.bands.iter().enumerate().map(band);
-    page += &aligned(["band", "up to", "flows", "waiting", "sent", "dropped"], bands);
+    page += &aligned(
+        ["band", "up to", "flows", "waiting", "sent", "dropped"],
+        bands,
+    );
     page.push('\n');
     let sizes = snapshot.sizes.iter().map(|view: &SizeView| {
         [
@@ -52,14 +55,25 @@ pub fn page(snapshot: &Snapshot) -> String {
             gain(view),
         ]
     });
-    let heads = ["size", "responses", "mean", "compared", "FAIR", "FAIR / ours"];
+    let heads = [
+        "size",
+        "responses",
+        "mean",
+        "compared",
+        "FAIR",
+        "FAIR / ours",
+    ];
     page += &aligned(heads, sizes);
     page
 }
 
 fn gain(view: &SizeView) -> String {
-    let ratio = view.fair_mean_response_ms.zip(view.compared_mean_response_ms);
-    ratio.map_or("-".into(), |(fair, ours)| format!("{:.2}", fair / ours.max(1e-6)))
+    let ratio = view
+        .fair_mean_response_ms
+        .zip(view.compared_mean_response_ms);
+    ratio.map_or("-".into(), |(fair, ours)| {
+        format!("{:.2}", fair / ours.max(1e-6))
+    })
 }
 
 fn bytes(up_to: Option<u64>) -> String {
@@ -88,9 +102,18 @@ fn time(ms: Option<f64>) -> String {
 fn aligned<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut lines = vec![heads.map(String::from)];
     lines.extend(rows);
-    let widths: [usize; N] = std::array::from_fn(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0));
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        lines
+            .iter()
+            .map(|line| line[column].len())
+            .max()
+            .unwrap_or(0)
+    });
     let line = |line: &[String; N]| {
-        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}"));
+        let cells = line
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:>width$}"));
         cells.collect::<Vec<_>>().join("  ") + "\n"
     };
     lines.iter().map(line).collect()
@@ -106,7 +129,13 @@ mod tests {
             device: "eth0".into(),
             ports: vec![80, 443],
             rate_bits_per_sec: 10_000_000,
-            bands: vec![BandView::default(), BandView { up_to_bytes: Some(2047), ..BandView::default() }],
+            bands: vec![
+                BandView::default(),
+                BandView {
+                    up_to_bytes: Some(2047),
+                    ..BandView::default()
+                },
+            ],
             sizes: vec![SizeView {
                 up_to_bytes: Some(1000),
                 responses: 3,

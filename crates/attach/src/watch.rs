@@ -89,7 +89,8 @@ impl Watch {
             self.under_way.clear();
         }
         let size_bytes = event.flow.size_bytes;
-        self.under_way.insert(event.response, size_bytes.map(size_class));
+        self.under_way
+            .insert(event.response, size_bytes.map(size_class));
         self.shadow
             .started(event.response, size_bytes.map(payload_cost_bytes), now);
     }

@@ -63,6 +63,9 @@ struct WebArgs {
     /// Connections remembered at most, some 200 bytes of kernel memory each
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     flows: u32,
+    /// Put programs into a qdisc clsact, as on Linux before 6.6
+    #[arg(long, hide = true)]
+    clsact: bool,
     /// Replace a queueing discipline that somebody configured; it does not come back
     #[arg(long)]
     replace_qdisc: bool,
@@ -122,6 +125,7 @@ impl WebArgs {
             lower_share_per_mille: (self.share * 10.0).round() as u16,
             replace_qdisc: self.replace_qdisc,
             flows_max: self.flows,
+            uses_clsact: self.clsact,
             shaping: Shaping::Ours,
             ..AttachConfig::new(&self.dev, self.uplink.bits_per_sec(), servers)
         })
@@ -133,7 +137,10 @@ fn web(args: WebArgs) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     daemon::run(config, |told| match told {
         Told::Cleaned(devices) => {
-            eprintln!("sooner attach: took away what a killed one left on {}", devices.join(", "));
+            eprintln!(
+                "sooner attach: took away what a killed one left on {}",
+                devices.join(", ")
+            );
         }
         Told::Ready(how) => {
             println!("ready: {how}");
@@ -155,7 +162,10 @@ fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
         match control::ask(&device) {
             Ok(snapshot) => found.push(snapshot),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot ask what is attached to {}", device.name)),
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot ask what is attached to {}", device.name));
+            }
         }
     }
     Ok(found)
@@ -205,7 +215,9 @@ fn top(args: &TopArgs) -> Result<ExitCode> {
 fn remove(args: &OfDevice) -> Result<ExitCode> {
     let done = detach::detach(args.dev.as_deref())?;
     let words = |detached: &Detached| match detached {
-        Detached::Ended { device, pid } => format!("{device}: process {pid} has ended, the device is as it was\n"),
+        Detached::Ended { device, pid } => {
+            format!("{device}: process {pid} has ended, the device is as it was\n")
+        }
         Detached::Cleaned { device } => format!("{device}: what a killed process left is gone\n"),
     };
     let mut text: String = done.iter().map(words).collect();

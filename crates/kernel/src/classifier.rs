@@ -20,12 +20,13 @@ use std::io;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::links::LinkOrder;
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
-use aya::programs::{SchedClassifier, TcAttachType};
+use aya::programs::{SchedClassifier, TcAttachType, TestRun, TestRunOptions};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader};
 
 use crate::bands::{BAND_COUNT, Bands};
 use crate::device::Device;
+use crate::netlink::u32_at;
 pub use clsact::remove_leftovers;
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
@@ -36,6 +37,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
 /// Our filters' place among others of a clsact: theirs are 49152 and below unless they say otherwise.
 const FILTER_PRIORITY: u16 = 5005;
 const FILTER_HANDLE: u32 = 0x5005;
+/// Length of `struct __sk_buff`, and where it has the priority.
+const CONTEXT_BYTES: usize = 192;
+const PRIORITY_AT: usize = 32;
 /// Bytes of an Ethernet header, and of none: what a device puts before an IP header.
 const ETHERNET_BYTES: u32 = 14;
 
@@ -95,6 +99,24 @@ pub fn can_read_heads() -> bool {
 /// Whether the kernel is as new; one that does not say is old.
 fn is_at_least(major: u8, minor: u8) -> bool {
     KernelVersion::current().is_ok_and(|kernel| kernel >= KernelVersion::new(major, minor, 0))
+}
+
+/// Which way a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To a client.
+    Leaves,
+    /// From a client.
+    Comes,
+}
+
+/// What a program did with a packet that was shown to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// The band it was given; none: it was left alone.
+    pub band: Option<u8>,
+    /// What that took, ns.
+    pub mean_ns: u64,
 }
 
 /// What the programs counted since they were loaded.
@@ -240,11 +262,45 @@ impl Classifier {
         entries.filter_map(|(key, flow)| Some((FlowKey::read(&key)?, Flow::read(&flow)?)))
     }
 
+    /// Shows a packet, link header included, to the program of its direction, `repeat` times: what the programs do with it on the device, for
+    /// tests and benchmarks.
+    pub fn show(
+        &mut self,
+        direction: Direction,
+        packet: &[u8],
+        repeat: u32,
+    ) -> Result<Shown, ClassifierError> {
+        let name = match direction {
+            Direction::Leaves => PROGRAMS[0].0,
+            Direction::Comes => PROGRAMS[1].0,
+        };
+        let mut context = [0; CONTEXT_BYTES];
+        let run = TestRunOptions {
+            data_in: Some(packet),
+            ctx_out: Some(&mut context),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let result = self
+            .program(name)?
+            .test_run(run)
+            .map_err(|source| ClassifierError::load(source.into()))?;
+        let priority = u32_at(&context, PRIORITY_AT).unwrap_or(0);
+        let band = priority.wrapping_sub(Bands::priority_of(0));
+        Ok(Shown {
+            band: (band < BAND_COUNT as u32).then_some(band as u8),
+            mean_ns: result.duration.as_nanos() as u64,
+        })
+    }
+
     /// Instructions that the verifier looked at for each program: egress, ingress; none where the kernel does not say.
     pub fn verified_instructions(&mut self) -> Result<[Option<u32>; 2], ClassifierError> {
         let mut counts = [None; 2];
         for (count, (name, _)) in counts.iter_mut().zip(PROGRAMS) {
-            let info = self.program(name)?.info().map_err(|source| ClassifierError::load(source.into()))?;
+            let info = self
+                .program(name)?
+                .info()
+                .map_err(|source| ClassifierError::load(source.into()))?;
             *count = info.verified_instruction_count();
         }
         Ok(counts)

@@ -60,7 +60,14 @@ fn two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top() {
     };
     pair.in_sender(|| {
         let device = s0();
-        let mut installed = Bands::install_as(&device, BandsOptions { bands: 2, ..BandsOptions::at_rate(100_000_000) }).unwrap();
+        let mut installed = Bands::install_as(
+            &device,
+            BandsOptions {
+                bands: 2,
+                ..BandsOptions::at_rate(100_000_000)
+            },
+        )
+        .unwrap();
         for (band, packets) in [(1, 3), (7, 5)] {
             let sending = socket_in_band(band);
             for _ in 0..packets {

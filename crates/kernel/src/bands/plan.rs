@@ -127,7 +127,8 @@ impl Plan {
     /// nobody guards the largest from starving but the bands themselves, the lower ones divide the share that was asked for.
     fn guarantee_bytes_per_sec(&self) -> u64 {
         let lower_bands = u64::from(self.bands) - 1;
-        let share = self.link_bytes_per_sec * u64::from(self.lower_share_per_mille) / 1000 / lower_bands;
+        let share =
+            self.link_bytes_per_sec * u64::from(self.lower_share_per_mille) / 1000 / lower_bands;
         (u64::from(self.frame_bytes) * FRAMES_PER_SEC)
             .min(self.link_bytes_per_sec / 64)
             .max(self.link_bytes_per_sec / 1000)
@@ -235,7 +236,9 @@ mod tests {
             ipv4_size_bytes: None,
         };
         assert_eq!(
-            Plan::new(1_000_000_000, 1514, 8, 0).unwrap().gso_limits(small),
+            Plan::new(1_000_000_000, 1514, 8, 0)
+                .unwrap()
+                .gso_limits(small),
             small
         );
     }

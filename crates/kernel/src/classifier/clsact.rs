@@ -51,7 +51,8 @@ pub fn remove_leftovers(owned: &[Device]) -> io::Result<Vec<String>> {
     let mut connection = Connection::open()?;
     let mut cleaned = Vec::new();
     for device in device::all()? {
-        let is_left = owned.contains(&device) && connection.filters(device.index)?.contains(&FILTER);
+        let is_left =
+            owned.contains(&device) && connection.filters(device.index)?.contains(&FILTER);
         if is_left {
             remove(&mut connection, device.index)?;
             cleaned.push(device.name);

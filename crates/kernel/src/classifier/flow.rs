@@ -73,7 +73,11 @@ impl FlowKey {
             let octets: [u8; 16] = bytes.get(from..from + 16)?.try_into().ok()?;
             Some(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical())
         };
-        let port = |from: usize| Some(u16::from_ne_bytes(bytes.get(from..from + 2)?.try_into().ok()?));
+        let port = |from: usize| {
+            Some(u16::from_ne_bytes(
+                bytes.get(from..from + 2)?.try_into().ok()?,
+            ))
+        };
         let protocol = match bytes.get(36)? {
             6 => Protocol::Tcp,
             17 => Protocol::Udp,

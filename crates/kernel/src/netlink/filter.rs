@@ -31,7 +31,9 @@ impl Connection {
     pub fn add_clsact(&mut self, device: u32) -> io::Result<bool> {
         let place = clsact(device);
         let added = self.change(RTM_NEWQDISC, CREATE | EXCLUSIVE, |request| {
-            request.body(&body(place)).attribute_text(TCA_KIND, "clsact")
+            request
+                .body(&body(place))
+                .attribute_text(TCA_KIND, "clsact")
         });
         match added {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(false),
