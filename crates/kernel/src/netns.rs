@@ -5,8 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::raw;
 
 /// Where `ip netns add NAME` keeps its namespaces.
 const DIRECTORY: &str = "/run/netns";
@@ -23,6 +26,17 @@ pub fn enter(name: &str) -> io::Result<()> {
     let namespace = File::open(&path).map_err(in_place)?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(|errno| in_place(errno.into()))
+}
+
+/// Runs `body` in a thread of its own, in a namespace of its own that goes with it; needs `CAP_SYS_ADMIN`. Namespaces that are made there
+/// take what this one says of its children.
+pub fn in_new<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let inside = || {
+        raw::leave_network()?;
+        body()
+    };
+    thread::scope(|scope| scope.spawn(inside).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// A number that tells the calling thread's namespace from all others that exist (its inode).

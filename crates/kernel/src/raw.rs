@@ -135,6 +135,13 @@ pub fn set_socket_option(
     })
 }
 
+/// Moves the calling thread into a network namespace made for it.
+pub fn leave_network() -> io::Result<()> {
+    // SAFETY: of all that threads of a process share, only the file descriptor table could make this unsound, and that stays shared.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }?;
+    Ok(())
+}
+
 /// Sets the calling thread's scheduling policy and static priority.
 pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     let parameters = libc::sched_param {

@@ -1,7 +1,11 @@
 //! The best that any server could have done for the arrivals that really happened.
 //!
-//! Two servers without overheads play the same requests on the same link: one in the order of shortest remaining work, whose mean no order
-//! beats, and one that shares exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's time.
+//! Three servers without overheads play the same requests on the same link: one in the order of shortest remaining work, whose mean no order
+//! beats, one in the order of least attained work, the best that can be had without knowing sizes (where they are heavy-tailed), and one that
+//! shares exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use sooner_policy::order::Srpt;
 use sooner_policy::{Arrival, JobId, Queue, Scheduler, Time, VirtualTime};
@@ -20,6 +24,8 @@ pub struct Work {
 pub struct Ideal {
     /// Under shortest remaining first, ns.
     pub srpt_ns: u64,
+    /// Under least attained first, ns.
+    pub las_ns: u64,
     /// Under processor sharing, ns.
     pub ps_ns: u64,
 }
@@ -37,6 +43,9 @@ pub fn responses(works: &[Work], rate_bits_per_sec: u64) -> Vec<Ideal> {
         &mut Shortest::default(),
         |job, done_ns| ideals[job].srpt_ns = done_ns - works[job].arrival_ns,
     );
+    play(works, &sizes_ns, &mut Least::default(), |job, done_ns| {
+        ideals[job].las_ns = done_ns - works[job].arrival_ns
+    });
     play(works, &sizes_ns, &mut Sharing::default(), |job, done_ns| {
         ideals[job].ps_ns = done_ns - works[job].arrival_ns
     });
@@ -141,6 +150,107 @@ impl Server for Sharing {
     }
 }
 
+/// Least attained first: those that have had the least share among themselves, until they have had as much as the next.
+#[derive(Default)]
+struct Least {
+    /// By what they have had, the most first: the last are being served.
+    levels: Vec<Level>,
+}
+
+/// Jobs that have had the same.
+struct Level {
+    attained_ns: f64,
+    /// The smallest size first.
+    jobs: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// What is left to do after rounding, ns.
+const ROUNDING_NS: f64 = 1e-3;
+
+impl Level {
+    /// What its smallest job still lacks.
+    fn lacks_ns(&self) -> f64 {
+        let smallest = self.jobs.peek();
+        smallest.map_or(f64::INFINITY, |Reverse((size_ns, _))| {
+            *size_ns as f64 - self.attained_ns
+        })
+    }
+}
+
+impl Least {
+    /// Lets the last level join the one before it, once both have had the same.
+    fn join_levels(&mut self) {
+        while let [.., before, last] = &self.levels[..]
+            && last.attained_ns >= before.attained_ns - ROUNDING_NS
+        {
+            let mut last = self
+                .levels
+                .pop()
+                .map(|level| level.jobs)
+                .unwrap_or_default();
+            if let Some(before) = self.levels.last_mut() {
+                before.jobs.append(&mut last);
+            }
+        }
+    }
+}
+
+impl Server for Least {
+    fn arrive(&mut self, job: usize, size_ns: u64, _now_ns: u64) {
+        self.levels.push(Level {
+            attained_ns: 0.0,
+            jobs: BinaryHeap::from([Reverse((size_ns, job))]),
+        });
+        self.join_levels();
+    }
+
+    fn until_done_ns(&mut self) -> Option<u64> {
+        let (mut time_ns, mut serving) = (0.0, 0.0);
+        let mut smallest_ns = f64::INFINITY;
+        for (index, level) in self.levels.iter().enumerate().rev() {
+            serving += level.jobs.len() as f64;
+            smallest_ns = smallest_ns.min(level.attained_ns + level.lacks_ns());
+            let next_ns = match index.checked_sub(1) {
+                Some(next) => self.levels[next].attained_ns,
+                None => f64::INFINITY,
+            };
+            if smallest_ns <= next_ns {
+                time_ns += serving * (smallest_ns - level.attained_ns);
+                return Some((time_ns.ceil() as u64).max(1));
+            }
+            time_ns += serving * (next_ns - level.attained_ns);
+        }
+        None
+    }
+
+    fn advance(&mut self, work_ns: u64, mut done: impl FnMut(usize)) {
+        let mut left_ns = work_ns as f64;
+        while let Some(level) = self.levels.last() {
+            let serving = level.jobs.len() as f64;
+            let next_ns = match self.levels.len().checked_sub(2) {
+                Some(next) => self.levels[next].attained_ns,
+                None => f64::INFINITY,
+            };
+            let step_ns = level.lacks_ns().min(next_ns - level.attained_ns);
+            let step_ns = step_ns.min(left_ns / serving).max(0.0);
+            left_ns -= step_ns * serving;
+            if let Some(level) = self.levels.last_mut() {
+                level.attained_ns += step_ns;
+                while level.lacks_ns() <= ROUNDING_NS {
+                    done(level.jobs.pop().map_or(0, |Reverse((_, job))| job));
+                }
+                if level.jobs.is_empty() {
+                    self.levels.pop();
+                }
+            }
+            self.join_levels();
+            if left_ns <= ROUNDING_NS {
+                return;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +273,7 @@ mod tests {
             ideal,
             [Ideal {
                 srpt_ns: 100,
+                las_ns: 100,
                 ps_ns: 100
             }]
         );
@@ -176,10 +287,12 @@ mod tests {
             [
                 Ideal {
                     srpt_ns: 120,
+                    las_ns: 120,
                     ps_ns: 120
                 },
                 Ideal {
                     srpt_ns: 20,
+                    las_ns: 30,
                     ps_ns: 40
                 }
             ]
@@ -199,7 +312,17 @@ mod tests {
         );
     }
 
-    /// M/M/1 at load 0.8, mean size 1: 5 under sharing, 2.352773 under SRPT (exact values, facts on golden values).
+    #[test]
+    fn who_has_had_less_goes_first_and_equals_share() {
+        let ideal = responses(&works(&[(0, 100), (40, 60), (50, 20)]), BYTE_A_NANOSECOND);
+        // The third is served alone until it has had 10 as well as the second: at 60; both share until it is done at 80. The second
+        // catches up with the first, which has had 40, at 100; then they share: it is done at 140, the first at 180.
+        let las: Vec<u64> = ideal.iter().map(|ideal| ideal.las_ns).collect();
+        assert_eq!(las, [180, 100, 30]);
+    }
+
+    /// M/M/1 at load 0.8, mean size 1: 5 under sharing and under LAS (exponential sizes have no memory), 2.352773 under SRPT (exact values,
+    /// facts on golden values).
     #[test]
     fn the_means_agree_with_queueing_theory() {
         use rand::SeedableRng;
@@ -225,6 +348,11 @@ mod tests {
         };
         let (sharing, srpt) = (mean(|ideal| ideal.ps_ns), mean(|ideal| ideal.srpt_ns));
         assert!((sharing - 5.0).abs() < 0.25, "sharing {sharing}");
+        let las = mean(|ideal| ideal.las_ns);
+        assert!(
+            (las / sharing - 1.0).abs() < 0.03,
+            "las {las} sharing {sharing}"
+        );
         assert!((srpt - 2.352_773).abs() < 0.08, "srpt {srpt}");
     }
 }

@@ -27,6 +27,7 @@ pub fn samples(played: &Played, costs: &Costs, rate: Rate) -> Vec<Sample> {
         .zip(ideal::responses(&works, rate.bits_per_sec()))
     {
         sample.ideal_srpt_ns = ideal.srpt_ns;
+        sample.ideal_las_ns = ideal.las_ns;
         sample.ideal_ps_ns = ideal.ps_ns;
     }
     samples
@@ -52,6 +53,7 @@ fn sample(record: &Record, costs: &Costs, start_ns: u64) -> Sample {
         client: record.arrival.client,
         aborts: record.aborts,
         ideal_srpt_ns: 0,
+        ideal_las_ns: 0,
         ideal_ps_ns: 0,
     }
 }

@@ -63,6 +63,7 @@ mod tests {
             client: 0,
             aborts: 0,
             ideal_srpt_ns: 3,
+            ideal_las_ns: 5,
             ideal_ps_ns: 4,
         };
         let samples = [sample(1), sample(2)];

@@ -75,6 +75,7 @@ mod tests {
             client: 0,
             aborts: 0,
             ideal_srpt_ns: 1_000_000,
+            ideal_las_ns: response_ms * 1_500_000,
             ideal_ps_ns: response_ms * 2_000_000,
         };
         responses_ms.map(sample).collect()

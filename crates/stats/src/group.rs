@@ -47,6 +47,9 @@ pub struct Group {
     pub mean_slowdown: Option<f64>,
     /// Mean response time of the same requests under ideal SRPT, in ms.
     pub ideal_srpt_mean_response_ms: Option<f64>,
+    /// Mean response time of the same requests under ideal least attained service, in ms.
+    #[serde(default)]
+    pub ideal_las_mean_response_ms: Option<f64>,
     /// Mean response time of the same requests under ideal processor sharing, in ms.
     pub ideal_ps_mean_response_ms: Option<f64>,
 }
@@ -98,6 +101,7 @@ impl Group {
                 .map(|ns| ms(ns as f64)),
             mean_slowdown: mean_slowdown(samples, rate_bits_per_sec),
             ideal_srpt_mean_response_ms: mean_ms(|sample| sample.ideal_srpt_ns),
+            ideal_las_mean_response_ms: mean_ms(|sample| sample.ideal_las_ns),
             ideal_ps_mean_response_ms: mean_ms(|sample| sample.ideal_ps_ns),
         }
     }

@@ -33,6 +33,9 @@ pub struct Sample {
     pub aborts: u32,
     /// Response time under ideal SRPT for the very same arrivals, in ns.
     pub ideal_srpt_ns: u64,
+    /// Response time under ideal least attained service for the very same arrivals, in ns.
+    #[serde(default)]
+    pub ideal_las_ns: u64,
     /// Response time under ideal processor sharing for the very same arrivals, in ns.
     pub ideal_ps_ns: u64,
 }

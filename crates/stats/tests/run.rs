@@ -36,6 +36,7 @@ fn answered(arrival_ms: u64, size_bytes: u64, response_ms: u64) -> Sample {
         client: 0,
         aborts: 0,
         ideal_srpt_ns: response_ms * MS / 2,
+        ideal_las_ns: response_ms * MS * 3,
         ideal_ps_ns: response_ms * MS * 2,
     }
 }
@@ -328,7 +329,7 @@ fn the_names_the_schema_fixes_are_there() {
                  incompletes all smallest_half largest_1_percent largest";
     let fixed_in_group = "n errors mean_response_ms mean_response_at_least_ms p50_response_ms p95_response_ms p99_response_ms p99_9_response_ms \
                           max_response_ms response_c2 mean_first_byte_ms longest_silence_ms mean_slowdown \
-                          ideal_srpt_mean_response_ms ideal_ps_mean_response_ms";
+                          ideal_srpt_mean_response_ms ideal_las_mean_response_ms ideal_ps_mean_response_ms";
     assert!(
         fixed
             .split_whitespace()

@@ -87,7 +87,8 @@ pub fn of_router() -> Vec<Parameter> {
     vec![("net/ipv4/ip_forward", "1".into())]
 }
 
-fn write((name, value): &Parameter) -> io::Result<()> {
+/// Sets a parameter of the calling thread's namespace.
+pub fn write((name, value): &Parameter) -> io::Result<()> {
     let in_place = |error: io::Error| {
         io::Error::new(
             error.kind(),

@@ -67,6 +67,7 @@ pub fn run(server: Server, seed: u64, load: f64, seconds: u64) -> Run {
             first_byte_ns: Some(response_ns / 2),
             outcome,
             ideal_srpt_ns: srpt[i] as u64,
+            ideal_las_ns: ps[i] as u64,
             ideal_ps_ns: ps[i] as u64,
             ..base
         }

@@ -36,6 +36,7 @@ pub fn fair_and_srpt(load: f64, seconds: u64) -> Report {
                 client: 0,
                 aborts: 0,
                 ideal_srpt_ns: srpt[i] as u64,
+                ideal_las_ns: ps[i] as u64,
                 ideal_ps_ns: ps[i] as u64,
             }
         });
