@@ -2,30 +2,22 @@
 //
 // How long a response will be, where its head says so in plain text.
 
-/* How far the search for the length of a response is. */
-struct search {
-	__u64 length;
-	__u32 limit;
-	/* Bytes of the field's name that match, and then: reading its digits. */
-	__u32 matched;
-	__u32 state;
-	/* Bytes of the empty line that match; 4 at the end of the head. */
-	__u32 empty_line;
-	__u32 head_bytes;
-};
-
 enum { SEARCHING, IN_DIGITS, HAS_LENGTH };
 
 const char field_name[] = "\r\ncontent-length:";
 #define FIELD_NAME_BYTES (sizeof(field_name) - 1)
 
-static long search_byte(__u32 at, void *context)
+static long search_byte(__u32 at, void *unused)
 {
-	struct search *search = context;
 	__u32 zero = 0;
 	struct head *head = bpf_map_lookup_elem(&heads, &zero);
 
-	if (!head || at >= HEAD_BYTES || at >= search->limit)
+	if (!head)
+		return 1;
+
+	struct search *search = &head->search;
+
+	if (at >= HEAD_BYTES || at >= search->limit)
 		return 1;
 
 	__u8 byte = head->bytes[at];
@@ -74,7 +66,6 @@ static __noinline __u64 announced_bytes(struct __sk_buff *skb, struct packet *pa
 	__u32 zero = 0;
 	struct head *head = bpf_map_lookup_elem(&heads, &zero);
 	__u32 length = packet->payload_bytes;
-	struct search search = {};
 
 	if (!head || length < 16)
 		return 0;
@@ -92,11 +83,15 @@ static __noinline __u64 announced_bytes(struct __sk_buff *skb, struct packet *pa
 	/* Interim answers are followed by another, and these two have no body. */
 	if (head->bytes[9] == '1')
 		return 0;
-	search.limit = length;
-	bpf_loop(HEAD_BYTES, search_byte, &search, 0);
-	if (search.head_bytes == 0)
-		search.head_bytes = length;
+
+	struct search *search = &head->search;
+
+	__builtin_memset(search, 0, sizeof(*search));
+	search->limit = length;
+	bpf_loop(HEAD_BYTES, search_byte, &zero, 0);
+	if (search->head_bytes == 0)
+		search->head_bytes = length;
 	if (is_head_request || (head->bytes[9] == '3' && head->bytes[10] == '0' && head->bytes[11] == '4'))
-		return search.head_bytes;
-	return search.state == SEARCHING ? 0 : search.head_bytes + search.length;
+		return search->head_bytes;
+	return search->state == SEARCHING ? 0 : search->head_bytes + search->length;
 }

@@ -115,11 +115,15 @@ struct {
 } ports SEC(".maps");
 
 /* The largest rank of every band but the last. */
+struct cutoffs {
+	__u64 ranks[BANDS_MAX - 1];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
-	__type(value, __u64);
-	__uint(max_entries, BANDS_MAX - 1);
+	__type(value, struct cutoffs);
+	__uint(max_entries, 1);
 } cutoffs SEC(".maps");
 
 struct {
@@ -141,8 +145,22 @@ struct {
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
 
+/* How far the search for the length of a response is. */
+struct search {
+	__u64 length;
+	__u32 limit;
+	/* Bytes of the field's name that match, and then: reading its digits. */
+	__u32 matched;
+	__u32 state;
+	/* Bytes of the empty line that match; 4 at the end of the head. */
+	__u32 empty_line;
+	__u32 head_bytes;
+};
+
 struct head {
 	__u8 bytes[HEAD_BYTES];
+	/* Here and not on the stack, where the verifier would follow every value it can have. */
+	struct search search;
 };
 
 struct {

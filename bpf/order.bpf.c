@@ -74,20 +74,20 @@ static __always_inline void begin(struct flow *flow, __u64 request_ns, int is_he
 	flow->band = 0;
 }
 
-static __always_inline __u32 band_of(struct flow *flow)
+/* Finds the band of a flow's next packet, and remembers it. */
+static __always_inline void find_band(struct flow *flow)
 {
 	/* Behind a length that was wrong, what was sent counts. */
 	__u64 rank = flow->size_bytes > flow->sent_bytes ? flow->size_bytes - flow->sent_bytes : flow->sent_bytes;
-	__u32 band = 0;
+	__u32 zero = 0;
+	struct cutoffs *known = bpf_map_lookup_elem(&cutoffs, &zero);
+	__u8 band = 0;
 
-	for (__u32 i = 0; i < BANDS_MAX - 1; i++) {
-		__u32 at = i;
-		__u64 *cutoff = bpf_map_lookup_elem(&cutoffs, &at);
-
-		if (cutoff && *cutoff < rank)
-			band = i + 1;
-	}
-	return band < lowest_band ? band : lowest_band;
+	if (!known)
+		return;
+	for (int i = 0; i < BANDS_MAX - 1; i++)
+		band += known->ranks[i] < rank;
+	flow->band = band < lowest_band ? band : lowest_band;
 }
 
 static __always_inline void mark(struct __sk_buff *skb, __u32 band)
@@ -173,14 +173,14 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 			count(COUNT_SIZED, 1);
 	}
 
-	__u32 band = band_of(flow);
 	int is_first = flow->sent_bytes == 0;
 
-	flow->band = band;
+	find_band(flow);
 	flow->sent_bytes += new_bytes;
 	flow->last_sent_ns = bpf_ktime_get_ns();
 	flow->acked_ns = 0;
-	mark(skb, band);
+	/* Read back: the verifier forgets which band it was, instead of going on with each of them. */
+	mark(skb, *(volatile __u8 *)&flow->band & (BANDS_MAX - 1));
 	if (is_first)
 		report(flow, &packet->key, EVENT_STARTED, flow->last_sent_ns);
 }

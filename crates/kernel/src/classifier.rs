@@ -144,7 +144,7 @@ pub struct Counted {
 pub struct Classifier {
     // Holds the links: closing it takes the programs away.
     ebpf: Ebpf,
-    cutoffs: Array<MapData, u64>,
+    cutoffs: Array<MapData, [u64; BAND_COUNT - 1]>,
     counters: PerCpuArray<MapData, u64>,
     flows: HashMap<MapData, [u8; FlowKey::BYTES], [u8; Flow::BYTES]>,
     events: RingBuf<MapData>,
@@ -215,13 +215,11 @@ impl Classifier {
 
     /// The largest rank of every band but the last, ascending, bytes; from now on.
     pub fn set_cutoffs(&mut self, cutoffs: &[u64]) -> io::Result<()> {
-        for index in 0..BAND_COUNT - 1 {
-            let cutoff = cutoffs.get(index).copied().unwrap_or(u64::MAX);
-            self.cutoffs
-                .set(index as u32, cutoff, 0)
-                .map_err(io::Error::other)?;
+        let mut ranks = [u64::MAX; BAND_COUNT - 1];
+        for (rank, cutoff) in ranks.iter_mut().zip(cutoffs) {
+            *rank = *cutoff;
         }
-        Ok(())
+        self.cutoffs.set(0, ranks, 0).map_err(io::Error::other)
     }
 
     /// The oldest beginning or end of a response that was not taken yet. Nobody is woken by one; there is room for some 10 000, so ten looks
