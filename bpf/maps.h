@@ -15,7 +15,7 @@ volatile const __u32 link_header_bytes = ETH_HLEN;
 volatile const __u32 reads_heads = 1;
 volatile const __u32 all_ports = 0;
 /* The priority of band 0; the others follow. */
-volatile const __u32 first_priority = 0x50050010;
+volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
 /* After so long a pause a datagram begins a new response, ns. */
 volatile const __u64 datagram_pause_ns = 500000000ULL;

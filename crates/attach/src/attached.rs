@@ -9,7 +9,7 @@ use sooner_kernel::{capability, clock};
 use sooner_policy::Cutoffs;
 use sooner_uplink::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 
-use crate::config::AttachConfig;
+use crate::config::{AttachConfig, Shaping};
 use crate::ports::{self, PortsError};
 use crate::snapshot::{BandView, SizeView, Snapshot, mean_ms};
 use crate::watch::Watch;
@@ -80,6 +80,7 @@ impl Attached {
             &device,
             BandsOptions {
                 lower_share_per_mille: config.lower_share_per_mille,
+                limits_rate: config.shaping == Shaping::Ours,
                 replace,
                 ..BandsOptions::at_rate(config.rate_bits_per_sec)
             },
@@ -118,13 +119,17 @@ impl Attached {
             Via::Tcx => "TCX",
             Via::Clsact => "clsact",
         };
+        let limit = match self.config.shaping {
+            Shaping::Ours => "at ",
+            Shaping::NotOurs => "that others limit to ",
+        };
         let lengths = if self.options.reads_heads {
             "lengths of plain HTTP read"
         } else {
             "lengths not read, which needs Linux 5.17: all by what they have had"
         };
         format!(
-            "responses of port {} on {} in {BAND_COUNT} bands at {} Mbit/s ({via}, {lengths})",
+            "responses of port {} on {} in {BAND_COUNT} bands {limit}{} Mbit/s ({via}, {lengths})",
             ports.join(", "),
             self.config.device,
             self.config.rate_bits_per_sec as f64 / 1e6,

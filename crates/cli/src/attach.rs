@@ -63,6 +63,9 @@ struct WebArgs {
     /// Connections remembered at most, some 200 bytes of kernel memory each
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     flows: u32,
+    /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
+    #[arg(long)]
+    no_shape: bool,
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
@@ -126,7 +129,11 @@ impl WebArgs {
             replace_qdisc: self.replace_qdisc,
             flows_max: self.flows,
             uses_clsact: self.clsact,
-            shaping: Shaping::Ours,
+            shaping: if self.no_shape {
+                Shaping::NotOurs
+            } else {
+                Shaping::Ours
+            },
             ..AttachConfig::new(&self.dev, self.uplink.bits_per_sec(), servers)
         })
     }

@@ -54,6 +54,9 @@ struct RunArgs {
     /// Cases to measure at the same time, each with all its peers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     jobs: u8,
+    /// How often a case is measured that comes out INVALID, earlier attempts included.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    attempts: u32,
     /// Leave out peers that are not installed.
     #[arg(long)]
     without_missing: bool,
@@ -67,9 +70,6 @@ struct RunArgs {
     #[arg(long)]
     json: bool,
 }
-
-/// How often a case is measured that a busy machine spoils.
-const ATTEMPTS_MAX: u32 = 4;
 
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
@@ -123,7 +123,7 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
             program: program.clone(),
             folder,
             jobs: args.jobs.into(),
-            attempts_max: if args.quick { 1 } else { ATTEMPTS_MAX },
+            attempts_max: if args.quick { 1 } else { args.attempts },
             waits_for_quiet: !args.quick,
             without_missing: args.without_missing,
         };

@@ -59,6 +59,8 @@ pub struct BandsOptions {
     /// What all bands below the top are guaranteed together, thousandths of the link, in equal parts; at most
     /// [`LOWER_SHARE_PER_MILLE_MAX`]. Less than what keeps TCP alive is not given.
     pub lower_share_per_mille: u16,
+    /// Whether the bands limit the link to the rate; else somebody behind them does, and they only order (sch_prio).
+    pub limits_rate: bool,
     /// Whether a configured qdisc may be replaced.
     pub replace: Replace,
 }
@@ -70,6 +72,7 @@ impl BandsOptions {
             rate_bits_per_sec,
             bands: BAND_COUNT as u8,
             lower_share_per_mille: 0,
+            limits_rate: true,
             replace: Replace::No,
         }
     }
@@ -136,6 +139,7 @@ impl Bands {
             rate_bits_per_sec,
             bands,
             lower_share_per_mille,
+            limits_rate,
             replace,
         } = options;
         let frame_bytes = device.frame_bytes();
@@ -162,9 +166,17 @@ impl Bands {
             _ownership: ownership,
             installed: true,
         };
-        match bands.put_up(&plan, replace) {
+        let (step, put_up) = if limits_rate {
+            (error::PUT_UP, bands.put_up(&plan, replace))
+        } else {
+            (
+                error::PUT_UP_PRIO,
+                bands.put_up_without_limit(&plan, replace),
+            )
+        };
+        match put_up {
             Ok(()) => Ok(bands),
-            Err(source) => Err(BandsError::kernel("put bands on", device, source)),
+            Err(source) => Err(BandsError::kernel(step, device, source)),
         }
     }
 
@@ -217,6 +229,14 @@ impl Bands {
             self.connection
                 .add_pfifo(place, plan::QUEUE_LIMIT_PACKETS)?;
         }
+        self.connection.set_gso_limits(index, self.record.limited)
+    }
+
+    fn put_up_without_limit(&mut self, plan: &Plan, replace: Replace) -> io::Result<()> {
+        let index = self.device.index;
+        let place = plan::place(index, HANDLE, ROOT);
+        let replaces = replace == Replace::Yes;
+        self.connection.add_prio(place, plan.bands(), replaces)?;
         self.connection.set_gso_limits(index, self.record.limited)
     }
 
@@ -300,7 +320,7 @@ fn root_of(connection: &mut Connection, device: &Device) -> Result<Option<Root>,
 }
 
 fn is_ours(root: &Root) -> bool {
-    root.handle.0 == HANDLE && root.kind == "htb"
+    root.handle.0 == HANDLE && ["htb", "prio"].contains(&root.kind.as_str())
 }
 
 /// Restores the limits, then takes our qdisc away: while limits are ours, the qdisc shows it. A device or qdisc that is gone is fine.

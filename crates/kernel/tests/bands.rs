@@ -53,6 +53,38 @@ fn socket_in_band(band: u8) -> UdpSocket {
 }
 
 #[test]
+fn priorities_without_a_limit_come_and_go() {
+    let Some(pair) = Pair::new("priorities_without_a_limit_come_and_go") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let before = state(&device);
+        let options = BandsOptions {
+            limits_rate: false,
+            ..BandsOptions::at_rate(TEN_MEGABIT)
+        };
+        match Bands::install_as(&device, options) {
+            Ok(installed) => {
+                let kind = qdisc::root(&device).unwrap().unwrap().kind;
+                assert_eq!(kind, "prio");
+                drop(installed);
+            }
+            Err(BandsError::NoPrio) => {
+                // Written past the test harness, which would keep it to itself.
+                let name = "priorities_without_a_limit_come_and_go";
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "skipped: {name}: this kernel has no sch_prio"
+                );
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(state(&device), before);
+    });
+}
+
+#[test]
 fn two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top() {
     let Some(pair) = Pair::new("two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top")
     else {

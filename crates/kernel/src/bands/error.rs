@@ -48,6 +48,11 @@ pub enum BandsError {
     /// The kernel has no HTB.
     #[error("this kernel has no HTB queue; load its module with `modprobe sch_htb`")]
     Unsupported,
+    /// The kernel has no sch_prio.
+    #[error(
+        "this kernel has no prio queue; load its module with `modprobe sch_prio`, or let the bands limit the link, without --no-shape"
+    )]
+    NoPrio,
     /// The rate is too low to share out.
     #[error("an uplink of {rate_bits_per_sec} bit/s is too slow for bands; at least 1kbit")]
     Rate {
@@ -87,6 +92,7 @@ impl BandsError {
         match source.raw_os_error() {
             Some(libc::EPERM) => BandsError::NotPermitted { device },
             Some(libc::ENOENT) if step == PUT_UP => BandsError::Unsupported,
+            Some(libc::ENOENT) if step == PUT_UP_PRIO => BandsError::NoPrio,
             _ => BandsError::Kernel {
                 step,
                 device,
@@ -97,7 +103,9 @@ impl BandsError {
 }
 
 /// The step in which a missing file or object means a missing module.
-const PUT_UP: &str = "put bands on";
+pub(super) const PUT_UP: &str = "put bands on";
+/// The same where the bands only order.
+pub(super) const PUT_UP_PRIO: &str = "put priorities on";
 
 fn owner(pid: Option<u32>) -> String {
     match pid {

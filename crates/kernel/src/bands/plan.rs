@@ -19,8 +19,9 @@ pub const QUEUE_LIMIT_PACKETS: u32 = 1000;
 /// More would leave too little for the order.
 pub const LOWER_SHARE_PER_MILLE_MAX: u16 = 400;
 
-const LINK_MINOR: u32 = 1;
-const FIRST_MINOR: u32 = 0x10;
+const LINK_MINOR: u32 = 0xff;
+/// sch_prio counts its bands from 1, so HTB's leaves do too: a mark means the same to both.
+const FIRST_MINOR: u32 = 1;
 /// The leaves' queues are 5010: to 5017: at most.
 const FIRST_QUEUE: u32 = 0x5010_0000;
 const RATE_BITS_PER_SEC_MIN: u64 = 1000;
@@ -62,6 +63,11 @@ impl Plan {
             bands: bands.clamp(BAND_COUNT_MIN, BAND_COUNT as u8),
             lower_share_per_mille: lower_share_per_mille.min(LOWER_SHARE_PER_MILLE_MAX),
         })
+    }
+
+    /// How many there are.
+    pub fn bands(&self) -> u8 {
+        self.bands
     }
 
     /// The link's class and those of the bands below it, parents first.
@@ -185,7 +191,7 @@ mod tests {
         for (band, (place, class)) in classes[1..].iter().enumerate() {
             assert_eq!(
                 (place.handle, place.parent),
-                (0x5005_0010 + band as u32, 0x5005_0001)
+                (0x5005_0001 + band as u32, 0x5005_00ff)
             );
             assert_eq!(
                 (
@@ -245,8 +251,8 @@ mod tests {
 
     #[test]
     fn bands_beyond_the_last_are_the_last() {
-        assert_eq!(leaf_handle(7), 0x5005_0017);
-        assert_eq!(leaf_handle(255), 0x5005_0017);
+        assert_eq!(leaf_handle(7), 0x5005_0008);
+        assert_eq!(leaf_handle(255), 0x5005_0008);
     }
 
     #[test]

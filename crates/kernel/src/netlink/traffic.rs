@@ -28,6 +28,7 @@ const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 const HTB_VERSION: u32 = 3;
+const PRIO_MAP_BYTES: usize = 16;
 /// Divides a class's rate into its quantum; we always state the quantum.
 const HTB_RATE_TO_QUANTUM: u32 = 10;
 /// Rates count bytes of whole frames; the kernel then needs no rate tables from us.
@@ -111,6 +112,15 @@ impl Connection {
         let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
         self.change(RTM_NEWQDISC, flags, |request| {
             htb_request(request.body(&body(place)), default_minor)
+        })
+    }
+
+    /// Puts strict priorities at the root, the first band first; packets without a mark take the first. A configured root qdisc is an error
+    /// (EEXIST) unless `replace`.
+    pub fn add_prio(&mut self, place: Place, bands: u8, replace: bool) -> io::Result<()> {
+        let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
+        self.change(RTM_NEWQDISC, flags, |request| {
+            prio_request(request.body(&body(place)), bands)
         })
     }
 
@@ -253,6 +263,15 @@ fn htb_request(request: Request, default_minor: u32) -> Request {
         })
 }
 
+/// `struct tc_prio_qopt`: how many bands, and to which each of the sixteen old priorities goes: to the first.
+fn prio_request(request: Request, bands: u8) -> Request {
+    let mut options = u32::from(bands).to_ne_bytes().to_vec();
+    options.extend([0; PRIO_MAP_BYTES]);
+    request
+        .attribute_text(TCA_KIND, "prio")
+        .attribute(TCA_OPTIONS, &options)
+}
+
 fn class_request(request: Request, class: &HtbClass) -> Request {
     let mut parameters = rate_spec(class.rate_bytes_per_sec).to_vec();
     parameters.extend(rate_spec(class.ceil_bytes_per_sec));
@@ -341,6 +360,15 @@ mod tests {
             (init.len(), u32_at(init, 0), u32_at(init, 8)),
             (20, Some(3), Some(0x10))
         );
+    }
+
+    #[test]
+    fn prio_sends_what_has_no_mark_first() {
+        let mut request = prio_request(start(RTM_NEWQDISC), 8);
+        let attributes = &request.with_sequence(1)[16 + BODY_BYTES..];
+        let kind = [9_u8, 0, 1, 0, b'p', b'r', b'i', b'o', 0, 0, 0, 0];
+        let options = [&[24, 0, 2, 0, 8, 0, 0, 0][..], &[0; 16]].concat();
+        assert_eq!(attributes, [&kind[..], &options].concat());
     }
 
     #[test]

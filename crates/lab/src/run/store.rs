@@ -21,9 +21,10 @@ const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
 const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
-/// The share of a run that a server may wait for a processor. A server in user space that waits leaves its link idle, so more than a few
-/// per cent would be a measurement of its neighbours.
-const CPU_WAIT_SHARE_MAX: f64 = 0.03;
+/// The share of a run that a server may wait for a processor. A server in user space that waits leaves its link idle, so much more would be
+/// a measurement of its neighbours. The same arrivals, with one to three cases at a time: `loads`, 0.9, NASA, waiting 1.3, 3.6, 3.7 and 3.9 % of the
+/// time, gave means of 86.0, 85.9, 85.9 and 86.7 ms; `transient-overload`, W1, 1.3 and 4.9 %, 41.5 and 41.9 ms.
+const CPU_WAIT_SHARE_MAX: f64 = 0.05;
 const WAITED: &str = "waited for a processor";
 /// Servers of many processes or threads: what these wait adds up, and they wait for each other.
 const MANY_THREADS: [&str; 2] = ["apache", "caddy"];
