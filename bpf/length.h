@@ -93,5 +93,6 @@ static __noinline __u64 announced_bytes(struct __sk_buff *skb, struct packet *pa
 		search->head_bytes = length;
 	if (is_head_request || (head->bytes[9] == '3' && head->bytes[10] == '0' && head->bytes[11] == '4'))
 		return search->head_bytes;
-	return search->state == SEARCHING ? 0 : search->head_bytes + search->length;
+	/* A number that goes on in the next packet is not known. */
+	return search->state == HAS_LENGTH ? search->head_bytes + search->length : 0;
 }

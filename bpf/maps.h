@@ -8,7 +8,7 @@
 /* No response is longer: what a head claims beyond is not believed. */
 #define SIZE_MAX_BYTES (1ULL << 53)
 /* Between two counts of SYN-ACKs, ns. */
-#define WINDOW_NS 250000000ULL
+#define WINDOW_NS 1000000000ULL
 
 /* Set before loading; the verifier removes what they rule out. */
 volatile const __u32 link_header_bytes = ETH_HLEN;
@@ -17,8 +17,8 @@ volatile const __u32 all_ports = 0;
 /* The priority of band 0; the others follow. */
 volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
-/* After so long a pause a datagram begins a new response, ns. */
-volatile const __u64 datagram_pause_ns = 500000000ULL;
+/* After so long a pause a datagram of the top band begins a new response, and a client's payload a new request, ns. */
+volatile const __u64 pause_ns = 500000000ULL;
 /* SYN-ACKs in a window that are always believed. */
 volatile const __u32 syn_acks_believed = 100;
 
@@ -40,6 +40,8 @@ struct flow {
 	__u64 acked_ns;
 	__u64 last_sent_ns;
 	__u64 response;
+	/* When the client last sent payload before it. */
+	__u64 asked_ns;
 	/* The number behind the last byte sent, FIN included. */
 	__u32 next_seq;
 	__u8 band;
@@ -52,6 +54,8 @@ struct flow {
 /* A request that nothing was sent for yet. */
 struct request {
 	__u64 came_ns;
+	/* When the client last sent payload. */
+	__u64 asked_ns;
 	__u64 is_head;
 };
 
@@ -89,6 +93,8 @@ struct handshakes {
 	__u32 syn_acks;
 	__u32 answered;
 	/* Of the window before. */
+	__u32 syn_acks_before;
+	__u32 answered_before;
 	__u32 is_flood;
 	__u32 unused;
 };

@@ -11,7 +11,7 @@
 // whose length is known lacks bytes, never. UDP (QUIC) shows neither: there a pause begins a new response.
 //
 // Memory is bounded: least recently used flows give way. A flow that was forgotten in the middle of a response begins again as a new one
-// of unknown length. Flows are made only by packets that leave, so strangers' packets cannot push them out.
+// of unknown length. Flows of TCP are made only by packets that leave, so strangers' packets cannot push them out.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -63,14 +63,15 @@ static __always_inline int is_complete(struct flow *flow)
 }
 
 /* The next packet with payload that leaves is the first of a new response. */
-static __always_inline void begin(struct flow *flow, __u64 request_ns, int is_head)
+static __always_inline void begin(struct flow *flow)
 {
 	flow->sent_bytes = 0;
 	flow->size_bytes = 0;
-	flow->request_ns = request_ns;
+	flow->request_ns = 0;
+	flow->asked_ns = 0;
 	flow->acked_ns = 0;
 	flow->is_reported = 0;
-	flow->is_head = is_head;
+	flow->is_head = 0;
 	flow->band = 0;
 }
 
@@ -97,7 +98,13 @@ static __always_inline void mark(struct __sk_buff *skb, __u32 band)
 	count(COUNT_BAND_BYTES + (band & (BANDS_MAX - 1)), skb->wire_len);
 }
 
-/* Handshakes go first, unless far more of them begin than end in a response: then they are a flood, and go last. */
+/* Whether far more handshakes began than ended in a response, which may take its time: that of the window after counts as well. */
+static __always_inline int is_flood(__u32 begun, __u32 answered, __u32 believed)
+{
+	return begun > believed && begun / 4 > answered;
+}
+
+/* Handshakes go first, unless they are a flood: then they go last. */
 static __noinline void mark_syn_ack(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
@@ -107,17 +114,24 @@ static __noinline void mark_syn_ack(struct __sk_buff *skb)
 	count(COUNT_SYN_ACKS, 1);
 	if (!seen)
 		return;
-	if (now - seen->window_ns > WINDOW_NS) {
-		/* Two processors may both do this: the second finds a window without anything, which believes. */
-		__u32 begun = seen->syn_acks, answered = seen->answered;
-
-		seen->window_ns = now;
+	if (now - seen->window_ns > 2 * WINDOW_NS) {
+		/* What was counted so long ago says nothing. */
 		seen->syn_acks = 0;
 		seen->answered = 0;
-		seen->is_flood = begun > syn_acks_believed && begun / 4 > answered;
+	}
+	if (now - seen->window_ns > WINDOW_NS) {
+		/* Two processors may both do this: the second finds a window without anything, which believes. */
+		seen->window_ns = now;
+		seen->is_flood = is_flood(seen->syn_acks_before, seen->answered_before + seen->answered, syn_acks_believed);
+		seen->syn_acks_before = seen->syn_acks;
+		seen->answered_before = seen->answered;
+		seen->syn_acks = 0;
+		seen->answered = 0;
 	}
 	__sync_fetch_and_add(&seen->syn_acks, 1);
-	if (seen->is_flood || (seen->syn_acks > 2 * syn_acks_believed && seen->syn_acks / 4 > seen->answered)) {
+	/* So many in one window are not waited for. */
+	if (seen->is_flood ||
+	    is_flood(seen->syn_acks, seen->answered_before + seen->answered, 10 * syn_acks_believed)) {
 		count(COUNT_LOWERED_SYN_ACKS, 1);
 		mark(skb, lowest_band);
 	} else {
@@ -146,13 +160,15 @@ static __always_inline struct flow *flow_of(struct packet *packet)
 	request = bpf_map_lookup_elem(&requests, &packet->key);
 	if (request) {
 		fresh.request_ns = request->came_ns;
+		fresh.asked_ns = request->asked_ns;
 		fresh.is_head = request->is_head != 0;
 		bpf_map_delete_elem(&requests, &packet->key);
 	}
 	fresh.next_seq = packet->seq;
 	fresh.last_sent_ns = bpf_ktime_get_ns();
 	bpf_map_update_elem(&flows, &packet->key, &fresh, BPF_ANY);
-	count_answered();
+	if (packet->key.protocol == IPPROTO_TCP)
+		count_answered();
 	return bpf_map_lookup_elem(&flows, &packet->key);
 }
 
@@ -191,9 +207,10 @@ static __always_inline void order_datagram(struct __sk_buff *skb, struct packet 
 
 	if (!flow)
 		return;
-	if (flow->sent_bytes && bpf_ktime_get_ns() - flow->last_sent_ns > datagram_pause_ns) {
+	/* In a low band its packets wait here for longer, and its sender for their acknowledgements. */
+	if (flow->sent_bytes && bpf_ktime_get_ns() - flow->last_sent_ns > pause_ns * (1 + flow->band)) {
 		report_end(flow, &packet->key, EVENT_ENDED, flow->last_sent_ns);
-		begin(flow, 0, 0);
+		begin(flow);
 	}
 	order_payload(skb, packet, flow, packet->payload_bytes);
 }
@@ -211,6 +228,9 @@ int order_egress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 	if (packet.syn) {
+		/* A connection of the same two ends that was never seen to end is over. */
+		bpf_map_delete_elem(&flows, &packet.key);
+		bpf_map_delete_elem(&requests, &packet.key);
 		mark_syn_ack(skb);
 		return TC_ACT_UNSPEC;
 	}
@@ -250,15 +270,6 @@ int order_egress(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* A client's packet to one of our ports that has no flow: its payload may be a request. */
-static __always_inline void remember_request(struct packet *packet, int is_head)
-{
-	struct request fresh = { .came_ns = bpf_ktime_get_ns(), .is_head = is_head };
-
-	/* Of a request in several packets the first counts. */
-	bpf_map_update_elem(&requests, &packet->key, &fresh, BPF_NOEXIST);
-}
-
 static __always_inline int begins_with_head(struct __sk_buff *skb, struct packet *packet)
 {
 	__u8 method[5];
@@ -268,6 +279,34 @@ static __always_inline int begins_with_head(struct __sk_buff *skb, struct packet
 	if (bpf_skb_load_bytes(skb, packet->payload_offset, method, 5))
 		return 0;
 	return method[0] == 'H' && method[1] == 'E' && method[2] == 'A' && method[3] == 'D' && method[4] == ' ';
+}
+
+/* A client's packet to one of our ports that has no flow: its payload may be a request. */
+static __always_inline void remember_request(struct packet *packet, int is_head)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct request fresh = { .came_ns = now, .asked_ns = now, .is_head = is_head };
+	struct request *known = bpf_map_lookup_elem(&requests, &packet->key);
+
+	/* Of a request in several packets the first counts. */
+	if (known && now - known->asked_ns < pause_ns) {
+		known->asked_ns = now;
+		known->is_head |= is_head;
+		return;
+	}
+	bpf_map_update_elem(&requests, &packet->key, &fresh, BPF_ANY);
+}
+
+/* The same where there is a flow whose next response has not begun. What came long before, like a byte that keeps a connection alive, was no
+ * request. */
+static __always_inline void note_request(struct flow *flow, int is_head)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (now - flow->asked_ns > pause_ns)
+		flow->request_ns = now;
+	flow->asked_ns = now;
+	flow->is_head |= is_head;
 }
 
 SEC("classifier")
@@ -285,8 +324,11 @@ int order_ingress(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 	if (packet.rst) {
-		report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
-		bpf_map_delete_elem(&flows, &packet.key);
+		/* It is not forgotten: the server's TCP may not believe it. */
+		if (flow->acked_ns && is_complete(flow))
+			report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
+		else
+			report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
 		return TC_ACT_UNSPEC;
 	}
 	if (!packet.ack || packet.ack_seq != flow->next_seq)
@@ -301,10 +343,12 @@ int order_ingress(struct __sk_buff *skb)
 		bpf_map_delete_elem(&flows, &packet.key);
 		return TC_ACT_UNSPEC;
 	}
-	if (packet.payload_bytes && is_complete(flow) && flow->sent_bytes) {
+	if (packet.payload_bytes && flow->sent_bytes && is_complete(flow)) {
 		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
-		begin(flow, bpf_ktime_get_ns(), begins_with_head(skb, &packet));
+		begin(flow);
 	}
+	if (packet.payload_bytes && flow->sent_bytes == 0)
+		note_request(flow, begins_with_head(skb, &packet));
 	return TC_ACT_UNSPEC;
 }
 

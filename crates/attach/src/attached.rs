@@ -85,31 +85,26 @@ impl Attached {
                 ..BandsOptions::at_rate(config.rate_bits_per_sec)
             },
         )?;
+        let cutoffs = Cutoffs::default();
         let mut options = Options {
             flows_max: config.flows_max,
+            cutoffs: cutoffs.cutoffs().to_vec(),
             ..Options::for_ports(Some(ports.clone()))
         };
         if config.uses_clsact {
             options.via = Via::Clsact;
         }
-        let mut attached = Attached {
+        Ok(Attached {
             classifier: Classifier::attach(&device, &options)?,
             bands,
+            cutoffs_in_force: options.cutoffs.clone(),
             options,
             ports,
-            cutoffs: Cutoffs::default(),
-            cutoffs_in_force: Vec::new(),
+            cutoffs,
             watch: Watch::new(config.rate_bits_per_sec),
             started: Instant::now(),
             config,
-        };
-        attached.put_cutoffs_in_force().map_err(|source| {
-            AttachError::Classifier(ClassifierError::Kernel {
-                device: device.name,
-                source,
-            })
-        })?;
-        Ok(attached)
+        })
     }
 
     /// What was set up, in one line.
@@ -153,12 +148,10 @@ impl Attached {
         self.put_cutoffs_in_force()
     }
 
-    /// Whether the device is still there.
+    /// Whether the device is still there; it is until the kernel says otherwise.
     pub fn has_device(&self) -> bool {
-        let devices = device::all().unwrap_or_default();
-        devices
-            .iter()
-            .any(|device| device.index == self.device().index)
+        let index = self.device().index;
+        device::all().map_or(true, |all| all.iter().any(|device| device.index == index))
     }
 
     /// All figures now.

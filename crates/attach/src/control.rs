@@ -1,6 +1,6 @@
 //! The socket on which a running attachment answers: whoever connects gets one snapshot as JSON, and the connection ends.
 //!
-//! It lies in `/run/sooner`, by network namespace and device, so that `attach top` finds it without being told. Only its own user may connect.
+//! It lies where the bands keep what to restore (`/run/sooner` for root), by network namespace and device, so that `attach top` finds it without being told. Only its own user may connect.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -9,22 +9,31 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::Pid;
+use sooner_kernel::bands::runtime_folder;
 use sooner_kernel::device::Device;
 use sooner_kernel::netns;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::snapshot::Snapshot;
 
-const FOLDER: &str = "/run/sooner";
 /// How long either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the attachment of a device answers, in the calling thread's network namespace.
 pub fn path(device: &Device) -> io::Result<PathBuf> {
     let namespace = netns::current_id()?;
-    Ok(Path::new(FOLDER).join(format!("attach-{namespace}-{}.sock", device.index)))
+    let folder = runtime_folder().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            "no folder for the control socket; set XDG_RUNTIME_DIR",
+        )
+    })?;
+    Ok(folder.join(format!("attach-{namespace}-{}.sock", device.index)))
 }
 
 /// A place to answer at; it goes when this is dropped.
@@ -37,7 +46,10 @@ pub struct Control {
 impl Control {
     /// Listens for the attachment of a device, which the caller owns: what a killed one left there gives way.
     pub fn listen(device: &Device) -> io::Result<Control> {
-        Control::listen_at(path(device)?)
+        let path = path(device)?;
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        Control::listen_at(path.clone()).map_err(named)
     }
 
     fn listen_at(path: PathBuf) -> io::Result<Control> {
@@ -56,12 +68,16 @@ impl Control {
         Ok(Control { listener, path })
     }
 
-    /// Answers the next one who asks; an asker who does not read is left.
-    pub async fn answer(&self, snapshot: impl FnOnce() -> io::Result<Snapshot>) -> io::Result<()> {
-        let (mut asker, _) = self.listener.accept().await?;
-        let text = serde_json::to_vec(&snapshot()?)?;
-        let _ = timeout(PATIENCE, asker.write_all(&text)).await;
-        Ok(())
+    /// Answers the next one who asks; an asker who does not read is left, and one whom nothing can be told gets nothing.
+    pub async fn answer(&self, snapshot: impl FnOnce() -> io::Result<Snapshot>) {
+        let Ok((mut asker, _)) = self.listener.accept().await else {
+            // Descriptors are short; they may come back.
+            return sleep(PAUSE).await;
+        };
+        let text = snapshot().and_then(|snapshot| Ok(serde_json::to_vec(&snapshot)?));
+        if let Ok(text) = text {
+            let _ = timeout(PATIENCE, asker.write_all(&text)).await;
+        }
     }
 }
 
@@ -77,11 +93,33 @@ pub fn ask(device: &Device) -> io::Result<Snapshot> {
     ask_at(&path(device)?)
 }
 
-fn ask_at(path: &Path) -> io::Result<Snapshot> {
-    let mut stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+/// The process that answers for a device; none where there is no attachment.
+pub fn holder(device: &Device) -> io::Result<Option<Pid>> {
+    match connect(&path(device)?) {
+        Ok(stream) => Ok(Some(socket_peercred(&stream)?.pid)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the socket that a killed one left.
+pub fn remove_leftover(device: &Device) -> io::Result<()> {
+    match fs::remove_file(path(device)?) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Not found where nobody listens any more.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => io::ErrorKind::NotFound.into(),
         _ => error,
-    })?;
+    })
+}
+
+fn ask_at(path: &Path) -> io::Result<Snapshot> {
+    let mut stream = connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
     stream.read_to_end(&mut text)?;
@@ -102,8 +140,9 @@ mod tests {
             .unwrap();
         let _inside = runtime.enter();
         assert_eq!(ask_at(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
-        let left = Control::listen_at(path.clone()).unwrap();
-        std::mem::forget(left);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // A socket file stays when its process is gone.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let control = Control::listen_at(path.clone()).unwrap();
         let asker = std::thread::spawn({
             let path = path.clone();
@@ -113,9 +152,7 @@ mod tests {
             pid: 7,
             ..Snapshot::default()
         };
-        runtime
-            .block_on(control.answer(|| Ok(snapshot.clone())))
-            .unwrap();
+        runtime.block_on(control.answer(|| Ok(snapshot.clone())));
         assert_eq!(asker.join().unwrap().unwrap(), snapshot);
         drop(control);
         assert!(!path.exists());

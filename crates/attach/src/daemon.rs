@@ -65,6 +65,9 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
             ended = work(&mut attached, &control) => ended,
         };
         tell(Told::Stopping);
+        // The socket last: when it is gone the device is as it was.
+        drop(attached);
+        drop(control);
         ended
     })
 }
@@ -83,7 +86,7 @@ async fn work(attached: &mut Attached, control: &Control) -> Result<(), DaemonEr
                     return Err(DaemonError::Gone(attached.device().name.clone()));
                 }
             }
-            answered = control.answer(|| attached.snapshot()) => answered?,
+            () = control.answer(|| attached.snapshot()) => {}
         }
     }
 }

@@ -9,6 +9,8 @@ use sooner_kernel::bands::{self, BandsError};
 use sooner_kernel::classifier;
 use sooner_kernel::device::{self, Device};
 
+use crate::control;
+
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -22,20 +24,25 @@ pub enum DetachError {
     /// The bands cannot be asked about or taken away.
     #[error(transparent)]
     Bands(#[from] BandsError),
-    /// Filters of a killed one cannot be taken away.
-    #[error("cannot take filters away: {0}")]
-    Filters(#[source] io::Error),
+    /// Nobody can say whether something is attached.
+    #[error("cannot ask what is attached to device `{device}`: {source}")]
+    Control {
+        /// The device's name.
+        device: String,
+        /// What the system says.
+        source: io::Error,
+    },
     /// It does not listen to us.
     #[error("cannot end process {pid}: {source}; run as the user it runs as, or as root")]
     Signal {
         /// The process.
-        pid: u32,
+        pid: Pid,
         /// What the kernel says.
         source: io::Error,
     },
     /// It does not end.
     #[error("process {0} has not ended 10 s after it was asked to")]
-    Stays(u32),
+    Stays(Pid),
 }
 
 /// What was done on a device.
@@ -46,7 +53,7 @@ pub enum Detached {
         /// The device's name.
         device: String,
         /// The process.
-        pid: u32,
+        pid: Pid,
     },
     /// What a killed process left was taken away.
     Cleaned {
@@ -55,7 +62,8 @@ pub enum Detached {
     },
 }
 
-/// Ends the attachment of a device, or of all devices of this network namespace, and takes away what killed ones left.
+/// Ends the attachment of a device, or of all devices of this network namespace, and takes away what killed ones left. Servers with bands
+/// of their own are no attachments.
 pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
     let devices = match name {
         Some(name) => vec![device::by_name(name).map_err(DetachError::Device)?],
@@ -63,9 +71,12 @@ pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
     };
     let mut done = Vec::new();
     for device in &devices {
-        if let Some(pid) = bands::owner(device)? {
-            end(pid)?;
-            wait_until_free(device, pid)?;
+        if let Some(pid) = holder(device)? {
+            kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
+                pid,
+                source: errno.into(),
+            })?;
+            wait_until_gone(device, pid)?;
             done.push(Detached::Ended {
                 device: device.name.clone(),
                 pid,
@@ -83,32 +94,32 @@ pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
 /// Takes away what killed processes left on the devices of this network namespace; gives the devices' names. For every start.
 pub fn clean() -> Result<Vec<String>, DetachError> {
     let mut cleaned = bands::remove_leftovers()?;
-    let mut free = Vec::new();
-    for device in device::all().map_err(DetachError::Device)? {
-        if bands::owner(&device)?.is_none() {
-            free.push(device);
-        }
-    }
-    cleaned.extend(classifier::remove_leftovers(&free).map_err(DetachError::Filters)?);
+    cleaned.extend(classifier::remove_leftovers()?);
     cleaned.sort();
     cleaned.dedup();
+    for device in device::all().map_err(DetachError::Device)? {
+        if cleaned.contains(&device.name) && holder(&device)?.is_none() {
+            let told = |source| DetachError::Control {
+                device: device.name.clone(),
+                source,
+            };
+            control::remove_leftover(&device).map_err(told)?;
+        }
+    }
     Ok(cleaned)
 }
 
-fn end(pid: u32) -> Result<(), DetachError> {
-    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let Some(process) = process else {
-        return Err(DetachError::Stays(pid));
-    };
-    kill_process(process, Signal::TERM).map_err(|errno| DetachError::Signal {
-        pid,
-        source: errno.into(),
+fn holder(device: &Device) -> Result<Option<Pid>, DetachError> {
+    control::holder(device).map_err(|source| DetachError::Control {
+        device: device.name.clone(),
+        source,
     })
 }
 
-fn wait_until_free(device: &Device, pid: u32) -> Result<(), DetachError> {
+/// Its socket goes last, when the device is as it was.
+fn wait_until_gone(device: &Device, pid: Pid) -> Result<(), DetachError> {
     let start = Instant::now();
-    while bands::owner(device)?.is_some() {
+    while holder(device)?.is_some() {
         if start.elapsed() > PATIENCE {
             return Err(DetachError::Stays(pid));
         }

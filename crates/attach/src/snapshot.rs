@@ -78,118 +78,129 @@ pub(crate) fn mean_ms(sum_ns: u128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_ns as f64 / count as f64 / 1e6)
 }
 
+/// A family of metrics: name, type, what it is, and its rows by labels.
+type Family = (&'static str, &'static str, &'static str, Rows);
+/// Labels behind the device's, and the value.
+type Rows = Vec<(String, f64)>;
+
 /// The Prometheus text of a snapshot (exposition format 0.0.4).
 pub fn prometheus(snapshot: &Snapshot) -> String {
-    let mut text = String::new();
     let device = &snapshot.device;
-    let mut family = |name: &str, kind: &str, help: &str, rows: Vec<(String, f64)>| {
-        text +=
-            &format!("# HELP sooner_attach_{name} {help}\n# TYPE sooner_attach_{name} {kind}\n");
+    let families = [
+        of_device(snapshot),
+        of_bands(&snapshot.bands),
+        of_sizes(&snapshot.sizes),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, rows) in families.into_iter().flatten() {
+        let name = format!("sooner_attach_{name}");
+        text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
         for (labels, value) in rows {
-            text += &format!("sooner_attach_{name}{{device=\"{device}\"{labels}}} {value}\n");
+            text += &format!("{name}{{device=\"{device}\"{labels}}} {value}\n");
         }
-    };
-    let one = |value: u64| vec![(String::new(), value as f64)];
-    family(
-        "responses_total",
-        "counter",
-        "Responses that began.",
-        one(snapshot.responses),
-    );
-    family(
-        "sized_responses_total",
-        "counter",
-        "Responses whose length was known when they began.",
-        one(snapshot.sized_responses),
-    );
-    family(
-        "broken_responses_total",
-        "counter",
-        "Responses whose connection was reset.",
-        one(snapshot.broken_responses),
-    );
-    family(
+    }
+    text
+}
+
+fn of_device(all: &Snapshot) -> Vec<Family> {
+    let table = [
+        ("responses_total", "Responses that began.", all.responses),
+        (
+            "sized_responses_total",
+            "Responses whose length was known when they began.",
+            all.sized_responses,
+        ),
+        (
+            "broken_responses_total",
+            "Responses whose connection was reset.",
+            all.broken_responses,
+        ),
+        (
+            "resent_packets_total",
+            "Packets sent again.",
+            all.resent_packets,
+        ),
+        ("syn_acks_total", "SYN-ACKs.", all.syn_acks),
+        (
+            "lowered_syn_acks_total",
+            "SYN-ACKs that went last in a flood.",
+            all.lowered_syn_acks,
+        ),
+        (
+            "lost_events_total",
+            "Beginnings and ends of responses that were not seen in time.",
+            all.lost_events,
+        ),
+    ];
+    let row = |value: u64| vec![(String::new(), value as f64)];
+    let counters = table.map(|(name, help, value)| (name, "counter", help, row(value)));
+    let under_way = row(all.under_way);
+    let gauge = (
         "under_way_responses",
         "gauge",
         "Responses under way.",
-        one(snapshot.under_way),
+        under_way,
     );
-    family(
-        "resent_packets_total",
-        "counter",
-        "Packets sent again.",
-        one(snapshot.resent_packets),
-    );
-    family(
-        "syn_acks_total",
-        "counter",
-        "SYN-ACKs.",
-        one(snapshot.syn_acks),
-    );
-    family(
-        "lowered_syn_acks_total",
-        "counter",
-        "SYN-ACKs that went last in a flood.",
-        one(snapshot.lowered_syn_acks),
-    );
-    family(
-        "lost_events_total",
-        "counter",
-        "Beginnings and ends of responses that were not seen in time.",
-        one(snapshot.lost_events),
-    );
-    let by_band = |value: fn(&BandView) -> u64| {
-        let rows = snapshot.bands.iter().enumerate();
-        rows.map(|(band, view)| (format!(",band=\"{band}\""), value(view) as f64))
-            .collect()
+    counters.into_iter().chain([gauge]).collect()
+}
+
+fn of_bands(bands: &[BandView]) -> Vec<Family> {
+    let rows = |value: fn(&BandView) -> u64| -> Rows {
+        let bands = bands.iter().enumerate();
+        let row = |(band, view)| (format!(",band=\"{band}\""), value(view) as f64);
+        bands.map(row).collect()
     };
-    family(
-        "band_sent_bytes_total",
-        "counter",
-        "Bytes that left in a band.",
-        by_band(|view| view.sent_bytes),
-    );
-    family(
-        "band_dropped_packets_total",
-        "counter",
-        "Packets a band had no room for.",
-        by_band(|view| view.dropped_packets),
-    );
-    family(
-        "band_backlog_bytes",
-        "gauge",
-        "Bytes that wait in a band.",
-        by_band(|view| view.backlog_bytes),
-    );
-    let by_size = |value: fn(&SizeView) -> Option<f64>| {
-        let rows = snapshot.sizes.iter();
-        rows.filter_map(|view| {
-            let up_to = view
-                .up_to_bytes
-                .map_or("+Inf".into(), |bytes| bytes.to_string());
+    vec![
+        (
+            "band_sent_bytes_total",
+            "counter",
+            "Bytes that left in a band.",
+            rows(|view| view.sent_bytes),
+        ),
+        (
+            "band_dropped_packets_total",
+            "counter",
+            "Packets a band had no room for.",
+            rows(|view| view.dropped_packets),
+        ),
+        (
+            "band_backlog_bytes",
+            "gauge",
+            "Bytes that wait in a band.",
+            rows(|view| view.backlog_bytes),
+        ),
+    ]
+}
+
+fn of_sizes(sizes: &[SizeView]) -> Vec<Family> {
+    let rows = |value: fn(&SizeView) -> Option<f64>| -> Rows {
+        let row = |view: &SizeView| {
+            let up_to = view.up_to_bytes;
+            let up_to = up_to.map_or("+Inf".into(), |bytes| bytes.to_string());
             Some((format!(",up_to_bytes=\"{up_to}\""), value(view)?))
-        })
-        .collect()
+        };
+        sizes.iter().filter_map(row).collect()
     };
-    family(
-        "ended_responses_total",
-        "counter",
-        "Responses that ended, by size.",
-        by_size(|view| Some(view.responses as f64)),
-    );
-    family(
-        "mean_response_seconds",
-        "gauge",
-        "Their mean response time since the start.",
-        by_size(|view| Some(view.mean_response_ms? / 1e3)),
-    );
-    family(
-        "fair_mean_response_seconds",
-        "gauge",
-        "What FAIR would have given those that can be compared.",
-        by_size(|view| Some(view.fair_mean_response_ms? / 1e3)),
-    );
-    text
+    vec![
+        (
+            "ended_responses_total",
+            "counter",
+            "Responses that ended, by size.",
+            rows(|view| Some(view.responses as f64)),
+        ),
+        (
+            "mean_response_seconds",
+            "gauge",
+            "Their mean response time since the start.",
+            rows(|view| Some(view.mean_response_ms? / 1e3)),
+        ),
+        (
+            "fair_mean_response_seconds",
+            "gauge",
+            "What FAIR would have given those that can be compared.",
+            rows(|view| Some(view.fair_mean_response_ms? / 1e3)),
+        ),
+    ]
 }
 
 #[cfg(test)]

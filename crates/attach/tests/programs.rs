@@ -3,7 +3,7 @@
 #[path = "../../kernel/tests/packets/mod.rs"]
 mod packets;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
 
 use packets::Packet;
@@ -48,7 +48,7 @@ fn a_packet_has_the_band_that_the_policy_gives_what_was_sent() {
     else {
         return;
     };
-    let mut client_port = 1000;
+    let client_port = Cell::new(1000);
     let cutoffs = prop::collection::btree_set(1_u64..30_000, 7).prop_map(Vec::from_iter);
     let payloads = prop::collection::vec(1_usize..1448, 1..30);
     let outcome = runner(200).run(&(cutoffs, payloads), |(cutoffs, payloads)| {
@@ -57,13 +57,13 @@ fn a_packet_has_the_band_that_the_policy_gives_what_was_sent() {
         let policy = Cutoffs::fixed(&cutoffs);
         let mut sent_bytes = 0;
         for payload in payloads {
-            let packet = Packet::tcp(PORT, client_port)
+            let packet = Packet::tcp(PORT, client_port.get())
                 .seq(sent_bytes as u32)
                 .payload(&vec![0; payload]);
             prop_assert_eq!(band(&mut classifier, &packet), policy.band(sent_bytes));
             sent_bytes += payload as u64;
         }
-        client_port += 1;
+        client_port.set(client_port.get() + 1);
         Ok(())
     });
     outcome.unwrap();
@@ -116,7 +116,7 @@ fn a_length_is_what_a_parser_reads() {
     let Some(classifier) = loaded("a_length_is_what_a_parser_reads") else {
         return;
     };
-    let mut client_port = 1000;
+    let client_port = Cell::new(1000);
     let others = || prop::collection::vec(other_field(), 0..6);
     let heads = (others(), prop::option::of(length_field()), others());
     let outcome = runner(400).run(&(heads, "[a-z]{0,200}"), |(head, body)| {
@@ -127,9 +127,9 @@ fn a_length_is_what_a_parser_reads() {
         prop_assume!(head.len() <= 1024);
         let expected = parsed_bytes(head.as_bytes());
         prop_assert_eq!(expected.is_some(), length.is_some());
-        client_port += 1;
+        client_port.set(client_port.get() + 1);
         let payload = (head + &body).into_bytes();
-        let found = found_bytes(&mut classifier.borrow_mut(), client_port, &payload);
+        let found = found_bytes(&mut classifier.borrow_mut(), client_port.get(), &payload);
         prop_assert_eq!(found, expected);
         Ok(())
     });
@@ -141,12 +141,12 @@ fn anything_can_be_sent() {
     let Some(classifier) = loaded("anything_can_be_sent") else {
         return;
     };
-    let mut client_port = 1000;
+    let client_port = Cell::new(1000);
     let text = "(HTTP/1)?[ -~\r\n]{1,300}".prop_map(String::into_bytes);
     let bytes = prop_oneof![text, prop::collection::vec(any::<u8>(), 1..1400)];
     let outcome = runner(400).run(&bytes, |payload| {
-        client_port += 1;
-        let found = found_bytes(&mut classifier.borrow_mut(), client_port, &payload);
+        client_port.set(client_port.get() + 1);
+        let found = found_bytes(&mut classifier.borrow_mut(), client_port.get(), &payload);
         prop_assert!(found.is_none_or(|bytes| bytes <= (1 << 53) + 1024));
         Ok(())
     });

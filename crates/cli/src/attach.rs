@@ -27,11 +27,11 @@ enum AttachCommand {
     /// Order the responses of a web server on a device, in the kernel, until stopped
     Web(WebArgs),
     /// Say what is attached in this network namespace
-    Status(OfDevice),
+    Status(StatusArgs),
     /// Watch responses by band and by size, beside what FAIR would have given
     Top(TopArgs),
     /// End what is attached, and take away what a killed one left
-    Remove(OfDevice),
+    Remove(RemoveArgs),
 }
 
 /// Small responses go before large ones: by what they still lack where plain HTTP says how long they are, else by what they have had.
@@ -75,13 +75,20 @@ struct WebArgs {
 }
 
 #[derive(Args)]
-struct OfDevice {
+struct StatusArgs {
     /// Only this device
     #[arg(long, value_name = "DEVICE")]
     dev: Option<String>,
     /// Print JSON instead of words
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Args)]
+struct RemoveArgs {
+    /// Only this device
+    #[arg(long, value_name = "DEVICE")]
+    dev: Option<String>,
 }
 
 #[derive(Args)]
@@ -178,7 +185,7 @@ fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
     Ok(found)
 }
 
-fn status(args: &OfDevice) -> Result<ExitCode> {
+fn status(args: &StatusArgs) -> Result<ExitCode> {
     let found = attached(args.dev.as_deref())?;
     let text = if args.json {
         serde_json::to_string(&found)? + "\n"
@@ -219,7 +226,7 @@ fn top(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(args: &OfDevice) -> Result<ExitCode> {
+fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     let done = detach::detach(args.dev.as_deref())?;
     let words = |detached: &Detached| match detached {
         Detached::Ended { device, pid } => {

@@ -166,6 +166,28 @@ fn whoever_asks_is_answered_and_remove_ends_it() {
 }
 
 #[test]
+fn a_server_with_bands_of_its_own_is_no_attachment() {
+    let Some(host) = Host::new("attach-serve") else {
+        return;
+    };
+    let root = host.root.path().display().to_string();
+    let mut command = host.inside(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["serve", &root, "--uplink", "10mbit", "--listen"]);
+    command.arg(format!("{ADDRESS}:{PORT}"));
+    let mut server = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = BufReader::new(server.0.stderr.take().unwrap()).lines();
+    while !said.next().expect("it serves").unwrap().contains("serving") {}
+    let before = host.everything();
+    assert!(before.contains("htb 5005:"), "{before}");
+    let removed = host.said(&["remove"]);
+    assert_eq!(removed.stdout, b"nothing is attached\n");
+    assert_eq!(host.everything(), before);
+    let on = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
+    assert_refused(&host.said(&on), &["stop it first"]);
+    server.end(Signal::TERM);
+}
+
+#[test]
 fn a_mistake_is_one_line_and_changes_nothing() {
     let Some(host) = Host::new("attach-mistakes") else {
         return;

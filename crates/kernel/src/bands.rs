@@ -35,10 +35,11 @@ use crate::netlink::traffic::{Counters, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
 pub use leftovers::remove_leftovers;
-use owner::Ownership;
+pub(crate) use owner::Ownership;
 pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
+pub use record::runtime_folder;
 
 /// Whether a qdisc that somebody configured may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,15 +258,6 @@ impl Drop for Bands {
     fn drop(&mut self) {
         // Nobody is left to tell; the next start finds the record and tries again.
         let _ = self.take_down();
-    }
-}
-
-/// The process that owns the bands of a device; none where nobody does. A process that only looks at this moment may be taken for one.
-pub fn owner(device: &Device) -> Result<Option<u32>, BandsError> {
-    match Ownership::take(device) {
-        Ok(_ownership) => Ok(None),
-        Err(BandsError::Busy { pid, .. }) => Ok(pid),
-        Err(error) => Err(error),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Packets that leave get the band of their response as `skb->priority`, which selects a leaf of [`crate::bands`]; what comes in shows
 //! requests and acknowledgements. The programs are C, compiled once (`bpf/order.bpf.c` says what they do and why), so that nobody who runs
-//! this needs a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.8; before 5.17 the length in a response's head is not read,
+//! this needs a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the length in a response's head is not read,
 //! so that everything is ordered by what it has had.
 //!
 //! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that holds them is closed, also by a kill
@@ -36,7 +36,9 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
 
 /// Our filters' place among others of a clsact: theirs are 49152 and below unless they say otherwise.
 const FILTER_PRIORITY: u16 = 5005;
+/// By the number is told whose the qdisc is: that of others, or ours, to be taken away with the filter.
 const FILTER_HANDLE: u32 = 0x5005;
+const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
 /// Length of `struct __sk_buff`, and where it has the priority.
 const CONTEXT_BYTES: usize = 192;
 const PRIORITY_AT: usize = 32;
@@ -72,6 +74,8 @@ pub struct Options {
     pub bands: u8,
     /// Flows remembered at most; some 200 bytes of kernel memory each.
     pub flows_max: u32,
+    /// The largest rank of every band but the last, ascending, bytes; those that are missing are never reached.
+    pub cutoffs: Vec<u64>,
     /// Whether `Content-Length` is looked for where it can be.
     pub reads_heads: bool,
     /// How the programs get onto the device.
@@ -85,6 +89,7 @@ impl Options {
             ports,
             bands: BAND_COUNT as u8,
             flows_max: 65_536,
+            cutoffs: Vec::new(),
             reads_heads: can_read_heads(),
             via: Via::of_this_kernel(),
         }
@@ -165,10 +170,11 @@ impl Classifier {
             Via::Tcx => None,
             Via::Clsact => Some(clsact::Ours::on(device)?),
         };
+        let handle = classifier.clsact.as_ref().map(clsact::Ours::filter_handle);
         for (name, direction) in PROGRAMS {
             classifier
                 .program(name)?
-                .attach_with_options(&device.name, direction, attachment(options.via))
+                .attach_with_options(&device.name, direction, attachment(handle))
                 .map_err(|source| ClassifierError::attach(device, source))?;
         }
         Ok(classifier)
@@ -203,14 +209,18 @@ impl Classifier {
         for port in options.ports.iter().flatten() {
             ports.insert(port, 1, 0)?;
         }
-        Ok(Classifier {
+        let mut classifier = Classifier {
             cutoffs: Array::try_from(map(&mut ebpf, "cutoffs")?)?,
             counters: PerCpuArray::try_from(map(&mut ebpf, "counters")?)?,
             flows: HashMap::try_from(map(&mut ebpf, "flows")?)?,
             events: RingBuf::try_from(map(&mut ebpf, "events")?)?,
             ebpf,
             clsact: None,
-        })
+        };
+        // Before the first packet is looked at.
+        let set = classifier.set_cutoffs(&options.cutoffs);
+        set.map_err(|source| ClassifierError::kernel(device, source))?;
+        Ok(classifier)
     }
 
     /// The largest rank of every band but the last, ascending, bytes; from now on.
@@ -314,12 +324,13 @@ const PROGRAMS: [(&str, TcAttachType); 2] = [
     ("order_ingress", TcAttachType::Ingress),
 ];
 
-fn attachment(via: Via) -> TcAttachOptions {
-    match via {
-        Via::Tcx => TcAttachOptions::TcxOrder(LinkOrder::default()),
-        Via::Clsact => TcAttachOptions::Netlink(NlOptions {
+/// As a link, or as a filter with this number.
+fn attachment(handle: Option<u32>) -> TcAttachOptions {
+    match handle {
+        None => TcAttachOptions::TcxOrder(LinkOrder::default()),
+        Some(handle) => TcAttachOptions::Netlink(NlOptions {
             priority: FILTER_PRIORITY,
-            handle: TcHandle::from(FILTER_HANDLE),
+            handle: TcHandle::from(handle),
             classid: None,
         }),
     }

@@ -8,6 +8,7 @@
 //! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
 //! | [`tcp_table`] | the TCP sockets of one port, by state |
+//! | [`handshakes`] | how many are completed, and how many nobody answers |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
@@ -25,6 +26,7 @@ pub mod classifier;
 pub mod clock;
 pub mod descriptors;
 pub mod device;
+pub mod handshakes;
 pub mod initial_timeout;
 pub mod netns;
 pub mod privilege;

@@ -248,6 +248,73 @@ fn packets_without_payload_go_first_and_an_end_behind_its_bytes() {
 }
 
 #[test]
+fn a_reset_that_the_server_does_not_believe_makes_nothing_young() {
+    let Some(mut classifier) = loaded(
+        "a_reset_that_the_server_does_not_believe_makes_nothing_young",
+        |_| {},
+    ) else {
+        return;
+    };
+    let mut talk = Talk::new(&mut classifier, 5000);
+    talk.asks(GET).sends_500(6);
+    let reset = talk.packet().seq(7).rst();
+    talk.comes(&reset);
+    talk.sends_500(2);
+    assert_eq!(talk.bands, " 00011122");
+}
+
+#[test]
+fn a_new_connection_of_the_same_two_ends_begins_anew() {
+    let Some(mut classifier) = loaded("a_new_connection_of_the_same_two_ends_begins_anew", |_| {})
+    else {
+        return;
+    };
+    let mut talk = Talk::new(&mut classifier, 5000);
+    talk.asks(GET).sends_500(6);
+    // Numbers that look like those of packets sent again.
+    talk.seq = talk.seq.wrapping_sub(1_000_000);
+    let syn_ack = talk.packet().syn();
+    talk.leaves(&syn_ack);
+    talk.asks(GET).sends_500(4);
+    assert_eq!(talk.bands, " 0001110 0001");
+}
+
+#[test]
+fn a_byte_that_keeps_a_connection_alive_is_no_request() {
+    let Some(mut classifier) = loaded("a_byte_that_keeps_a_connection_alive_is_no_request", |_| {})
+    else {
+        return;
+    };
+    let mut talk = Talk::new(&mut classifier, 5000);
+    talk.asks(GET).sends_500(1).asks(b"x");
+    thread::sleep(Duration::from_millis(700));
+    talk.asks(b"HEAD / HTTP/1.1\r\n\r\n");
+    talk.sends(&head("Content-Length: 9000\r\n"));
+    assert_eq!(talk.bands, " 0  0");
+    let events: Vec<_> = std::iter::from_fn(|| classifier.next_event()).collect();
+    let [.., last] = events[..] else {
+        panic!("no events")
+    };
+    let waited_ns = last.at_ns - last.flow.request_ns.unwrap();
+    assert!(waited_ns < 500_000_000, "{waited_ns} ns since the request");
+}
+
+#[test]
+fn a_length_that_goes_on_in_the_next_packet_is_not_known() {
+    let Some(mut classifier) = loaded(
+        "a_length_that_goes_on_in_the_next_packet_is_not_known",
+        |_| {},
+    ) else {
+        return;
+    };
+    let mut talk = Talk::new(&mut classifier, 5000);
+    talk.asks(GET)
+        .sends(b"HTTP/1.1 200 OK\r\nContent-Length: 12");
+    let started = classifier.next_event().unwrap();
+    assert_eq!(started.flow.size_bytes, None);
+}
+
+#[test]
 fn ports_of_others_are_left_alone_and_versions_and_tags_are_not() {
     let Some(mut classifier) = loaded(
         "ports_of_others_are_left_alone_and_versions_and_tags_are_not",
@@ -285,7 +352,7 @@ fn a_pause_begins_a_new_response_of_datagrams() {
         return;
     };
     let mut bands = String::new();
-    for pause_ms in [0, 0, 0, 0, 700, 0, 0, 0] {
+    for pause_ms in [0, 0, 700, 0, 0, 0, 700, 1200, 0] {
         thread::sleep(Duration::from_millis(pause_ms));
         let packet = Packet::udp(PORT, 5000).payload(&[0; 500]);
         let shown = classifier
@@ -293,7 +360,8 @@ fn a_pause_begins_a_new_response_of_datagrams() {
             .unwrap();
         write!(bands, "{}", shown.band.unwrap()).unwrap();
     }
-    assert_eq!(bands, "00010001");
+    // In band 1 it takes twice as long.
+    assert_eq!(bands, "000001100");
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod ahead;
 pub mod bucket;
 mod config;
 mod core;
+pub mod flood;
 mod flow;
 pub mod gate;
 mod handover;

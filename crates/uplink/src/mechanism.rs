@@ -31,13 +31,20 @@ pub(crate) struct Plan {
 /// What was changed in the kernel; goes when this does.
 #[derive(Default)]
 pub(crate) struct Setup {
-    bands: Option<Bands>,
+    /// With how many there are.
+    bands: Option<(Bands, u8)>,
 }
 
 impl Setup {
     /// The socket priority that selects a band; `None` without bands.
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
         self.bands.as_ref().map(|_| Bands::priority_of(band))
+    }
+
+    /// The socket priority that selects the last band; `None` without bands.
+    pub(crate) fn last_priority(&self) -> Option<u32> {
+        let (_, count) = self.bands.as_ref()?;
+        Some(Bands::priority_of(count.saturating_sub(1)))
     }
 }
 
@@ -111,7 +118,9 @@ impl Plan {
             gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
             marks: Some(Marks::into_bands(config.policy, config.bands)),
             backlog: backlog(device, config).filter(|_| and_gate),
-            setup: Setup { bands: Some(bands) },
+            setup: Setup {
+                bands: Some((bands, config.bands)),
+            },
             description: format!(
                 "{how} kernel bands on {}{}",
                 device.name,

@@ -58,6 +58,10 @@ impl Shared {
         self.setup.priority_of(band)
     }
 
+    pub(crate) fn last_priority(&self) -> Option<u32> {
+        self.setup.last_priority()
+    }
+
     pub(crate) fn ask(&self, flow: FlowId, want_bytes: u64, waker: &Waker) -> Answer {
         if !self.paced {
             return Answer::Go(want_bytes);

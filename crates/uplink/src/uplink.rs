@@ -100,12 +100,26 @@ impl Uplink {
         (stream, flow)
     }
 
-    /// Marks a listener so that its SYN-ACKs go before everything else; no effect without bands.
-    pub fn mark_listener(&self, listener: impl std::os::fd::AsFd) -> io::Result<()> {
-        match self.shared.priority_of(0) {
+    /// Marks a listener so that its SYN-ACKs go before everything else, or behind it where they are a flood; no effect without bands.
+    pub fn mark_listener(
+        &self,
+        listener: impl std::os::fd::AsFd,
+        is_flood: bool,
+    ) -> io::Result<()> {
+        let priority = if is_flood {
+            self.shared.last_priority()
+        } else {
+            self.shared.priority_of(0)
+        };
+        match priority {
             Some(priority) => sooner_kernel::socket::set_priority(listener, priority),
             None => Ok(()),
         }
+    }
+
+    /// Whether handshakes have a place in the order.
+    pub fn orders_handshakes(&self) -> bool {
+        self.shared.priority_of(0).is_some()
     }
 
     /// Tells `observer` of every response from now on; there is one, and the first stays.

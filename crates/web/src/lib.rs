@@ -15,6 +15,7 @@ pub mod config;
 mod connection;
 pub mod files;
 mod generation;
+mod handshakes;
 pub mod http2;
 pub mod limits;
 mod listen;

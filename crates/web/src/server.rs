@@ -6,15 +6,16 @@ use crate::activation::PassedListeners;
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
 use crate::generation::{Generation, Means};
+use crate::handshakes;
 use crate::limits::Connections;
 use crate::listen::{ListenError, listen};
 use crate::metrics::Metrics;
-use crate::say::say;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
 use sooner_uplink::Uplink;
 use sooner_uplink::shadow::FairShadow;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -244,13 +245,15 @@ impl Listening {
         }
         self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
+        handshakes::put_first(&uplink, self.listeners.iter().map(|(listener, _)| listener));
+        let guarded = self.listeners.iter();
+        let guarded =
+            guarded.filter_map(|(listener, _)| listener.as_fd().try_clone_to_owned().ok());
+        let guarding = spawn_local(handshakes::watch(uplink.clone(), guarded.collect()));
         let accepting: Vec<_> = self
             .listeners
             .into_iter()
             .map(|(listener, speech)| {
-                if let Err(error) = uplink.mark_listener(&listener) {
-                    say(format_args!("handshakes are not put first: {error}"));
-                }
                 let acceptor = Acceptor {
                     service: self.shared.service.clone(),
                     connections: self.shared.connections.clone(),
@@ -263,6 +266,7 @@ impl Listening {
             .collect();
         drop(alive);
         stop.await;
+        guarding.abort();
         self.shared.metrics.stops();
         for task in accepting {
             task.abort();

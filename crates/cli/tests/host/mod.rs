@@ -1,4 +1,5 @@
 //! A host with one device, in a network namespace, for tests that need root; gone when dropped.
+#![allow(dead_code, reason = "not every test binary looks at everything")]
 
 use std::io::Write;
 use std::process::{Child, Command};

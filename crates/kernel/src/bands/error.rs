@@ -87,7 +87,7 @@ pub enum BandsError {
 
 impl BandsError {
     /// The kernel's answer in the operator's words where it has a known cause.
-    pub(super) fn kernel(step: &'static str, device: &Device, source: io::Error) -> BandsError {
+    pub(crate) fn kernel(step: &'static str, device: &Device, source: io::Error) -> BandsError {
         let device = device.name.clone();
         match source.raw_os_error() {
             Some(libc::EPERM) => BandsError::NotPermitted { device },

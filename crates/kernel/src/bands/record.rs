@@ -124,15 +124,19 @@ fn parse(text: &str, path: PathBuf) -> Option<Record> {
 
 /// One file a network namespace and device; None where there is no folder for it.
 fn path_of(device: &Device) -> Option<PathBuf> {
-    let is_root = rustix::process::geteuid().is_root();
-    let folder = folder(is_root, |name| {
-        std::env::var_os(name).filter(|value| !value.is_empty())
-    })?;
-    Some(folder.join(format!(
+    Some(runtime_folder()?.join(format!(
         "bands-{}-{}",
         netns::current_id().ok()?,
         device.index
     )))
+}
+
+/// Where this process keeps what a next start must find: [`folder`] by its user and environment; none where there is none.
+pub fn runtime_folder() -> Option<PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    folder(is_root, |name| {
+        std::env::var_os(name).filter(|value| !value.is_empty())
+    })
 }
 
 /// A folder only this user may write, gone after a reboot as the bands are: root's own, systemd's for a service, or the login's.

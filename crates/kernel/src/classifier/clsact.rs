@@ -3,21 +3,30 @@
 use std::io;
 
 use super::error::ClassifierError;
-use super::{FILTER_HANDLE, FILTER_PRIORITY};
+use super::{FILTER_HANDLE, FILTER_HANDLE_OF_OURS, FILTER_PRIORITY};
+use crate::bands::{BandsError, Ownership};
 use crate::device::{self, Device};
 use crate::netlink::Connection;
 use crate::netlink::filter::FilterName;
 
-const FILTER: FilterName = FilterName {
-    priority: FILTER_PRIORITY,
-    handle: FILTER_HANDLE,
-};
+/// Our filters in a qdisc of ours, and in one of others.
+const FILTERS: [FilterName; 2] = [
+    FilterName {
+        priority: FILTER_PRIORITY,
+        handle: FILTER_HANDLE_OF_OURS,
+    },
+    FilterName {
+        priority: FILTER_PRIORITY,
+        handle: FILTER_HANDLE,
+    },
+];
 
-/// The qdisc that our filters hang in; it goes when this is dropped, unless others use it.
+/// The qdisc that our filters hang in; what we added of it goes when this is dropped.
 #[derive(Debug)]
 pub struct Ours {
     connection: Connection,
     device: Device,
+    filter: FilterName,
 }
 
 impl Ours {
@@ -25,46 +34,67 @@ impl Ours {
     pub fn on(device: &Device) -> Result<Ours, ClassifierError> {
         let change = |source| ClassifierError::kernel(device, source);
         let mut connection = Connection::open().map_err(change)?;
-        if !connection.add_clsact(device.index).map_err(change)? {
-            connection
-                .delete_filter(device.index, FILTER)
-                .map_err(change)?;
-        }
+        remove(&mut connection, device.index).map_err(change)?;
+        let is_added = connection.add_clsact(device.index).map_err(change)?;
         Ok(Ours {
             connection,
             device: device.clone(),
+            filter: FILTERS[usize::from(!is_added)],
         })
+    }
+
+    /// The number that the filters must have.
+    pub fn filter_handle(&self) -> u32 {
+        self.filter.handle
     }
 }
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next start tries again.
-        let _ = remove(&mut self.connection, self.device.index);
+        // Nobody is left to tell; the next start tries again. The filters are gone by now, so nothing says any more whose the qdisc is.
+        if self.filter == FILTERS[0] {
+            let _ = self.connection.delete_clsact(self.device.index);
+        }
     }
 }
 
-/// Removes what processes that are gone left on the devices of this network namespace; gives the devices' names.
-///
-/// The caller must own the devices: filters of a process that lives are not told from others.
-pub fn remove_leftovers(owned: &[Device]) -> io::Result<Vec<String>> {
-    let mut connection = Connection::open()?;
+/// Removes what processes that are gone left on the devices of this network namespace; gives the devices' names. Those of a process that
+/// lives stay: it owns the bands of its device.
+pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut cleaned = Vec::new();
-    for device in device::all()? {
-        let is_left =
-            owned.contains(&device) && connection.filters(device.index)?.contains(&FILTER);
-        if is_left {
-            remove(&mut connection, device.index)?;
-            cleaned.push(device.name);
+    for device in device::all().map_err(BandsError::Devices)? {
+        let ask = |source| BandsError::kernel("ask about", &device, source);
+        let mut connection = Connection::open().map_err(ask)?;
+        if !has_ours(&mut connection, device.index).map_err(ask)? {
+            continue;
+        }
+        match Ownership::take(&device) {
+            Ok(_ownership) => {
+                let restore = |source| BandsError::kernel("restore", &device, source);
+                remove(&mut connection, device.index).map_err(restore)?;
+                cleaned.push(device.name);
+            }
+            Err(BandsError::Busy { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(cleaned)
 }
 
-/// Our filters, and the qdisc where nothing else is in it: an empty one does nothing, whoever made it.
+fn has_ours(connection: &mut Connection, device: u32) -> io::Result<bool> {
+    let filters = connection.filters(device)?;
+    Ok(filters.iter().any(|filter| FILTERS.contains(filter)))
+}
+
+/// Our filters, and the qdisc where they say that it is ours.
 fn remove(connection: &mut Connection, device: u32) -> io::Result<()> {
-    connection.delete_filter(device, FILTER)?;
-    if connection.has_clsact(device)? && connection.filters(device)?.is_empty() {
+    let filters = connection.filters(device)?;
+    for filter in FILTERS {
+        if filters.contains(&filter) {
+            connection.delete_filter(device, filter)?;
+        }
+    }
+    if filters.contains(&FILTERS[0]) {
         connection.delete_clsact(device)?;
     }
     Ok(())

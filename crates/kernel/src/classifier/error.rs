@@ -12,7 +12,7 @@ use crate::device::Device;
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifierError {
     /// The kernel does not take them.
-    #[error("this kernel does not take the BPF programs: {}; they need Linux 5.8 with CONFIG_BPF_SYSCALL, and CAP_BPF", chain(.0))]
+    #[error("this kernel does not take the BPF programs: {}; they need Linux 5.13 with CONFIG_BPF_SYSCALL, and CAP_BPF", chain(.0))]
     Load(#[source] Box<EbpfError>),
     /// They cannot be attached.
     #[error("cannot attach BPF programs to device `{device}`: {}", chain(.source))]

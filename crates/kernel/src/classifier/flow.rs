@@ -93,7 +93,7 @@ impl FlowKey {
 
 impl Flow {
     /// Length of `struct flow`.
-    pub const BYTES: usize = 56;
+    pub const BYTES: usize = 64;
 
     /// Reads one.
     pub fn read(bytes: &[u8]) -> Option<Flow> {
@@ -101,7 +101,7 @@ impl Flow {
             sent_bytes: u64_at(bytes, 0)?,
             size_bytes: some(u64_at(bytes, 8)?),
             request_ns: some(u64_at(bytes, 16)?),
-            band: *bytes.get(52)?,
+            band: *bytes.get(60)?,
         })
     }
 }

@@ -1,4 +1,5 @@
 //! Packets made by hand, for programs that only look at them: no checksums.
+#![allow(dead_code, reason = "not every test binary makes every kind of packet")]
 
 /// A packet from server to client with an Ethernet header.
 #[derive(Clone)]
@@ -18,6 +19,7 @@ pub struct Packet {
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
+const RST: u8 = 4;
 const ACK: u8 = 16;
 
 impl Packet {
@@ -66,6 +68,11 @@ impl Packet {
 
     pub fn fin(mut self) -> Packet {
         self.flags |= FIN;
+        self
+    }
+
+    pub fn rst(mut self) -> Packet {
+        self.flags |= RST;
         self
     }
 

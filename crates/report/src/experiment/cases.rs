@@ -166,7 +166,7 @@ fn verdict(peer: &Peer) -> String {
     }
 }
 
-/// Both ideals as rows, from the peer that answered most.
+/// The ideals as rows, from the peer that answered most.
 fn ideals(case: &Case) -> String {
     let Some(peer) = spread::fullest(case) else {
         return String::new();
@@ -184,7 +184,16 @@ fn ideals(case: &Case) -> String {
             &cells,
         )
     };
+    // Runs of before it was computed have none.
+    let las: fn(&Group) -> Option<f64> = |g| g.ideal_las_mean_response_ms;
+    let has_las = spread::of_group(peer, |run| &run.all, las).is_some();
+    let las = if has_las {
+        ideal("Ideal LAS", "las", las)
+    } else {
+        String::new()
+    };
     ideal("Ideal PS", "fair", |g| g.ideal_ps_mean_response_ms)
+        + &las
         + &ideal("Ideal SRPT", "srpt", |g| g.ideal_srpt_mean_response_ms)
 }
 
