@@ -1,6 +1,7 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | h2spec`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | h2spec`. CONTRIBUTING.md says when to use which.
 
 mod bench;
+mod bpf;
 mod clients;
 mod fuzz;
 mod h2spec;
@@ -21,6 +22,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   bench [PART]... [--quick] [--repetitions N]
                             figures beside other servers, kept under experiments/; as root
   package                   the program, manual pages, completions, unit and example, in target/package
+  bpf                       compiles the BPF programs, with clang, into the object that is committed
   h2spec                    builds the program that tests HTTP/2, as `test` does, with Go";
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => Ok(test::run(true)),
         ["tidy"] => tidy::run(),
         ["package"] => package::run(),
+        ["bpf"] => bpf::build(),
         ["h2spec"] => h2spec::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),

@@ -14,6 +14,8 @@ pub struct Need {
 pub enum Wanted {
     /// A program on the PATH.
     Program(&'static str),
+    /// A file.
+    File(&'static str),
     /// A module that `python3` can import.
     PythonModule(&'static str),
 }
@@ -22,6 +24,7 @@ impl Wanted {
     fn is_there(&self) -> bool {
         match self {
             Self::Program(name) => process::is_installed(name),
+            Self::File(path) => std::path::Path::new(path).exists(),
             Self::PythonModule(name) => {
                 let import = format!("import {name}");
                 process::output(Command::new("python3").args(["-c", &import])).is_ok()
@@ -52,8 +55,16 @@ pub const FOR_TESTS: &[Need] = &[
     program("nghttp", "nghttp2-client", CLIENT),
     program("chromium", "chromium", CLIENT),
     program("go", "golang-go", "h2spec, which tests HTTP/2"),
+    program("clang", "clang", BPF),
+    program("llvm-objdump", "llvm", BPF),
+    Need {
+        wanted: Wanted::File("/usr/include/bpf/bpf_helpers.h"),
+        package: "libbpf-dev",
+        what_for: BPF,
+    },
 ];
 
+const BPF: &str = "the check that the BPF object is what its source says";
 const CLIENT: &str = "tests of the server with programs that people use";
 
 const fn program(name: &'static str, package: &'static str, what_for: &'static str) -> Need {

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
-use crate::{fuzz, h2spec, packages, process, tally::Tally, tidy};
+use crate::{bpf, fuzz, h2spec, packages, process, tally::Tally, tidy};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("format", format),
     ("clippy", clippy),
     ("doc", doc),
+    ("bpf", bpf::check),
     ("h2spec", h2spec::build),
     ("test", cargo_test),
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),

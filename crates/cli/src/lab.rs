@@ -191,6 +191,9 @@ fn show(event: Event) {
             eprintln!("{peer} is left out: it is not installed (package {package})");
         }
         Event::Begun { case, seed } => eprintln!("{case}, seed {seed}"),
+        Event::GivenUp { case, seed } => {
+            eprintln!("{case}, seed {seed}: given up, the machine is busy");
+        }
         Event::Failed(problem) => eprintln!("not measured: {problem}"),
         Event::Kept(line) => {
             let mean = line.run["all"]["mean_response_ms"].as_f64();

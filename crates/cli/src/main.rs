@@ -1,9 +1,11 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
+mod attach;
 mod demo;
 mod emulate;
 mod lab;
 mod load;
+mod notify;
 mod package;
 mod serve;
 
@@ -23,6 +25,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Schedule for servers that already run, without their knowing.
+    Attach(attach::AttachArgs),
     /// Show what the order is worth: the same requests, first FAIR, then SRPT.
     Demo(demo::DemoArgs),
     /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&usage_error(&error)),
     };
     let done = match cli.command {
+        Command::Attach(args) => attach::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Emulate(args) => emulate::run(args),

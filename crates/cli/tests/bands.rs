@@ -1,76 +1,20 @@
 //! `sooner serve` with kernel bands: what it sets up goes away with it, however it ends, and nothing of the operator's is touched.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+mod host;
 
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
-const DEVICE: &str = "s0";
-const ADDRESS: &str = "10.78.0.1";
+use host::{ADDRESS, DEVICE, Host, Running};
+use rustix::process::Signal;
 
-/// A host with one device, in a network namespace; gone when dropped.
-struct Host {
-    namespace: String,
-    root: TempDir,
+/// What this file asks of the host.
+trait Serves {
+    fn serve(&self, listen: &str, more: &[&str]) -> Command;
+    fn start(&self, listen: &str, more: &[&str]) -> (Running, String);
 }
 
-impl Host {
-    /// `None`, after saying why, where the test cannot run.
-    fn new(test: &str) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            let reason = "needs root to make a network namespace";
-            let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
-            return None;
-        }
-        let host = Self {
-            namespace: format!("sooner-cli-{}-{test}", std::process::id()),
-            root: tempfile::tempdir().unwrap(),
-        };
-        let name = &host.namespace;
-        ip(&["netns", "add", name]);
-        ip(&["-n", name, "link", "set", "lo", "up"]);
-        let pair = ["type", "veth", "peer", "name", "s1"];
-        ip(&[&["-n", name, "link", "add", DEVICE], &pair[..]].concat());
-        ip(&[
-            "-n",
-            name,
-            "addr",
-            "add",
-            &format!("{ADDRESS}/24"),
-            "dev",
-            DEVICE,
-        ]);
-        ip(&["-n", name, "link", "set", DEVICE, "up"]);
-        ip(&["-n", name, "link", "set", "s1", "up"]);
-        Some(host)
-    }
-
-    fn inside(&self, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace, program]);
-        command
-    }
-
-    fn printed(&self, program: &str, arguments: &[&str]) -> String {
-        let output = self.inside(program).args(arguments).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn qdiscs(&self) -> String {
-        self.printed("tc", &["qdisc", "show", "dev", DEVICE])
-    }
-
-    /// The limits on super-packets, which bands change and restore.
-    fn link(&self) -> String {
-        let shown = self.printed("ip", &["-d", "link", "show", "dev", DEVICE]);
-        let words: Vec<&str> = shown.split_whitespace().collect();
-        let gso = words
-            .windows(2)
-            .filter(|pair| pair[0].starts_with("gso_max"));
-        gso.map(|pair| pair.join(" ")).collect::<Vec<_>>().join(" ")
-    }
-
+impl Serves for Host {
     fn serve(&self, listen: &str, more: &[&str]) -> Command {
         let mut command = self.inside(env!("CARGO_BIN_EXE_sooner"));
         command.arg("serve").arg(self.root.path());
@@ -91,34 +35,6 @@ impl Host {
             said.push('\n');
         }
         (running, said)
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        ip(&["netns", "del", &self.namespace]);
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status().unwrap();
-    assert!(status.success(), "ip {arguments:?}");
-}
-
-/// A server that does not outlive its test.
-struct Running(Child);
-
-impl Running {
-    fn end(mut self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -36,7 +36,7 @@ use crate::qdisc::{self, Root};
 pub use error::BandsError;
 pub use leftovers::remove_leftovers;
 use owner::Ownership;
-pub use plan::{BAND_COUNT, BAND_COUNT_MIN};
+pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
 
@@ -47,6 +47,32 @@ pub enum Replace {
     No,
     /// Replace it; it does not come back.
     Yes,
+}
+
+/// How many bands, and how they divide the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BandsOptions {
+    /// The uplink's rate.
+    pub rate_bits_per_sec: u64,
+    /// How many, [`BAND_COUNT_MIN`] to [`BAND_COUNT`].
+    pub bands: u8,
+    /// What all bands below the top are guaranteed together, thousandths of the link, in equal parts; at most
+    /// [`LOWER_SHARE_PER_MILLE_MAX`]. Less than what keeps TCP alive is not given.
+    pub lower_share_per_mille: u16,
+    /// Whether a configured qdisc may be replaced.
+    pub replace: Replace,
+}
+
+impl BandsOptions {
+    /// All bands, without a share for the lower ones, and not in place of anything configured.
+    pub fn at_rate(rate_bits_per_sec: u64) -> BandsOptions {
+        BandsOptions {
+            rate_bits_per_sec,
+            bands: BAND_COUNT as u8,
+            lower_share_per_mille: 0,
+            replace: Replace::No,
+        }
+    }
 }
 
 /// What went through one band since it was installed, link headers included.
@@ -86,15 +112,10 @@ impl Bands {
         Bands::install_even_on_loopback(device, rate_bits_per_sec, replace)
     }
 
-    /// [`Bands::install`] with fewer bands than all, [`BAND_COUNT_MIN`] at least.
-    pub fn install_some(
-        device: &Device,
-        bands: u8,
-        rate_bits_per_sec: u64,
-        replace: Replace,
-    ) -> Result<Bands, BandsError> {
+    /// [`Bands::install`] with fewer bands than all, or a share for the lower ones.
+    pub fn install_as(device: &Device, options: BandsOptions) -> Result<Bands, BandsError> {
         refuse_loopback(device)?;
-        Bands::put_on(device, bands, rate_bits_per_sec, replace)
+        Bands::put_on(device, options)
     }
 
     /// [`Bands::install`] without its refusal of loopback, where bands delay everything this host says to itself.
@@ -103,16 +124,22 @@ impl Bands {
         rate_bits_per_sec: u64,
         replace: Replace,
     ) -> Result<Bands, BandsError> {
-        Bands::put_on(device, BAND_COUNT as u8, rate_bits_per_sec, replace)
+        let options = BandsOptions {
+            replace,
+            ..BandsOptions::at_rate(rate_bits_per_sec)
+        };
+        Bands::put_on(device, options)
     }
 
-    fn put_on(
-        device: &Device,
-        bands: u8,
-        rate_bits_per_sec: u64,
-        replace: Replace,
-    ) -> Result<Bands, BandsError> {
-        let plan = Plan::new(rate_bits_per_sec, device.frame_bytes(), bands)?;
+    fn put_on(device: &Device, options: BandsOptions) -> Result<Bands, BandsError> {
+        let BandsOptions {
+            rate_bits_per_sec,
+            bands,
+            lower_share_per_mille,
+            replace,
+        } = options;
+        let frame_bytes = device.frame_bytes();
+        let plan = Plan::new(rate_bits_per_sec, frame_bytes, bands, lower_share_per_mille)?;
         if !capability::has_net_admin() {
             return Err(BandsError::NotPermitted {
                 device: device.name.clone(),
@@ -210,6 +237,15 @@ impl Drop for Bands {
     fn drop(&mut self) {
         // Nobody is left to tell; the next start finds the record and tries again.
         let _ = self.take_down();
+    }
+}
+
+/// The process that owns the bands of a device; none where nobody does. A process that only looks at this moment may be taken for one.
+pub fn owner(device: &Device) -> Result<Option<u32>, BandsError> {
+    match Ownership::take(device) {
+        Ok(_ownership) => Ok(None),
+        Err(BandsError::Busy { pid, .. }) => Ok(pid),
+        Err(error) => Err(error),
     }
 }
 

@@ -7,6 +7,11 @@ pub fn has_net_admin() -> bool {
     has(CapabilitySet::NET_ADMIN)
 }
 
+/// Whether BPF programs may be loaded (`CAP_BPF`, which `CAP_SYS_ADMIN` includes).
+pub fn has_bpf() -> bool {
+    has(CapabilitySet::BPF) || has_sys_admin()
+}
+
 /// Whether any `SO_PRIORITY` may be set even without `CAP_NET_ADMIN` (`CAP_NET_RAW`).
 pub fn has_net_raw() -> bool {
     has(CapabilitySet::NET_RAW)

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::netlink::{Connection, Link, attribute, u32_at};
+use crate::raw;
 
 const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
@@ -30,6 +31,8 @@ pub struct Device {
     pub index: u32,
     /// Whether it only leads back to this host.
     pub is_loopback: bool,
+    /// Whether its packets begin with an Ethernet header; those of a tunnel may begin with the IP header.
+    pub has_ethernet_header: bool,
     /// Largest packet without the link header.
     pub mtu_bytes: u32,
 }
@@ -65,6 +68,12 @@ impl Device {
         Ok(self.link()?.tx_queues)
     }
 
+    /// How fast the device says it is, Mbit/s; none where it does not know or is virtual without a speed.
+    pub fn speed_mbit(&self) -> Option<u64> {
+        let speed_mbit = raw::ethtool_speed_mbit(&self.name).ok()?;
+        (speed_mbit != 0 && speed_mbit != u32::MAX).then_some(speed_mbit.into())
+    }
+
     /// Bytes of a full packet with its Ethernet header.
     pub fn frame_bytes(&self) -> u32 {
         self.mtu_bytes.saturating_add(14)
@@ -81,6 +90,7 @@ impl From<Link> for Device {
             name: link.name,
             index: link.index,
             is_loopback: link.is_loopback,
+            has_ethernet_header: link.has_ethernet_header,
             mtu_bytes: link.mtu_bytes,
         }
     }

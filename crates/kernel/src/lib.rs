@@ -12,6 +12,7 @@
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
+//! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
@@ -20,6 +21,7 @@
 pub mod activation;
 pub mod bands;
 pub mod capability;
+pub mod classifier;
 pub mod clock;
 pub mod descriptors;
 pub mod device;

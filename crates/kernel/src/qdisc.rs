@@ -156,6 +156,7 @@ mod tests {
             name: "gone0".into(),
             index: 0x7fff_ffff,
             is_loopback: false,
+            has_ethernet_header: true,
             mtu_bytes: 1500,
         };
         assert!(root(&gone).is_err());

@@ -51,6 +51,52 @@ pub fn set_tun_interface(
     Ok(())
 }
 
+/// What `SIOCETHTOOL` reads: an interface's name, and where the question lies.
+#[repr(C)]
+struct EthtoolRequest {
+    name: [u8; libc::IFNAMSIZ],
+    question: *mut EthtoolSettings,
+    unused: [u8; 16],
+}
+
+/// `struct ethtool_cmd`.
+#[repr(C)]
+#[derive(Default)]
+struct EthtoolSettings {
+    command: u32,
+    supported_advertised: [u32; 2],
+    speed: u16,
+    ports: [u8; 6],
+    packets_max: [u32; 2],
+    speed_high: u16,
+    rest: [u8; 14],
+}
+
+/// What a device of the calling thread's network namespace says it carries, Mbit/s; all ones where it does not know.
+pub fn ethtool_speed_mbit(name: &str) -> io::Result<u32> {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const ETHTOOL_GSET: u32 = 1;
+    let socket = std::net::UdpSocket::bind(("127.0.0.1", 0))
+        .or_else(|_| std::net::UdpSocket::bind(("::1", 0)))?;
+    let mut settings = EthtoolSettings {
+        command: ETHTOOL_GSET,
+        ..EthtoolSettings::default()
+    };
+    let mut request = EthtoolRequest {
+        name: [0; libc::IFNAMSIZ],
+        question: &raw mut settings,
+        unused: [0; 16],
+    };
+    let bytes = name.as_bytes();
+    // The last byte stays zero.
+    let length = bytes.len().min(libc::IFNAMSIZ - 1);
+    request.name[..length].copy_from_slice(&bytes[..length]);
+    // SAFETY: the kernel reads and writes one `struct ethtool_cmd` through the pointer in the request, which is as long as `settings`
+    // and lives until the call returns; any bytes are valid for all of its fields.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
+    Ok(u32::from(settings.speed_high) << 16 | u32::from(settings.speed))
+}
+
 /// Reads a socket option into `buffer`, gives how many bytes the kernel wrote.
 pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(buffer.len()).unwrap_or(libc::socklen_t::MAX);

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use namespace::{Pair, RECEIVER, SENDER};
-use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, Replace};
+use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::{capability, probe, qdisc, socket};
 
@@ -60,7 +60,14 @@ fn two_bands_have_two_leaves_and_what_is_for_neither_takes_the_top() {
     };
     pair.in_sender(|| {
         let device = s0();
-        let mut installed = Bands::install_some(&device, 2, 100_000_000, Replace::No).unwrap();
+        let mut installed = Bands::install_as(
+            &device,
+            BandsOptions {
+                bands: 2,
+                ..BandsOptions::at_rate(100_000_000)
+            },
+        )
+        .unwrap();
         for (band, packets) in [(1, 3), (7, 5)] {
             let sending = socket_in_band(band);
             for _ in 0..packets {

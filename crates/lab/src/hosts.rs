@@ -32,7 +32,7 @@ pub use clean::clean;
 pub use error::HostsError;
 use group::Group;
 use plumbing::Namespaces;
-pub use plumbing::SERVER_ADDRESS;
+pub use plumbing::{SERVER_ADDRESS, SERVER_DEVICE};
 use record::{Made, NAME_PREFIX, Record};
 pub use spec::{ClientSpec, HostsSpec, Shaper};
 

@@ -4,6 +4,7 @@
 //! when their [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and mechanisms.
 
 mod apache;
+mod attached;
 mod caddy;
 mod name;
 mod nginx;
@@ -41,6 +42,13 @@ pub enum Peer {
     ApachePrefork,
     /// Caddy with its file server.
     Caddy,
+    /// A server that knows nothing of `sooner attach web` beside it.
+    Attached {
+        /// The server.
+        server: Box<Peer>,
+        /// More flags of `sooner attach web`.
+        extra: Vec<String>,
+    },
     /// `sooner serve`.
     Sooner {
         /// Who goes first: a name that `--policy` takes.
@@ -140,6 +148,10 @@ impl Peer {
             Peer::ApacheEvent => "Apache event".into(),
             Peer::ApachePrefork => "Apache prefork".into(),
             Peer::Caddy => "Caddy".into(),
+            Peer::Attached { server, extra } => {
+                let name = format!("{} + attach", server.label());
+                [&[name][..], extra].concat().join(" ")
+            }
             Peer::Sooner {
                 policy,
                 mechanism,
@@ -156,6 +168,7 @@ impl Peer {
                 apache::is_missing().then_some("apache2-bin")
             }
             Peer::Caddy => program::missing(&caddy::PROGRAMS).then_some("caddy"),
+            Peer::Attached { server, .. } => server.missing(),
             Peer::Sooner { mechanism, .. } => {
                 (!mechanism.needs_root() && program::missing(&["setpriv"])).then_some("util-linux")
             }
@@ -165,6 +178,7 @@ impl Peer {
     /// Who has to limit the link for this server.
     pub fn shaper(&self) -> Shaper {
         match self {
+            Peer::Attached { .. } => Shaper::Server,
             Peer::Sooner { mechanism, .. } if mechanism.shapes() => Shaper::Server,
             _ => Shaper::Host,
         }
@@ -183,6 +197,11 @@ impl Peer {
             Peer::ApacheEvent => apache::config(&setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::config(&setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::config(&setting),
+            Peer::Attached { server, extra } => {
+                let words = attached::arguments(rate_bits_per_sec, extra);
+                let own = server.config_text(root, rate_bits_per_sec, options);
+                format!("{own}\nsooner {}\n", words.join(" "))
+            }
             Peer::Sooner {
                 policy,
                 mechanism,
@@ -214,7 +233,14 @@ impl Peer {
         };
         fs::create_dir_all(&setting.folder).map_err(failed)?;
         let mut command = self.command(hosts, &setting).map_err(failed)?;
-        Running::start(&mut command, self.label(), hosts, root)
+        let running = Running::start(&mut command, self.label(), hosts, root)?;
+        match self {
+            Peer::Attached { extra, .. } => {
+                let command = attached::command(hosts, options, rate_bits_per_sec, extra);
+                running.with_beside(command)
+            }
+            _ => Ok(running),
+        }
     }
 
     fn check(&self, hosts: &Hosts) -> Result<(), PeerError> {
@@ -238,6 +264,7 @@ impl Peer {
             Peer::ApacheEvent => apache::command(hosts, setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::command(hosts, setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::command(hosts, setting),
+            Peer::Attached { server, .. } => server.command(hosts, setting),
             Peer::Sooner {
                 policy,
                 mechanism,

@@ -3,7 +3,7 @@
 //! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays short and in order. With bands beneath,
 //! what the kernel holds is ordered too, so grants may run ahead and the link never waits for a writer to wake up.
 
-use sooner_kernel::bands::{Bands, BandsError, Replace};
+use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
@@ -75,7 +75,12 @@ impl Plan {
         } else {
             Replace::No
         };
-        Bands::install_some(device, config.bands, config.rate_bits_per_sec, replace)
+        let options = BandsOptions {
+            bands: config.bands,
+            replace,
+            ..BandsOptions::at_rate(config.rate_bits_per_sec)
+        };
+        Bands::install_as(device, options)
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {

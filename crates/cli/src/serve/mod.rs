@@ -4,7 +4,6 @@ mod args;
 mod check;
 mod effective;
 mod link;
-mod notify;
 mod ready_line;
 mod running;
 mod signals;
@@ -12,10 +11,10 @@ mod user;
 
 pub use args::ServeArgs;
 
+use crate::notify::Supervisor;
 use anyhow::Context;
 use effective::Effective;
 use link::Link;
-use notify::Supervisor;
 use running::Running;
 use signals::Signals;
 use sooner_kernel::descriptors::{limit, raise_limit};

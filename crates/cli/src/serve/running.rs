@@ -3,9 +3,9 @@
 use super::args::ServeArgs;
 use super::effective::Effective;
 use super::link::Link;
-use super::notify::Supervisor;
 use super::signals::{Signals, Wish};
 use super::user;
+use crate::notify::Supervisor;
 use sooner_web::Control;
 use sooner_web::config::{Config, Misconfigured};
 use sooner_web::say;

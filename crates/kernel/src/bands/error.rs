@@ -11,7 +11,7 @@ use crate::qdisc::Handle;
 pub enum BandsError {
     /// The device only leads back to this host.
     #[error(
-        "bands on loopback device `{device}` would delay everything this host says to itself; name another with --uplink-device"
+        "bands on loopback device `{device}` would delay everything this host says to itself; name another device"
     )]
     Loopback {
         /// The device's name.
@@ -30,7 +30,7 @@ pub enum BandsError {
         handle: Handle,
     },
     /// Another process, or this one, has bands on the device.
-    #[error("device `{device}` has the bands of {}; stop it first, or name another with --uplink-device", owner(*.pid))]
+    #[error("device `{device}` has the bands of {}; stop it first, or name another device", owner(*.pid))]
     Busy {
         /// The device's name.
         device: String,

@@ -16,6 +16,9 @@ pub const DEFAULT_MINOR: u32 = FIRST_MINOR;
 /// hundreds of busy connections without a loss; what is lost here TCP notices at once and sends again.
 pub const QUEUE_LIMIT_PACKETS: u32 = 1000;
 
+/// More would leave too little for the order.
+pub const LOWER_SHARE_PER_MILLE_MAX: u16 = 400;
+
 const LINK_MINOR: u32 = 1;
 const FIRST_MINOR: u32 = 0x10;
 /// The leaves' queues are 5010: to 5017: at most.
@@ -39,10 +42,17 @@ pub struct Plan {
     link_bytes_per_sec: u64,
     frame_bytes: u32,
     bands: u8,
+    /// What all bands below the top are guaranteed together, thousandths of the link.
+    lower_share_per_mille: u16,
 }
 
 impl Plan {
-    pub fn new(rate_bits_per_sec: u64, frame_bytes: u32, bands: u8) -> Result<Plan, BandsError> {
+    pub fn new(
+        rate_bits_per_sec: u64,
+        frame_bytes: u32,
+        bands: u8,
+        lower_share_per_mille: u16,
+    ) -> Result<Plan, BandsError> {
         if rate_bits_per_sec < RATE_BITS_PER_SEC_MIN {
             return Err(BandsError::Rate { rate_bits_per_sec });
         }
@@ -50,6 +60,7 @@ impl Plan {
             link_bytes_per_sec: rate_bits_per_sec / 8,
             frame_bytes,
             bands: bands.clamp(BAND_COUNT_MIN, BAND_COUNT as u8),
+            lower_share_per_mille: lower_share_per_mille.min(LOWER_SHARE_PER_MILLE_MAX),
         })
     }
 
@@ -112,12 +123,17 @@ impl Plan {
     /// What each band may send whatever the others do.
     ///
     /// A frame that TCP finds waiting for longer than its timer (200 ms at least) makes it send less from then on, and its connection idle
-    /// where it is the only one left to send: so a frame gets out within 100 ms, where that costs no more than a 64th of the link.
+    /// where it is the only one left to send: so a frame gets out within 100 ms, where that costs no more than a 64th of the link. Where
+    /// nobody guards the largest from starving but the bands themselves, the lower ones divide the share that was asked for.
     fn guarantee_bytes_per_sec(&self) -> u64 {
+        let lower_bands = u64::from(self.bands) - 1;
+        let share =
+            self.link_bytes_per_sec * u64::from(self.lower_share_per_mille) / 1000 / lower_bands;
         (u64::from(self.frame_bytes) * FRAMES_PER_SEC)
             .min(self.link_bytes_per_sec / 64)
             .max(self.link_bytes_per_sec / 1000)
             .max(GUARANTEE_BYTES_PER_SEC_MIN)
+            .max(share)
             .min(self.link_bytes_per_sec / 16)
             .max(1)
     }
@@ -159,7 +175,7 @@ mod tests {
 
     #[test]
     fn ten_megabit() {
-        let plan = Plan::new(10_000_000, 1514, 8).unwrap();
+        let plan = Plan::new(10_000_000, 1514, 8, 0).unwrap();
         let classes = plan.classes(2);
         assert_eq!(classes.len(), 9);
         assert_eq!(
@@ -189,16 +205,25 @@ mod tests {
 
     #[test]
     fn fewer_bands_have_the_same_shares() {
-        let [two, eight] = [2, 8].map(|bands| Plan::new(10_000_000, 1514, bands).unwrap());
+        let [two, eight] = [2, 8].map(|bands| Plan::new(10_000_000, 1514, bands, 0).unwrap());
         assert_eq!(two.classes(2), eight.classes(2)[..3]);
         assert_eq!(two.queues(2).count(), 2);
-        assert_eq!(Plan::new(10_000_000, 1514, 1).unwrap(), two);
-        assert_eq!(Plan::new(10_000_000, 1514, 9).unwrap(), eight);
+        assert_eq!(Plan::new(10_000_000, 1514, 1, 0).unwrap(), two);
+        assert_eq!(Plan::new(10_000_000, 1514, 9, 0).unwrap(), eight);
+    }
+
+    #[test]
+    fn the_lower_bands_divide_the_share_asked_for() {
+        let of_leaf = |share| {
+            let plan = Plan::new(1_000_000_000, 1514, 8, share).unwrap();
+            plan.classes(2)[8].1.rate_bytes_per_sec
+        };
+        assert_eq!([0, 50, 999].map(of_leaf), [125_000, 892_857, 7_142_857]);
     }
 
     #[test]
     fn a_gigabit_keeps_small_super_packets() {
-        let plan = Plan::new(1_000_000_000, 1514, 8).unwrap();
+        let plan = Plan::new(1_000_000_000, 1514, 8, 0).unwrap();
         assert_eq!(plan.gso_limits(UNLIMITED).segments, 8);
         assert_eq!(plan.classes(2)[0].1.burst_bytes, 150_000);
     }
@@ -211,7 +236,9 @@ mod tests {
             ipv4_size_bytes: None,
         };
         assert_eq!(
-            Plan::new(1_000_000_000, 1514, 8).unwrap().gso_limits(small),
+            Plan::new(1_000_000_000, 1514, 8, 0)
+                .unwrap()
+                .gso_limits(small),
             small
         );
     }
@@ -224,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_rate_too_low_is_refused() {
-        let error = Plan::new(999, 1514, 8).unwrap_err();
+        let error = Plan::new(999, 1514, 8, 0).unwrap_err();
         assert_eq!(
             error.to_string(),
             "an uplink of 999 bit/s is too slow for bands; at least 1kbit"
@@ -234,7 +261,7 @@ mod tests {
     proptest! {
         #[test]
         fn guarantees_leave_at_least_half_and_above_512_kbit_seven_eighths(rate in 1000_u64..1_000_000_000_000, frame in 80_u32..65_550, bands in 2_u8..=8) {
-            let classes = Plan::new(rate, frame, bands).unwrap().classes(1);
+            let classes = Plan::new(rate, frame, bands, 0).unwrap().classes(1);
             let guaranteed: u64 = classes[1..].iter().map(|(_, class)| class.rate_bytes_per_sec).sum();
             let link = classes[0].1.rate_bytes_per_sec;
             prop_assert!(guaranteed > 0 && guaranteed * 2 <= link);

@@ -8,9 +8,11 @@ use super::message::{Request, attributes, u32_at, u64_at};
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
-/// Length of `struct ifinfomsg`; index at 4, flags at 8.
+/// Length of `struct ifinfomsg`; what kind of link at 2, index at 4, flags at 8.
 const BODY_BYTES: usize = 16;
 const IFF_LOOPBACK: u32 = 8;
+/// Kinds of links that put an Ethernet header before a packet; loopback is one.
+const ARPHRD_ETHERNET: [u16; 2] = [1, 772];
 
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -33,6 +35,7 @@ pub struct Link {
     pub index: u32,
     pub name: String,
     pub is_loopback: bool,
+    pub has_ethernet_header: bool,
     pub mtu_bytes: u32,
     pub tx_bytes: u64,
     pub tx_dropped: u64,
@@ -55,9 +58,11 @@ impl Link {
     /// Reads a RTM_NEWLINK message's payload; None without a body.
     pub fn from_payload(payload: &[u8]) -> Option<Link> {
         let flags = u32_at(payload, 8)?;
+        let kind = u16::from_ne_bytes([payload[2], payload[3]]);
         let mut link = Link {
             index: u32_at(payload, 4)?,
             is_loopback: flags & IFF_LOOPBACK != 0,
+            has_ethernet_header: ARPHRD_ETHERNET.contains(&kind),
             ..Link::default()
         };
         let (mut tso_size, mut tso_segments) = (None, None);

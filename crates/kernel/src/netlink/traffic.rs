@@ -194,6 +194,11 @@ pub fn body(place: Place) -> [u8; BODY_BYTES] {
     body
 }
 
+/// The kind in the payload of a RTM_NEWQDISC.
+pub fn kind_of(payload: &[u8]) -> Option<String> {
+    Some(qdisc(payload)?.kind)
+}
+
 /// Kind and handle in the payload of a RTM_NEWQDISC.
 fn qdisc(payload: &[u8]) -> Option<QdiscReply> {
     let kind = attribute(payload.get(BODY_BYTES..)?, TCA_KIND)?;

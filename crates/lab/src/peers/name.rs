@@ -1,4 +1,4 @@
-//! The names of servers in an experiment.toml: `nginx`, `apache-event`, `sooner srpt user-space --trickle 0`.
+//! The names of servers in an experiment.toml: `nginx`, `apache-event`, `nginx + attach`, `sooner srpt user-space --trickle 0`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +9,13 @@ use super::Peer;
 
 /// How a limit is given to nginx.
 const LIMIT_CONN: &str = "--limit-conn";
+/// What stands between a server's name and what is attached beside it.
+const PLUS_ATTACH: &str = " + attach";
 
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible"
+    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and the first four with ` + attach` behind it"
 )]
 pub struct PeerNameError {
     name: String,
@@ -38,6 +40,10 @@ impl fmt::Display for Peer {
             Peer::ApacheEvent => f.write_str("apache-event"),
             Peer::ApachePrefork => f.write_str("apache-prefork"),
             Peer::Caddy => f.write_str("caddy"),
+            Peer::Attached { server, extra } => {
+                write!(f, "{server}{PLUS_ATTACH}")?;
+                extra.iter().try_for_each(|word| write!(f, " {word}"))
+            }
             Peer::Sooner {
                 policy,
                 mechanism,
@@ -51,6 +57,25 @@ impl fmt::Display for Peer {
 }
 
 fn parse(name: &str) -> Option<Peer> {
+    match name.split_once(PLUS_ATTACH) {
+        Some((server, flags)) => parse_attached(server, flags),
+        None => parse_server(name),
+    }
+}
+
+/// A server with a scheduler attached beside it; ours needs none.
+fn parse_attached(server: &str, flags: &str) -> Option<Peer> {
+    let server = parse_server(server).filter(|server| !matches!(server, Peer::Sooner { .. }))?;
+    let extra: Vec<String> = flags.split_whitespace().map(String::from).collect();
+    let is_separate = flags.is_empty() || flags.starts_with(char::is_whitespace);
+    let begins_with_flag = extra.first().is_none_or(|word| word.starts_with("--"));
+    (is_separate && begins_with_flag).then(|| Peer::Attached {
+        server: Box::new(server),
+        extra,
+    })
+}
+
+fn parse_server(name: &str) -> Option<Peer> {
     let mut words = name.split_whitespace();
     let peer = match words.next()? {
         "nginx" => Peer::Nginx {
@@ -105,6 +130,8 @@ mod tests {
             "apache-event",
             "apache-prefork",
             "caddy",
+            "nginx + attach",
+            "apache-event + attach --share 0",
             "sooner srpt user-space",
             "sooner fair both --access-log off",
         ];
@@ -133,6 +160,10 @@ mod tests {
             "sooner srpt magic",
             "sooner --x both",
             "sooner srpt both x",
+            "sooner srpt both + attach",
+            "nginx + attachx",
+            "nginx + attach x",
+            "nginx+attach",
         ];
         for name in names {
             let error = name.parse::<Peer>().unwrap_err().to_string();
@@ -142,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_and_what_is_accepted_reads_back(text in "(sooner )?[ a-z-]{0,30}") {
+        fn any_text_is_read_and_what_is_accepted_reads_back(text in "(sooner )?[ a-z-]{0,30}( \\+ attach)?[ a-z-]{0,9}") {
             if let Ok(peer) = text.parse::<Peer>() {
                 prop_assert_eq!(peer.to_string().parse::<Peer>(), Ok(peer));
             }

@@ -24,6 +24,8 @@ const DEPTH_MAX: u32 = 8;
 /// A web server that answers.
 #[derive(Debug)]
 pub struct Running {
+    /// What works beside the server; ended first.
+    beside: Option<OwnedChild>,
     child: OwnedChild,
     label: String,
 }
@@ -41,9 +43,29 @@ impl Running {
             source,
         };
         let child = OwnedChild::spawn(command).map_err(system)?;
-        let mut running = Running { child, label };
+        let mut running = Running {
+            beside: None,
+            child,
+            label,
+        };
         running.wait_until_it_answers(hosts, root)?;
         Ok(running)
+    }
+
+    /// Starts something beside it, and waits until that says a line.
+    pub(super) fn with_beside(mut self, mut command: Command) -> Result<Running, PeerError> {
+        let system = |source| PeerError::System {
+            label: self.label.clone(),
+            source,
+        };
+        let mut beside = OwnedChild::spawn(&mut command).map_err(system)?;
+        if beside.next_line(START_WAIT).is_err() {
+            beside.end();
+            let message = beside.message();
+            return Err(self.failed(format!("has nothing beside it: {message}")));
+        }
+        self.beside = Some(beside);
+        Ok(self)
     }
 
     /// The id of its first process, which is its process group's too.
@@ -58,11 +80,15 @@ impl Running {
 
     /// Whether it has ended by itself, which is an error while it is needed.
     pub fn has_ended(&self) -> bool {
-        self.child.has_ended()
+        let beside = self.beside.as_ref();
+        self.child.has_ended() || beside.is_some_and(OwnedChild::has_ended)
     }
 
     /// Ends it now.
     pub fn stop(mut self) {
+        if let Some(beside) = &mut self.beside {
+            beside.end();
+        }
         self.child.end();
     }
 

@@ -71,6 +71,13 @@ pub enum Event {
         /// The seed.
         seed: u64,
     },
+    /// A case was given up before its end and begins again, because the hypervisor took too much of the processors.
+    GivenUp {
+        /// The case's name.
+        case: String,
+        /// The seed.
+        seed: u64,
+    },
     /// A case could not be measured, in words; the others go on.
     Failed(String),
     /// A run is kept.
@@ -145,6 +152,21 @@ async fn until_told(work: impl Future<Output = Result<()>>) -> Result<()> {
     }
 }
 
+/// The share of one processor's time that a hypervisor may take from a run before it is given up.
+const STOLEN_SHARE_MAX: f64 = 0.05;
+/// How often a case is given up before it is measured to its end whatever happens.
+const GIVEN_UP_MAX: u32 = 20;
+
+/// How the measuring of a task ended.
+enum Ended {
+    /// Every run is kept.
+    Kept,
+    /// So it is, but a busy machine spoilt one of them.
+    HeldUp,
+    /// Before its end, because too much was taken from it; nothing is kept.
+    GivenUp,
+}
+
 /// What all cases under way share.
 struct Shared {
     experiment: Experiment,
@@ -213,8 +235,8 @@ impl Shared {
             if self.options.waits_for_quiet {
                 quiet::wait().await;
             }
-            let held_up = match self.measure(task).await {
-                Ok(held_up) => held_up,
+            let ended = match self.measure(task).await {
+                Ok(ended) => ended,
                 // What is wrong from the start is wrong with all of them.
                 Err(error) if !self.has_kept.get() => return Err(error),
                 Err(error) => {
@@ -223,15 +245,23 @@ impl Shared {
                     continue;
                 }
             };
-            if held_up && task.attempt < self.options.attempts_max {
-                let attempt = task.attempt + 1;
-                self.tasks.borrow_mut().push_back(Task { attempt, ..task });
-            }
+            let again = match ended {
+                Ended::Kept => None,
+                Ended::HeldUp => (task.attempt < self.options.attempts_max).then_some(Task {
+                    attempt: task.attempt + 1,
+                    ..task
+                }),
+                Ended::GivenUp => Some(Task {
+                    given_up: task.given_up + 1,
+                    ..task
+                }),
+            };
+            self.tasks.borrow_mut().extend(again);
         }
     }
 
-    /// All peers of a task side by side; whether a busy machine spoilt one of the runs.
-    async fn measure(&self, task: Task) -> Result<bool> {
+    /// All peers of a task side by side.
+    async fn measure(&self, task: Task) -> Result<Ended> {
         let case = &self.experiment.cases[task.case];
         self.tell(Event::Begun {
             case: case.name.clone(),
@@ -241,7 +271,16 @@ impl Shared {
         let attempt = self.store.borrow().last_attempt(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
         let pressure_before = quiet::cpu_pressure_seconds();
-        let measured = self.side_by_side(case, task.seed, attempt).await;
+        // No run that loses so much comes out VALID, so its time is better spent on another attempt.
+        let stolen_max_s = case.setup.seconds as f64 * STOLEN_SHARE_MAX;
+        let may_give_up = self.options.waits_for_quiet && task.given_up < GIVEN_UP_MAX;
+        let measured = tokio::select! {
+            measured = self.side_by_side(case, task.seed, attempt) => measured,
+            () = quiet::until_robbed(stolen_max_s), if may_give_up => {
+                self.tell(Event::GivenUp { case: case.name.clone(), seed: task.seed });
+                return Ok(Ended::GivenUp);
+            }
+        };
         let measured =
             measured.with_context(|| format!("case {}, seed {}", case.name, task.seed))?;
         let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - stolen_before;
@@ -271,7 +310,7 @@ impl Shared {
             self.has_kept.set(true);
             self.tell(Event::Kept(Box::new(kept)));
         }
-        Ok(held_up)
+        Ok(if held_up { Ended::HeldUp } else { Ended::Kept })
     }
 
     async fn side_by_side(&self, case: &Case, seed: u64, attempt: u32) -> Result<Vec<Measured>> {

@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 const WATCH: Duration = Duration::from_secs(5);
 /// The share of one core's time that may be taken away meanwhile.
 const STOLEN_SHARE_MAX: f64 = 0.02;
+/// How often a run's losses are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a quiet moment is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -22,6 +24,14 @@ pub async fn wait() {
         if (stolen_cpu_seconds() - before) / WATCH.as_secs_f64() <= STOLEN_SHARE_MAX {
             return;
         }
+    }
+}
+
+/// Returns when more than `stolen_max_s` processor seconds were taken away since this began.
+pub async fn until_robbed(stolen_max_s: f64) {
+    let before = stolen_cpu_seconds();
+    while stolen_cpu_seconds() - before <= stolen_max_s {
+        sleep(LOOK).await;
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Task {
     pub seed: u64,
     /// 1 for the first attempt.
     pub attempt: u32,
+    /// How often it was given up before its end.
+    pub given_up: u32,
 }
 
 /// What `store` does not have yet, in the order of the experiment; a first seed of every case before the second of any, so that an
@@ -26,6 +28,7 @@ pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec
                     case: index,
                     seed,
                     attempt: 1,
+                    given_up: 0,
                 };
                 tasks.push((nth, task));
             }

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0
+//
+// Orders the responses of a server that knows nothing of it: every packet that leaves is given the band of its response, by what the
+// response has had already (least attained service), or by what it still lacks where its head said how long it is (SRPT).
+//
+// Two programs on one device: `order_egress` marks packets with `skb->priority`, which selects a class of HTB, or a band of sch_prio;
+// `order_ingress` sees requests and acknowledgements. Both only look: no packet is dropped, changed or held.
+//
+// What counts as a response: the bytes between two requests. A packet with payload from the client begins a new one exactly when
+// everything that was sent has been acknowledged, so a client cannot make its download young while data is under way; and while a response
+// whose length is known lacks bytes, never. UDP (QUIC) shows neither: there a pause begins a new response.
+//
+// Memory is bounded: least recently used flows give way. A flow that was forgotten in the middle of a response begins again as a new one
+// of unknown length. Flows are made only by packets that leave, so strangers' packets cannot push them out.
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "maps.h"
+#include "packet.h"
+#include "length.h"
+
+static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		count(COUNT_LOST_EVENTS, 1);
+		return;
+	}
+	event->key = *key;
+	event->at_ns = at_ns;
+	event->response = flow->response;
+	event->request_ns = flow->request_ns;
+	event->sent_bytes = flow->sent_bytes;
+	event->size_bytes = flow->size_bytes;
+	event->kind = kind;
+	event->band = flow->band;
+	/* Nobody waits for it: the reader comes by ten times a second, which costs a packet nothing. */
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+/* Says once that a response is over. */
+static __always_inline void report_end(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
+{
+	if (flow->is_reported || flow->sent_bytes == 0)
+		return;
+	flow->is_reported = 1;
+	report(flow, key, kind, at_ns);
+}
+
+static __always_inline int is_complete(struct flow *flow)
+{
+	return flow->size_bytes == 0 || flow->sent_bytes >= flow->size_bytes;
+}
+
+/* The next packet with payload that leaves is the first of a new response. */
+static __always_inline void begin(struct flow *flow, __u64 request_ns, int is_head)
+{
+	flow->sent_bytes = 0;
+	flow->size_bytes = 0;
+	flow->request_ns = request_ns;
+	flow->acked_ns = 0;
+	flow->is_reported = 0;
+	flow->is_head = is_head;
+	flow->band = 0;
+}
+
+static __always_inline __u32 band_of(struct flow *flow)
+{
+	/* Behind a length that was wrong, what was sent counts. */
+	__u64 rank = flow->size_bytes > flow->sent_bytes ? flow->size_bytes - flow->sent_bytes : flow->sent_bytes;
+	__u32 band = 0;
+
+	for (__u32 i = 0; i < BANDS_MAX - 1; i++) {
+		__u32 at = i;
+		__u64 *cutoff = bpf_map_lookup_elem(&cutoffs, &at);
+
+		if (cutoff && *cutoff < rank)
+			band = i + 1;
+	}
+	return band < lowest_band ? band : lowest_band;
+}
+
+static __always_inline void mark(struct __sk_buff *skb, __u32 band)
+{
+	skb->priority = first_priority + band;
+	count(COUNT_BAND_PACKETS + (band & (BANDS_MAX - 1)), 1);
+	count(COUNT_BAND_BYTES + (band & (BANDS_MAX - 1)), skb->wire_len);
+}
+
+/* Handshakes go first, unless far more of them begin than end in a response: then they are a flood, and go last. */
+static __noinline void mark_syn_ack(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct handshakes *seen = bpf_map_lookup_elem(&handshakes, &zero);
+	__u64 now = bpf_ktime_get_ns();
+
+	count(COUNT_SYN_ACKS, 1);
+	if (!seen)
+		return;
+	if (now - seen->window_ns > WINDOW_NS) {
+		/* Two processors may both do this: the second finds a window without anything, which believes. */
+		__u32 begun = seen->syn_acks, answered = seen->answered;
+
+		seen->window_ns = now;
+		seen->syn_acks = 0;
+		seen->answered = 0;
+		seen->is_flood = begun > syn_acks_believed && begun / 4 > answered;
+	}
+	__sync_fetch_and_add(&seen->syn_acks, 1);
+	if (seen->is_flood || (seen->syn_acks > 2 * syn_acks_believed && seen->syn_acks / 4 > seen->answered)) {
+		count(COUNT_LOWERED_SYN_ACKS, 1);
+		mark(skb, lowest_band);
+	} else {
+		mark(skb, 0);
+	}
+}
+
+static __always_inline void count_answered(void)
+{
+	__u32 zero = 0;
+	struct handshakes *seen = bpf_map_lookup_elem(&handshakes, &zero);
+
+	if (seen)
+		__sync_fetch_and_add(&seen->answered, 1);
+}
+
+/* The flow of a packet that leaves, made where there is none; its response begins with what is known of the request. */
+static __always_inline struct flow *flow_of(struct packet *packet)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &packet->key);
+	struct request *request;
+	struct flow fresh = {};
+
+	if (flow)
+		return flow;
+	request = bpf_map_lookup_elem(&requests, &packet->key);
+	if (request) {
+		fresh.request_ns = request->came_ns;
+		fresh.is_head = request->is_head != 0;
+		bpf_map_delete_elem(&requests, &packet->key);
+	}
+	fresh.next_seq = packet->seq;
+	fresh.last_sent_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&flows, &packet->key, &fresh, BPF_ANY);
+	count_answered();
+	return bpf_map_lookup_elem(&flows, &packet->key);
+}
+
+static __noinline void order_payload(struct __sk_buff *skb, struct packet *packet, struct flow *flow, __u32 new_bytes)
+{
+	if (new_bytes == 0) {
+		/* Sent again: it keeps its place. */
+		count(COUNT_RESENT_PACKETS, 1);
+		mark(skb, flow->band & (BANDS_MAX - 1));
+		return;
+	}
+	if (flow->sent_bytes == 0) {
+		flow->response = ((__u64)bpf_get_prandom_u32() << 32) | bpf_get_prandom_u32();
+		count(COUNT_RESPONSES, 1);
+		if (reads_heads && packet->key.protocol == IPPROTO_TCP)
+			flow->size_bytes = announced_bytes(skb, packet, flow->is_head);
+		if (flow->size_bytes)
+			count(COUNT_SIZED, 1);
+	}
+
+	__u32 band = band_of(flow);
+	int is_first = flow->sent_bytes == 0;
+
+	flow->band = band;
+	flow->sent_bytes += new_bytes;
+	flow->last_sent_ns = bpf_ktime_get_ns();
+	flow->acked_ns = 0;
+	mark(skb, band);
+	if (is_first)
+		report(flow, &packet->key, EVENT_STARTED, flow->last_sent_ns);
+}
+
+static __always_inline void order_datagram(struct __sk_buff *skb, struct packet *packet)
+{
+	struct flow *flow = flow_of(packet);
+
+	if (!flow)
+		return;
+	if (flow->sent_bytes && bpf_ktime_get_ns() - flow->last_sent_ns > datagram_pause_ns) {
+		report_end(flow, &packet->key, EVENT_ENDED, flow->last_sent_ns);
+		begin(flow, 0, 0);
+	}
+	order_payload(skb, packet, flow, packet->payload_bytes);
+}
+
+SEC("classifier")
+int order_egress(struct __sk_buff *skb)
+{
+	struct packet packet = {};
+	struct flow *flow;
+
+	if (!read_packet(skb, &packet, 1))
+		return TC_ACT_UNSPEC;
+	if (packet.key.protocol == IPPROTO_UDP) {
+		order_datagram(skb, &packet);
+		return TC_ACT_UNSPEC;
+	}
+	if (packet.syn) {
+		mark_syn_ack(skb);
+		return TC_ACT_UNSPEC;
+	}
+	if (packet.rst) {
+		flow = bpf_map_lookup_elem(&flows, &packet.key);
+		if (flow) {
+			report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
+			bpf_map_delete_elem(&flows, &packet.key);
+		}
+		mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
+	if (packet.payload_bytes == 0 && !packet.fin) {
+		mark(skb, 0);
+		return TC_ACT_UNSPEC;
+	}
+	flow = flow_of(&packet);
+	if (!flow)
+		return TC_ACT_UNSPEC;
+
+	__s32 beyond = (__s32)(packet.seq + packet.payload_bytes - flow->next_seq);
+	__u32 new_bytes = beyond <= 0 ? 0 : beyond;
+
+	if (new_bytes > packet.payload_bytes)
+		new_bytes = packet.payload_bytes;
+	if (packet.payload_bytes)
+		order_payload(skb, &packet, flow, new_bytes);
+	else
+		/* Not before the bytes it ends: that would look like a loss. */
+		mark(skb, flow->band & (BANDS_MAX - 1));
+	if (new_bytes)
+		flow->next_seq = packet.seq + packet.payload_bytes;
+	if (packet.fin && !flow->is_closing) {
+		flow->is_closing = 1;
+		flow->next_seq = packet.seq + packet.payload_bytes + 1;
+	}
+	return TC_ACT_UNSPEC;
+}
+
+/* A client's packet to one of our ports that has no flow: its payload may be a request. */
+static __always_inline void remember_request(struct packet *packet, int is_head)
+{
+	struct request fresh = { .came_ns = bpf_ktime_get_ns(), .is_head = is_head };
+
+	/* Of a request in several packets the first counts. */
+	bpf_map_update_elem(&requests, &packet->key, &fresh, BPF_NOEXIST);
+}
+
+static __always_inline int begins_with_head(struct __sk_buff *skb, struct packet *packet)
+{
+	__u8 method[5];
+
+	if (!reads_heads || packet->payload_bytes < 5)
+		return 0;
+	if (bpf_skb_load_bytes(skb, packet->payload_offset, method, 5))
+		return 0;
+	return method[0] == 'H' && method[1] == 'E' && method[2] == 'A' && method[3] == 'D' && method[4] == ' ';
+}
+
+SEC("classifier")
+int order_ingress(struct __sk_buff *skb)
+{
+	struct packet packet = {};
+	struct flow *flow;
+
+	if (!read_packet(skb, &packet, 0) || packet.key.protocol != IPPROTO_TCP || packet.syn)
+		return TC_ACT_UNSPEC;
+	flow = bpf_map_lookup_elem(&flows, &packet.key);
+	if (!flow) {
+		if (packet.payload_bytes)
+			remember_request(&packet, begins_with_head(skb, &packet));
+		return TC_ACT_UNSPEC;
+	}
+	if (packet.rst) {
+		report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
+		bpf_map_delete_elem(&flows, &packet.key);
+		return TC_ACT_UNSPEC;
+	}
+	if (!packet.ack || packet.ack_seq != flow->next_seq)
+		return TC_ACT_UNSPEC;
+	/* All that was sent has arrived. */
+	if (flow->sent_bytes && flow->acked_ns == 0)
+		flow->acked_ns = bpf_ktime_get_ns();
+	if (flow->sent_bytes && flow->size_bytes && is_complete(flow))
+		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
+	if (flow->is_closing) {
+		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
+		bpf_map_delete_elem(&flows, &packet.key);
+		return TC_ACT_UNSPEC;
+	}
+	if (packet.payload_bytes && is_complete(flow) && flow->sent_bytes) {
+		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
+		begin(flow, bpf_ktime_get_ns(), begins_with_head(skb, &packet));
+	}
+	return TC_ACT_UNSPEC;
+}
+
+char license_of_programs[] SEC("license") = "Dual MIT/GPL";

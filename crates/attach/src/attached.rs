@@ -1,0 +1,265 @@
+//! Bands and programs on a device, and what is learned while they are there.
+
+use std::time::Instant;
+
+use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
+use sooner_kernel::classifier::{Classifier, ClassifierError, Event, EventKind, Options, Via};
+use sooner_kernel::device::{self, Device};
+use sooner_kernel::{capability, clock};
+use sooner_policy::Cutoffs;
+use sooner_uplink::{SIZE_CLASS_BYTES, SIZE_CLASSES};
+
+use crate::config::AttachConfig;
+use crate::ports::{self, PortsError};
+use crate::snapshot::{BandView, SizeView, Snapshot, mean_ms};
+use crate::watch::Watch;
+
+/// Events taken in one go, so that a flood of them leaves time for all else.
+const EVENTS_AT_ONCE: usize = 10_000;
+
+/// Why nothing was attached. Whatever the reason, the machine is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is no such device.
+    #[error("{0}")]
+    NoDevice(#[source] std::io::Error),
+    /// The servers have no ports.
+    #[error(transparent)]
+    Ports(#[from] PortsError),
+    /// A capability is missing.
+    #[error(
+        "ordering other programs' packets needs {0}; run as root, or with AmbientCapabilities=CAP_NET_ADMIN CAP_BPF in a systemd unit"
+    )]
+    NotPermitted(&'static str),
+    /// The bands cannot be put there.
+    #[error(transparent)]
+    Bands(#[from] BandsError),
+    /// The programs cannot be put there.
+    #[error(transparent)]
+    Classifier(#[from] ClassifierError),
+    /// The link is asked to carry more than the device can.
+    #[error("an uplink of {rate} bit/s is more than device `{device}` carries ({speed} Mbit/s); give the rate of the narrowest link on the way out", rate = .rate_bits_per_sec, speed = .speed_mbit)]
+    TooFast {
+        /// The device's name.
+        device: String,
+        /// What was asked for.
+        rate_bits_per_sec: u64,
+        /// What the device says.
+        speed_mbit: u64,
+    },
+}
+
+/// Bands and programs on a device; they go when this is dropped, programs first.
+#[derive(Debug)]
+pub struct Attached {
+    classifier: Classifier,
+    bands: Bands,
+    config: AttachConfig,
+    options: Options,
+    ports: Vec<u16>,
+    cutoffs: Cutoffs,
+    /// As the programs have them.
+    cutoffs_in_force: Vec<u64>,
+    watch: Watch,
+    started: Instant,
+}
+
+impl Attached {
+    /// Finds the servers' ports and attaches to the device. On an error nothing is changed.
+    pub fn start(config: AttachConfig) -> Result<Attached, AttachError> {
+        let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
+        let ports = ports::of(&config.servers)?;
+        permitted()?;
+        not_beyond(&device, config.rate_bits_per_sec)?;
+        let replace = if config.replace_qdisc {
+            Replace::Yes
+        } else {
+            Replace::No
+        };
+        let bands = Bands::install_as(
+            &device,
+            BandsOptions {
+                lower_share_per_mille: config.lower_share_per_mille,
+                replace,
+                ..BandsOptions::at_rate(config.rate_bits_per_sec)
+            },
+        )?;
+        let mut options = Options {
+            flows_max: config.flows_max,
+            ..Options::for_ports(Some(ports.clone()))
+        };
+        if config.uses_clsact {
+            options.via = Via::Clsact;
+        }
+        let mut attached = Attached {
+            classifier: Classifier::attach(&device, &options)?,
+            bands,
+            options,
+            ports,
+            cutoffs: Cutoffs::default(),
+            cutoffs_in_force: Vec::new(),
+            watch: Watch::new(config.rate_bits_per_sec),
+            started: Instant::now(),
+            config,
+        };
+        attached.put_cutoffs_in_force().map_err(|source| {
+            AttachError::Classifier(ClassifierError::Kernel {
+                device: device.name,
+                source,
+            })
+        })?;
+        Ok(attached)
+    }
+
+    /// What was set up, in one line.
+    pub fn description(&self) -> String {
+        let ports: Vec<String> = self.ports.iter().map(ToString::to_string).collect();
+        let via = match self.options.via {
+            Via::Tcx => "TCX",
+            Via::Clsact => "clsact",
+        };
+        let lengths = if self.options.reads_heads {
+            "lengths of plain HTTP read"
+        } else {
+            "lengths not read, which needs Linux 5.17: all by what they have had"
+        };
+        format!(
+            "responses of port {} on {} in {BAND_COUNT} bands at {} Mbit/s ({via}, {lengths})",
+            ports.join(", "),
+            self.config.device,
+            self.config.rate_bits_per_sec as f64 / 1e6,
+        )
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        self.bands.device()
+    }
+
+    /// Takes the events that are there, and puts new cutoffs in force if they changed.
+    pub fn take_events(&mut self) -> std::io::Result<()> {
+        for _ in 0..EVENTS_AT_ONCE {
+            let Some(event) = self.classifier.next_event() else {
+                break;
+            };
+            self.learn(&event);
+            self.watch.note(&event);
+        }
+        self.put_cutoffs_in_force()
+    }
+
+    /// Whether the device is still there.
+    pub fn has_device(&self) -> bool {
+        let devices = device::all().unwrap_or_default();
+        devices
+            .iter()
+            .any(|device| device.index == self.device().index)
+    }
+
+    /// All figures now.
+    pub fn snapshot(&mut self) -> std::io::Result<Snapshot> {
+        self.watch.advance(clock::monotonic_ns());
+        let counted = self.classifier.counted()?;
+        let mut flows = [0; BAND_COUNT];
+        for (_, flow) in self.classifier.flows() {
+            flows[usize::from(flow.band).min(BAND_COUNT - 1)] += 1;
+        }
+        let stats = self.bands.stats()?;
+        Ok(Snapshot {
+            pid: std::process::id(),
+            device: self.config.device.clone(),
+            rate_bits_per_sec: self.config.rate_bits_per_sec,
+            ports: self.ports.clone(),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            via: match self.options.via {
+                Via::Tcx => "tcx".into(),
+                Via::Clsact => "clsact".into(),
+            },
+            reads_heads: self.options.reads_heads,
+            bands: self.band_views(&stats, &flows),
+            sizes: self.size_views(),
+            responses: counted.responses,
+            sized_responses: counted.sized,
+            under_way: self.watch.under_way() as u64,
+            broken_responses: self.watch.broken(),
+            resent_packets: counted.resent_packets,
+            syn_acks: counted.syn_acks,
+            lowered_syn_acks: counted.lowered_syn_acks,
+            lost_events: counted.lost_events,
+        })
+    }
+
+    fn band_views(
+        &self,
+        stats: &[BandStats; BAND_COUNT],
+        flows: &[u64; BAND_COUNT],
+    ) -> Vec<BandView> {
+        let bands = stats.iter().zip(flows).enumerate();
+        bands
+            .map(|(band, (stats, &flows))| BandView {
+                up_to_bytes: self.cutoffs_in_force.get(band).copied(),
+                flows,
+                sent_packets: stats.sent_packets,
+                sent_bytes: stats.sent_bytes,
+                dropped_packets: stats.drops,
+                backlog_bytes: stats.backlog_bytes,
+            })
+            .collect()
+    }
+
+    fn size_views(&self) -> Vec<SizeView> {
+        let classes = (0..SIZE_CLASSES).zip(self.watch.took());
+        classes
+            .map(|(class, took)| SizeView {
+                up_to_bytes: SIZE_CLASS_BYTES.get(class).copied(),
+                responses: took.responses,
+                mean_response_ms: mean_ms(took.response_ns, took.responses),
+                compared_mean_response_ms: mean_ms(took.compared_response_ns, took.compared),
+                fair_mean_response_ms: mean_ms(took.fair_response_ns, took.compared),
+            })
+            .collect()
+    }
+
+    /// A length that is known counts at once, so that the bands follow sooner; any other at the end.
+    fn learn(&mut self, event: &Event) {
+        match (event.kind, event.flow.size_bytes) {
+            (EventKind::Started, Some(size_bytes)) => self.cutoffs.record(size_bytes),
+            (EventKind::Ended | EventKind::Broken, None) => {
+                self.cutoffs.record(event.flow.sent_bytes)
+            }
+            _ => {}
+        }
+    }
+
+    fn put_cutoffs_in_force(&mut self) -> std::io::Result<()> {
+        if self.cutoffs.cutoffs() != self.cutoffs_in_force {
+            self.cutoffs_in_force = self.cutoffs.cutoffs().to_vec();
+            self.classifier.set_cutoffs(&self.cutoffs_in_force)?;
+        }
+        Ok(())
+    }
+}
+
+fn permitted() -> Result<(), AttachError> {
+    if !capability::has_net_admin() {
+        return Err(AttachError::NotPermitted("CAP_NET_ADMIN"));
+    }
+    if !capability::has_bpf() {
+        return Err(AttachError::NotPermitted("CAP_BPF"));
+    }
+    Ok(())
+}
+
+/// A device that does not say how fast it is (virtual ones) is believed to be fast enough.
+fn not_beyond(device: &Device, rate_bits_per_sec: u64) -> Result<(), AttachError> {
+    match device.speed_mbit() {
+        Some(speed_mbit) if rate_bits_per_sec > speed_mbit * 1_000_000 => {
+            Err(AttachError::TooFast {
+                device: device.name.clone(),
+                rate_bits_per_sec,
+                speed_mbit,
+            })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,60 @@
+//! What was asked for.
+
+/// Whose responses are ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Servers {
+    /// Whoever listens on these ports.
+    Ports(Vec<u16>),
+    /// This process, by the ports it listens on.
+    Process(u32),
+    /// The processes of this control group, by the ports they listen on.
+    Group(String),
+    /// Servers behind this host, which routes their packets: these ports, whoever has them.
+    Behind(Vec<u16>),
+}
+
+/// Who limits what leaves to the uplink's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shaping {
+    /// We: HTB at the rate.
+    Ours,
+    /// Somebody else, behind the bands; they only order.
+    NotOurs,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachConfig {
+    /// The device's name.
+    pub device: String,
+    /// Rate of the link out of it.
+    pub rate_bits_per_sec: u64,
+    /// Whose responses.
+    pub servers: Servers,
+    /// Who limits the rate.
+    pub shaping: Shaping,
+    /// What the lower bands keep together, thousandths of the link.
+    pub lower_share_per_mille: u16,
+    /// Whether a configured qdisc may be replaced, for good.
+    pub replace_qdisc: bool,
+    /// Flows that are remembered at most.
+    pub flows_max: u32,
+    /// Whether programs hang in a qdisc `clsact` even where the kernel has something better.
+    pub uses_clsact: bool,
+}
+
+impl AttachConfig {
+    /// For these servers, with the defaults for all else.
+    pub fn new(device: &str, rate_bits_per_sec: u64, servers: Servers) -> AttachConfig {
+        AttachConfig {
+            device: device.into(),
+            rate_bits_per_sec,
+            servers,
+            shaping: Shaping::Ours,
+            lower_share_per_mille: 50,
+            replace_qdisc: false,
+            flows_max: 65_536,
+            uses_clsact: false,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Attaching until told to stop: events are taken, cutoffs kept, and whoever asks is answered.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::attached::{AttachError, Attached};
+use crate::config::AttachConfig;
+use crate::control::Control;
+use crate::detach::{self, DetachError};
+
+/// How often events are taken; there is room for 10 000 of them.
+const LOOK: Duration = Duration::from_millis(100);
+/// After so many looks the device is looked for.
+const LOOKS_BETWEEN_DEVICE: u32 = 10;
+
+/// Why it ended by itself, or did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Nothing was attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// What a killed process left could not be taken away.
+    #[error(transparent)]
+    Leftovers(#[from] DetachError),
+    /// The device went away.
+    #[error("device `{0}` is gone; start again when it is back")]
+    Gone(String),
+    /// The system refused something while it ran.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// What it tells whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What a killed process had left on these devices was taken away.
+    Cleaned(Vec<String>),
+    /// Responses are ordered from now on; how, in one line.
+    Ready(String),
+    /// It ends, and takes everything away.
+    Stopping,
+}
+
+/// Attaches until SIGTERM, SIGINT or SIGHUP; blocks. Everything is taken away when it returns.
+pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), DaemonError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        // Before anything is changed, so that no signal can come too early.
+        let mut ends = Ends::listen()?;
+        let cleaned = detach::clean()?;
+        if !cleaned.is_empty() {
+            tell(Told::Cleaned(cleaned));
+        }
+        let mut attached = Attached::start(config)?;
+        let control = Control::listen(attached.device())?;
+        tell(Told::Ready(attached.description()));
+        let ended = tokio::select! {
+            biased;
+            () = ends.next() => Ok(()),
+            ended = work(&mut attached, &control) => ended,
+        };
+        tell(Told::Stopping);
+        ended
+    })
+}
+
+/// Never returns but on an error.
+async fn work(attached: &mut Attached, control: &Control) -> Result<(), DaemonError> {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut count = 0_u32;
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {
+                attached.take_events()?;
+                count = count.wrapping_add(1);
+                if count.is_multiple_of(LOOKS_BETWEEN_DEVICE) && !attached.has_device() {
+                    return Err(DaemonError::Gone(attached.device().name.clone()));
+                }
+            }
+            answered = control.answer(|| attached.snapshot()) => answered?,
+        }
+    }
+}
+
+/// The signals that end it.
+struct Ends([tokio::signal::unix::Signal; 3]);
+
+impl Ends {
+    fn listen() -> io::Result<Ends> {
+        Ok(Ends([
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn next(&mut self) {
+        let [terminate, interrupt, hang_up] = &mut self.0;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Which ports servers listen on, from what /proc says.
+//!
+//! A server that runs already is found by its ports and not by its control group: sockets keep the group they were opened in, which need not
+//! be the one its processes are in now.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sooner_kernel::initial_timeout::groups;
+
+use crate::config::Servers;
+
+/// Tables of sockets, with the state in which one of them waits for strangers.
+const TABLES: [(&str, u8); 4] = [("tcp", 0x0a), ("tcp6", 0x0a), ("udp", 0x07), ("udp6", 0x07)];
+
+/// Why there are no ports to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum PortsError {
+    /// Nobody listens there.
+    #[error("nothing listens on port {}; start the server first, or name another with --port", list(.0))]
+    Silent(Vec<u16>),
+    /// There is no such process.
+    #[error("no process {0}; find it with `pgrep`, or name its ports with --port")]
+    NoProcess(u32),
+    /// There is no such control group.
+    #[error(
+        "no control group `{0}`; `systemctl status` shows names like system.slice/nginx.service"
+    )]
+    NoGroup(String),
+    /// Its sockets cannot be seen.
+    #[error(
+        "cannot see the sockets of process {pid}: {source}; run as root, or name its ports with --port"
+    )]
+    Hidden {
+        /// The process.
+        pid: u32,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// It listens on nothing.
+    #[error("{0} listens on no port; name the port with --port")]
+    ListensOnNothing(String),
+    /// The kernel's tables cannot be read.
+    #[error("cannot read which ports are listened on: {0}")]
+    Tables(#[source] io::Error),
+}
+
+/// A socket that waits for strangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Listener {
+    port: u16,
+    inode: u64,
+}
+
+/// The ports of these servers, ascending. Ports that were named must be listened on, unless the servers are behind this host.
+pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
+    let ports = match servers {
+        Servers::Behind(ports) => ports.iter().copied().collect(),
+        Servers::Ports(ports) => named(ports)?,
+        Servers::Process(pid) => {
+            let ports = of_process(*pid)?;
+            nonempty(ports, || format!("process {pid}"))?
+        }
+        Servers::Group(name) => nonempty(of_group(name)?, || format!("control group `{name}`"))?,
+    };
+    Ok(ports.into_iter().collect())
+}
+
+/// Those that were named, if anybody listens on one of them at least.
+fn named(ports: &[u16]) -> Result<BTreeSet<u16>, PortsError> {
+    let listeners = listeners(Path::new("/proc/thread-self/net")).map_err(PortsError::Tables)?;
+    let is_heard = |port: &u16| listeners.iter().any(|listener| listener.port == *port);
+    if !ports.iter().any(is_heard) {
+        return Err(PortsError::Silent(ports.into()));
+    }
+    Ok(ports.iter().copied().collect())
+}
+
+fn nonempty(
+    ports: BTreeSet<u16>,
+    who: impl FnOnce() -> String,
+) -> Result<BTreeSet<u16>, PortsError> {
+    if ports.is_empty() {
+        return Err(PortsError::ListensOnNothing(who()));
+    }
+    Ok(ports)
+}
+
+fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    if !process.exists() {
+        return Err(PortsError::NoProcess(pid));
+    }
+    let hidden = |source| PortsError::Hidden { pid, source };
+    let mut inodes = BTreeSet::new();
+    for entry in fs::read_dir(process.join("fd")).map_err(hidden)? {
+        // A descriptor may be closed meanwhile.
+        let target = entry.and_then(|entry| fs::read_link(entry.path()));
+        inodes.extend(target.ok().and_then(|target| socket_inode(&target)));
+    }
+    let listeners = listeners(&process.join("net")).map_err(PortsError::Tables)?;
+    let of_process = listeners
+        .iter()
+        .filter(|listener| inodes.contains(&listener.inode));
+    Ok(of_process.map(|listener| listener.port).collect())
+}
+
+fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
+    let missing = || PortsError::NoGroup(name.into());
+    let root = groups().map_err(PortsError::Tables)?.ok_or_else(missing)?;
+    let candidates = [root.join(name), root.join("system.slice").join(name)];
+    let lists = candidates.map(|folder| fs::read_to_string(folder.join("cgroup.procs")));
+    let list = lists.into_iter().find_map(Result::ok).ok_or_else(missing)?;
+    let mut ports = BTreeSet::new();
+    for pid in list.lines().filter_map(|line| line.trim().parse().ok()) {
+        match of_process(pid) {
+            Ok(found) => ports.extend(found),
+            // It ended meanwhile.
+            Err(PortsError::NoProcess(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(ports)
+}
+
+/// The inode in the target of a descriptor's link, `socket:[123]`.
+fn socket_inode(target: &Path) -> Option<u64> {
+    let text = target.to_str()?;
+    text.strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
+}
+
+/// All that wait for strangers, from the tables in this folder; tables that are not there have none.
+fn listeners(folder: &Path) -> io::Result<Vec<Listener>> {
+    let mut all = Vec::new();
+    for (name, state) in TABLES {
+        match fs::read_to_string(folder.join(name)) {
+            Ok(text) => all.extend(listeners_in(&text, state)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
+}
+
+/// Those of a table in the format of /proc/net/tcp that are in this state.
+fn listeners_in(text: &str, state: u8) -> impl Iterator<Item = Listener> {
+    text.lines().skip(1).filter_map(move |line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (_, port) = words.get(1)?.rsplit_once(':')?;
+        let is_wanted = u8::from_str_radix(words.get(3)?, 16).ok()? == state;
+        let listener = Listener {
+            port: u16::from_str_radix(port, 16).ok()?,
+            inode: words.get(9)?.parse().ok()?,
+        };
+        is_wanted.then_some(listener)
+    })
+}
+
+fn list(ports: &[u16]) -> String {
+    let words: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    words.join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::{TcpListener, UdpSocket};
+
+    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000:01BB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:01BB 0200007F:C000 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 30 10 -1
+";
+
+    #[test]
+    fn only_listeners_count() {
+        let found: Vec<_> = listeners_in(TABLE, 0x0a).collect();
+        let wanted = Listener {
+            port: 443,
+            inode: 4711,
+        };
+        assert_eq!(found, [wanted]);
+    }
+
+    #[test]
+    fn this_process_is_found_by_its_ports() {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("[::1]:0").unwrap();
+        let ports = of(&Servers::Process(std::process::id())).unwrap();
+        for port in [tcp.local_addr(), udp.local_addr()].map(|address| address.unwrap().port()) {
+            assert!(ports.contains(&port), "{port} {ports:?}");
+            assert!(of(&Servers::Ports(vec![port])).is_ok());
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_would_be_right() {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let silent = of(&Servers::Ports(vec![port, 1])).unwrap_err().to_string();
+        assert!(silent.contains(&format!("port {port} or 1;")), "{silent}");
+        let process = of(&Servers::Process(u32::MAX)).unwrap_err().to_string();
+        assert!(process.starts_with("no process 4294967295;"), "{process}");
+        let group = of(&Servers::Group("no/such".into()))
+            .unwrap_err()
+            .to_string();
+        assert!(group.starts_with("no control group `no/such`;"), "{group}");
+        assert_eq!(of(&Servers::Behind(vec![443, 80])).unwrap(), [80, 443]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = listeners_in(&text, 0x0a).count();
+            let _ = socket_inode(Path::new(&text));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the responses took, and what FAIR would have made of the same ones: beginnings and ends come in, figures stand there.
+//!
+//! A response counts from its request's first packet to the acknowledgement of its last byte, as seen on this host's side of the wire. The
+//! comparison is the uplink's shadow ([`Shadow`]): a link of the same rate, shared equally by the same responses. Where their length is not
+//! known when they begin (TLS), they enter it only at their end and have no figure of their own.
+
+use std::collections::HashMap;
+
+use sooner_kernel::classifier::{Event, EventKind};
+use sooner_policy::Time;
+use sooner_uplink::shadow::{JOBS_MAX, Shadow};
+use sooner_uplink::wire::payload_cost_bytes;
+use sooner_uplink::{SIZE_CLASSES, size_class};
+
+/// What responses of one size class took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Took {
+    /// Responses that ended and whose request was seen.
+    pub responses: u64,
+    /// What they took in all, ns.
+    pub response_ns: u128,
+    /// Those of them that FAIR has done too.
+    pub compared: u64,
+    /// What these took, ns.
+    pub compared_response_ns: u128,
+    /// What FAIR would have made of these, ns.
+    pub fair_response_ns: u128,
+}
+
+/// Follows the responses of one link.
+#[derive(Debug)]
+pub struct Watch {
+    shadow: Shadow,
+    took: [Took; SIZE_CLASSES],
+    /// Responses under way by their number, with their size class as far as it is known.
+    under_way: HashMap<u64, Option<usize>>,
+    broken: u64,
+}
+
+impl Watch {
+    /// Of a link of this rate.
+    pub fn new(rate_bits_per_sec: u64) -> Watch {
+        Watch {
+            shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
+            took: [Took::default(); SIZE_CLASSES],
+            under_way: HashMap::new(),
+            broken: 0,
+        }
+    }
+
+    /// Something happened to a response.
+    pub fn note(&mut self, event: &Event) {
+        let now = Time::from_ns(event.at_ns);
+        match event.kind {
+            EventKind::Started => self.started(event, now),
+            EventKind::Ended => self.ended(event, now),
+            EventKind::Broken => {
+                self.shadow.abandoned(event.response, now);
+                self.broken += u64::from(self.under_way.remove(&event.response).is_some());
+            }
+        }
+        self.take_figures();
+    }
+
+    /// Lets FAIR's link work on until `now_ns`.
+    pub fn advance(&mut self, now_ns: u64) {
+        self.shadow.advance_to(Time::from_ns(now_ns));
+        self.take_figures();
+    }
+
+    /// By size class.
+    pub fn took(&self) -> &[Took; SIZE_CLASSES] {
+        &self.took
+    }
+
+    /// Responses whose beginning was seen and whose end was not.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Responses whose connection was reset.
+    pub fn broken(&self) -> u64 {
+        self.broken
+    }
+
+    fn started(&mut self, event: &Event, now: Time) {
+        // Ends that were lost would otherwise be kept for ever.
+        if self.under_way.len() >= JOBS_MAX {
+            self.under_way.clear();
+        }
+        let size_bytes = event.flow.size_bytes;
+        self.under_way
+            .insert(event.response, size_bytes.map(size_class));
+        self.shadow
+            .started(event.response, size_bytes.map(payload_cost_bytes), now);
+    }
+
+    fn ended(&mut self, event: &Event, now: Time) {
+        self.under_way.remove(&event.response);
+        let Some(request_ns) = event.flow.request_ns else {
+            // It began before we looked, so nobody knows how long it took.
+            self.shadow.abandoned(event.response, now);
+            return;
+        };
+        let response_ns = event.at_ns.saturating_sub(request_ns);
+        let sent_bytes = event.flow.sent_bytes;
+        let took = &mut self.took[size_class(sent_bytes)];
+        took.responses += 1;
+        took.response_ns += u128::from(response_ns);
+        let wire_bytes = payload_cost_bytes(sent_bytes);
+        self.shadow
+            .completed(event.response, wire_bytes, response_ns, now);
+    }
+
+    fn take_figures(&mut self) {
+        for figure in self.shadow.take_figures() {
+            // What is compared is told by its bytes on the wire: headers are a twentieth.
+            let took = &mut self.took[size_class(figure.wire_bytes * 20 / 21)];
+            took.compared += 1;
+            took.compared_response_ns += u128::from(figure.response_ns);
+            took.fair_response_ns += u128::from(figure.fair_response_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_kernel::classifier::{Flow, FlowKey, Protocol};
+
+    /// A byte a nanosecond.
+    const RATE_BITS_PER_SEC: u64 = 8_000_000_000;
+
+    fn event(kind: EventKind, response: u64, at_ns: u64, sent_bytes: u64) -> Event {
+        let address = "10.0.0.1:80".parse().unwrap();
+        Event {
+            key: FlowKey {
+                server: address,
+                client: address,
+                protocol: Protocol::Tcp,
+            },
+            kind,
+            at_ns,
+            response,
+            flow: Flow {
+                sent_bytes,
+                size_bytes: Some(900),
+                request_ns: Some(1000),
+                band: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn a_response_stands_beside_what_fair_would_have_made_of_it() {
+        let mut watch = Watch::new(RATE_BITS_PER_SEC);
+        watch.note(&event(EventKind::Started, 1, 1000, 0));
+        watch.note(&event(EventKind::Started, 2, 1000, 0));
+        assert_eq!(watch.under_way(), 2);
+        watch.note(&event(EventKind::Ended, 1, 2000, 900));
+        watch.note(&event(EventKind::Ended, 2, 3000, 900));
+        watch.advance(10_000);
+        let took = watch.took()[0];
+        assert_eq!((took.responses, took.response_ns), (2, 3000));
+        // 966 bytes on the wire each, shared by two: both are done after twice that.
+        assert_eq!((took.compared, took.fair_response_ns), (2, 2 * 1932));
+        assert_eq!((watch.under_way(), watch.broken()), (0, 0));
+    }
+
+    #[test]
+    fn what_breaks_or_began_before_has_no_figure() {
+        let mut watch = Watch::new(RATE_BITS_PER_SEC);
+        watch.note(&event(EventKind::Started, 1, 1000, 0));
+        watch.note(&event(EventKind::Broken, 1, 1500, 100));
+        let mut old = event(EventKind::Ended, 7, 2000, 900);
+        old.flow.request_ns = None;
+        watch.note(&old);
+        watch.advance(10_000);
+        assert_eq!(watch.took()[0], Took::default());
+        assert_eq!(watch.broken(), 1);
+    }
+}

@@ -1,0 +1,342 @@
+//! Two BPF programs on a device that order the responses of servers that know nothing of it.
+//!
+//! Packets that leave get the band of their response as `skb->priority`, which selects a leaf of [`crate::bands`]; what comes in shows
+//! requests and acknowledgements. The programs are C, compiled once (`bpf/order.bpf.c` says what they do and why), so that nobody who runs
+//! this needs a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.8; before 5.17 the length in a response's head is not read,
+//! so that everything is ordered by what it has had.
+//!
+//! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that holds them is closed, also by a kill
+//! ([`Via::Tcx`]). Before, they are filters of a qdisc `clsact` ([`Via::Clsact`]), known by their number; dropping [`Classifier`] removes them, and
+//! [`remove_leftovers`] does after a kill. Programs that mark packets for bands that are gone do no harm: the mark names a class that is not
+//! there.
+
+mod clsact;
+mod error;
+mod flow;
+
+use std::fmt;
+use std::io;
+
+use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
+use aya::programs::links::LinkOrder;
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use aya::programs::{SchedClassifier, TcAttachType, TestRun, TestRunOptions};
+use aya::util::KernelVersion;
+use aya::{Ebpf, EbpfLoader};
+
+use crate::bands::{BAND_COUNT, Bands};
+use crate::device::Device;
+use crate::netlink::u32_at;
+pub use clsact::remove_leftovers;
+pub use error::ClassifierError;
+pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
+
+/// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
+
+/// Our filters' place among others of a clsact: theirs are 49152 and below unless they say otherwise.
+const FILTER_PRIORITY: u16 = 5005;
+const FILTER_HANDLE: u32 = 0x5005;
+/// Length of `struct __sk_buff`, and where it has the priority.
+const CONTEXT_BYTES: usize = 192;
+const PRIORITY_AT: usize = 32;
+/// Bytes of an Ethernet header, and of none: what a device puts before an IP header.
+const ETHERNET_BYTES: u32 = 14;
+
+/// How programs get onto a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// A link that goes with its process; Linux 6.6.
+    Tcx,
+    /// Filters of a qdisc `clsact`.
+    Clsact,
+}
+
+impl Via {
+    /// What this kernel has.
+    pub fn of_this_kernel() -> Via {
+        if is_at_least(6, 6) {
+            Via::Tcx
+        } else {
+            Via::Clsact
+        }
+    }
+}
+
+/// What the programs look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Ports of servers; [`None`]: all.
+    pub ports: Option<Vec<u16>>,
+    /// How many bands there are.
+    pub bands: u8,
+    /// Flows remembered at most; some 200 bytes of kernel memory each.
+    pub flows_max: u32,
+    /// Whether `Content-Length` is looked for where it can be.
+    pub reads_heads: bool,
+    /// How the programs get onto the device.
+    pub via: Via,
+}
+
+impl Options {
+    /// For these ports, with all bands and as this kernel can.
+    pub fn for_ports(ports: Option<Vec<u16>>) -> Options {
+        Options {
+            ports,
+            bands: BAND_COUNT as u8,
+            flows_max: 65_536,
+            reads_heads: can_read_heads(),
+            via: Via::of_this_kernel(),
+        }
+    }
+}
+
+/// Whether this kernel's programs can search a response's head for its length (bpf_loop, Linux 5.17).
+pub fn can_read_heads() -> bool {
+    is_at_least(5, 17)
+}
+
+/// Whether the kernel is as new; one that does not say is old.
+fn is_at_least(major: u8, minor: u8) -> bool {
+    KernelVersion::current().is_ok_and(|kernel| kernel >= KernelVersion::new(major, minor, 0))
+}
+
+/// Which way a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To a client.
+    Leaves,
+    /// From a client.
+    Comes,
+}
+
+/// What a program did with a packet that was shown to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// The band it was given; none: it was left alone.
+    pub band: Option<u8>,
+    /// What that took, ns.
+    pub mean_ns: u64,
+}
+
+/// What the programs counted since they were loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Responses that began.
+    pub responses: u64,
+    /// Those of them whose length was known.
+    pub sized: u64,
+    /// Packets sent again.
+    pub resent_packets: u64,
+    /// Beginnings and ends that nobody took in time.
+    pub lost_events: u64,
+    /// SYN-ACKs.
+    pub syn_acks: u64,
+    /// Those of them that went last, because there were far too many.
+    pub lowered_syn_acks: u64,
+    /// Packets of each band.
+    pub band_packets: [u64; BAND_COUNT],
+    /// Bytes of each band, headers included.
+    pub band_bytes: [u64; BAND_COUNT],
+}
+
+/// The programs on a device; they go when this is dropped.
+pub struct Classifier {
+    // Holds the links: closing it takes the programs away.
+    ebpf: Ebpf,
+    cutoffs: Array<MapData, u64>,
+    counters: PerCpuArray<MapData, u64>,
+    flows: HashMap<MapData, [u8; FlowKey::BYTES], [u8; Flow::BYTES]>,
+    events: RingBuf<MapData>,
+    clsact: Option<clsact::Ours>,
+}
+
+impl fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Classifier").finish_non_exhaustive()
+    }
+}
+
+impl Classifier {
+    /// Puts the programs on a device. Nothing is changed when it fails.
+    pub fn attach(device: &Device, options: &Options) -> Result<Classifier, ClassifierError> {
+        let mut classifier = Classifier::load(device, options)?;
+        classifier.clsact = match options.via {
+            Via::Tcx => None,
+            Via::Clsact => Some(clsact::Ours::on(device)?),
+        };
+        for (name, direction) in PROGRAMS {
+            classifier
+                .program(name)?
+                .attach_with_options(&device.name, direction, attachment(options.via))
+                .map_err(|source| ClassifierError::attach(device, source))?;
+        }
+        Ok(classifier)
+    }
+
+    /// Loads the programs without putting them anywhere: to see what a kernel takes, and to run them on packets of one's own.
+    pub fn load(device: &Device, options: &Options) -> Result<Classifier, ClassifierError> {
+        let first_priority = Bands::priority_of(0);
+        let link_header_bytes = if device.has_ethernet_header {
+            ETHERNET_BYTES
+        } else {
+            0
+        };
+        let lowest_band = u32::from(options.bands.clamp(2, BAND_COUNT as u8)) - 1;
+        let reads_heads = u32::from(options.reads_heads && can_read_heads());
+        let all_ports = u32::from(options.ports.is_none());
+        let mut ebpf = EbpfLoader::new()
+            .override_global("first_priority", &first_priority, true)
+            .override_global("link_header_bytes", &link_header_bytes, true)
+            .override_global("lowest_band", &lowest_band, true)
+            .override_global("reads_heads", &reads_heads, true)
+            .override_global("all_ports", &all_ports, true)
+            .map_max_entries("flows", options.flows_max)
+            .load(OBJECT)
+            .map_err(ClassifierError::load)?;
+        for (name, _) in PROGRAMS {
+            program(&mut ebpf, name)?
+                .load()
+                .map_err(|source| ClassifierError::load(source.into()))?;
+        }
+        let mut ports: HashMap<_, u16, u8> = HashMap::try_from(map(&mut ebpf, "ports")?)?;
+        for port in options.ports.iter().flatten() {
+            ports.insert(port, 1, 0)?;
+        }
+        Ok(Classifier {
+            cutoffs: Array::try_from(map(&mut ebpf, "cutoffs")?)?,
+            counters: PerCpuArray::try_from(map(&mut ebpf, "counters")?)?,
+            flows: HashMap::try_from(map(&mut ebpf, "flows")?)?,
+            events: RingBuf::try_from(map(&mut ebpf, "events")?)?,
+            ebpf,
+            clsact: None,
+        })
+    }
+
+    /// The largest rank of every band but the last, ascending, bytes; from now on.
+    pub fn set_cutoffs(&mut self, cutoffs: &[u64]) -> io::Result<()> {
+        for index in 0..BAND_COUNT - 1 {
+            let cutoff = cutoffs.get(index).copied().unwrap_or(u64::MAX);
+            self.cutoffs
+                .set(index as u32, cutoff, 0)
+                .map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// The oldest beginning or end of a response that was not taken yet. Nobody is woken by one; there is room for some 10 000, so ten looks
+    /// a second keep up with 50 000 responses.
+    pub fn next_event(&mut self) -> Option<Event> {
+        // A length that is not ours cannot come: kernel and reader are of the same object.
+        self.events.next().and_then(|bytes| Event::read(&bytes))
+    }
+
+    /// What is counted so far.
+    pub fn counted(&self) -> io::Result<Counted> {
+        let sum = |index: u32| -> io::Result<u64> {
+            let of_each = self.counters.get(&index, 0).map_err(io::Error::other)?;
+            Ok(of_each.iter().sum())
+        };
+        let by_band = |first: u32| -> io::Result<[u64; BAND_COUNT]> {
+            let mut values = [0; BAND_COUNT];
+            for (band, value) in values.iter_mut().enumerate() {
+                *value = sum(first + band as u32)?;
+            }
+            Ok(values)
+        };
+        Ok(Counted {
+            responses: sum(0)?,
+            sized: sum(1)?,
+            resent_packets: sum(2)?,
+            lost_events: sum(3)?,
+            syn_acks: sum(4)?,
+            lowered_syn_acks: sum(5)?,
+            band_packets: by_band(6)?,
+            band_bytes: by_band(6 + BAND_COUNT as u32)?,
+        })
+    }
+
+    /// The flows that are remembered, in no order; those that come and go meanwhile may be missing.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+        let entries = self.flows.iter().filter_map(Result::ok);
+        entries.filter_map(|(key, flow)| Some((FlowKey::read(&key)?, Flow::read(&flow)?)))
+    }
+
+    /// Shows a packet, link header included, to the program of its direction, `repeat` times: what the programs do with it on the device, for
+    /// tests and benchmarks.
+    pub fn show(
+        &mut self,
+        direction: Direction,
+        packet: &[u8],
+        repeat: u32,
+    ) -> Result<Shown, ClassifierError> {
+        let name = match direction {
+            Direction::Leaves => PROGRAMS[0].0,
+            Direction::Comes => PROGRAMS[1].0,
+        };
+        let mut context = [0; CONTEXT_BYTES];
+        let run = TestRunOptions {
+            data_in: Some(packet),
+            ctx_out: Some(&mut context),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let result = self
+            .program(name)?
+            .test_run(run)
+            .map_err(|source| ClassifierError::load(source.into()))?;
+        let priority = u32_at(&context, PRIORITY_AT).unwrap_or(0);
+        let band = priority.wrapping_sub(Bands::priority_of(0));
+        Ok(Shown {
+            band: (band < BAND_COUNT as u32).then_some(band as u8),
+            mean_ns: result.duration.as_nanos() as u64,
+        })
+    }
+
+    /// Instructions that the verifier looked at for each program: egress, ingress; none where the kernel does not say.
+    pub fn verified_instructions(&mut self) -> Result<[Option<u32>; 2], ClassifierError> {
+        let mut counts = [None; 2];
+        for (count, (name, _)) in counts.iter_mut().zip(PROGRAMS) {
+            let info = self
+                .program(name)?
+                .info()
+                .map_err(|source| ClassifierError::load(source.into()))?;
+            *count = info.verified_instruction_count();
+        }
+        Ok(counts)
+    }
+
+    fn program(&mut self, name: &'static str) -> Result<&mut SchedClassifier, ClassifierError> {
+        program(&mut self.ebpf, name)
+    }
+}
+
+const PROGRAMS: [(&str, TcAttachType); 2] = [
+    ("order_egress", TcAttachType::Egress),
+    ("order_ingress", TcAttachType::Ingress),
+];
+
+fn attachment(via: Via) -> TcAttachOptions {
+    match via {
+        Via::Tcx => TcAttachOptions::TcxOrder(LinkOrder::default()),
+        Via::Clsact => TcAttachOptions::Netlink(NlOptions {
+            priority: FILTER_PRIORITY,
+            handle: TcHandle::from(FILTER_HANDLE),
+            classid: None,
+        }),
+    }
+}
+
+fn program<'a>(
+    ebpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut SchedClassifier, ClassifierError> {
+    let program = ebpf.program_mut(name).ok_or(ClassifierError::Lacks(name))?;
+    program
+        .try_into()
+        .map_err(|source: aya::programs::ProgramError| ClassifierError::load(source.into()))
+}
+
+fn map(ebpf: &mut Ebpf, name: &'static str) -> Result<aya::maps::Map, ClassifierError> {
+    ebpf.take_map(name).ok_or(ClassifierError::Lacks(name))
+}

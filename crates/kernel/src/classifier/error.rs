@@ -1,0 +1,98 @@
+//! Why programs cannot be put on a device.
+
+use std::io;
+
+use aya::EbpfError;
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+
+use crate::device::Device;
+
+/// Why programs cannot be put on a device.
+#[derive(Debug, thiserror::Error)]
+pub enum ClassifierError {
+    /// The kernel does not take them.
+    #[error("this kernel does not take the BPF programs: {}; they need Linux 5.8 with CONFIG_BPF_SYSCALL, and CAP_BPF", chain(.0))]
+    Load(#[source] Box<EbpfError>),
+    /// They cannot be attached.
+    #[error("cannot attach BPF programs to device `{device}`: {}", chain(.source))]
+    Attach {
+        /// The device's name.
+        device: String,
+        /// What the kernel says.
+        source: Box<ProgramError>,
+    },
+    /// A map cannot be used.
+    #[error("a map of the BPF programs: {}", chain(.0))]
+    Map(#[from] MapError),
+    /// The object is not the one this program was made with.
+    #[error("the BPF object lacks `{0}`; it is not the one this was built with")]
+    Lacks(&'static str),
+    /// The device's filters cannot be changed.
+    #[error("cannot change the filters of device `{device}`: {source}")]
+    Kernel {
+        /// The device's name.
+        device: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+impl ClassifierError {
+    pub(super) fn load(source: EbpfError) -> ClassifierError {
+        ClassifierError::Load(Box::new(source))
+    }
+
+    pub(super) fn attach(device: &Device, source: ProgramError) -> ClassifierError {
+        ClassifierError::Attach {
+            device: device.name.clone(),
+            source: Box::new(source),
+        }
+    }
+
+    pub(super) fn kernel(device: &Device, source: io::Error) -> ClassifierError {
+        ClassifierError::Kernel {
+            device: device.name.clone(),
+            source,
+        }
+    }
+}
+
+/// An error with what is behind it, in one line; of the verifier's log, which may have thousands, the last.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = one_line(&error.to_string());
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = one_line(&error.to_string());
+        if !words.contains(&next) {
+            words = format!("{words}: {next}");
+        }
+        source = error.source();
+    }
+    words
+}
+
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) => format!("{first} ... {last}"),
+        None => first.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line() {
+        let inner = io::Error::other("a\nb\n\nc\n");
+        let error = ClassifierError::Kernel {
+            device: "d".into(),
+            source: inner,
+        };
+        assert_eq!(one_line(&error.to_string()).lines().count(), 1);
+        assert_eq!(chain(&io::Error::other("x\ny")), "x ... y");
+    }
+}

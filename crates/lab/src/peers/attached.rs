@@ -1,0 +1,36 @@
+//! `sooner attach web` beside a server that knows nothing of it.
+
+use std::process::Command;
+
+use super::{PORT, PeerOptions};
+use crate::hosts::{Hosts, SERVER_DEVICE};
+
+/// The arguments behind `sooner`.
+pub fn arguments(rate_bits_per_sec: u64, extra: &[String]) -> Vec<String> {
+    let rate = format!("{rate_bits_per_sec}bit");
+    let port = PORT.to_string();
+    let words = [
+        "attach",
+        "web",
+        "--dev",
+        SERVER_DEVICE,
+        "--uplink",
+        &rate,
+        "--port",
+        &port,
+    ];
+    let words = words.into_iter().map(String::from);
+    words.chain(extra.iter().cloned()).collect()
+}
+
+/// The command that runs it, as root.
+pub fn command(
+    hosts: &Hosts,
+    options: &PeerOptions,
+    rate_bits_per_sec: u64,
+    extra: &[String],
+) -> Command {
+    let mut command = hosts.on_server(&options.program);
+    command.args(arguments(rate_bits_per_sec, extra));
+    command
+}
