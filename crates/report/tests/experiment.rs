@@ -106,6 +106,13 @@ fn a_run_that_may_not_be_believed_counts_only_where_there_is_no_other() {
         vec![case("one", 0.0, vec![peer("nginx", &[&bad])])],
     ));
     assert!(shown.contains(&mean(&bad)) && shown.contains("<span class=\"bad\">INVALID</span>"));
+    // What is told of two peers is told of runs that both may be believed.
+    let beside = |nginx: &Run| {
+        let peers = vec![peer("nginx", &[nginx]), peer("sooner", &[&report.runs[1]])];
+        render(&page("nginx", vec![case("one", 0.0, peers)]))
+    };
+    assert!(beside(good).contains("mean response time of"));
+    assert!(!beside(&bad).contains("mean response time of"));
 }
 
 #[test]

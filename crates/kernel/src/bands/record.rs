@@ -131,7 +131,7 @@ fn path_of(device: &Device) -> Option<PathBuf> {
     )))
 }
 
-/// Where this process keeps what a next start must find: [`folder`] by its user and environment; none where there is none.
+/// Where this process keeps what a next start must find, by its user and environment; none where there is none.
 pub fn runtime_folder() -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     folder(is_root, |name| {

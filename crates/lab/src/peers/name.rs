@@ -10,7 +10,7 @@ use super::Peer;
 /// How a limit is given to nginx.
 const LIMIT_CONN: &str = "--limit-conn";
 /// What stands between a server's name and what is attached beside it.
-const PLUS_ATTACH: &str = " + attach";
+const PLUS_ATTACH: [&str; 2] = ["+", "attach"];
 
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -41,7 +41,7 @@ impl fmt::Display for Peer {
             Peer::ApachePrefork => f.write_str("apache-prefork"),
             Peer::Caddy => f.write_str("caddy"),
             Peer::Attached { server, extra } => {
-                write!(f, "{server}{PLUS_ATTACH}")?;
+                write!(f, "{server} {}", PLUS_ATTACH.join(" "))?;
                 extra.iter().try_for_each(|word| write!(f, " {word}"))
             }
             Peer::Sooner {
@@ -57,26 +57,25 @@ impl fmt::Display for Peer {
 }
 
 fn parse(name: &str) -> Option<Peer> {
-    match name.split_once(PLUS_ATTACH) {
-        Some((server, flags)) => parse_attached(server, flags),
-        None => parse_server(name),
+    let words: Vec<&str> = name.split_whitespace().collect();
+    match words.windows(2).position(|pair| pair == PLUS_ATTACH) {
+        Some(at) => parse_attached(&words[..at], &words[at + 2..]),
+        None => parse_server(&words),
     }
 }
 
 /// A server with a scheduler attached beside it; ours needs none.
-fn parse_attached(server: &str, flags: &str) -> Option<Peer> {
+fn parse_attached(server: &[&str], flags: &[&str]) -> Option<Peer> {
     let server = parse_server(server).filter(|server| !matches!(server, Peer::Sooner { .. }))?;
-    let extra: Vec<String> = flags.split_whitespace().map(String::from).collect();
-    let is_separate = flags.is_empty() || flags.starts_with(char::is_whitespace);
-    let begins_with_flag = extra.first().is_none_or(|word| word.starts_with("--"));
-    (is_separate && begins_with_flag).then(|| Peer::Attached {
+    let begins_with_flag = flags.first().is_none_or(|word| word.starts_with("--"));
+    begins_with_flag.then(|| Peer::Attached {
         server: Box::new(server),
-        extra,
+        extra: flags.iter().map(ToString::to_string).collect(),
     })
 }
 
-fn parse_server(name: &str) -> Option<Peer> {
-    let mut words = name.split_whitespace();
+fn parse_server(words: &[&str]) -> Option<Peer> {
+    let mut words = words.iter().copied();
     let peer = match words.next()? {
         "nginx" => Peer::Nginx {
             limit_conn: match words.next() {
@@ -164,6 +163,7 @@ mod tests {
             "nginx + attachx",
             "nginx + attach x",
             "nginx+attach",
+            "sooner srpt both --x +\nattach",
         ];
         for name in names {
             let error = name.parse::<Peer>().unwrap_err().to_string();

@@ -49,7 +49,15 @@ fn sentences(page: &Page, peer: &str) -> Option<Vec<String>> {
 }
 
 fn change<'a>(page: &'a Page, peer: &str, group: &crate::groups::Named) -> Change<'a> {
+    // What may not be believed is shown in the tables, and marked there; it is not told.
+    let is_believed = |name: &str, case: &super::Case| {
+        let peer = case.peer(name);
+        peer.is_some_and(|peer| peer.valid() > 0)
+    };
     let of_case = |case: &'a super::Case| {
+        if !(is_believed(&page.baseline, case) && is_believed(peer, case)) {
+            return None;
+        }
         let gain = spread::gain(case, &page.baseline, case.peer(peer)?, group.of)?;
         Some((case.name.as_str(), Both::new(gain.median, 1.0)?))
     };
