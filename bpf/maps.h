@@ -13,7 +13,6 @@
 /* Set before loading; the verifier removes what they rule out. */
 volatile const __u32 link_header_bytes = ETH_HLEN;
 volatile const __u32 reads_heads = 1;
-volatile const __u32 all_ports = 0;
 /* The priority of band 0; the others follow. */
 volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
@@ -83,9 +82,7 @@ enum counter {
 	COUNT_LOST_EVENTS,
 	COUNT_SYN_ACKS,
 	COUNT_LOWERED_SYN_ACKS,
-	COUNT_BAND_PACKETS,
-	COUNT_BAND_BYTES = COUNT_BAND_PACKETS + BANDS_MAX,
-	COUNTERS = COUNT_BAND_BYTES + BANDS_MAX,
+	COUNTERS,
 };
 
 struct handshakes {

@@ -7,8 +7,8 @@
 // `order_ingress` sees requests and acknowledgements. Both only look: no packet is dropped, changed or held.
 //
 // What counts as a response: the bytes between two requests. A packet with payload from the client begins a new one exactly when
-// everything that was sent has been acknowledged, so a client cannot make its download young while data is under way; and while a response
-// whose length is known lacks bytes, never. UDP (QUIC) shows neither: there a pause begins a new response.
+// everything that was sent has been acknowledged, so a client that acknowledges only what it has cannot make its download young while data
+// is under way; and while a response whose length is known lacks bytes, never. UDP (QUIC) shows neither: there a pause begins a new response.
 //
 // Memory is bounded: least recently used flows give way. A flow that was forgotten in the middle of a response begins again as a new one
 // of unknown length. Flows of TCP are made only by packets that leave, so strangers' packets cannot push them out.
@@ -94,8 +94,6 @@ static __always_inline void find_band(struct flow *flow)
 static __always_inline void mark(struct __sk_buff *skb, __u32 band)
 {
 	skb->priority = first_priority + band;
-	count(COUNT_BAND_PACKETS + (band & (BANDS_MAX - 1)), 1);
-	count(COUNT_BAND_BYTES + (band & (BANDS_MAX - 1)), skb->wire_len);
 }
 
 /* Whether far more handshakes began than ended in a response, which may take its time: that of the window after counts as well. */
@@ -116,8 +114,8 @@ static __noinline void mark_syn_ack(struct __sk_buff *skb)
 		return;
 	if (now - seen->window_ns > 2 * WINDOW_NS) {
 		/* What was counted so long ago says nothing. */
-		seen->syn_acks = 0;
-		seen->answered = 0;
+		seen->syn_acks = seen->syn_acks_before = 0;
+		seen->answered = seen->answered_before = 0;
 	}
 	if (now - seen->window_ns > WINDOW_NS) {
 		/* Two processors may both do this: the second finds a window without anything, which believes. */

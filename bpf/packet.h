@@ -17,7 +17,7 @@ struct packet {
 
 static __always_inline int of_a_server(__u16 port)
 {
-	return all_ports || bpf_map_lookup_elem(&ports, &port) != 0;
+	return bpf_map_lookup_elem(&ports, &port) != 0;
 }
 
 static __always_inline void mapped(__u8 *to, __be32 address)

@@ -1,11 +1,9 @@
 //! Bands and programs on a device, and what is learned while they are there.
 
-use std::time::Instant;
-
 use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
+use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, ClassifierError, Event, EventKind, Options, Via};
 use sooner_kernel::device::{self, Device};
-use sooner_kernel::{capability, clock};
 use sooner_policy::Cutoffs;
 use sooner_uplink::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 
@@ -61,12 +59,13 @@ pub struct Attached {
     /// As the programs have them.
     cutoffs_in_force: Vec<u64>,
     watch: Watch,
-    started: Instant,
+    /// Of the monotonic clock, as everything that the programs tell.
+    started_ns: u64,
 }
 
 impl Attached {
-    /// Finds the servers' ports and attaches to the device. On an error nothing is changed.
-    pub fn start(config: AttachConfig) -> Result<Attached, AttachError> {
+    /// Finds the servers' ports and attaches to the device, at `now_ns` of the monotonic clock. On an error nothing is changed.
+    pub fn start(config: AttachConfig, now_ns: u64) -> Result<Attached, AttachError> {
         let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
         let ports = ports::of(&config.servers)?;
         permitted()?;
@@ -89,7 +88,7 @@ impl Attached {
         let mut options = Options {
             flows_max: config.flows_max,
             cutoffs: cutoffs.cutoffs().to_vec(),
-            ..Options::for_ports(Some(ports.clone()))
+            ..Options::for_ports(ports.clone())
         };
         if config.uses_clsact {
             options.via = Via::Clsact;
@@ -102,7 +101,7 @@ impl Attached {
             ports,
             cutoffs,
             watch: Watch::new(config.rate_bits_per_sec),
-            started: Instant::now(),
+            started_ns: now_ns,
             config,
         })
     }
@@ -154,9 +153,9 @@ impl Attached {
         device::all().map_or(true, |all| all.iter().any(|device| device.index == index))
     }
 
-    /// All figures now.
-    pub fn snapshot(&mut self) -> std::io::Result<Snapshot> {
-        self.watch.advance(clock::monotonic_ns());
+    /// All figures at `now_ns` of the monotonic clock.
+    pub fn snapshot(&mut self, now_ns: u64) -> std::io::Result<Snapshot> {
+        self.watch.advance(now_ns);
         let counted = self.classifier.counted()?;
         let mut flows = [0; BAND_COUNT];
         for (_, flow) in self.classifier.flows() {
@@ -168,7 +167,7 @@ impl Attached {
             device: self.config.device.clone(),
             rate_bits_per_sec: self.config.rate_bits_per_sec,
             ports: self.ports.clone(),
-            uptime_s: self.started.elapsed().as_secs_f64(),
+            uptime_s: now_ns.saturating_sub(self.started_ns) as f64 / 1e9,
             via: match self.options.via {
                 Via::Tcx => "tcx".into(),
                 Via::Clsact => "clsact".into(),
@@ -212,6 +211,7 @@ impl Attached {
                 up_to_bytes: SIZE_CLASS_BYTES.get(class).copied(),
                 responses: took.responses,
                 mean_response_ms: mean_ms(took.response_ns, took.responses),
+                compared_responses: took.compared,
                 compared_mean_response_ms: mean_ms(took.compared_response_ns, took.compared),
                 fair_mean_response_ms: mean_ms(took.fair_response_ns, took.compared),
             })

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::signals::EndSignals;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::attached::{AttachError, Attached};
@@ -51,17 +52,17 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
         .build()?;
     runtime.block_on(async {
         // Before anything is changed, so that no signal can come too early.
-        let mut ends = Ends::listen()?;
+        let mut ends = EndSignals::listen()?;
         let cleaned = detach::clean()?;
         if !cleaned.is_empty() {
             tell(Told::Cleaned(cleaned));
         }
-        let mut attached = Attached::start(config)?;
+        let mut attached = Attached::start(config, monotonic_ns())?;
         let control = Control::listen(attached.device())?;
         tell(Told::Ready(attached.description()));
         let ended = tokio::select! {
             biased;
-            () = ends.next() => Ok(()),
+            _ = ends.next() => Ok(()),
             ended = work(&mut attached, &control) => ended,
         };
         tell(Told::Stopping);
@@ -86,29 +87,7 @@ async fn work(attached: &mut Attached, control: &Control) -> Result<(), DaemonEr
                     return Err(DaemonError::Gone(attached.device().name.clone()));
                 }
             }
-            () = control.answer(|| attached.snapshot()) => {}
-        }
-    }
-}
-
-/// The signals that end it.
-struct Ends([tokio::signal::unix::Signal; 3]);
-
-impl Ends {
-    fn listen() -> io::Result<Ends> {
-        Ok(Ends([
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::hangup())?,
-        ]))
-    }
-
-    async fn next(&mut self) {
-        let [terminate, interrupt, hang_up] = &mut self.0;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hang_up.recv() => {}
+            () = control.answer(|| attached.snapshot(monotonic_ns())) => {}
         }
     }
 }

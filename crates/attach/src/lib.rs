@@ -7,7 +7,7 @@
 //! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |
-//! | [`table`] | the same for people |
+//! | [`table`], [`exposition`] | the same for people, and for Prometheus |
 //! | [`control`] | the socket on which a running one answers |
 //! | [`daemon`] | attaching until told to stop |
 //! | [`detach`] | ending one that runs, and cleaning up after one that was killed |
@@ -18,6 +18,7 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod detach;
+pub mod exposition;
 pub mod ports;
 pub mod snapshot;
 pub mod table;

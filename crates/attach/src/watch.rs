@@ -4,12 +4,12 @@
 //! comparison is the uplink's shadow ([`Shadow`]): a link of the same rate, shared equally by the same responses. Where their length is not
 //! known when they begin (TLS), they enter it only at their end and have no figure of their own.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use sooner_kernel::classifier::{Event, EventKind};
 use sooner_policy::Time;
 use sooner_uplink::shadow::{JOBS_MAX, Shadow};
-use sooner_uplink::wire::payload_cost_bytes;
+use sooner_uplink::wire::{payload_cost_bytes, payload_within_bytes};
 use sooner_uplink::{SIZE_CLASSES, size_class};
 
 /// What responses of one size class took.
@@ -32,8 +32,8 @@ pub struct Took {
 pub struct Watch {
     shadow: Shadow,
     took: [Took; SIZE_CLASSES],
-    /// Responses under way by their number, with their size class as far as it is known.
-    under_way: HashMap<u64, Option<usize>>,
+    /// Responses under way by their number.
+    under_way: HashSet<u64>,
     broken: u64,
 }
 
@@ -43,7 +43,7 @@ impl Watch {
         Watch {
             shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
             took: [Took::default(); SIZE_CLASSES],
-            under_way: HashMap::new(),
+            under_way: HashSet::new(),
             broken: 0,
         }
     }
@@ -56,7 +56,7 @@ impl Watch {
             EventKind::Ended => self.ended(event, now),
             EventKind::Broken => {
                 self.shadow.abandoned(event.response, now);
-                self.broken += u64::from(self.under_way.remove(&event.response).is_some());
+                self.broken += u64::from(self.under_way.remove(&event.response));
             }
         }
         self.take_figures();
@@ -89,8 +89,7 @@ impl Watch {
             self.under_way.clear();
         }
         let size_bytes = event.flow.size_bytes;
-        self.under_way
-            .insert(event.response, size_bytes.map(size_class));
+        self.under_way.insert(event.response);
         self.shadow
             .started(event.response, size_bytes.map(payload_cost_bytes), now);
     }
@@ -114,8 +113,8 @@ impl Watch {
 
     fn take_figures(&mut self) {
         for figure in self.shadow.take_figures() {
-            // What is compared is told by its bytes on the wire: headers are a twentieth.
-            let took = &mut self.took[size_class(figure.wire_bytes * 20 / 21)];
+            let size_bytes = payload_within_bytes(figure.wire_bytes);
+            let took = &mut self.took[size_class(size_bytes)];
             took.compared += 1;
             took.compared_response_ns += u128::from(figure.response_ns);
             took.fair_response_ns += u128::from(figure.fair_response_ns);

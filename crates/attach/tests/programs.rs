@@ -25,7 +25,7 @@ fn loaded(test: &str) -> Option<RefCell<Classifier>> {
         return None;
     }
     let device = device::by_name("lo").unwrap();
-    let options = Options::for_ports(Some(vec![PORT]));
+    let options = Options::for_ports(vec![PORT]);
     Some(RefCell::new(Classifier::load(&device, &options).unwrap()))
 }
 

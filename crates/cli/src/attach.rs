@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use sooner_attach::config::{AttachConfig, Servers, Shaping};
 use sooner_attach::daemon::{self, Told};
 use sooner_attach::detach::{self, Detached};
-use sooner_attach::snapshot::{Snapshot, prometheus};
-use sooner_attach::{control, table};
+use sooner_attach::snapshot::Snapshot;
+use sooner_attach::{control, exposition, table};
 use sooner_kernel::device::{self, Device};
 use sooner_workload::Rate;
 use std::io::{self, IsTerminal, Write};
@@ -211,7 +211,7 @@ fn top(args: &TopArgs) -> Result<ExitCode> {
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string(&ask()?)?)?;
     } else if args.prometheus {
-        stdout.write_all(prometheus(&ask()?).as_bytes())?;
+        stdout.write_all(exposition::encode(&ask()?)?.as_bytes())?;
     } else if args.once || !stdout.is_terminal() {
         stdout.write_all(table::page(&ask()?).as_bytes())?;
     } else {

@@ -146,7 +146,7 @@ fn whoever_asks_is_answered_and_remove_ends_it() {
     assert!(page.contains("band") && page.contains("FAIR"), "{page}");
     let text = String::from_utf8(host.said(&["top", "--prometheus"]).stdout).unwrap();
     assert!(
-        text.contains("sooner_attach_responses_total{device=\"s0\"} 0"),
+        text.contains("sooner_attach_responses_total{device=\"s0\"} 0.0"),
         "{text}"
     );
     assert_refused(

@@ -68,8 +68,8 @@ impl Via {
 /// What the programs look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Ports of servers; [`None`]: all.
-    pub ports: Option<Vec<u16>>,
+    /// Ports of servers.
+    pub ports: Vec<u16>,
     /// How many bands there are.
     pub bands: u8,
     /// Flows remembered at most; some 200 bytes of kernel memory each.
@@ -84,7 +84,7 @@ pub struct Options {
 
 impl Options {
     /// For these ports, with all bands and as this kernel can.
-    pub fn for_ports(ports: Option<Vec<u16>>) -> Options {
+    pub fn for_ports(ports: Vec<u16>) -> Options {
         Options {
             ports,
             bands: BAND_COUNT as u8,
@@ -139,10 +139,6 @@ pub struct Counted {
     pub syn_acks: u64,
     /// Those of them that went last, because there were far too many.
     pub lowered_syn_acks: u64,
-    /// Packets of each band.
-    pub band_packets: [u64; BAND_COUNT],
-    /// Bytes of each band, headers included.
-    pub band_bytes: [u64; BAND_COUNT],
 }
 
 /// The programs on a device; they go when this is dropped.
@@ -190,13 +186,11 @@ impl Classifier {
         };
         let lowest_band = u32::from(options.bands.clamp(2, BAND_COUNT as u8)) - 1;
         let reads_heads = u32::from(options.reads_heads && can_read_heads());
-        let all_ports = u32::from(options.ports.is_none());
         let mut ebpf = EbpfLoader::new()
             .override_global("first_priority", &first_priority, true)
             .override_global("link_header_bytes", &link_header_bytes, true)
             .override_global("lowest_band", &lowest_band, true)
             .override_global("reads_heads", &reads_heads, true)
-            .override_global("all_ports", &all_ports, true)
             .map_max_entries("flows", options.flows_max)
             .load(OBJECT)
             .map_err(ClassifierError::load)?;
@@ -206,7 +200,7 @@ impl Classifier {
                 .map_err(|source| ClassifierError::load(source.into()))?;
         }
         let mut ports: HashMap<_, u16, u8> = HashMap::try_from(map(&mut ebpf, "ports")?)?;
-        for port in options.ports.iter().flatten() {
+        for port in &options.ports {
             ports.insert(port, 1, 0)?;
         }
         let mut classifier = Classifier {
@@ -245,13 +239,6 @@ impl Classifier {
             let of_each = self.counters.get(&index, 0).map_err(io::Error::other)?;
             Ok(of_each.iter().sum())
         };
-        let by_band = |first: u32| -> io::Result<[u64; BAND_COUNT]> {
-            let mut values = [0; BAND_COUNT];
-            for (band, value) in values.iter_mut().enumerate() {
-                *value = sum(first + band as u32)?;
-            }
-            Ok(values)
-        };
         Ok(Counted {
             responses: sum(0)?,
             sized: sum(1)?,
@@ -259,8 +246,6 @@ impl Classifier {
             lost_events: sum(3)?,
             syn_acks: sum(4)?,
             lowered_syn_acks: sum(5)?,
-            band_packets: by_band(6)?,
-            band_bytes: by_band(6 + BAND_COUNT as u32)?,
         })
     }
 

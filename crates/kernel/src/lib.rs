@@ -8,7 +8,7 @@
 //! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
 //! | [`tcp_table`] | the TCP sockets of one port, by state |
-//! | [`handshakes`] | how many are completed, and how many nobody answers |
+//! | [`handshakes`], [`proc_net`] | how many are completed, and how many nobody answers; the counters that say so |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
 //! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
@@ -16,7 +16,7 @@
 //! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`], [`scheduling`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`signals`] | the process and its surroundings |
 //! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
 
 pub mod activation;
@@ -31,11 +31,13 @@ pub mod initial_timeout;
 pub mod netns;
 pub mod privilege;
 pub mod probe;
+pub mod proc_net;
 pub mod process;
 pub mod qdisc;
 pub mod readiness;
 pub mod scheduling;
 pub mod sealed_file;
+pub mod signals;
 pub mod socket;
 pub mod tcp_table;
 pub mod timer;

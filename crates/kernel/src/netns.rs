@@ -31,11 +31,22 @@ pub fn enter(name: &str) -> io::Result<()> {
 /// Runs `body` in a thread of its own, in a namespace of its own that goes with it; needs `CAP_SYS_ADMIN`. Namespaces that are made there
 /// take what this one says of its children.
 pub fn in_new<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    let inside = || {
+    in_a_thread(|| {
         raw::leave_network()?;
         body()
-    };
-    thread::scope(|scope| scope.spawn(inside).join())
+    })
+}
+
+/// Runs `body` in a thread of its own that is in the namespace made by `ip netns add NAME`.
+pub fn inside<T: Send>(name: &str, body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    in_a_thread(|| {
+        enter(name)?;
+        body()
+    })
+}
+
+fn in_a_thread<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| scope.spawn(body).join())
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -25,7 +25,7 @@ fn loaded(test: &str, change: impl FnOnce(&mut Options)) -> Option<Classifier> {
         );
         return None;
     }
-    let mut options = Options::for_ports(Some(vec![PORT]));
+    let mut options = Options::for_ports(vec![PORT]);
     change(&mut options);
     let mut classifier = Classifier::load(&loopback(), &options).unwrap();
     classifier.set_cutoffs(&[1000, 2500, 5000]).unwrap();

@@ -13,9 +13,9 @@ pub use page::Page;
 
 use crate::progress::Step;
 use crate::scratch::Scratch;
-use crate::signals::EndSignals;
 use anyhow::{Context, Result, bail};
 use process::Server;
+use sooner_kernel::signals::EndSignals;
 use sooner_stats::Report;
 use sooner_workload::{Rate, Schedule, Trace, mkroot};
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sooner_kernel::{capability, device};
+use sooner_kernel::{capability, device, netns};
 
 pub use child::OwnedChild;
 pub use clean::clean;
@@ -133,7 +133,7 @@ impl Hosts {
 
     /// Runs `body` in a thread on the server's host.
     pub fn in_server<T: Send>(&self, body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        tuning::inside(&self.namespaces.server, body)
+        netns::inside(&self.namespaces.server, body)
     }
 
     /// The upper limit of every accept queue that is opened on the server's host from now on.

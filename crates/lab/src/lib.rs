@@ -12,4 +12,3 @@ pub mod peers;
 pub mod progress;
 pub mod run;
 pub mod scratch;
-mod signals;

@@ -191,23 +191,25 @@ impl Peer {
         rate_bits_per_sec: u64,
         options: &PeerOptions,
     ) -> String {
-        let setting = self.setting(root, rate_bits_per_sec, options);
+        self.text(&self.setting(root, rate_bits_per_sec, options))
+    }
+
+    fn text(&self, setting: &Setting<'_>) -> String {
         match self {
-            Peer::Nginx { limit_conn } => nginx::config(&setting, *limit_conn),
-            Peer::ApacheEvent => apache::config(&setting, apache::Mpm::Event),
-            Peer::ApachePrefork => apache::config(&setting, apache::Mpm::Prefork),
-            Peer::Caddy => caddy::config(&setting),
+            Peer::Nginx { limit_conn } => nginx::config(setting, *limit_conn),
+            Peer::ApacheEvent => apache::config(setting, apache::Mpm::Event),
+            Peer::ApachePrefork => apache::config(setting, apache::Mpm::Prefork),
+            Peer::Caddy => caddy::config(setting),
             Peer::Attached { server, extra } => {
-                let words = attached::arguments(rate_bits_per_sec, extra);
-                let own = server.config_text(root, rate_bits_per_sec, options);
-                format!("{own}\nsooner {}\n", words.join(" "))
+                let words = attached::arguments(setting.rate_bits_per_sec, extra);
+                format!("{}\nsooner {}\n", server.text(setting), words.join(" "))
             }
             Peer::Sooner {
                 policy,
                 mechanism,
                 extra,
             } => {
-                let words = sooner::arguments(&setting, policy, *mechanism, extra);
+                let words = sooner::arguments(setting, policy, *mechanism, extra);
                 format!("sooner {}\n", words.join(" "))
             }
         }

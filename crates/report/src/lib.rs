@@ -4,6 +4,7 @@
 //! again from the JSON. [`table::render`] is for terminals and pipes, [`html::render`] gives one
 //! file that needs no network, [`experiment::render`] one for all runs of an experiment, [`finding`] says in plain English what is seen, in both directions.
 
+pub mod columns;
 mod compare;
 pub mod context;
 mod escape;

@@ -4,13 +4,11 @@ use std::io;
 
 use super::connection::{CREATE, Connection, EXCLUSIVE};
 use super::message::u32_at;
-use super::traffic::{Place, RTM_GETQDISC, RTM_NEWQDISC, body, kind_of};
+use super::traffic::{Place, RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, body, kind_of};
 
-const RTM_DELQDISC: u16 = 37;
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
 const RTM_GETTFILTER: u16 = 46;
-const TCA_KIND: u16 = 1;
 /// Where a `clsact` hangs, and its own number.
 const CLSACT_PARENT: u32 = 0xFFFF_FFF1;
 const CLSACT_HANDLE: u32 = 0xFFFF_0000;

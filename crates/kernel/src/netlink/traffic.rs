@@ -7,7 +7,7 @@ use super::link::text;
 use super::message::{Request, attribute, attributes, u32_at, u64_at};
 
 pub const RTM_NEWQDISC: u16 = 36;
-const RTM_DELQDISC: u16 = 37;
+pub const RTM_DELQDISC: u16 = 37;
 pub const RTM_GETQDISC: u16 = 38;
 const RTM_NEWTCLASS: u16 = 40;
 const RTM_GETTCLASS: u16 = 42;
@@ -16,7 +16,7 @@ const BODY_BYTES: usize = 20;
 /// The parent of a root qdisc.
 pub const ROOT: u32 = 0xFFFF_FFFF;
 
-const TCA_KIND: u16 = 1;
+pub const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;

@@ -1,10 +1,9 @@
 //! TCP's counters of one namespace: /proc/net/netstat and /proc/net/snmp.
-//!
-//! Both hold pairs of lines: a prefix with names, the same prefix with values.
 
 use std::ops::Sub;
 
 use serde::{Deserialize, Serialize};
+use sooner_kernel::proc_net::counter;
 
 /// What TCP has counted; a counter that this kernel does not have stays 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +53,8 @@ impl Sub for TcpCounters {
 
 /// Reads them from the text of /proc/net/netstat and of /proc/net/snmp.
 pub fn tcp_counters(netstat: &str, snmp: &str) -> TcpCounters {
-    let extended = |name| value(netstat, "TcpExt:", name);
-    let basic = |name| value(snmp, "Tcp:", name);
+    let extended = |name| counter(netstat, "TcpExt:", name).unwrap_or(0);
+    let basic = |name| counter(snmp, "Tcp:", name).unwrap_or(0);
     TcpCounters {
         listen_overflows: extended("ListenOverflows"),
         listen_drops: extended("ListenDrops"),
@@ -67,19 +66,6 @@ pub fn tcp_counters(netstat: &str, snmp: &str) -> TcpCounters {
         retransmitted_segments: basic("RetransSegs"),
         sent_segments: basic("OutSegs"),
     }
-}
-
-/// The value below this name in the pair of lines with this prefix; 0 when there is none.
-fn value(text: &str, prefix: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else {
-        return 0;
-    };
-    let mut pairs = names.split_whitespace().zip(values.split_whitespace());
-    pairs
-        .find(|(named, _)| *named == name)
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use sooner_kernel::{capability, device, netns, timer};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use crate::signals::EndSignals;
+use sooner_kernel::signals::EndSignals;
 
 use super::core::{Bounds, Direction, Emulator};
 use super::forward::{self, Devices};

@@ -3,28 +3,14 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::thread;
 
-use sooner_kernel::netns;
+use sooner_kernel::netns::inside;
 
 use super::error::HostsError;
 use super::spec::HostsSpec;
 
 /// A kernel parameter below /proc/sys and its value.
 pub type Parameter = (&'static str, String);
-
-/// Runs `body` in a thread that is in the namespace.
-pub fn inside<T: Send>(
-    namespace: &str,
-    body: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    let enter = || {
-        netns::enter(namespace)?;
-        body()
-    };
-    thread::scope(|scope| scope.spawn(enter).join())
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
 
 /// Sets parameters of a namespace; none of them reaches another one.
 pub fn set(namespace: &str, parameters: &[Parameter]) -> Result<(), HostsError> {

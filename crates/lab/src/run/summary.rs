@@ -4,6 +4,7 @@ use super::store::{Line, Store};
 use crate::experiment::{Case, Claim, Experiment};
 use serde::Serialize;
 use serde_json::{Value, json};
+use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, duration, significant};
 
 /// How a claim stands in a case.
@@ -129,27 +130,6 @@ fn row(line: &Line) -> [String; 11] {
         open.map_or(NO_VALUE.into(), |count| count.to_string()),
         line.run["verdict"].as_str().unwrap_or(NO_VALUE).to_owned(),
     ]
-}
-
-/// Columns as wide as their widest cell, the last one ragged.
-fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"));
-        let line: Vec<String> = cells.collect();
-        text += line.join("  ").trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]

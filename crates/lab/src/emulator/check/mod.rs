@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::signals::EndSignals;
+use sooner_kernel::signals::EndSignals;
 
 pub use loss::LossRow;
 pub use rtt::RttRow;

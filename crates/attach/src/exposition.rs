@@ -1,0 +1,229 @@
+//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::MetricType::{Counter, Gauge};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::snapshot::{BandView, SizeView, Snapshot};
+
+/// The text.
+pub fn encode(snapshot: &Snapshot) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Told(snapshot.clone())));
+    let mut out = String::new();
+    text::encode(&mut out, &registry)?;
+    Ok(out)
+}
+
+#[derive(Debug)]
+struct Told(Snapshot);
+
+/// Labels and the value.
+type Row = (Vec<(&'static str, String)>, f64);
+
+impl Collector for Told {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Told(all) = self;
+        let mut tell =
+            |name, help, unit, kind, rows| write_family(&mut encoder, name, help, unit, kind, rows);
+        for (name, help, value) in counts(all) {
+            tell(name, help, None, Counter, vec![of_device(all, value)])?;
+        }
+        let under_way = vec![of_device(all, all.under_way)];
+        tell(
+            "under_way_responses",
+            "Responses under way",
+            None,
+            Gauge,
+            under_way,
+        )?;
+        for (name, help, unit, kind, value) in BANDS {
+            tell(name, help, unit, kind, of_bands(all, value))?;
+        }
+        for (name, help, unit, value) in SIZES {
+            tell(name, help, unit, Counter, of_sizes(all, value))?;
+        }
+        Ok(())
+    }
+}
+
+fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 7] {
+    [
+        ("responses", "Responses that began", all.responses),
+        (
+            "sized_responses",
+            "Responses whose length was known when they began",
+            all.sized_responses,
+        ),
+        (
+            "broken_responses",
+            "Responses whose connection was reset",
+            all.broken_responses,
+        ),
+        ("resent_packets", "Packets sent again", all.resent_packets),
+        ("syn_acks", "SYN-ACKs", all.syn_acks),
+        (
+            "lowered_syn_acks",
+            "SYN-ACKs that went last in a flood",
+            all.lowered_syn_acks,
+        ),
+        (
+            "lost_events",
+            "Beginnings and ends of responses that were not seen in time",
+            all.lost_events,
+        ),
+    ]
+}
+
+/// A family by band: name, help, unit, kind, and where its values are.
+type OfBands = (
+    &'static str,
+    &'static str,
+    Option<Unit>,
+    MetricType,
+    fn(&BandView) -> u64,
+);
+
+const BANDS: [OfBands; 3] = [
+    (
+        "band_sent",
+        "Bytes that left in a band",
+        Some(Unit::Bytes),
+        Counter,
+        |band| band.sent_bytes,
+    ),
+    (
+        "band_dropped_packets",
+        "Packets that a band had no room for",
+        None,
+        Counter,
+        |band| band.dropped_packets,
+    ),
+    (
+        "band_backlog",
+        "Bytes that wait in a band",
+        Some(Unit::Bytes),
+        Gauge,
+        |band| band.backlog_bytes,
+    ),
+];
+
+/// A family by size: name, help, unit, and where its values are.
+type OfSizes = (
+    &'static str,
+    &'static str,
+    Option<Unit>,
+    fn(&SizeView) -> f64,
+);
+
+const SIZES: [OfSizes; 5] = [
+    ("ended_responses", "Responses that ended", None, |size| {
+        size.responses as f64
+    }),
+    ("response", "What they took", Some(Unit::Seconds), |size| {
+        seconds(size.mean_response_ms, size.responses)
+    }),
+    (
+        "compared_responses",
+        "Those of them that FAIR has done too",
+        None,
+        |size| size.compared_responses as f64,
+    ),
+    (
+        "compared_response",
+        "What these took",
+        Some(Unit::Seconds),
+        |size| seconds(size.compared_mean_response_ms, size.compared_responses),
+    ),
+    (
+        "fair_response",
+        "What FAIR would have made of these",
+        Some(Unit::Seconds),
+        |size| seconds(size.fair_mean_response_ms, size.compared_responses),
+    ),
+];
+
+/// The sum behind a mean.
+fn seconds(mean_ms: Option<f64>, count: u64) -> f64 {
+    mean_ms.unwrap_or(0.0) / 1e3 * count as f64
+}
+
+fn of_device(all: &Snapshot, value: u64) -> Row {
+    (vec![("device", all.device.clone())], value as f64)
+}
+
+fn of_bands(all: &Snapshot, value: fn(&BandView) -> u64) -> Vec<Row> {
+    let row = |(band, view): (usize, &BandView)| {
+        let (mut labels, value) = of_device(all, value(view));
+        labels.push(("band", band.to_string()));
+        (labels, value)
+    };
+    all.bands.iter().enumerate().map(row).collect()
+}
+
+fn of_sizes(all: &Snapshot, value: fn(&SizeView) -> f64) -> Vec<Row> {
+    let row = |view: &SizeView| {
+        let (mut labels, _) = of_device(all, 0);
+        let up_to = view.up_to_bytes;
+        labels.push((
+            "up_to_bytes",
+            up_to.map_or("+Inf".into(), |bytes| bytes.to_string()),
+        ));
+        (labels, value(view))
+    };
+    all.sizes.iter().map(row).collect()
+}
+
+fn write_family(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<Unit>,
+    kind: MetricType,
+    rows: Vec<Row>,
+) -> fmt::Result {
+    let is_gauge = matches!(kind, Gauge);
+    let name = format!("sooner_attach_{name}");
+    let mut family = encoder.encode_descriptor(&name, help, unit.as_ref(), kind)?;
+    for (labels, value) in rows {
+        let mut row = family.encode_family(&labels)?;
+        if is_gauge {
+            row.encode_gauge(&value)?;
+        } else {
+            row.encode_counter::<prometheus_client::encoding::NoLabelSet, _, u64>(&value, None)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_what_was_counted_and_the_sums_behind_the_means() {
+        let snapshot = Snapshot {
+            device: "eth\"0".into(),
+            responses: 7,
+            bands: vec![BandView::default(); 2],
+            sizes: vec![SizeView {
+                responses: 4,
+                mean_response_ms: Some(2.5),
+                ..SizeView::default()
+            }],
+            ..Snapshot::default()
+        };
+        let text = encode(&snapshot).unwrap();
+        for line in [
+            "sooner_attach_responses_total{device=\"eth\\\"0\"} 7.0\n",
+            "sooner_attach_response_seconds_total{device=\"eth\\\"0\",up_to_bytes=\"+Inf\"} 0.01\n",
+            "sooner_attach_band_backlog_bytes{device=\"eth\\\"0\",band=\"1\"} 0.0\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+    }
+}
