@@ -25,7 +25,7 @@ mod time;
 mod virtual_time;
 
 pub use classes::Classes;
-pub use cutoffs::{BAND_COUNT, Cutoffs};
+pub use cutoffs::{BAND_COUNT, Cutoffs, Largest};
 pub use guard::{Guard, GuardLimits};
 pub use job::{Arrival, Job, JobId};
 pub use name::{PolicyName, UnknownPolicy};

@@ -17,12 +17,12 @@
 //! Amounts are bytes: the weights' limits are.
 
 use super::Order;
-use crate::{Cutoffs, Job, Path};
+use crate::{Cutoffs, Job, Largest, Path};
 
 /// Levels of size, of round trip, and of their sum.
 const LEVELS: u8 = 16;
-/// One job in this many is above the highest size cutoff.
-const LARGEST_ONE_IN: (u64, u64) = (1, 50);
+/// Of the jobs, above the highest size cutoff.
+const LARGEST: Largest = Largest::Jobs(1, 50);
 const LOWEST_RTT_NS: u64 = 10_000_000;
 const HIGHEST_RTT_NS: u64 = 350_000_000;
 const SMALL_BYTES: u64 = 20 * 1024;
@@ -44,7 +44,7 @@ impl Default for SwiftLevels {
     /// With size cutoffs that are learned.
     fn default() -> Self {
         Self {
-            sizes: Cutoffs::learned(LEVELS, LARGEST_ONE_IN),
+            sizes: Cutoffs::learned(LEVELS, LARGEST),
         }
     }
 }
