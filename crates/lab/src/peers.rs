@@ -1,13 +1,15 @@
 //! The web servers that are compared, each well configured, on the server's host of a set of [`Hosts`].
 //!
-//! All listen on port 8080 of the server's address, log every request, keep nothing between runs, and end with everything they started
+//! All listen on port 8080 of the server's address, and with a certificate for TLS on 8443; they log every request, keep nothing between runs, and end with everything they started
 //! when their [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and mechanisms.
 
 mod apache;
 mod attached;
 mod caddy;
+mod certificate;
 mod name;
 mod nginx;
+mod node;
 mod program;
 mod running;
 mod sooner;
@@ -21,12 +23,15 @@ use std::process::Command;
 use thiserror::Error;
 
 use crate::hosts::{Hosts, HostsError, Shaper};
+pub use certificate::Certificate;
 pub use name::PeerNameError;
 pub use running::Running;
 pub use sooner::Mechanism;
 
-/// Where all of them listen.
+/// Where all of them listen in clear text.
 pub const PORT: u16 = 8080;
+/// Where they listen for TLS.
+pub const TLS_PORT: u16 = 8443;
 
 /// A web server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub enum Peer {
     ApachePrefork,
     /// Caddy with its file server.
     Caddy,
+    /// Node with a file server of its standard library.
+    Node,
     /// A server that knows nothing of `sooner attach web` beside it.
     Attached {
         /// The server.
@@ -73,6 +80,8 @@ pub struct PeerOptions {
     pub keep_alive: bool,
     /// Requests that Apache works on at once (`MaxRequestWorkers`); none: 1024 threads or 512 processes.
     pub workers: Option<u32>,
+    /// What TLS is spoken with on [`TLS_PORT`]; none: it is not spoken.
+    pub tls: Option<Certificate>,
 }
 
 impl PeerOptions {
@@ -84,6 +93,7 @@ impl PeerOptions {
             backlog: 4096,
             keep_alive: true,
             workers: None,
+            tls: None,
         }
     }
 }
@@ -148,6 +158,7 @@ impl Peer {
             Peer::ApacheEvent => "Apache event".into(),
             Peer::ApachePrefork => "Apache prefork".into(),
             Peer::Caddy => "Caddy".into(),
+            Peer::Node => "Node".into(),
             Peer::Attached { server, extra } => {
                 let name = format!("{} + attach", server.label());
                 [&[name][..], extra].concat().join(" ")
@@ -168,6 +179,7 @@ impl Peer {
                 apache::is_missing().then_some("apache2-bin")
             }
             Peer::Caddy => program::missing(&caddy::PROGRAMS).then_some("caddy"),
+            Peer::Node => program::missing(&node::PROGRAMS).then_some("nodejs"),
             Peer::Attached { server, .. } => server.missing(),
             Peer::Sooner { mechanism, .. } => {
                 (!mechanism.needs_root() && program::missing(&["setpriv"])).then_some("util-linux")
@@ -200,8 +212,9 @@ impl Peer {
             Peer::ApacheEvent => apache::config(setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::config(setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::config(setting),
+            Peer::Node => node::config(setting),
             Peer::Attached { server, extra } => {
-                let words = attached::arguments(setting.rate_bits_per_sec, extra);
+                let words = attached::arguments(setting.options, setting.rate_bits_per_sec, extra);
                 format!("{}\nsooner {}\n", server.text(setting), words.join(" "))
             }
             Peer::Sooner {
@@ -266,6 +279,7 @@ impl Peer {
             Peer::ApacheEvent => apache::command(hosts, setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::command(hosts, setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::command(hosts, setting),
+            Peer::Node => node::command(hosts, setting),
             Peer::Attached { server, .. } => server.command(hosts, setting),
             Peer::Sooner {
                 policy,

@@ -17,6 +17,7 @@ impl Setup {
         self.check_hosts()?;
         self.check_users()?;
         self.check_crowd()?;
+        self.check_beside()?;
         self.check_model()
     }
 
@@ -135,6 +136,19 @@ impl Setup {
         }
     }
 
+    fn check_beside(&self) -> Result<(), SetupError> {
+        if self.downloads > 0 && self.model == Model::Saturated {
+            return Err(wrong(
+                "downloads",
+                "the saturated model is downloads; give their number as users",
+            ));
+        }
+        if self.downloads > 0 && self.clients.len() > 1 {
+            return Err(wrong("downloads", "they come from one client host"));
+        }
+        Ok(())
+    }
+
     fn check_model(&self) -> Result<(), SetupError> {
         match self.model {
             Model::Closed | Model::Surge | Model::Saturated if self.users.is_none() => Err(wrong(
@@ -216,6 +230,11 @@ mod tests {
                 "model = \"saturated\"\nusers = 5\nclients = [{}, {}]",
                 "clients",
             ),
+            (
+                "model = \"saturated\"\nusers = 5\ndownloads = 1",
+                "downloads",
+            ),
+            ("downloads = 1\nclients = [{}, {}]", "downloads"),
             ("crowd = \"1000\"", "crowd"),
             (
                 "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",

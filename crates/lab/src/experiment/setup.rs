@@ -37,6 +37,8 @@ pub struct SetupTable {
     think_seconds: Option<f64>,
     users: Option<u32>,
     crowd: Option<String>,
+    downloads: Option<u32>,
+    tls: Option<bool>,
     expect_refusals: Option<bool>,
 }
 
@@ -150,6 +152,12 @@ pub struct Setup {
     /// A crowd at one object where the load is highest: its size in bytes, and the share of the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crowd: Option<String>,
+    /// Endless downloads of one large file beside everything else; none are measured.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub downloads: u32,
+    /// Whether requests go over TLS.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
     /// Whether status 503 is the answer of a server that admits only so many.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expect_refusals: bool,
@@ -208,6 +216,8 @@ impl SetupTable {
             think_seconds: self.think_seconds.or(other.think_seconds),
             users: self.users.or(other.users),
             crowd: self.crowd.or(other.crowd),
+            downloads: self.downloads.or(other.downloads),
+            tls: self.tls.or(other.tls),
             expect_refusals: self.expect_refusals.or(other.expect_refusals),
         }
     }
@@ -258,11 +268,18 @@ impl SetupTable {
             think_seconds: self.think_seconds.unwrap_or(0.0),
             users: self.users,
             crowd: self.crowd,
+            downloads: self.downloads.unwrap_or(0),
+            tls: self.tls.unwrap_or(false),
             expect_refusals: self.expect_refusals.unwrap_or(false),
         };
         setup.check()?;
         Ok(setup)
     }
+}
+
+/// Left out of what is kept, so that runs from before the key was there are still of the same set-up.
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Setup {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{PORT, Setting, program};
+use super::{PORT, Setting, TLS_PORT, program};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
 
 /// Its names in Debian and elsewhere.
@@ -98,6 +98,21 @@ pub fn config(setting: &Setting<'_>, mpm: Mpm) -> String {
     } else {
         "Off"
     };
+    let tls = setting.options.tls.as_ref().map_or(String::new(), |tls| {
+        let (certificate, key) = (tls.certificate.display(), tls.key.display());
+        format!(
+            "LoadModule ssl_module {modules}/mod_ssl.so
+SSLSessionCache none
+Listen {SERVER_ADDRESS}:{TLS_PORT} https
+<VirtualHost {SERVER_ADDRESS}:{TLS_PORT}>
+  DocumentRoot \"{root}\"
+  SSLEngine on
+  SSLCertificateFile {certificate}
+  SSLCertificateKeyFile {key}
+</VirtualHost>
+"
+        )
+    });
     format!(
         "LoadModule mpm_{name}_module {modules}/mod_mpm_{name}.so
 LoadModule authz_core_module {modules}/mod_authz_core.so
@@ -129,7 +144,7 @@ DocumentRoot \"{root}\"
   Options FollowSymLinks
   Require all granted
 </Directory>
-"
+{tls}"
     )
 }
 

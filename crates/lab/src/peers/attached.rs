@@ -2,13 +2,16 @@
 
 use std::process::Command;
 
-use super::{PORT, PeerOptions};
+use super::{PORT, PeerOptions, TLS_PORT};
 use crate::hosts::{Hosts, SERVER_DEVICE};
 
 /// The arguments behind `sooner`.
-pub fn arguments(rate_bits_per_sec: u64, extra: &[String]) -> Vec<String> {
+pub fn arguments(options: &PeerOptions, rate_bits_per_sec: u64, extra: &[String]) -> Vec<String> {
     let rate = format!("{rate_bits_per_sec}bit");
-    let port = PORT.to_string();
+    let port = match options.tls {
+        Some(_) => format!("{PORT},{TLS_PORT}"),
+        None => PORT.to_string(),
+    };
     let words = [
         "attach",
         "web",
@@ -31,6 +34,6 @@ pub fn command(
     extra: &[String],
 ) -> Command {
     let mut command = hosts.on_server(&options.program);
-    command.args(arguments(rate_bits_per_sec, extra));
+    command.args(arguments(options, rate_bits_per_sec, extra));
     command
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
-use super::{PORT, Setting, program};
+use super::{PORT, Setting, TLS_PORT, program};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
 
 /// Its names.
@@ -20,6 +20,28 @@ pub fn config(setting: &Setting<'_>) -> String {
     } else {
         "\theader Connection close\n"
     };
+    let site = |url: String, tls: String| {
+        format!(
+            "{url} {{
+\tbind {SERVER_ADDRESS}
+{tls}\troot * {root}
+{close}\tfile_server
+\tlog {{
+\t\toutput file {at}/access.log {{
+\t\t\troll_disabled
+\t\t}}
+\t}}
+}}
+"
+        )
+    };
+    let clear = site(format!("http://:{PORT}"), String::new());
+    let secured = setting.options.tls.as_ref().map_or(String::new(), |tls| {
+        let (certificate, key) = (tls.certificate.display(), tls.key.display());
+        // Without HTTP/2, which the generator does not ask for either.
+        let line = format!("\ttls {certificate} {key} {{\n\t\talpn http/1.1\n\t}}\n");
+        site(format!("https://:{TLS_PORT}"), line)
+    });
     format!(
         "{{
 \tadmin off
@@ -29,17 +51,7 @@ pub fn config(setting: &Setting<'_>) -> String {
 \t\tlevel WARN
 \t}}
 }}
-http://:{PORT} {{
-\tbind {SERVER_ADDRESS}
-\troot * {root}
-{close}\tfile_server
-\tlog {{
-\t\toutput file {at}/access.log {{
-\t\t\troll_disabled
-\t\t}}
-\t}}
-}}
-"
+{clear}{secured}"
     )
 }
 

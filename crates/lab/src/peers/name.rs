@@ -15,7 +15,7 @@ const PLUS_ATTACH: [&str; 2] = ["+", "attach"];
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and the first four with ` + attach` behind it"
+    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy, node and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and all but the last with ` + attach` behind it"
 )]
 pub struct PeerNameError {
     name: String,
@@ -40,6 +40,7 @@ impl fmt::Display for Peer {
             Peer::ApacheEvent => f.write_str("apache-event"),
             Peer::ApachePrefork => f.write_str("apache-prefork"),
             Peer::Caddy => f.write_str("caddy"),
+            Peer::Node => f.write_str("node"),
             Peer::Attached { server, extra } => {
                 write!(f, "{server} {}", PLUS_ATTACH.join(" "))?;
                 extra.iter().try_for_each(|word| write!(f, " {word}"))
@@ -87,6 +88,7 @@ fn parse_server(words: &[&str]) -> Option<Peer> {
         "apache-event" => Peer::ApacheEvent,
         "apache-prefork" => Peer::ApachePrefork,
         "caddy" => Peer::Caddy,
+        "node" => Peer::Node,
         "sooner" => {
             let policy = words.next().filter(|word| is_name(word))?.into();
             let mechanism = words.next()?.parse().ok()?;
@@ -129,6 +131,7 @@ mod tests {
             "apache-event",
             "apache-prefork",
             "caddy",
+            "node",
             "nginx + attach",
             "apache-event + attach --share 0",
             "sooner srpt user-space",

@@ -5,7 +5,7 @@ use std::io;
 use std::num::NonZeroU32;
 use std::process::Command;
 
-use super::{PORT, Setting, program};
+use super::{PORT, Setting, TLS_PORT, program};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
 
 /// Its names.
@@ -29,6 +29,13 @@ pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
             "  limit_conn_zone $server_port zone=all:1m;\n  limit_conn all {count};\n  limit_conn_log_level info;\n"
         )
     });
+    let tls = setting.options.tls.as_ref().map_or(String::new(), |tls| {
+        let (certificate, key) = (tls.certificate.display(), tls.key.display());
+        format!(
+            "\n    listen {SERVER_ADDRESS}:{TLS_PORT} ssl backlog={backlog};\n    ssl_certificate {certificate};\n    \
+             ssl_certificate_key {key};\n    ssl_protocols TLSv1.2 TLSv1.3;\n "
+        )
+    });
     format!(
         "daemon off;
 worker_processes 1;
@@ -46,7 +53,7 @@ http {{
   keepalive_requests 100000000;
   send_timeout 300s;
   types {{ text/html html; text/css css; image/bmp bmp; }}
-  server {{ listen {SERVER_ADDRESS}:{PORT} backlog={backlog}; root {root}; }}
+  server {{ listen {SERVER_ADDRESS}:{PORT} backlog={backlog}; root {root};{tls} }}
 }}
 "
     )

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use super::{PORT, Setting};
+use super::{PORT, Setting, TLS_PORT};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
 
 /// nobody and nogroup.
@@ -105,8 +105,16 @@ pub fn arguments(
         "1",
         "--quiet",
     ];
-    let words = words.map(String::from).into_iter();
-    words.chain(extra.iter().cloned()).collect()
+    let mut words = words.map(String::from).to_vec();
+    if let Some(tls) = &setting.options.tls {
+        let listen = format!("{SERVER_ADDRESS}:{TLS_PORT}");
+        let files = [&tls.certificate, &tls.key].map(|file| file.display().to_string());
+        let [certificate, key] = files;
+        words.extend(["--listen-tls".into(), listen]);
+        words.extend(["--certificate".into(), certificate, "--key".into(), key]);
+    }
+    words.extend(extra.iter().cloned());
+    words
 }
 
 /// The command that runs it.

@@ -7,8 +7,8 @@ use std::path::Path;
 
 /// Where the load goes, and what is kept of it.
 pub struct Aim<'a> {
-    /// Server and port, like `10.77.0.1:8080`.
-    pub authority: &'a str,
+    /// The server, like `http://10.77.0.1:8080`.
+    pub url: &'a str,
     /// The client hosts' addresses; none: the system's choice.
     pub from: &'a [IpAddr],
     /// What the run shall be called.
@@ -21,6 +21,10 @@ pub struct Aim<'a> {
 
 /// The heads of today's servers have 200 to 300 bytes; by one length for all, all are asked for the very same.
 const PLAN_HEAD_BYTES: u64 = 250;
+/// The file of the downloads beside a run, in every root.
+pub const DOWNLOAD: &str = "download.bin";
+/// The servers sign their own.
+const ANY_CERTIFICATE: &str = "--insecure";
 
 /// The arguments of `sooner` for one run.
 pub fn arguments(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
@@ -35,21 +39,41 @@ fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
     let trace = Trace::open(&setup.trace)?;
     let largest = trace.objects.iter().max_by_key(|object| object.size_bytes);
     let path = largest.map_or("/".into(), Object::path);
+    let url = format!("{}{path}", aim.url);
+    Ok(downloading(
+        setup,
+        &url,
+        setup.users.unwrap_or(1),
+        setup.seconds,
+    ))
+}
+
+/// The arguments of `sooner` for the downloads beside a run, until it is over.
+pub fn beside(setup: &Setup, url: &str) -> Vec<String> {
+    let url = format!("{url}/{DOWNLOAD}");
+    let seconds = setup.seconds + setup.drain_seconds;
+    downloading(setup, &url, setup.downloads, seconds)
+}
+
+fn downloading(setup: &Setup, url: &str, connections: u32, seconds: u64) -> Vec<String> {
     let mut words: Vec<String> = ["load", "closed", "--json"].map(String::from).into();
     let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
-    give("--url", format!("http://{}{path}", aim.authority));
-    give("--connections", setup.users.unwrap_or(1).to_string());
-    give("--for", setup.seconds.to_string());
+    give("--url", url.to_owned());
+    give("--connections", connections.to_string());
+    give("--for", seconds.to_string());
     if let Some(name) = &setup.congestion_control {
         give("--congestion-control", name.clone());
     }
-    Ok(words)
+    if setup.tls {
+        words.push(ANY_CERTIFICATE.into());
+    }
+    words
 }
 
 fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
     let mut words = program(setup);
     let mut give = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
-    give("--url", format!("http://{}", aim.authority));
+    give("--url", aim.url.to_owned());
     give("--label", aim.label.to_owned());
     give("--seed", aim.seed.to_string());
     give("--plan-head", PLAN_HEAD_BYTES.to_string());
@@ -107,6 +131,9 @@ fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
     if setup.gaps == Gaps::Poisson && setup.model.has_load() {
         words.push("--poisson".into());
     }
+    if setup.tls {
+        words.push(ANY_CERTIFICATE.into());
+    }
     if setup.expect_refusals {
         words.push("--expect-refusals".into());
     }
@@ -140,7 +167,7 @@ mod tests {
         std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
         let experiment = Experiment::open(folder.path()).unwrap();
         let aim = Aim {
-            authority: "10.0.0.1:80",
+            url: "http://10.0.0.1:80",
             from: &[],
             label: "l",
             seed: 7,
@@ -183,6 +210,11 @@ mod tests {
                     "--connections 50",
                 ],
                 &["--uplink", "--seed", "--samples", "--model"],
+            ),
+            (
+                "schedule = \"0.1\"\ntls = true",
+                &["--insecure"],
+                &["--http2", "--resume"],
             ),
         ] {
             let line = line(keys);

@@ -23,6 +23,7 @@ use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use store::{Line, Store};
@@ -156,6 +157,9 @@ async fn until_told(work: impl Future<Output = Result<()>>) -> Result<()> {
 const STOLEN_SHARE_MAX: f64 = 0.05;
 /// How often a case is given up before it is measured to its end whatever happens.
 const GIVEN_UP_MAX: u32 = 20;
+
+/// More than a link of 100 Mbit/s carries while a run lasts, so that no download of it ends before.
+const DOWNLOAD_BYTES: u64 = 8 << 30;
 
 /// How the measuring of a task ended.
 enum Ended {
@@ -373,11 +377,14 @@ fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String
     format!("{case_place}-{}-{peer_place}", seed_place.unwrap_or(0))
 }
 
-/// The trace's files in a folder that servers without privilege can read.
+/// The trace's files in a folder that servers without privilege can read, and one for downloads beside a run.
 fn served_files(trace: &str) -> Result<Scratch> {
     let folder = Scratch::new()?;
-    mkroot(&Trace::open(trace)?, folder.path())
-        .context("cannot write the trace's files; set TMPDIR to a place with room")?;
+    let write = "cannot write the trace's files; set TMPDIR to a place with room";
+    mkroot(&Trace::open(trace)?, folder.path()).context(write)?;
+    let download = File::create(folder.path().join(load::DOWNLOAD)).context(write)?;
+    // Without a block on the disk.
+    download.set_len(DOWNLOAD_BYTES).context(write)?;
     Ok(folder)
 }
 

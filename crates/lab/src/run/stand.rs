@@ -1,11 +1,11 @@
 //! One server on hosts of its own, what is counted there, and the generator that asks it.
 
-use super::load::{Aim, arguments};
+use super::load::{Aim, arguments, beside};
 use crate::counters::{Sampler, SamplerOptions};
 use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
 use crate::hosts::{ClientSpec, Hosts, HostsSpec};
-use crate::peers::{PORT, Peer, PeerOptions, Running};
+use crate::peers::{Certificate, PORT, Peer, PeerOptions, Running, TLS_PORT};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
@@ -67,7 +67,9 @@ impl Stand {
     ) -> Result<Self> {
         let scratch = Scratch::new()?;
         let hosts = Hosts::up(&hosts_of(setup, peer, tag, seed), program)?;
+        let tls = setup.tls.then(|| Certificate::make(scratch.path()));
         let options = PeerOptions {
+            tls: tls.transpose().context("cannot make a certificate")?,
             backlog: setup.backlog.unwrap_or(BACKLOG),
             workers: setup.workers,
             ..PeerOptions::new(program, scratch.path())
@@ -78,7 +80,7 @@ impl Stand {
         let counting = SamplerOptions {
             namespace: hosts.server_namespace().to_owned(),
             device: hosts.server_device().to_owned(),
-            port: PORT,
+            port: asked_port(setup),
             pid: running.id(),
             every: COUNT_EVERY,
         };
@@ -103,23 +105,35 @@ impl Stand {
             .into_iter()
             .map(IpAddr::V4)
             .collect();
+        let scheme = if setup.tls { "https" } else { "http" };
+        let port = asked_port(setup);
+        let url = format!("{scheme}://{}:{port}", self.hosts.server_address());
         let aim = Aim {
-            authority: &format!("{}:{PORT}", self.hosts.server_address()),
+            url: &url,
             from: &from,
             label,
             seed,
             samples,
         };
+        let beside = match setup.downloads {
+            0 => None,
+            _ => Some(self.spawn(beside(setup, &url), Stdio::null())?),
+        };
+        let measuring = self.spawn(arguments(setup, &aim)?, Stdio::piped())?;
+        Ok(Load { measuring, beside })
+    }
+
+    fn spawn(&self, arguments: Vec<String>, stdout: Stdio) -> Result<Child> {
         let mut command = Command::from(self.hosts.on_client(&self.program));
         command
-            .args(arguments(setup, &aim)?)
+            .args(arguments)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             // Ctrl-C reaches only the lab, which decides what is said.
             .process_group(0)
             .kill_on_drop(true);
-        Ok(Load(command.spawn().context("cannot start sooner load")?))
+        command.spawn().context("cannot start sooner load")
     }
 
     /// Ends the server and takes its hosts away.
@@ -183,14 +197,23 @@ fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {
     }
 }
 
+/// Where the generator asks.
+fn asked_port(setup: &Setup) -> u16 {
+    if setup.tls { TLS_PORT } else { PORT }
+}
+
 /// A generator at work; it is killed when this is dropped.
-pub struct Load(Child);
+pub struct Load {
+    measuring: Child,
+    /// Downloads that nobody measures.
+    beside: Option<Child>,
+}
 
 impl Load {
     /// Waits for its report.
-    pub async fn run(self, setup: &Setup) -> Result<Value> {
+    pub async fn run(mut self, setup: &Setup) -> Result<Value> {
         let within = Duration::from_secs(setup.seconds + setup.drain_seconds) + PATIENCE;
-        let output = timeout(within, self.0.wait_with_output()).await;
+        let output = timeout(within, self.measuring.wait_with_output()).await;
         let output = output.map_err(|_| {
             anyhow!(
                 "the generator did not end {} s after its run",
@@ -209,6 +232,13 @@ impl Load {
                 "the generator failed ({}): {}",
                 output.status,
                 last.join("; ")
+            );
+        }
+        if let Some(beside) = &mut self.beside {
+            let ended = beside.try_wait().context("the downloads beside the run")?;
+            ensure!(
+                ended.is_none(),
+                "the downloads beside the run ended before it did"
             );
         }
         let mut report: Value =

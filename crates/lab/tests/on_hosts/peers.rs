@@ -11,7 +11,7 @@ use crate::support::{FILLING, Scratch, may_make_hosts, processes_in, skip, soone
 use sooner_kernel::netns;
 use sooner_lab::counters::{Counter, CountersSummary, Sampler, SamplerOptions};
 use sooner_lab::hosts::{Hosts, HostsSpec, Shaper};
-use sooner_lab::peers::{PORT, Peer, PeerError, PeerOptions};
+use sooner_lab::peers::{Certificate, PORT, Peer, PeerError, PeerOptions, TLS_PORT};
 
 const TEN_MEGABIT: u64 = 10_000_000;
 const FILE_BYTES: usize = 100_000;
@@ -172,6 +172,11 @@ fn caddy_serves_and_ends() {
 }
 
 #[test]
+fn node_serves_and_ends() {
+    serves_and_ends("node", "node");
+}
+
+#[test]
 fn sooner_in_user_space_serves_and_ends() {
     serves_and_ends("sooner srpt user-space", "user-space");
 }
@@ -187,7 +192,7 @@ fn connections_end_after_one_request_where_that_is_asked_for() {
     if !may_make_hosts(test) {
         return;
     }
-    for name in ["nginx", "apache-event", "caddy"] {
+    for name in ["nginx", "apache-event", "caddy", "node"] {
         let peer: Peer = name.parse().unwrap();
         if let Some(package) = peer.missing() {
             skip(test, &format!("{name} needs the package {package}"));
@@ -204,6 +209,44 @@ fn connections_end_after_one_request_where_that_is_asked_for() {
         assert!(
             answer.to_lowercase().contains("connection: close"),
             "{name}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn all_speak_tls_where_that_is_asked_for() {
+    let test = "all_speak_tls_where_that_is_asked_for";
+    if !may_make_hosts(test) {
+        return;
+    }
+    let Some(program) = sooner(test) else { return };
+    for name in [
+        "nginx",
+        "apache-event",
+        "apache-prefork",
+        "caddy",
+        "node",
+        "sooner srpt both",
+    ] {
+        let peer: Peer = name.parse().unwrap();
+        if let Some(package) = peer.missing() {
+            skip(test, &format!("{name} needs the package {package}"));
+            continue;
+        }
+        let (hosts, scratch) = (hosts_for(&peer, "tls"), Scratch::with_file(FILE_BYTES));
+        let mut options = PeerOptions::new(&program, &scratch.path());
+        options.tls = Some(Certificate::make(&scratch.path()).unwrap());
+        options.workers = Some(4);
+        let _running = peer
+            .start(&hosts, &scratch.root(), TEN_MEGABIT, &options)
+            .unwrap();
+        let url = format!("https://{}:{TLS_PORT}/a/1.html", hosts.server_address());
+        let words = ["--silent", "--insecure", "--max-time", "20", &url];
+        let answer = hosts.on_client("curl").args(words).output().unwrap();
+        assert_eq!(
+            answer.stdout,
+            [FILLING].repeat(FILE_BYTES),
+            "{name}: {answer:?}"
         );
     }
 }
