@@ -8,7 +8,9 @@ mod attacks;
 mod attempts;
 mod certificate;
 mod check;
+mod classifier;
 mod cpu;
+mod crate_bench;
 mod demo;
 mod generator;
 mod generator_cpu;
@@ -46,8 +48,9 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 14] = [
+const PARTS: [(&str, Part); 15] = [
     ("ranks", ranks::run),
+    ("classifier", classifier::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

@@ -418,6 +418,37 @@ fn strangers_packets_make_no_flow_and_forgotten_ones_begin_again() {
 }
 
 #[test]
+fn a_million_flows_take_no_more_memory_and_none_of_them_harm() {
+    const FLOWS: u32 = 1_000_000;
+    let test = "a_million_flows_take_no_more_memory_and_none_of_them_harm";
+    let Some(mut classifier) = loaded(test, |_| {}) else {
+        return;
+    };
+    let flow = |number: u32| {
+        let net = (number >> 8) as u16;
+        Packet::tcp(PORT, 1024 + (number & 0xff) as u16).client_net(net)
+    };
+    let ours = Packet::tcp(PORT, 60_000).payload(&[0; 60]);
+    let mut bands = Vec::new();
+    for number in 0..FLOWS {
+        let packet = flow(number).payload(b"x").bytes();
+        let shown = classifier.show(Direction::Leaves, &packet, 1).unwrap();
+        assert_eq!(shown.band, Some(0), "{number}");
+        // One that goes on all the while is not among those that give way.
+        if number % 10_000 == 0 {
+            let packet = ours.clone().seq(60 * (number / 10_000));
+            let shown = classifier.show(Direction::Leaves, &packet.bytes(), 1);
+            bands.push(shown.unwrap().band.unwrap());
+        }
+    }
+    let remembered = classifier.flows().count();
+    assert!((1000..=65_536).contains(&remembered), "{remembered}");
+    // By the hundredth packet it has had 5940 bytes; had it been forgotten, it would have begun again.
+    assert!(bands.is_sorted(), "{bands:?}");
+    assert_eq!(bands.last(), Some(&3), "{bands:?}");
+}
+
+#[test]
 fn lengths_are_not_read_where_that_is_off() {
     let Some(mut classifier) = loaded("lengths_are_not_read_where_that_is_off", |options| {
         options.reads_heads = false

@@ -1,14 +1,10 @@
 //! What a policy costs with up to a million jobs waiting.
 
-use std::process::Command;
-
-use serde_json::Value;
-
 use super::Effort;
 use super::check::Checks;
+use super::crate_bench::printed_by;
 use super::parse::figure;
 use super::record::Record;
-use crate::process;
 
 /// A turn among a million jobs in turns among a thousand: logarithmic growth is 2, the rest is memory far from the processor.
 const GROWTH_MAX: f64 = 40.0;
@@ -16,26 +12,7 @@ const GROWTH_MAX: f64 = 40.0;
 /// Runs the policy crate's own benchmark and keeps what it prints.
 pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("ranks", "ranks")?;
-    let mut command: Command = process::cargo(&[
-        "bench",
-        "--quiet",
-        "--package",
-        "sooner-policy",
-        "--bench",
-        "ranks",
-        "--",
-    ]);
-    if effort.quick {
-        command.arg("--quick");
-    }
-    let finished = process::run(&mut command)?;
-    anyhow::ensure!(finished.success, "the benchmark failed");
-    let rows: Vec<Value> = finished
-        .lines
-        .iter()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
-    anyhow::ensure!(!rows.is_empty(), "the benchmark printed no figures");
+    let rows = printed_by("sooner-policy", "ranks", effort)?;
     let mut table = String::from("| policy | jobs waiting | ns a turn |\n|---|---|---|\n");
     let mut part = Checks::default();
     for row in &rows {

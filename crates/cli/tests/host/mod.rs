@@ -1,7 +1,7 @@
 //! A host with one device, in a network namespace, for tests that need root; gone when dropped.
 #![allow(dead_code, reason = "not every test binary looks at everything")]
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,6 +91,15 @@ impl Running {
     pub fn end(mut self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
         self.0.wait().unwrap();
+    }
+
+    /// Waits for its end; what it said on standard output.
+    pub fn output(mut self) -> Vec<u8> {
+        let mut said = Vec::new();
+        let mut stdout = self.0.stdout.take().unwrap();
+        stdout.read_to_end(&mut said).unwrap();
+        self.0.wait().unwrap();
+        said
     }
 }
 

@@ -6,6 +6,7 @@
 pub struct Packet {
     server_port: u16,
     client_port: u16,
+    client_net: u16,
     seq: u32,
     ack: u32,
     flags: u8,
@@ -27,6 +28,7 @@ impl Packet {
         Packet {
             server_port,
             client_port,
+            client_net: 0,
             seq: 0,
             ack: 0,
             flags: ACK,
@@ -44,6 +46,11 @@ impl Packet {
             is_udp: true,
             ..Packet::tcp(server_port, client_port)
         }
+    }
+
+    /// From another of 65536 networks of clients; IPv4.
+    pub fn client_net(self, client_net: u16) -> Packet {
+        Packet { client_net, ..self }
     }
 
     pub fn seq(self, seq: u32) -> Packet {
@@ -133,8 +140,9 @@ impl Packet {
         // What follows is another part of it.
         header.extend([if self.is_fragment { 0x20 } else { 0x40 }, 0]);
         header.extend([64, self.protocol(), 0, 0]);
-        for last in self.ends([1, 2]) {
-            header.extend([10, 0, 0, last]);
+        let [high, low] = self.client_net.to_be_bytes();
+        for address in self.ends([[10, 0, 0, 1], [10, high, low, 2]]) {
+            header.extend(address);
         }
         header
     }

@@ -1,0 +1,290 @@
+//! `sooner attach` under real traffic: nginx as it comes, and clients that lose nothing whatever happens to the attachment, the device and the
+//! server.
+
+mod host;
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use host::{ADDRESS, DEVICE, Host, Running};
+use rustix::process::Signal;
+use serde_json::Value;
+use sooner_kernel::netns;
+
+const PORT: u16 = 8080;
+const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
+
+/// Namespaces behind the other end of the host's device, and others; gone when dropped.
+struct Others(Vec<String>);
+
+impl Others {
+    /// Puts the clients where the host's device leads.
+    fn with_clients(host: &Host) -> Others {
+        let mut others = Others(Vec::new());
+        let clients = others.add(host, "clients");
+        host.printed("ip", &["link", "set", "s1", "netns", &clients]);
+        set_up(&clients, "s1", "10.78.0.2/24");
+        others
+    }
+
+    fn add(&mut self, host: &Host, what: &str) -> String {
+        let name = format!("{}-{what}", host.namespace);
+        ip(&["netns", "add", &name]);
+        ip(&["-n", &name, "link", "set", "lo", "up"]);
+        self.0.push(name.clone());
+        name
+    }
+
+    fn clients(&self) -> &str {
+        &self.0[0]
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|name| ip(&["netns", "del", name]));
+    }
+}
+
+fn ip(words: &[&str]) {
+    let status = Command::new("ip").args(words).status().unwrap();
+    assert!(status.success(), "ip {words:?}");
+}
+
+fn set_up(namespace: &str, device: &str, address: &str) {
+    ip(&["-n", namespace, "addr", "add", address, "dev", device]);
+    ip(&["-n", namespace, "link", "set", device, "up"]);
+}
+
+fn inside(namespace: &str, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, program]);
+    command
+}
+
+/// nginx in one process, with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is not installed.
+fn nginx(host: &Host, namespace: &str, address: &str, test: &str) -> Option<Running> {
+    if Command::new("nginx").arg("-v").output().is_err() {
+        let _ = writeln!(io::stderr(), "skipped: {test}: needs the package nginx");
+        return None;
+    }
+    let at = host.root.path().join(address);
+    fs::create_dir_all(&at).unwrap();
+    fs::write(at.join("small"), vec![b'#'; 1_000]).unwrap();
+    fs::write(at.join("large"), vec![b'#'; 200_000]).unwrap();
+    let folder = at.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|kind| format!("{kind}_temp_path {folder}/{kind};"))
+        .concat();
+    let config = format!(
+        "daemon off; master_process off; worker_rlimit_nofile 65536; pid {folder}/pid; error_log {folder}/error.log;
+         events {{ worker_connections 16384; }}
+         http {{ {temporary} access_log off; sendfile on; keepalive_requests 1000000;
+                 server {{ listen {address}:{PORT} backlog=4096; root {folder}; }} }}"
+    );
+    fs::write(at.join("nginx.conf"), config).unwrap();
+    let mut command = inside(namespace, "nginx");
+    command.arg("-e").arg(at.join("error.log"));
+    command.arg("-c").arg(at.join("nginx.conf"));
+    let running = Running(command.spawn().unwrap());
+    let listens = || netns::inside(namespace, || TcpStream::connect((address, PORT)));
+    for _ in 0..100 {
+        if listens().is_ok() {
+            return Some(running);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("nginx does not answer");
+}
+
+/// Attaches, and waits until it says so.
+fn attach(host: &Host, rate: &str, more: &[&str]) -> Running {
+    let mut command = host.inside(SOONER);
+    command.args(["attach", "web", "--dev", DEVICE, "--uplink", rate]);
+    command.args(["--port", &PORT.to_string()]).args(more);
+    let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    let stdout = running.0.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with("ready:"), "{ready}");
+    running
+}
+
+fn top(host: &Host) -> Value {
+    // What ended is taken ten times a second.
+    thread::sleep(Duration::from_millis(300));
+    let words = ["attach", "top", "--json"];
+    let output = host.inside(SOONER).args(words).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Clients that download again and again on connections of their own.
+fn downloads(clients: &str, file: &str, connections: u32, seconds: u32) -> Running {
+    let mut command = inside(clients, SOONER);
+    command.args(["load", "closed", "--json", "--url", file, "--connections"]);
+    command.args([&connections.to_string(), "--for", &seconds.to_string()]);
+    Running(command.stdout(Stdio::piped()).spawn().unwrap())
+}
+
+/// Asks for a file over a connection of its own; the bytes that came, head included.
+fn ask(clients: &str, address: &str, file: &str) -> usize {
+    let asking = || {
+        let mut stream = TcpStream::connect((address, PORT))?;
+        write!(
+            stream,
+            "GET /{file} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)
+    };
+    netns::inside(clients, asking).unwrap()
+}
+
+fn pause() {
+    thread::sleep(Duration::from_millis(700));
+}
+
+#[test]
+fn a_thousand_downloads_outlive_whatever_happens_to_it() {
+    let test = "a_thousand_downloads_outlive_whatever_happens_to_it";
+    let Some(host) = Host::new("attach-thousand") else {
+        return;
+    };
+    let others = Others::with_clients(&host);
+    let Some(_nginx) = nginx(&host, &host.namespace, ADDRESS, test) else {
+        return;
+    };
+    let before = (host.qdiscs(), host.link());
+    let file = format!("http://{ADDRESS}:{PORT}/large");
+    let downloads = downloads(others.clients(), &file, 1000, 12);
+    pause();
+    let running = attach(&host, "100mbit", &[]);
+    pause();
+    host.printed("ip", &["link", "set", DEVICE, "down"]);
+    pause();
+    host.printed("ip", &["link", "set", DEVICE, "up"]);
+    pause();
+    let seen = top(&host);
+    assert!(seen["responses"].as_u64().unwrap() > 0, "{seen}");
+    running.end(Signal::TERM);
+    assert_eq!((host.qdiscs(), host.link()), before);
+    pause();
+    attach(&host, "100mbit", &["--clsact"]).end(Signal::KILL);
+    pause();
+    let removed = host.inside(SOONER).args(["attach", "remove"]).output();
+    assert!(removed.unwrap().status.success());
+    assert_eq!((host.qdiscs(), host.link()), before);
+    pause();
+    let running = attach(&host, "200mbit", &[]);
+    let output = downloads.output();
+    let report: Value = serde_json::from_slice(&output).unwrap();
+    let run = &report["runs"][0];
+    assert_eq!(run["all"]["errors"], 0, "{}", run["errors_by_kind"]);
+    assert!(run["all"]["n"].as_u64().unwrap() > 0, "{run}");
+    running.end(Signal::TERM);
+    assert_eq!((host.qdiscs(), host.link()), before);
+}
+
+#[test]
+fn a_server_that_starts_again_is_ordered_again() {
+    let test = "a_server_that_starts_again_is_ordered_again";
+    let Some(host) = Host::new("attach-restart") else {
+        return;
+    };
+    let others = Others::with_clients(&host);
+    let Some(first) = nginx(&host, &host.namespace, ADDRESS, test) else {
+        return;
+    };
+    let attached = attach(&host, "10mbit", &[]);
+    let asked = |count: u64| {
+        (0..3).for_each(|_| assert!(ask(others.clients(), ADDRESS, "small") > 1000));
+        let seen = top(&host);
+        assert_eq!(seen["sized_responses"], count, "{seen}");
+    };
+    asked(3);
+    first.end(Signal::TERM);
+    let second = nginx(&host, &host.namespace, ADDRESS, test);
+    asked(6);
+    attached.end(Signal::TERM);
+    drop(second);
+}
+
+#[test]
+fn two_capabilities_suffice() {
+    let test = "two_capabilities_suffice";
+    let Some(host) = Host::new("attach-capabilities") else {
+        return;
+    };
+    let others = Others::with_clients(&host);
+    let Some(_nginx) = nginx(&host, &host.namespace, ADDRESS, test) else {
+        return;
+    };
+    let mut command = host.inside("setpriv");
+    command.args(["--bounding-set=-all,+net_admin,+bpf", "--inh-caps=-all"]);
+    command.args([SOONER, "attach", "web", "--dev", DEVICE]);
+    command.args(["--uplink", "10mbit", "--port", &PORT.to_string()]);
+    let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    let stdout = running.0.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut ready).unwrap();
+    assert!(ready.contains("lengths of plain HTTP read"), "{ready}");
+    ask(others.clients(), ADDRESS, "small");
+    assert_eq!(top(&host)["sized_responses"], 1);
+    running.end(Signal::TERM);
+}
+
+#[test]
+fn on_a_router_two_servers_share_one_order() {
+    let test = "on_a_router_two_servers_share_one_order";
+    let Some(host) = Host::new("attach-router") else {
+        return;
+    };
+    let mut others = Others::with_clients(&host);
+    let router = host.namespace.clone();
+    let clients = others.clients().to_owned();
+    ip(&["-n", &clients, "route", "add", "default", "via", ADDRESS]);
+    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+    host.printed("sh", &["-c", forward]);
+    let mut servers = Vec::new();
+    let addresses = ["10.79.1.2", "10.79.2.2"];
+    for (number, address) in (1..).zip(addresses) {
+        let server = others.add(&host, &format!("server{number}"));
+        let (here, there) = (format!("r{number}"), "e0");
+        let pair = ["type", "veth", "peer", "name", there, "netns", &server];
+        ip(&[&["-n", &router, "link", "add", &here][..], &pair[..]].concat());
+        set_up(&router, &here, &format!("10.79.{number}.1/24"));
+        set_up(&server, there, &format!("{address}/24"));
+        let via = format!("10.79.{number}.1");
+        ip(&["-n", &server, "route", "add", "default", "via", &via]);
+        let Some(nginx) = nginx(&host, &server, address, test) else {
+            return;
+        };
+        servers.push(nginx);
+    }
+    let attached = attach(&host, "10mbit", &["--forward"]);
+    let file = format!("http://{}:{PORT}/large", addresses[0]);
+    let _downloads = downloads(&clients, &file, 20, 60);
+    pause();
+    (0..20).for_each(|_| assert!(ask(&clients, addresses[1], "small") > 1000));
+    let seen = top(&host);
+    let classes = seen["sizes"].as_array().unwrap();
+    let of_small = |class: &&Value| {
+        class["up_to_bytes"]
+            .as_u64()
+            .is_some_and(|top| top >= 1_200)
+    };
+    let small = classes.iter().find(of_small).unwrap();
+    assert_eq!(small["responses"], 20, "{seen}");
+    // One server's small responses do not wait behind the other's large ones, as they would on a link shared equally.
+    let mean_ms = |field: &str| small[field].as_f64().unwrap();
+    let (ours, fair) = (
+        mean_ms("compared_mean_response_ms"),
+        mean_ms("fair_mean_response_ms"),
+    );
+    assert!(ours < fair, "{ours} ms, shared equally {fair} ms: {seen}");
+    attached.end(Signal::TERM);
+}
