@@ -88,7 +88,7 @@ impl Law {
 }
 
 /// Probability and mean of each branch of a hyperexponential law with balanced means, the likelier one first.
-fn branches(mean: f64, c2: f64) -> [(f64, f64); 2] {
+pub(super) fn branches(mean: f64, c2: f64) -> [(f64, f64); 2] {
     let share = (1.0 + ((c2 - 1.0) / (c2 + 1.0)).sqrt()) / 2.0;
     let rest = 1.0 - share;
     [(share, mean / (2.0 * share)), (rest, mean / (2.0 * rest))]

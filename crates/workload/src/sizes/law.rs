@@ -1,5 +1,6 @@
 //! The laws, their ranges and their moments.
 
+use super::curve::branches;
 use super::special::{normal_cdf, power_integral};
 use std::sync::Arc;
 
@@ -161,6 +162,14 @@ impl Law {
                     VALUES.end()
                 )
             }),
+        }
+    }
+
+    /// Probability and mean of each branch of a hyperexponential law, the likelier one first; none for other laws.
+    pub fn branches(&self) -> Option<[(f64, f64); 2]> {
+        match *self {
+            Law::Hyperexponential { mean, c2 } => Some(branches(mean, c2)),
+            _ => None,
         }
     }
 

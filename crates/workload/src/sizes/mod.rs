@@ -6,6 +6,7 @@
 
 mod curve;
 mod law;
+mod partial;
 mod sampler;
 pub(crate) mod special;
 pub mod text;
@@ -61,6 +62,16 @@ impl Distribution {
     pub fn c2(&self) -> Option<f64> {
         let (mean, second) = (self.mean(), self.second_moment());
         (second.is_finite() && mean > 0.0).then(|| second / (mean * mean) - 1.0)
+    }
+
+    /// E\[X^order; X <= x\], for order 0, 1 or 2.
+    pub fn partial_moment(&self, order: i32, x: f64) -> f64 {
+        self.law.partial_moment(order, x)
+    }
+
+    /// The x with P\[X > x\] = v for v in (0, 1]: the quantile of 1 - v, but as exact in the far tail as anywhere.
+    pub fn upper_quantile(&self, v: f64) -> f64 {
+        self.law.upper_quantile(v.clamp(f64::MIN_POSITIVE, 1.0))
     }
 
     /// P\[X <= x\].
@@ -163,6 +174,31 @@ mod tests {
             let x = distribution.quantile(u);
             prop_assert!(x > 0.0 && x.is_finite());
             prop_assert!((distribution.cdf(x) - u).abs() < 1e-7 * (u + 1e-3), "{} {u} {x} {}", EVERY_KIND[kind], distribution.cdf(x));
+        }
+
+        #[test]
+        fn what_lies_below_grows_to_the_whole(kind in 0..EVERY_KIND.len(), order in 1..3, a in 0.0..1.0f64, b in 0.0..1.0f64) {
+            let distribution = of(EVERY_KIND[kind]);
+            let below = |u| distribution.partial_moment(order, distribution.quantile(u));
+            prop_assert!(below(a.min(b)) <= below(a.max(b)));
+            let whole = [distribution.mean(), distribution.second_moment()][order as usize - 1];
+            let all = distribution.partial_moment(order, f64::MAX);
+            prop_assert!(whole.is_infinite() || (all / whole - 1.0).abs() < 1e-9, "{all} {whole}");
+        }
+
+        #[test]
+        fn a_share_below_is_the_distribution_function(kind in 0..EVERY_KIND.len(), u in 1e-9..0.999_999_9f64) {
+            let distribution = of(EVERY_KIND[kind]);
+            let x = distribution.quantile(u);
+            let (share, cdf) = (distribution.partial_moment(0, x), distribution.cdf(x));
+            prop_assert!((share - cdf).abs() < 1e-9 * cdf, "{} {x} {share} {cdf}", EVERY_KIND[kind]);
+        }
+
+        #[test]
+        fn seen_from_above_quantiles_are_the_same(kind in 0..EVERY_KIND.len(), v in 1e-6..0.999_999f64) {
+            let distribution = of(EVERY_KIND[kind]);
+            let (above, below) = (distribution.upper_quantile(v), distribution.quantile(1.0 - v));
+            prop_assert!((above / below - 1.0).abs() < 1e-7, "{} {v} {above} {below}", EVERY_KIND[kind]);
         }
 
         #[test]

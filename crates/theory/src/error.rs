@@ -1,0 +1,32 @@
+//! What cannot be computed, and what could be.
+
+/// A model that has no solution here.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TheoryError {
+    /// Work comes faster than it can be done, or none comes.
+    #[error(
+        "load {0}: a formula needs a load above 0 and below 1; beyond, every response grows for ever"
+    )]
+    Load(f64),
+    /// Sizes without a mean have no load.
+    #[error("the sizes have no finite mean above 0, so no load can be given")]
+    Mean,
+    /// Too few users, or too many.
+    #[error("{0} users: 1 to 5000")]
+    Users(usize),
+    /// A station that cannot be.
+    #[error("a station: {0}")]
+    Station(String),
+    /// No limit on jobs, or one with too many states.
+    #[error("a limit of {0} jobs: 1 to 400")]
+    Mpl(usize),
+    /// Sizes without a finite number of phases.
+    #[error("a limit on jobs is solved for sizes with phases: exp and h2")]
+    NotHyperexponential,
+    /// The iteration found none.
+    #[error("no solution was found: the load is too near to 1")]
+    NoSolution,
+    /// A name that is none.
+    #[error("no formula for policy `{0}`; there are fcfs, fair, sjf, srpt, psjf and las")]
+    Policy(String),
+}

@@ -1,0 +1,12 @@
+//! What should happen: response times by formula and by numerical solution, for what the simulator plays and the lab measures.
+//!
+//! Pure: no clock, no files, no chance. Work is in the unit of the sizes, a server does one unit of it in one unit of time, so that times are
+//! in the unit of the sizes as well.
+
+pub mod closed;
+pub mod error;
+pub mod mg1;
+pub mod mpl;
+mod quadrature;
+
+pub use error::TheoryError;
