@@ -8,6 +8,7 @@ mod load;
 mod notify;
 mod package;
 mod serve;
+mod solve;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
     Package(package::PackageArgs),
     /// Serve files and backends, small responses not behind large ones.
     Serve(Box<serve::ServeArgs>),
+    /// Compute response times by formula: one server, closed networks, a limit on jobs.
+    Solve(solve::SolveArgs),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, Cli::command()),
         Command::Serve(args) => serve::run(*args),
+        Command::Solve(args) => solve::run(args),
     };
     match done {
         Ok(code) => code,

@@ -99,7 +99,7 @@ pub async fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Replay, ReplayError> {
     check(options)?;
-    descriptors::raise_limit(DESCRIPTORS).ok();
+    descriptors::raise_hard_limit(DESCRIPTORS).ok();
     check_sockets(options)?;
     let costs = probe(options).await?;
     let plan = plan(options, &costs)?;

@@ -1,0 +1,133 @@
+//! `sooner solve` as a process: figures that are known, and mistakes in one line.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn solve(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.arg("solve").args(words).output().unwrap()
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = solve(&[words, &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn near(found: &Value, expected: f64) {
+    let found = found.as_f64().unwrap();
+    assert!(
+        (found / expected - 1.0).abs() < 1e-4,
+        "{found}, expected {expected}"
+    );
+}
+
+#[test]
+fn known_figures_in_units_of_the_mean() {
+    let document = json(&[
+        "mg1",
+        "--policy",
+        "srpt,fcfs",
+        "--sizes",
+        "h2:mean=3,c2=4",
+        "--load",
+        "0.8",
+    ]);
+    assert_eq!(document["time_unit"], "mean_service");
+    near(&document["runs"][0]["all"]["mean_response"], 2.190_947);
+    near(&document["runs"][1]["all"]["mean_response"], 11.0);
+    assert_eq!(document["runs"][1]["all"]["mean_slowdown"], Value::Null);
+    let document = json(&[
+        "mpl",
+        "--sizes",
+        "h2:mean=2,c2=16",
+        "--load",
+        "0.8",
+        "--mpl",
+        "4",
+    ]);
+    near(&document["runs"][0]["all"]["mean_response"], 19.251_542);
+    let document = json(&[
+        "mva",
+        "--demands",
+        "1",
+        "--think",
+        "5",
+        "--users",
+        "10",
+        "--share",
+        "0.8",
+    ]);
+    near(&document["runs"][0]["mean_response_s"], 5.187_289);
+    assert_eq!(document["users_for_share"], 6);
+}
+
+#[test]
+fn a_table_has_a_row_a_policy() {
+    let output = solve(&["mg1", "--sizes", "trace:epa", "--load", "0.9"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for policy in ["fcfs", "fair", "sjf", "srpt", "psjf", "las"] {
+        assert!(text.lines().any(|line| line.starts_with(policy)), "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    for (words, said) in [
+        (
+            &["mg1", "--sizes", "exp:mean=1", "--load", "1.2"][..],
+            "below 1",
+        ),
+        (&["mg1", "--sizes", "exp:mean=1"], "--load"),
+        (&["mg1", "--sizes", "exp", "--load", "0.5"], "mean"),
+        (&["mg1", "--sizes", "trace:none", "--load", "0.5"], "none"),
+        (
+            &[
+                "mg1",
+                "--sizes",
+                "exp:mean=1",
+                "--load",
+                "0.5",
+                "--policy",
+                "fsp",
+            ],
+            "srpt",
+        ),
+        (
+            &[
+                "mg1",
+                "--sizes",
+                "exp:mean=1",
+                "--load",
+                "0.5",
+                "--shares",
+                "1",
+            ],
+            "0.99",
+        ),
+        (&["mva", "--demands", "1,-1"], "0 or above"),
+        (&["mva", "--demands", "1", "--users", "0"], "1 to 5000"),
+        (
+            &["mpl", "--sizes", "det:mean=1", "--load", "0.5"],
+            "exp and h2",
+        ),
+        (
+            &[
+                "mpl",
+                "--sizes",
+                "exp:mean=1",
+                "--load",
+                "0.5",
+                "--mpl",
+                "900",
+            ],
+            "1 to 400",
+        ),
+    ] {
+        let output = solve(words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+}
