@@ -8,15 +8,18 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host::{ADDRESS, DEVICE, Host, Running};
 use rustix::process::Signal;
 use serde_json::Value;
-use sooner_kernel::netns;
+use sooner_kernel::{descriptors, netns};
 
 const PORT: u16 = 8080;
 const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
+const LARGE_BYTES: usize = 200_000;
+/// How long anything may take here before a test gives it up.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Namespaces behind the other end of the host's device, and others; gone when dropped.
 struct Others(Vec<String>);
@@ -34,8 +37,8 @@ impl Others {
     fn add(&mut self, host: &Host, what: &str) -> String {
         let name = format!("{}-{what}", host.namespace);
         ip(&["netns", "add", &name]);
-        ip(&["-n", &name, "link", "set", "lo", "up"]);
         self.0.push(name.clone());
+        ip(&["-n", &name, "link", "set", "lo", "up"]);
         name
     }
 
@@ -46,7 +49,9 @@ impl Others {
 
 impl Drop for Others {
     fn drop(&mut self) {
-        self.0.iter().for_each(|name| ip(&["netns", "del", name]));
+        // A failed test is failed already, and the others are to go as well.
+        let delete = |name: &String| Command::new("ip").args(["netns", "del", name]).status();
+        self.0.iter().for_each(|name| drop(delete(name)));
     }
 }
 
@@ -75,18 +80,20 @@ fn nginx(host: &Host, namespace: &str, address: &str, test: &str) -> Option<Runn
     let at = host.root.path().join(address);
     fs::create_dir_all(&at).unwrap();
     fs::write(at.join("small"), vec![b'#'; 1_000]).unwrap();
-    fs::write(at.join("large"), vec![b'#'; 200_000]).unwrap();
+    fs::write(at.join("large"), vec![b'#'; LARGE_BYTES]).unwrap();
     let folder = at.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {folder}/{kind};"))
         .concat();
     let config = format!(
-        "daemon off; master_process off; worker_rlimit_nofile 65536; pid {folder}/pid; error_log {folder}/error.log;
+        "daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
          events {{ worker_connections 16384; }}
          http {{ {temporary} access_log off; sendfile on; keepalive_requests 1000000;
                  server {{ listen {address}:{PORT} backlog=4096; root {folder}; }} }}"
     );
     fs::write(at.join("nginx.conf"), config).unwrap();
+    // A connection and its file each; nginx in one process leaves the limit as it is.
+    descriptors::raise_limit(65_536).unwrap();
     let mut command = inside(namespace, "nginx");
     command.arg("-e").arg(at.join("error.log"));
     command.arg("-c").arg(at.join("nginx.conf"));
@@ -103,7 +110,11 @@ fn nginx(host: &Host, namespace: &str, address: &str, test: &str) -> Option<Runn
 
 /// Attaches, and waits until it says so.
 fn attach(host: &Host, rate: &str, more: &[&str]) -> Running {
-    let mut command = host.inside(SOONER);
+    attach_by(host.inside(SOONER), rate, more).0
+}
+
+/// The same by a command that becomes `sooner`; and what it said.
+fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (Running, String) {
     command.args(["attach", "web", "--dev", DEVICE, "--uplink", rate]);
     command.args(["--port", &PORT.to_string()]).args(more);
     let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
@@ -111,12 +122,22 @@ fn attach(host: &Host, rate: &str, more: &[&str]) -> Running {
     let stdout = running.0.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut ready).unwrap();
     assert!(ready.starts_with("ready:"), "{ready}");
-    running
+    (running, ready)
+}
+
+/// Waits until it is so.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn top(host: &Host) -> Value {
-    // What ended is taken ten times a second.
-    thread::sleep(Duration::from_millis(300));
     let words = ["attach", "top", "--json"];
     let output = host.inside(SOONER).args(words).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
@@ -134,6 +155,7 @@ fn downloads(clients: &str, file: &str, connections: u32, seconds: u32) -> Runni
 fn ask(clients: &str, address: &str, file: &str) -> usize {
     let asking = || {
         let mut stream = TcpStream::connect((address, PORT))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         write!(
             stream,
             "GET /{file} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
@@ -144,8 +166,16 @@ fn ask(clients: &str, address: &str, file: &str) -> usize {
     netns::inside(clients, asking).unwrap()
 }
 
-fn pause() {
-    thread::sleep(Duration::from_millis(700));
+/// Bytes that have left the host.
+fn sent_bytes(host: &Host) -> u64 {
+    let path = format!("/sys/class/net/{DEVICE}/statistics/tx_bytes");
+    host.printed("cat", &[&path]).trim().parse().unwrap()
+}
+
+/// Waits until so many more downloads' worth of bytes has left.
+fn downloads_go_on(host: &Host, count: u64, when: &str) {
+    let enough = sent_bytes(host) + count * LARGE_BYTES as u64;
+    until(when, || (sent_bytes(host) >= enough).then_some(()));
 }
 
 #[test]
@@ -160,31 +190,34 @@ fn a_thousand_downloads_outlive_whatever_happens_to_it() {
     };
     let before = (host.qdiscs(), host.link());
     let file = format!("http://{ADDRESS}:{PORT}/large");
-    let downloads = downloads(others.clients(), &file, 1000, 12);
-    pause();
-    let running = attach(&host, "100mbit", &[]);
-    pause();
+    // The first fifth is not counted: nothing happens in it.
+    let mut downloads = downloads(others.clients(), &file, 1000, 40);
+    thread::sleep(Duration::from_secs(9));
+    let running = attach(&host, "200mbit", &[]);
+    downloads_go_on(&host, 100, "downloads with an attachment");
     host.printed("ip", &["link", "set", DEVICE, "down"]);
-    pause();
+    thread::sleep(Duration::from_millis(500));
     host.printed("ip", &["link", "set", DEVICE, "up"]);
-    pause();
+    downloads_go_on(&host, 100, "downloads after the device was down");
     let seen = top(&host);
     assert!(seen["responses"].as_u64().unwrap() > 0, "{seen}");
     running.end(Signal::TERM);
     assert_eq!((host.qdiscs(), host.link()), before);
-    pause();
-    attach(&host, "100mbit", &["--clsact"]).end(Signal::KILL);
-    pause();
+    downloads_go_on(&host, 100, "downloads after it ended");
+    attach(&host, "200mbit", &["--clsact"]).end(Signal::KILL);
+    downloads_go_on(&host, 100, "downloads with what a kill left");
     let removed = host.inside(SOONER).args(["attach", "remove"]).output();
     assert!(removed.unwrap().status.success());
     assert_eq!((host.qdiscs(), host.link()), before);
-    pause();
-    let running = attach(&host, "200mbit", &[]);
-    let output = downloads.output();
-    let report: Value = serde_json::from_slice(&output).unwrap();
+    downloads_go_on(&host, 100, "downloads after that was removed");
+    let running = attach(&host, "300mbit", &[]);
+    downloads_go_on(&host, 100, "downloads with another attachment");
+    let is_running = downloads.0.try_wait().unwrap().is_none();
+    assert!(is_running, "the downloads ended before the test did");
+    let report: Value = serde_json::from_slice(&downloads.output()).unwrap();
     let run = &report["runs"][0];
     assert_eq!(run["all"]["errors"], 0, "{}", run["errors_by_kind"]);
-    assert!(run["all"]["n"].as_u64().unwrap() > 0, "{run}");
+    assert!(run["all"]["n"].as_u64().unwrap() > 1000, "{run}");
     running.end(Signal::TERM);
     assert_eq!((host.qdiscs(), host.link()), before);
 }
@@ -202,8 +235,9 @@ fn a_server_that_starts_again_is_ordered_again() {
     let attached = attach(&host, "10mbit", &[]);
     let asked = |count: u64| {
         (0..3).for_each(|_| assert!(ask(others.clients(), ADDRESS, "small") > 1000));
-        let seen = top(&host);
-        assert_eq!(seen["sized_responses"], count, "{seen}");
+        until("the responses are seen", || {
+            (top(&host)["sized_responses"] == count).then_some(())
+        });
     };
     asked(3);
     first.end(Signal::TERM);
@@ -225,12 +259,8 @@ fn two_capabilities_suffice() {
     };
     let mut command = host.inside("setpriv");
     command.args(["--bounding-set=-all,+net_admin,+bpf", "--inh-caps=-all"]);
-    command.args([SOONER, "attach", "web", "--dev", DEVICE]);
-    command.args(["--uplink", "10mbit", "--port", &PORT.to_string()]);
-    let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut ready = String::new();
-    let stdout = running.0.stdout.take().unwrap();
-    BufReader::new(stdout).read_line(&mut ready).unwrap();
+    command.arg(SOONER);
+    let (running, ready) = attach_by(command, "10mbit", &[]);
     assert!(ready.contains("lengths of plain HTTP read"), "{ready}");
     ask(others.clients(), ADDRESS, "small");
     assert_eq!(top(&host)["sized_responses"], 1);
@@ -268,23 +298,25 @@ fn on_a_router_two_servers_share_one_order() {
     let attached = attach(&host, "10mbit", &["--forward"]);
     let file = format!("http://{}:{PORT}/large", addresses[0]);
     let _downloads = downloads(&clients, &file, 20, 60);
-    pause();
+    downloads_go_on(&host, 3, "downloads through the router");
     (0..20).for_each(|_| assert!(ask(&clients, addresses[1], "small") > 1000));
-    let seen = top(&host);
-    let classes = seen["sizes"].as_array().unwrap();
     let of_small = |class: &&Value| {
         class["up_to_bytes"]
             .as_u64()
             .is_some_and(|top| top >= 1_200)
     };
-    let small = classes.iter().find(of_small).unwrap();
-    assert_eq!(small["responses"], 20, "{seen}");
+    // What ended is taken ten times a second.
+    let small = until("all small responses are seen to end", || {
+        let seen = top(&host);
+        let small = seen["sizes"].as_array()?.iter().find(of_small)?.clone();
+        (small["compared_responses"] == 20).then_some(small)
+    });
     // One server's small responses do not wait behind the other's large ones, as they would on a link shared equally.
     let mean_ms = |field: &str| small[field].as_f64().unwrap();
     let (ours, fair) = (
         mean_ms("compared_mean_response_ms"),
         mean_ms("fair_mean_response_ms"),
     );
-    assert!(ours < fair, "{ours} ms, shared equally {fair} ms: {seen}");
+    assert!(ours < fair, "{ours} ms, shared equally {fair} ms");
     attached.end(Signal::TERM);
 }

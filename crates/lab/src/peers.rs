@@ -1,7 +1,7 @@
 //! The web servers that are compared, each well configured, on the server's host of a set of [`Hosts`].
 //!
-//! All listen on port 8080 of the server's address, and with a certificate for TLS on 8443; they log every request, keep nothing between runs, and end with everything they started
-//! when their [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and mechanisms.
+//! All listen on port 8080 of the server's address, and with a certificate for TLS on 8443; they log every request, keep nothing between
+//! runs, and end with everything they started when their [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and mechanisms.
 
 mod apache;
 mod attached;

@@ -6,7 +6,7 @@
 
 use crate::TheoryError;
 
-/// Work of this many users is a second's work at most.
+/// Users at most: the work grows with their square.
 pub const USERS_MAX: usize = 5_000;
 
 /// A place where jobs are served, or think.
@@ -29,7 +29,7 @@ pub enum Station {
         /// How long.
         time: f64,
     },
-    /// A speed for each number of jobs, from 1 on; the last one goes on.
+    /// A speed for each number of jobs, from 1 on, none less than the one before; the last one goes on.
     LoadDependent {
         /// Work that a job brings.
         demand: f64,
@@ -78,8 +78,8 @@ impl Station {
             Self::Delay { time } if !is_time(*time) => Some(format!("time {time}: 0 or above")),
             Self::LoadDependent { demand, speeds } => {
                 let are_speeds = speeds.iter().all(|speed| speed.is_finite() && *speed > 0.0);
-                (!is_time(*demand) || speeds.is_empty() || !are_speeds)
-                    .then(|| "speeds: at least one, all above 0, and a demand of 0 or above".into())
+                (!is_time(*demand) || speeds.is_empty() || !are_speeds || !speeds.is_sorted())
+                    .then(|| "speeds: at least one, all above 0 and none less than the one before, and a demand of 0 or above".into())
             }
             _ => None,
         }
@@ -112,18 +112,14 @@ pub fn solve(stations: &[Station], users: usize) -> Result<Closed, TheoryError> 
     let weights: Vec<Vec<f64>> = stations.iter().map(|one| one.log_weights(users)).collect();
     let all = convolve_all(&weights, users);
     let throughput = (all[users - 1] - all[users]).exp();
-    let mean_jobs = (0..stations.len()).map(|at| mean_jobs(&weights, at, &all));
-    let mean_jobs: Vec<f64> = mean_jobs.collect();
-    let thinking: f64 = stations
-        .iter()
-        .zip(&mean_jobs)
-        .filter(|(station, _)| station.is_delay())
-        .map(|(_, jobs)| jobs)
-        .sum();
+    let mean_jobs = mean_jobs(&weights, users, &all);
+    let here = stations.iter().zip(&mean_jobs);
+    let served = here.filter(|(station, _)| !station.is_delay());
+    let served: f64 = served.map(|(_, jobs)| jobs).sum();
     Ok(Closed {
         users,
         throughput,
-        mean_response: (users as f64 - thinking) / throughput,
+        mean_response: served / throughput,
         mean_jobs,
     })
 }
@@ -146,6 +142,11 @@ pub fn users_for_share(stations: &[Station], share: f64) -> Result<Option<usize>
         .iter()
         .map(Station::jobs_per_time_max)
         .fold(f64::INFINITY, f64::min);
+    if best == f64::INFINITY {
+        return Err(TheoryError::Station(
+            "nobody waits anywhere, so there is no highest throughput".into(),
+        ));
+    }
     let mut users = 64;
     loop {
         let found = throughputs(stations, users)?;
@@ -177,35 +178,43 @@ fn check(stations: &[Station], users: usize) -> Result<(), TheoryError> {
 
 /// ln of the normalising constants for 0, 1, ... `users` users.
 fn convolve_all(weights: &[Vec<f64>], users: usize) -> Vec<f64> {
+    let all = weights.iter();
+    all.fold(no_station(users), |so_far, one| convolve(&so_far, one))
+}
+
+/// Of a network without any station: nobody can be in it.
+fn no_station(users: usize) -> Vec<f64> {
     let mut nobody = vec![f64::NEG_INFINITY; users + 1];
     nobody[0] = 0.0;
-    weights
-        .iter()
-        .fold(nobody, |so_far, one| convolve(&so_far, one))
+    nobody
 }
 
 fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let sum_at = |n: usize| {
-        let terms = (0..=n).map(|j| a[n - j] + b[j]);
-        let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
-        if largest == f64::NEG_INFINITY {
-            return largest;
-        }
-        largest + terms.map(|term| (term - largest).exp()).sum::<f64>().ln()
-    };
-    (0..a.len()).map(sum_at).collect()
+    (0..a.len()).map(|n| convolved_at(a, b, n)).collect()
 }
 
-/// At one of the stations, with as many users as `all` is for.
-fn mean_jobs(weights: &[Vec<f64>], at: usize, all: &[f64]) -> f64 {
-    let users = all.len() - 1;
-    let others: Vec<Vec<f64>> = weights
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != at)
-        .map(|(_, one)| one.clone())
-        .collect();
-    let others = convolve_all(&others, users);
-    let share = |jobs: usize| (weights[at][jobs] + others[users - jobs] - all[users]).exp();
-    (1..=users).map(|jobs| jobs as f64 * share(jobs)).sum()
+fn convolved_at(a: &[f64], b: &[f64], n: usize) -> f64 {
+    let terms = (0..=n).map(|j| a[n - j] + b[j]);
+    let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return largest;
+    }
+    largest + terms.map(|term| (term - largest).exp()).sum::<f64>().ln()
+}
+
+/// At each station, with as many users as `all` is for: its own weights against those of all before and behind it.
+fn mean_jobs(weights: &[Vec<f64>], users: usize, all: &[f64]) -> Vec<f64> {
+    let mut behind = vec![no_station(users)];
+    for one in weights.iter().skip(1).rev() {
+        behind.push(convolve(&behind[behind.len() - 1], one));
+    }
+    let mut before = no_station(users);
+    let mut jobs = Vec::new();
+    for (one, behind) in weights.iter().zip(behind.iter().rev()) {
+        let others = convolve(&before, behind);
+        let share = |count: usize| (one[count] + others[users - count] - all[users]).exp();
+        jobs.push((1..=users).map(|count| count as f64 * share(count)).sum());
+        before = convolve(&before, one);
+    }
+    jobs
 }

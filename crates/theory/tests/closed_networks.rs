@@ -83,6 +83,16 @@ fn stations_that_are_the_same_give_the_same() {
     );
 }
 
+/// With hardly any work, the response is the work.
+#[test]
+fn a_short_response_after_long_thought() {
+    let stations = [
+        Station::Queue { demand: 1e-3 },
+        Station::Delay { time: 1e6 },
+    ];
+    near(solve(&stations, 100).unwrap().mean_response, 1e-3);
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     let error = |stations: &[Station], users| solve(stations, users).unwrap_err().to_string();
@@ -91,6 +101,24 @@ fn what_cannot_be_is_said() {
     assert!(error(&[Station::Queue { demand: -1.0 }], 1).contains("0 or above"));
     assert!(error(&[Station::Queue { demand: 0.0 }], 1).contains("anything to do"));
     assert!(error(&[], 1).contains("anything to do"));
+    let speeds = vec![2.0, 1.0];
+    assert!(
+        error(
+            &[Station::LoadDependent {
+                demand: 1.0,
+                speeds
+            }],
+            1
+        )
+        .contains("none less")
+    );
+    let thinking = users_for_share(&[Station::Delay { time: 1.0 }], 0.5);
+    assert!(
+        thinking
+            .unwrap_err()
+            .to_string()
+            .contains("no highest throughput")
+    );
 }
 
 proptest! {

@@ -100,6 +100,54 @@ fn atoms_are_the_limit_of_a_law() {
     }
 }
 
+/// Tails without a second moment, and sizes down to what a float cannot tell from 0, leave every figure finite that is.
+#[test]
+fn extreme_laws_have_finite_figures() {
+    let mut laws: Vec<String> = (105..=200)
+        .step_by(2)
+        .map(|alpha| format!("pareto:k=1,alpha={}", f64::from(alpha) / 100.0))
+        .collect();
+    laws.extend(
+        [
+            "weibull:scale=1.46,shape=0.382",
+            "lognormal:mu=0,sigma=9",
+            "surge",
+        ]
+        .map(String::from),
+    );
+    for law in laws {
+        let (queue, _) = queue(&law, 0.8);
+        let means = [Policy::Srpt, Policy::Psjf, Policy::Fair].map(|policy| queue.solve(policy));
+        let [srpt, psjf, fair] = means.each_ref().map(|one| one.mean_response);
+        assert!(
+            srpt <= psjf && psjf <= fair * (1.0 + 1e-6),
+            "{law}: {means:?}"
+        );
+        near(fair, 5.0 * queue.mean_size(), &law);
+        assert!(
+            means.iter().all(|one| one.mean_slowdown.is_finite()),
+            "{law}: {means:?}"
+        );
+        let las = queue.solve(Policy::Las);
+        assert!(
+            las.mean_response.is_finite() && las.mean_slowdown.is_finite(),
+            "{law}: {las:?}"
+        );
+    }
+}
+
+/// Jobs without any work, as traces have them.
+#[test]
+fn sizes_of_zero() {
+    let sizes = Distribution::of_values(vec![0.0, 1.0, 3.0]).unwrap();
+    let queue = Mg1::new(&sizes, 0.6).unwrap();
+    assert_eq!(queue.response(Policy::Srpt, 0.0), 0.0);
+    let slowdown = |policy| queue.solve(policy).mean_slowdown;
+    near(slowdown(Policy::Fair), 2.5, "fair");
+    assert!(slowdown(Policy::Srpt) < 2.5 && slowdown(Policy::Las) < 5.0);
+    assert_eq!(slowdown(Policy::Fcfs), f64::INFINITY);
+}
+
 /// Where the second moment is infinite, those who wait for others wait for ever, and the others do not.
 #[test]
 fn what_does_not_exist_is_infinite() {

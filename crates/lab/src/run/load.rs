@@ -48,10 +48,9 @@ fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
     ))
 }
 
-/// The arguments of `sooner` for the downloads beside a run, until it is over.
-pub fn beside(setup: &Setup, url: &str) -> Vec<String> {
+/// The arguments of `sooner` for the downloads beside a run, which is over after `seconds` at the latest.
+pub fn beside(setup: &Setup, url: &str, seconds: u64) -> Vec<String> {
     let url = format!("{url}/{DOWNLOAD}");
-    let seconds = setup.seconds + setup.drain_seconds;
     downloading(setup, &url, setup.downloads, seconds)
 }
 
@@ -176,6 +175,17 @@ mod tests {
         arguments(&experiment.cases[0].setup, &aim)
             .unwrap()
             .join(" ")
+    }
+
+    #[test]
+    fn downloads_go_on_for_as_long_as_they_are_told() {
+        let setup = crate::run::example::case("peers = [\"nginx\"]\ndownloads = 50").setup;
+        let line = beside(&setup, "https://10.0.0.1:443", 200).join(" ");
+        assert!(
+            line.contains("--url https://10.0.0.1:443/download.bin"),
+            "{line}"
+        );
+        assert!(line.contains("--connections 50 --for 200"), "{line}");
     }
 
     #[test]

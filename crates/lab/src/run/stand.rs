@@ -117,7 +117,12 @@ impl Stand {
         };
         let beside = match setup.downloads {
             0 => None,
-            _ => Some(self.spawn(beside(setup, &url), Stdio::null())?),
+            _ => {
+                // Ended with the run, and not before it.
+                let most = Duration::from_secs(setup.seconds + setup.drain_seconds) + PATIENCE;
+                let words = beside(setup, &url, most.as_secs());
+                Some(self.spawn(words, Stdio::null())?)
+            }
         };
         let measuring = self.spawn(arguments(setup, &aim)?, Stdio::piped())?;
         Ok(Load { measuring, beside })
@@ -221,24 +226,19 @@ impl Load {
             )
         })??;
         if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stderr);
-            let lines: Vec<&str> = text
-                .lines()
-                .map(str::trim)
-                .filter(|line| !line.is_empty())
-                .collect();
-            let last = &lines[lines.len().saturating_sub(MESSAGE_LINES)..];
-            bail!(
-                "the generator failed ({}): {}",
-                output.status,
-                last.join("; ")
-            );
+            let said = last_words(&output.stderr);
+            bail!("the generator failed ({}): {said}", output.status);
         }
-        if let Some(beside) = &mut self.beside {
-            let ended = beside.try_wait().context("the downloads beside the run")?;
-            ensure!(
-                ended.is_none(),
-                "the downloads beside the run ended before it did"
+        if let Some(mut beside) = self.beside.take()
+            && beside
+                .try_wait()
+                .context("the downloads beside the run")?
+                .is_some()
+        {
+            let output = beside.wait_with_output().await?;
+            bail!(
+                "the downloads beside the run ended before it did: {}",
+                last_words(&output.stderr)
             );
         }
         let mut report: Value =
@@ -248,6 +248,14 @@ impl Load {
             _ => bail!("the generator gave no run"),
         }
     }
+}
+
+/// What a generator said last.
+fn last_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(MESSAGE_LINES)..].join("; ")
 }
 
 /// The sampler's lines, which its thread writes and we read at the end.

@@ -62,13 +62,14 @@ impl Mg1 {
         if !(mean.is_finite() && mean > 0.0) {
             return Err(TheoryError::Mean);
         }
+        let below = Below::of(sizes);
         let mut queue = Self {
-            below: Below::of(sizes),
+            nodes: below.nodes(),
+            below,
             rate: load / mean,
             load,
             mean,
             second_moment: sizes.second_moment(),
-            nodes: nodes::of(sizes),
             residence: Vec::new(),
             has_mean_inverse: nodes::has_mean_inverse(sizes.law()),
         };
@@ -100,17 +101,29 @@ impl Mg1 {
                 (ahead + x) / free(load_below)
             }
             Policy::Srpt => {
-                let larger = x * x * (1.0 - up_to.share);
+                let larger = x * (x * up_to.above);
                 let ahead = self.rate * (up_to.second + larger) / 2.0 / free(load_up_to);
                 ahead / free(load_below) + self.residence(x)
             }
             Policy::Las => {
                 // Every job counts as if it ended at x.
-                let larger = 1.0 - up_to.share;
-                let load = self.rate * (up_to.first + x * larger);
-                let second = up_to.second + x * x * larger;
+                let larger = x * up_to.above;
+                let load = self.rate * (up_to.first + larger);
+                let second = up_to.second + x * larger;
                 self.rate * second / 2.0 / free(load).powi(2) + x / free(load)
             }
+        }
+    }
+
+    /// E\[T(x)\]/x, and what it tends to where x is 0.
+    pub fn slowdown(&self, policy: Policy, x: f64) -> f64 {
+        if x > 0.0 {
+            return self.response(policy, x) / x;
+        }
+        match policy {
+            Policy::Fair => 1.0 / (1.0 - self.load),
+            Policy::Srpt | Policy::Psjf | Policy::Las => 1.0,
+            Policy::Fcfs | Policy::Sjf => f64::INFINITY,
         }
     }
 
@@ -123,17 +136,17 @@ impl Mg1 {
             let of_node = |node: &Node| node.share * of(node.size);
             self.nodes.iter().map(of_node).sum::<f64>()
         };
-        let response = |x: f64| self.response(policy, x);
         Solution {
-            mean_response: if has_response {
-                mean(&response)
-            } else {
-                f64::INFINITY
+            mean_response: match policy {
+                _ if !has_response => f64::INFINITY,
+                // The same for all of them, and no sum over a tail.
+                Policy::Fcfs | Policy::Fair => self.response(policy, self.mean),
+                _ => mean(&|x| self.response(policy, x)),
             },
-            mean_slowdown: if has_slowdown {
-                mean(&|x| response(x) / x)
-            } else {
-                f64::INFINITY
+            mean_slowdown: match policy {
+                _ if !has_slowdown => f64::INFINITY,
+                Policy::Fair => self.slowdown(policy, 0.0),
+                _ => mean(&|x| self.slowdown(policy, x)),
             },
         }
     }
@@ -147,7 +160,7 @@ impl Mg1 {
                 share,
                 size,
                 mean_response,
-                mean_slowdown: mean_response / size,
+                mean_slowdown: self.slowdown(policy, size),
             }
         };
         shares.iter().map(of_share).collect()

@@ -1,4 +1,4 @@
-//! Sizes that stand for all: atoms themselves, or points of a quadrature over the shares of jobs, ever finer towards both ends, so that a
+//! Sizes that stand for all: points of a quadrature over the shares of jobs, ever finer towards both ends, so that a
 //! heavy tail is followed as far as it carries anything.
 
 use crate::quadrature::points;
@@ -19,18 +19,6 @@ pub struct Node {
     pub share: f64,
 }
 
-/// Ascending, with shares that add up to 1.
-pub fn of(sizes: &Distribution) -> Vec<Node> {
-    match sizes.law() {
-        Law::Deterministic { mean } => vec![Node {
-            size: *mean,
-            share: 1.0,
-        }],
-        Law::Empirical(values) => atoms(values),
-        _ => smooth(sizes),
-    }
-}
-
 /// Whether E\[1/X\] is finite, and with it the slowdown of jobs that wait for others however small they are.
 pub fn has_mean_inverse(law: &Law) -> bool {
     match law {
@@ -45,19 +33,8 @@ pub fn has_mean_inverse(law: &Law) -> bool {
     }
 }
 
-fn atoms(values: &[f64]) -> Vec<Node> {
-    let share = 1.0 / values.len() as f64;
-    let mut nodes: Vec<Node> = Vec::new();
-    for &size in values {
-        match nodes.last_mut() {
-            Some(last) if last.size == size => last.share += share,
-            _ => nodes.push(Node { size, share }),
-        }
-    }
-    nodes
-}
-
-fn smooth(sizes: &Distribution) -> Vec<Node> {
+/// Of sizes without atoms: ascending, with shares that add up to 1, and with the mean of the sizes.
+pub fn of(sizes: &Distribution) -> Vec<Node> {
     let mean = sizes.mean();
     // Small sizes count by their inverse, in the slowdown; large ones by themselves.
     let mut nodes = towards_end(|u| sizes.quantile(u), |u, size| u * mean / size);
@@ -66,25 +43,44 @@ fn smooth(sizes: &Distribution) -> Vec<Node> {
         |v| sizes.upper_quantile(v),
         |v, size| v * size / mean,
     ));
+    // The last stands for all beyond it.
+    if let Some((last, before)) = nodes.split_last_mut() {
+        let of_others: f64 = before.iter().map(|node| node.share * node.size).sum();
+        last.size = last.size.max((mean - of_others) / last.share);
+    }
     nodes
 }
 
-/// From the median to an end of the sizes: `size_at` of the share of jobs beyond it, until what is `left` there counts for nothing.
+/// From the median to an end of the sizes: `size_at` of the share of jobs beyond it, until what is `left` there counts for nothing or a
+/// float cannot tell the sizes from 0.
 fn towards_end(size_at: impl Fn(f64) -> f64, left: impl Fn(f64, f64) -> f64) -> Vec<Node> {
-    let mut nodes = Vec::new();
     let share_after = |piece: i32| 0.5_f64.powf(1.0 + f64::from(piece) / f64::from(PIECES));
+    let mut nodes = Vec::new();
+    let mut last_size = size_at(0.5);
     for piece in 1..=HALVINGS_MAX * PIECES {
         let (from, to) = (share_after(piece - 1), share_after(piece));
+        let size = size_at(to);
+        if size == 0.0 {
+            nodes.push(Node {
+                size: last_size,
+                share: from,
+            });
+            return nodes;
+        }
         let of_panel = points(to, from);
         nodes.extend(of_panel.iter().rev().map(|&(at, share)| Node {
             size: size_at(at),
             share,
         }));
-        let size = size_at(to);
-        if to < LEFT && left(to, size) < LEFT || piece == HALVINGS_MAX * PIECES {
+        last_size = size;
+        if to < LEFT && left(to, size) < LEFT {
             nodes.push(Node { size, share: to });
-            break;
+            return nodes;
         }
     }
+    nodes.push(Node {
+        size: last_size,
+        share: share_after(HALVINGS_MAX * PIECES),
+    });
     nodes
 }

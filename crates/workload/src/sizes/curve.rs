@@ -94,17 +94,21 @@ pub(super) fn branches(mean: f64, c2: f64) -> [(f64, f64); 2] {
     [(share, mean / (2.0 * share)), (rest, mean / (2.0 * rest))]
 }
 
-/// Between the quantiles of the two branches, halved until a float has no number between.
+/// Between the quantiles of the two branches.
 fn hyperexponential_quantile(mean: f64, c2: f64, u: f64) -> f64 {
     let law = Law::Hyperexponential { mean, c2 };
-    let ends = branches(mean, c2).map(|(_, branch_mean)| -branch_mean * (-u).ln_1p());
-    let (mut low, mut high) = (ends[0], ends[1]);
+    let [low, high] = branches(mean, c2).map(|(_, branch_mean)| -branch_mean * (-u).ln_1p());
+    halved(low, high, |x| law.cdf(x) < u)
+}
+
+/// The least number between `low` and `high` of which `is_below` is false, halved until a float has no number between.
+pub(super) fn halved(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = low + (high - low) / 2.0;
         if middle <= low || middle >= high {
             return high;
         }
-        if law.cdf(middle) < u {
+        if is_below(middle) {
             low = middle;
         } else {
             high = middle;

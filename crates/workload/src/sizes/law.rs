@@ -1,7 +1,8 @@
 //! The laws, their ranges and their moments.
 
 use super::curve::branches;
-use super::special::{normal_cdf, power_integral};
+use super::partial::pareto;
+use super::special::normal_cdf;
 use std::sync::Arc;
 
 /// Range of a parameter that is a size or a time.
@@ -207,9 +208,7 @@ impl Law {
 
 /// E\[X^order\] of a Pareto law between `low` and `high`.
 fn pareto_moment(order: f64, low: f64, high: f64, alpha: f64) -> f64 {
-    // In units of `low`, so that no power leaves the range of a float.
-    let end = high / low;
-    low.powf(order) * power_integral(order - alpha, 1.0, end) / power_integral(-alpha, 1.0, end)
+    pareto(order, high, low, high, alpha)
 }
 
 fn logarithm_problem(mu: f64, sigma: f64) -> Option<String> {

@@ -69,9 +69,17 @@ impl Distribution {
         self.law.partial_moment(order, x)
     }
 
-    /// The x with P\[X > x\] = v for v in (0, 1]: the quantile of 1 - v, but as exact in the far tail as anywhere.
+    /// P\[X > x\], as exact in the far tail as anywhere.
+    pub fn above(&self, x: f64) -> f64 {
+        self.law.above(x)
+    }
+
+    /// The x with P\[X > x\] = v for v in (0, 1), outside of the nearest v inside: the quantile of 1 - v, but as exact in the far tail as
+    /// anywhere.
     pub fn upper_quantile(&self, v: f64) -> f64 {
-        self.law.upper_quantile(v.clamp(f64::MIN_POSITIVE, 1.0))
+        let least = f64::MIN_POSITIVE;
+        self.law
+            .upper_quantile(v.clamp(least, 1.0 - f64::EPSILON / 2.0))
     }
 
     /// P\[X <= x\].
@@ -199,6 +207,11 @@ mod tests {
             let distribution = of(EVERY_KIND[kind]);
             let (above, below) = (distribution.upper_quantile(v), distribution.quantile(1.0 - v));
             prop_assert!((above / below - 1.0).abs() < 1e-7, "{} {v} {above} {below}", EVERY_KIND[kind]);
+            if kind > 0 {
+                let share = distribution.above(above);
+                prop_assert!((share / v - 1.0).abs() < 1e-7, "{} {v} {share}", EVERY_KIND[kind]);
+            }
+            prop_assert!(distribution.upper_quantile(1.0).is_finite());
         }
 
         #[test]

@@ -2,7 +2,7 @@
 //! made of.
 
 use super::Law;
-use super::curve::branches;
+use super::curve::{branches, halved};
 use super::special::{normal_cdf, normal_quantile, power_integral};
 use statrs::function::gamma::gamma_lr;
 
@@ -52,7 +52,42 @@ impl Law {
         }
     }
 
-    /// The x with P\[X > x\] = v, for v in (0, 1]; nothing is lost to 1 - v.
+    /// P\[X > x\]; nothing is lost to 1 - P\[X <= x\].
+    pub(super) fn above(&self, x: f64) -> f64 {
+        if x < 0.0 {
+            return 1.0;
+        }
+        match *self {
+            Law::Deterministic { mean } => f64::from(u8::from(x < mean)),
+            Law::Exponential { mean } => (-x / mean).exp(),
+            Law::Hyperexponential { mean, c2 } => hyperexponential_above(mean, c2, x),
+            Law::Pareto { k, alpha } => (k / x.max(k)).powf(alpha),
+            Law::BoundedPareto { k, p, alpha } => pareto_above(x, k, p, alpha),
+            Law::Lognormal { mu, sigma } => normal_cdf((mu - x.ln()) / sigma),
+            Law::LognormalPareto {
+                mu,
+                sigma,
+                cut,
+                p,
+                alpha,
+                ..
+            } => {
+                let tail_share = normal_cdf((mu - cut.ln()) / sigma);
+                if x < cut {
+                    normal_cdf((mu - x.ln()) / sigma)
+                } else {
+                    tail_share * pareto_above(x, cut, p, alpha)
+                }
+            }
+            Law::Weibull { scale, shape } => (-(x / scale).powf(shape)).exp(),
+            Law::Empirical(ref values) => {
+                let count = values.len() - values.partition_point(|value| *value <= x);
+                count as f64 / values.len() as f64
+            }
+        }
+    }
+
+    /// The x with P\[X > x\] = v, for v in (0, 1); nothing is lost to 1 - v.
     pub(super) fn upper_quantile(&self, v: f64) -> f64 {
         match *self {
             Law::Deterministic { mean } => mean,
@@ -106,7 +141,7 @@ fn exponential(order: i32, x: f64, mean: f64) -> f64 {
         }
 }
 
-/// The lower incomplete gamma function of `order` + 1 for y below 0.01: six terms of its series, the next one being below 1e-15 of it.
+/// The lower incomplete gamma function of `order` + 1 for y below 0.01: seven terms of its series, the next one being below 1e-17 of it.
 fn small_gamma(order: i32, y: f64) -> f64 {
     let mut term = y.powi(order + 1);
     let mut sum = 0.0;
@@ -117,10 +152,16 @@ fn small_gamma(order: i32, y: f64) -> f64 {
     sum
 }
 
-fn pareto(power: f64, x: f64, low: f64, high: f64, alpha: f64) -> f64 {
+/// E\[X^power; X <= x\] of a Pareto law between `low` and `high`, in units of `low`, so that no power leaves the range of a float.
+pub(super) fn pareto(power: f64, x: f64, low: f64, high: f64, alpha: f64) -> f64 {
     let (end, most) = ((x / low).max(1.0), high / low);
     low.powf(power) * power_integral(power - alpha, 1.0, end.min(most))
         / power_integral(-alpha, 1.0, most)
+}
+
+fn pareto_above(x: f64, low: f64, high: f64, alpha: f64) -> f64 {
+    let least = (low / high).powf(alpha);
+    ((low / x.clamp(low, high)).powf(alpha) - least) / (1.0 - least)
 }
 
 fn upper_pareto(v: f64, low: f64, high: f64, alpha: f64) -> f64 {
@@ -146,24 +187,13 @@ fn lower_gamma(exponent: f64, y: f64) -> f64 {
     }
 }
 
-/// Between the two branches' own, halved until a float has no number between.
+/// Between the two branches' own.
 fn hyperexponential(mean: f64, c2: f64, v: f64) -> f64 {
-    let branches = branches(mean, c2);
-    let survival = |x: f64| -> f64 {
-        let of_branch = |(share, branch_mean): (f64, f64)| share * (-x / branch_mean).exp();
-        branches.into_iter().map(of_branch).sum()
-    };
-    let [low, high] = branches.map(|(_, branch_mean)| -branch_mean * v.ln());
-    let (mut low, mut high) = (low, high);
-    loop {
-        let middle = low + (high - low) / 2.0;
-        if middle <= low || middle >= high {
-            return high;
-        }
-        if survival(middle) > v {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
+    let [low, high] = branches(mean, c2).map(|(_, branch_mean)| -branch_mean * v.ln());
+    halved(low, high, |x| hyperexponential_above(mean, c2, x) > v)
+}
+
+fn hyperexponential_above(mean: f64, c2: f64, x: f64) -> f64 {
+    let of_branch = |(share, branch_mean): (f64, f64)| share * (-x / branch_mean).exp();
+    branches(mean, c2).map(of_branch).iter().sum()
 }
