@@ -4,7 +4,7 @@
 //! the median, so that half of all jobs share the top band, and the others follow on a logarithmic scale; with two bands the median is the only
 //! one (4.2.2). The highest is ours: jobs above it may have a tenth of the bytes. The thesis leaves 0.5-1 % of the jobs above it, which are half
 //! of all bytes where tails are heavy, and these share the link with each other: nginx under `sooner attach` at load 0.9 of the EPA trace has 1.43
-//! times ideal SRPT's mean with that, and 1.15 with a tenth of the bytes (experiments/attach-web).
+//! times ideal SRPT's mean with that, and 1.17 with a tenth of the bytes (experiments/attach-web).
 //!
 //! Sizes are counted in eighths of octaves and forgotten by halves, so the cutoffs follow the traffic.
 
