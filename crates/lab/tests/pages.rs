@@ -308,6 +308,18 @@ fn the_readme_changes_only_between_its_markers_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn an_experiment_whose_first_run_was_not_kept_has_no_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = folder.path().join("begun");
+    let runs = experiment.join("runs/2026-11-22-m");
+    fs::create_dir_all(&runs).unwrap();
+    fs::write(experiment.join("experiment.toml"), TEXT).unwrap();
+    fs::write(runs.join("runs.jsonl"), "").unwrap();
+    pages::write(folder.path(), &[]).unwrap();
+    assert!(!experiment.join("report.html").exists());
+}
+
+#[test]
 fn an_unknown_name_is_refused_with_those_that_are_known() {
     let folder = tempfile::tempdir().expect("a folder");
     measured(folder.path());

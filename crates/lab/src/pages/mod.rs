@@ -11,7 +11,7 @@ mod place;
 mod readme;
 
 use crate::experiment::{self, Experiment};
-use crate::run::store::Store;
+use crate::run::store::{LINES, Store};
 use anyhow::{Context, Result, bail};
 use sooner_report::experiment as report;
 use std::fs::{self, Permissions};
@@ -74,7 +74,8 @@ fn newest(runs: &Path) -> Result<Option<Store>> {
     };
     let mut folders: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("runs.jsonl").is_file())
+        // One that was begun and ended before its first run is there without a line.
+        .filter(|path| fs::metadata(path.join(LINES)).is_ok_and(|file| file.len() > 0))
         .collect();
     folders.sort();
     let Some(folder) = folders.pop() else {

@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-pub(super) const LINES: &str = "runs.jsonl";
+pub(crate) const LINES: &str = "runs.jsonl";
 const DETAIL: &str = "detail";
 const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
