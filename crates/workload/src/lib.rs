@@ -24,6 +24,7 @@ pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
 pub use model::{Mistake, Model};
 pub use rate::{Rate, RateError};
+pub use rng::Rng;
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use sizes::{Distribution, DistributionError, Sampler, Sizes};

@@ -8,29 +8,30 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng as _, SeedableRng};
 
 /// Seeded random numbers.
-pub(crate) struct Rng(Pcg64);
+#[derive(Debug, Clone)]
+pub struct Rng(Pcg64);
 
 impl Rng {
     /// The stream named by `seed` and `purpose`: one seed gives independent streams for different
     /// purposes.
-    pub(crate) fn new(seed: u64, purpose: u64) -> Self {
+    pub fn new(seed: u64, purpose: u64) -> Self {
         Self(Pcg64::seed_from_u64(
             seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         ))
     }
 
     /// Uniform in [0, 1).
-    pub(crate) fn uniform(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Uniform in 0..n; n above 0.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Exponential with mean 1.
-    pub(crate) fn exponential(&mut self) -> f64 {
+    pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.uniform()).ln()
     }
 }

@@ -9,6 +9,7 @@ mod fsp;
 mod las;
 mod ljf;
 mod psjf;
+mod sjf;
 mod srpt;
 mod swift;
 
@@ -19,6 +20,7 @@ pub use fsp::Fsp;
 pub use las::Las;
 pub use ljf::Ljf;
 pub use psjf::Psjf;
+pub use sjf::Sjf;
 pub use srpt::Srpt;
 pub use swift::{Swift, SwiftLevels};
 

@@ -1,5 +1,6 @@
 //! Distribution functions and their inverses.
 
+use super::Kind;
 use super::Law;
 use super::special::{normal_cdf, normal_quantile};
 
@@ -70,6 +71,19 @@ impl Law {
                 let rank = (u * values.len() as f64) as usize;
                 values[rank.min(values.len() - 1)]
             }
+        }
+    }
+
+    /// See [`super::Distribution::kinds`]; a number u below the first share gives one of the first kind.
+    pub(super) fn kinds(&self) -> Vec<Kind> {
+        match *self {
+            Law::Hyperexponential { mean, c2 } => branches(mean, c2)
+                .map(|(share, mean)| Kind { share, mean })
+                .to_vec(),
+            _ => vec![Kind {
+                share: 1.0,
+                mean: self.moment(1.0),
+            }],
         }
     }
 

@@ -17,6 +17,15 @@ pub use text::{DistributionError, Sizes};
 
 use std::sync::Arc;
 
+/// Numbers of one kind in a mixture: what can be known of a number before it is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kind {
+    /// Share of all numbers.
+    pub share: f64,
+    /// Mean of those.
+    pub mean: f64,
+}
+
 /// A distribution of positive numbers whose parameters are in range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
@@ -56,6 +65,11 @@ impl Distribution {
     /// E\[X²\]; infinite where it does not exist.
     pub fn second_moment(&self) -> f64 {
         self.law.moment(2.0)
+    }
+
+    /// The kinds it is mixed of: two in a hyperexponential law, the likelier and smaller one first; one in all others.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.law.kinds()
     }
 
     /// Squared coefficient of variation, E\[X²\] / E\[X\]² - 1; none where a moment does not exist or the mean is 0.

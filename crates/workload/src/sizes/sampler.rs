@@ -7,12 +7,15 @@ use crate::rng::Rng;
 pub struct Sampler {
     distribution: Distribution,
     rng: Rng,
+    /// Share of the first of its kinds.
+    first_share: f64,
 }
 
 impl Sampler {
     /// Numbers of `distribution`; one seed gives independent numbers for each `purpose`.
     pub fn new(distribution: Distribution, seed: u64, purpose: u64) -> Self {
         Self {
+            first_share: distribution.kinds().first().map_or(1.0, |kind| kind.share),
             distribution,
             rng: Rng::new(seed, purpose),
         }
@@ -26,6 +29,13 @@ impl Sampler {
     /// The next number.
     pub fn draw(&mut self) -> f64 {
         self.distribution.law.draw(self.rng.uniform())
+    }
+
+    /// The next number, the same as [`draw`](Self::draw) gives, and which of the law's [`kinds`](Distribution::kinds) it is of.
+    pub fn draw_kind(&mut self) -> (f64, usize) {
+        let uniform = self.rng.uniform();
+        let kind = usize::from(uniform >= self.first_share);
+        (self.distribution.law.draw(uniform), kind)
     }
 }
 
@@ -59,6 +69,27 @@ mod tests {
                 .collect();
             let test = ks::test(&mut sample, |x| distribution.cdf(x));
             assert!(test.p_value > 0.001, "{text}: {test:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_has_its_share_and_its_mean() {
+        let law: Distribution = "h2:mean=10,c2=8".parse().expect("a law");
+        let mut sampler = Sampler::new(law.clone(), 1, 7);
+        let drawn: Vec<(f64, usize)> = (0..200_000).map(|_| sampler.draw_kind()).collect();
+        for (index, kind) in law.kinds().into_iter().enumerate() {
+            let of_it: Vec<f64> = drawn
+                .iter()
+                .filter(|one| one.1 == index)
+                .map(|one| one.0)
+                .collect();
+            let share = of_it.len() as f64 / drawn.len() as f64;
+            let mean = of_it.iter().sum::<f64>() / of_it.len() as f64;
+            assert!(
+                (share / kind.share - 1.0).abs() < 0.03,
+                "{share} for {kind:?}"
+            );
+            assert!((mean / kind.mean - 1.0).abs() < 0.03, "{mean} for {kind:?}");
         }
     }
 

@@ -1,0 +1,44 @@
+//! Simulated jobs a second on one core, by policy and load; JSON lines.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "a benchmark is what reads the clock"
+)]
+
+use sooner_simulator::system::Options;
+use sooner_simulator::{Effort, Policy, System, simulate};
+use sooner_workload::Schedule;
+use sooner_workload::model::{Arrivals, Users};
+use std::time::Instant;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let jobs = if quick { 20_000 } else { 2_000_000 };
+    for load in [0.9, 0.99] {
+        for policy in ["fcfs", "srpt", "psjf", "fair", "las", "fsp"] {
+            let speed = jobs_per_second(policy, load, jobs);
+            println!(r#"{{"policy": "{policy}", "load": {load}, "jobs_per_second": {speed:.0}}}"#);
+        }
+    }
+}
+
+fn jobs_per_second(policy: &str, load: f64, jobs: u64) -> f64 {
+    let users = Users::Open {
+        schedule: Schedule::constant(load).expect("a load"),
+        arrivals: Arrivals::Poisson,
+    };
+    let policy: Policy = policy.parse().expect("a policy");
+    let sizes = "exp:mean=1".parse().expect("a law");
+    let system = System::new(sizes, users, policy, Options::default()).expect("a system");
+    let effort = Effort {
+        jobs,
+        replications: 1,
+        seed: 1,
+        threads: 1,
+        by_size: false,
+    };
+    let start = Instant::now();
+    let simulated = simulate(&system, &effort, &|_| {}).expect("a run");
+    // With those of the warm-up.
+    (simulated.tally.all.n as f64 * 1.1) / start.elapsed().as_secs_f64()
+}

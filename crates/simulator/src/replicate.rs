@@ -1,0 +1,299 @@
+//! Independent replications on all processors, put together.
+
+use crate::TICKS_PER_MEAN;
+use crate::estimate::Estimate;
+use crate::play::{Contradiction, Length, Played, play};
+use crate::policy::Policy;
+use crate::server::{Attained, Hybrid, Limited, Psbs, Ranked, Scheduled, Server, Sharing};
+use crate::source::{Source, Sources};
+use crate::system::{System, Turns};
+use crate::tally::Tally;
+use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Psjf, Sjf, Srpt};
+use sooner_policy::{Classes, Guard, GuardLimits, Order};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Of the counted jobs of a replication, so many come before, uncounted.
+const WARM_UP_SHARE: u64 = 10;
+/// Half an interval may be this part of the mean before it is said that the run is short.
+const WIDTH_MAX: f64 = 0.05;
+/// This part of the work may be in sizes larger than any that was drawn.
+const UNSEEN_WORK_MAX: f64 = 0.01;
+/// What was offered may be this part off what was asked for.
+const LOAD_OFF_MAX: f64 = 0.02;
+/// Confidence of intervals that are reported.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// How much to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Jobs that count, of all replications.
+    pub jobs: u64,
+    /// Independent replications.
+    pub replications: u32,
+    /// Names the random numbers.
+    pub seed: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Whether figures by size are kept.
+    pub by_size: bool,
+}
+
+/// What replications say together.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// All counted jobs.
+    pub tally: Tally,
+    /// Mean response time of each replication, in mean sizes.
+    means: Vec<f64>,
+    /// Of each replication, what is known to be `known` in the mean: the work that came over time, or in a closed system the mean size.
+    controls: Vec<f64>,
+    known: f64,
+    /// Work that came over time.
+    pub realised_load: f64,
+    /// Jobs finished a mean size of time.
+    pub throughput: f64,
+    /// Most jobs present at a time.
+    pub present_max: u64,
+    /// Why not to believe it; empty where nothing speaks against it.
+    pub warnings: Vec<String>,
+}
+
+impl Simulated {
+    /// Mean response time, in mean sizes, with its interval at `confidence`, like 0.95.
+    pub fn mean_response(&self, confidence: f64) -> Estimate {
+        Estimate::of(&self.means, confidence)
+    }
+
+    /// The same, corrected by how much came of what was asked for: nearer to the truth, the more so where sizes vary.
+    pub fn controlled(&self, confidence: f64) -> Estimate {
+        Estimate::controlled(&self.means, &self.controls, self.known, confidence)
+    }
+}
+
+/// Simulates `system`; `progress` is called now and then with the jobs that have come so far.
+pub fn simulate(
+    system: &System,
+    effort: &Effort,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Simulated, Contradiction> {
+    let replications = effort.replications.max(1);
+    let jobs = (effort.jobs / u64::from(replications)).max(1);
+    let length = Length {
+        warm_up_jobs: jobs / WARM_UP_SHARE,
+        jobs,
+    };
+    let next = AtomicU64::new(0);
+    let come = AtomicU64::new(0);
+    let done: Mutex<Vec<(u64, Result<Played, Contradiction>)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..effort.threads.clamp(1, replications) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= u64::from(replications) {
+                        return;
+                    }
+                    let mut before = 0;
+                    let told = |so_far: u64| {
+                        let new = so_far - std::mem::replace(&mut before, so_far);
+                        progress(come.fetch_add(new, Ordering::Relaxed) + new);
+                    };
+                    let seed = effort.seed.wrapping_mul(1_000_003).wrapping_add(index);
+                    let tally = Tally::new(system.borders(effort.by_size));
+                    let played = one(system, seed, length, tally, told);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((index, played));
+                    }
+                }
+            });
+        }
+    });
+    let mut played = done.into_inner().unwrap_or_default();
+    // Sums of floats depend on their order, and threads end in any.
+    played.sort_unstable_by_key(|(index, _)| *index);
+    let played: Vec<Played> = played
+        .into_iter()
+        .map(|(_, played)| played)
+        .collect::<Result<_, _>>()?;
+    Ok(together(system, &played))
+}
+
+fn together(system: &System, played: &[Played]) -> Simulated {
+    let mut tally = Tally::new(played[0].tally.borders().clone());
+    for one in played {
+        tally.merge(&one.tally);
+    }
+    let mean = |one: &Played| one.tally.all.mean_response().unwrap_or_default() / TICKS_PER_MEAN;
+    let offered = system.offered_load();
+    let control = |one: &Played| match offered {
+        Some(_) => one.work as f64 / one.window.max(1) as f64,
+        None => one.work as f64 / one.tally.all.n.max(1) as f64 / TICKS_PER_MEAN,
+    };
+    let window: f64 = played.iter().map(|one| one.window as f64).sum();
+    let work: f64 = played.iter().map(|one| one.work as f64).sum();
+    let mut simulated = Simulated {
+        throughput: tally.all.n as f64 / window * TICKS_PER_MEAN,
+        realised_load: work / window,
+        present_max: played
+            .iter()
+            .map(|one| one.present_max)
+            .max()
+            .unwrap_or_default(),
+        warnings: Vec::new(),
+        tally,
+        means: played.iter().map(mean).collect(),
+        controls: played.iter().map(control).collect(),
+        known: offered.unwrap_or(1.0),
+    };
+    let cut_short: u64 = played.iter().map(|one| one.cut_short).sum();
+    simulated.warnings = warnings(system, &simulated, cut_short);
+    simulated
+}
+
+/// Reasons not to believe a result.
+fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Estimate { mean, half_width } = simulated.mean_response(CONFIDENCE);
+    match half_width {
+        Some(width) if width > WIDTH_MAX * mean => warnings.push(format!(
+            "the interval is {:.0} % of the mean on either side: simulate more jobs",
+            100.0 * width / mean
+        )),
+        Some(_) => {}
+        None => warnings.push("one replication has no interval: simulate two or more".into()),
+    }
+    if let (Some(asked), load) = (system.offered_load(), simulated.realised_load)
+        && (load / asked - 1.0).abs() > LOAD_OFF_MAX
+    {
+        warnings.push(format!(
+            "the load came to {load:.3}, not {asked}: simulate more jobs"
+        ));
+    }
+    let largest = simulated.tally.largest.map_or(0.0, |job| job.size as f64);
+    let largest = (largest + 1.0) / TICKS_PER_MEAN * system.sizes().mean();
+    let unseen = 1.0 - system.sizes().partial_moment(1, largest) / system.sizes().mean();
+    if unseen > UNSEEN_WORK_MAX {
+        warnings.push(format!(
+            "{:.0} % of the work is in sizes larger than any that was drawn: the true means are higher",
+            100.0 * unseen
+        ));
+    }
+    if cut_short > 0 {
+        warnings.push(format!("{cut_short} jobs were still present when nobody came any more: they may have been done too early"));
+    }
+    warnings
+}
+
+/// One replication.
+fn one(
+    system: &System,
+    seed: u64,
+    length: Length,
+    tally: Tally,
+    progress: impl FnMut(u64),
+) -> Result<Played, Contradiction> {
+    match Sources::new(system, seed) {
+        Sources::Open(source) => with_server(system, source, length, tally, progress),
+        Sources::Staying(source) => with_server(system, source, length, tally, progress),
+    }
+}
+
+/// Plays `source` against the server that `system` asks for.
+pub fn with_server(
+    system: &System,
+    mut source: impl Source,
+    length: Length,
+    tally: Tally,
+    progress: impl FnMut(u64),
+) -> Result<Played, Contradiction> {
+    let servers = system.options().servers;
+    let player = Player {
+        source: &mut source,
+        length,
+        servers,
+        tally,
+        progress,
+    };
+    let options = system.options();
+    if options.turns.is_some() || options.priority.is_some() {
+        return player.scheduled(system.policy(), options.turns);
+    }
+    if let Some(mpl) = options.mpl {
+        return player.limited(system.policy(), mpl);
+    }
+    match system.policy() {
+        Policy::Fair => player.play(Sharing::new(servers)),
+        Policy::Fcfs => player.play(Ranked::new(Fcfs, servers)),
+        Policy::Srpt => player.play(Ranked::new(Srpt, servers)),
+        Policy::Psjf | Policy::Pesjf => player.play(Ranked::new(Psjf, servers)),
+        Policy::Sjf => player.play(Ranked::new(Sjf, servers)),
+        Policy::Ljf | Policy::Peljf => player.play(Ranked::new(Ljf, servers)),
+        Policy::Fsp => player.play(Ranked::new(Fsp::default(), servers)),
+        Policy::Las => player.play(Attained::default()),
+        Policy::Psbs => player.play(Psbs::default()),
+        Policy::Hybrid(share) => player.play(Hybrid::new(share)),
+    }
+}
+
+/// What is played against whichever server.
+struct Player<'a, S, P> {
+    source: &'a mut S,
+    length: Length,
+    servers: u32,
+    tally: Tally,
+    progress: P,
+}
+
+impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
+    fn play(self, server: impl Server) -> Result<Played, Contradiction> {
+        play(
+            server,
+            self.source,
+            self.length,
+            self.servers,
+            self.tally,
+            self.progress,
+        )
+    }
+
+    fn limited(self, policy: Policy, mpl: u32) -> Result<Played, Contradiction> {
+        let servers = self.servers;
+        match policy {
+            Policy::Srpt | Policy::Psjf | Policy::Sjf | Policy::Pesjf => {
+                self.play(Limited::new(Sjf, mpl, servers))
+            }
+            Policy::Ljf | Policy::Peljf => self.play(Limited::new(Ljf, mpl, servers)),
+            _ => self.play(Limited::new(Fcfs, mpl, servers)),
+        }
+    }
+
+    fn scheduled(self, policy: Policy, turns: Option<Turns>) -> Result<Played, Contradiction> {
+        let turn = turns.map_or(Turns::EXACT, |turns| turns.turn) * TICKS_PER_MEAN;
+        let turn = (turn.round() as u64).max(1);
+        let guard = turns
+            .is_some_and(|turns| turns.is_guarded)
+            .then(|| GuardLimits::with_turn(turn));
+        match policy {
+            Policy::Fair => self.guarded(Fair::new(turn), guard),
+            Policy::Srpt => self.guarded(Srpt, guard),
+            Policy::Psjf | Policy::Pesjf => self.guarded(Psjf, guard),
+            Policy::Sjf => self.guarded(Sjf, guard),
+            Policy::Ljf | Policy::Peljf => self.guarded(Ljf, guard),
+            Policy::Las => self.guarded(Las::new(turn), guard),
+            Policy::Fsp => self.guarded(Fsp::default(), guard),
+            _ => self.guarded(Fcfs, guard),
+        }
+    }
+
+    fn guarded(
+        self,
+        order: impl Order + Clone,
+        guard: Option<GuardLimits>,
+    ) -> Result<Played, Contradiction> {
+        match guard {
+            Some(limits) => self.play(Scheduled::new(Guard::new(Classes::new(order), limits))),
+            None => self.play(Scheduled::new(Classes::new(order))),
+        }
+    }
+}

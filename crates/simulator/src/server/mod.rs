@@ -1,0 +1,42 @@
+//! Servers: what is done with the jobs that are present. Each does one unit of work in one unit of time, or, where it is several, that much in all.
+
+mod attained;
+mod hybrid;
+mod limited;
+mod psbs;
+mod ranked;
+mod scheduled;
+mod sharing;
+
+pub use attained::Attained;
+pub use hybrid::Hybrid;
+pub use limited::Limited;
+pub use psbs::Psbs;
+pub use ranked::Ranked;
+pub use scheduled::Scheduled;
+pub use sharing::Sharing;
+
+/// A job as a server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// Its name; the least that no job present has.
+    pub slot: u32,
+    /// What it really takes, in units of work; at least 1.
+    pub size: u64,
+    /// What it is thought to take.
+    pub expected: u64,
+    /// Its class; 0 goes first, where classes are told apart.
+    pub class: u8,
+}
+
+/// Jobs that are served; between two calls nothing happens but the passing of the time that [`advance`](Self::advance) says.
+pub trait Server {
+    /// A job comes in.
+    fn arrive(&mut self, job: Incoming, now: u64);
+
+    /// The longest time that may pass before something happens here by itself; none while idle.
+    fn until_event(&mut self) -> Option<u64>;
+
+    /// So much time passes, up to `now`: no more than [`until_event`](Self::until_event) says. Calls `done` with the slot of every job that is finished.
+    fn advance(&mut self, time: u64, now: u64, done: &mut impl FnMut(u32));
+}

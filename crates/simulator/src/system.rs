@@ -1,0 +1,324 @@
+//! What is simulated: sizes, users, policy, servers, limit, and what is known of a job. Checked once, so that a run cannot fail on it.
+
+use crate::TICKS_PER_MEAN;
+use crate::policy::Policy;
+use crate::tally::{Borders, SIZE_BUCKETS};
+use sooner_workload::Distribution;
+use sooner_workload::model::{Arrivals, Users};
+
+/// Largest σ of the logarithm of an estimate over its size.
+const ERROR_MAX: f64 = 5.0;
+
+/// What a policy is told of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Knowledge {
+    /// Its size, or an estimate.
+    Size,
+    /// The mean of its kind.
+    Kind,
+    /// Its size, and the smaller half goes first.
+    SmallFirst,
+    /// Its size, and whether it is of the share that goes first, by chance.
+    Chance(f64),
+}
+
+/// Who goes first before the policy is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Priority {
+    /// This share of the jobs, the smallest.
+    Smallest(f64),
+    /// This share of the jobs, by chance.
+    Chance(f64),
+}
+
+/// The guard of the crate `policy`, and the turns that go with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turns {
+    /// Work between two questions to the policy, in mean sizes.
+    pub turn: f64,
+    /// Whether the oldest gets its share.
+    pub is_guarded: bool,
+}
+
+impl Turns {
+    /// Turns so short, in mean sizes, that sharing by turns is sharing: where only priorities were asked for.
+    pub(crate) const EXACT: f64 = 0.01;
+}
+
+/// Parts of a system that have a default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Servers that share the speed.
+    pub servers: u32,
+    /// Most jobs inside at a time, sharing; the others wait in the order of the policy.
+    pub mpl: Option<u32>,
+    /// σ of the logarithm of estimate over size; none where sizes are known.
+    pub error: Option<f64>,
+    /// Who goes first, whatever the policy says.
+    pub priority: Option<Priority>,
+    /// The packetised form that a real link runs; none for the exact one.
+    pub turns: Option<Turns>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            servers: 1,
+            mpl: None,
+            error: None,
+            priority: None,
+            turns: None,
+        }
+    }
+}
+
+/// A system that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SystemError {
+    /// The sizes have no mean.
+    #[error("sizes without a mean above 0 cannot be scaled; give a law that has one")]
+    NoMean,
+    /// More comes than can be done.
+    #[error(
+        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean"
+    )]
+    Unstable(f64),
+    /// The policy tells kinds apart.
+    #[error(
+        "{0} needs jobs of two kinds; give sizes of a hyperexponential law, like h2:mean=1,c2=8"
+    )]
+    OneKind(Policy),
+    /// The policy is for one server.
+    #[error(
+        "{0} is simulated with one server; leave servers at 1, or use fair, fcfs, srpt, psjf, sjf, ljf, pesjf or peljf"
+    )]
+    OneServer(Policy),
+    /// The policy cannot order those outside.
+    #[error(
+        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pesjf or peljf with an MPL"
+    )]
+    NotOutside(Policy),
+    /// The policy has no packetised form.
+    #[error("{0} is simulated only exactly; leave out turns, guard and priorities")]
+    NoTurns(Policy),
+    /// Two parts that do not go together.
+    #[error("{0} and {1} are not simulated together; leave one out")]
+    Together(&'static str, &'static str),
+    /// A number out of range.
+    #[error("{what} {value} is out of range; give {range}")]
+    Range {
+        /// Of what.
+        what: &'static str,
+        /// The number.
+        value: f64,
+        /// What would be right.
+        range: &'static str,
+    },
+    /// Gaps of a trace need the trace.
+    #[error("a trace's own gaps are not simulated here; use poisson or renewal arrivals")]
+    TraceGaps,
+}
+
+/// A system that can be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    sizes: Distribution,
+    users: Users,
+    policy: Policy,
+    options: Options,
+}
+
+fn in_range(
+    what: &'static str,
+    value: f64,
+    is_right: bool,
+    range: &'static str,
+) -> Result<(), SystemError> {
+    match is_right {
+        true => Ok(()),
+        false => Err(SystemError::Range { what, value, range }),
+    }
+}
+
+impl System {
+    /// The system, if it can be simulated.
+    pub fn new(
+        sizes: Distribution,
+        users: Users,
+        policy: Policy,
+        options: Options,
+    ) -> Result<Self, SystemError> {
+        let system = Self {
+            sizes,
+            users,
+            policy,
+            options,
+        };
+        system.check_load()?;
+        system.check_numbers()?;
+        system.check_policy()?;
+        Ok(system)
+    }
+
+    fn check_load(&self) -> Result<(), SystemError> {
+        let mean = self.sizes.mean();
+        if !mean.is_finite() || mean <= 0.0 {
+            return Err(SystemError::NoMean);
+        }
+        match self.offered_load() {
+            Some(load) if load >= 1.0 => Err(SystemError::Unstable(load)),
+            _ => Ok(()),
+        }?;
+        match &self.users {
+            Users::Open {
+                arrivals: Arrivals::Trace,
+                ..
+            }
+            | Users::PartlyOpen {
+                arrivals: Arrivals::Trace,
+                ..
+            } => Err(SystemError::TraceGaps),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), SystemError> {
+        if let Some(error) = self.options.error {
+            let is_right = (0.0..=ERROR_MAX).contains(&error);
+            in_range("the error of estimates", error, is_right, "0 to 5")?;
+        }
+        if let Some(Priority::Smallest(share) | Priority::Chance(share)) = self.options.priority {
+            let is_right = share > 0.0 && share < 1.0;
+            in_range(
+                "the share that goes first",
+                share,
+                is_right,
+                "a number above 0 and below 1",
+            )?;
+        }
+        if let Some(Turns { turn, .. }) = self.options.turns {
+            let is_right = (1e-6..=1e6).contains(&turn);
+            in_range("a turn of", turn, is_right, "1e-6 to 1e6 mean sizes")?;
+        }
+        Ok(())
+    }
+
+    fn check_policy(&self) -> Result<(), SystemError> {
+        use Policy::{Fsp, Hybrid, Las, Psbs};
+        let policy = self.policy;
+        let needs_attained = matches!(policy, Fsp | Las | Psbs | Hybrid(_));
+        let turns = self.options.turns.is_some() || self.options.priority.is_some();
+        let options = &self.options;
+        if policy.knows_kinds_only() && self.sizes.kinds().len() < 2 {
+            return Err(SystemError::OneKind(policy));
+        }
+        if options.servers > 1 && (needs_attained || turns) {
+            return Err(match needs_attained {
+                true => SystemError::OneServer(policy),
+                false => SystemError::Together("several servers", "turns, guard or priorities"),
+            });
+        }
+        if options.mpl.is_some() && needs_attained {
+            return Err(SystemError::NotOutside(policy));
+        }
+        if options.mpl.is_some() && turns {
+            return Err(SystemError::Together(
+                "an MPL",
+                "turns, guard or priorities",
+            ));
+        }
+        if turns && matches!(policy, Psbs | Hybrid(_)) {
+            return Err(SystemError::NoTurns(policy));
+        }
+        if policy.knows_kinds_only() && (options.error.is_some() || options.priority.is_some()) {
+            return Err(SystemError::Together("kinds", "estimates or priorities"));
+        }
+        Ok(())
+    }
+
+    /// Laws of sizes.
+    pub fn sizes(&self) -> &Distribution {
+        &self.sizes
+    }
+
+    /// Who sends jobs.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Who goes first.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The rest.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Work that comes over work that can be done, in the mean over a schedule; none in a closed system.
+    pub fn offered_load(&self) -> Option<f64> {
+        let (Users::Open { schedule, .. } | Users::PartlyOpen { schedule, .. }) = &self.users
+        else {
+            return None;
+        };
+        let phases = schedule.phases();
+        match phases {
+            [one] => Some(one.load),
+            _ => {
+                let length: f64 = phases.iter().map(|phase| phase.duration_s).sum();
+                Some(
+                    phases
+                        .iter()
+                        .map(|phase| phase.load * phase.duration_s)
+                        .sum::<f64>()
+                        / length,
+                )
+            }
+        }
+    }
+
+    pub(crate) fn ticks_per_unit(&self) -> f64 {
+        TICKS_PER_MEAN / self.sizes.mean()
+    }
+
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        match (self.policy.knows_kinds_only(), self.options.priority) {
+            (true, _) => Knowledge::Kind,
+            (_, Some(Priority::Smallest(_))) => Knowledge::SmallFirst,
+            (_, Some(Priority::Chance(share))) => Knowledge::Chance(share),
+            _ => Knowledge::Size,
+        }
+    }
+
+    /// Law of estimate over size: its median is 1.
+    pub(crate) fn errors(&self) -> Option<Distribution> {
+        let sigma = self.options.error.filter(|error| *error > 0.0)?;
+        format!("lognormal:mu=0,sigma={sigma}").parse().ok()
+    }
+
+    /// The largest size that goes first.
+    pub(crate) fn small(&self) -> Option<f64> {
+        match self.options.priority {
+            Some(Priority::Smallest(share)) => Some(self.sizes.quantile(share)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn borders(&self, by_size: bool) -> Borders {
+        let ticks = |share: f64| {
+            let size = self.sizes.quantile(share) * self.ticks_per_unit();
+            (size.round() as u64).max(1)
+        };
+        let bucket = |place: usize| ticks(place as f64 / SIZE_BUCKETS as f64);
+        Borders {
+            median: ticks(0.5),
+            top: ticks(0.99),
+            buckets: if by_size {
+                (1..SIZE_BUCKETS).map(bucket).collect()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
