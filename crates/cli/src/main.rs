@@ -8,6 +8,7 @@ mod load;
 mod notify;
 mod package;
 mod serve;
+mod sim;
 mod solve;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -45,6 +46,8 @@ enum Command {
     Package(package::PackageArgs),
     /// Serve files and backends, small responses not behind large ones.
     Serve(Box<serve::ServeArgs>),
+    /// Simulate users and sizes under any policy, beside exact values where there are any.
+    Sim(Box<sim::SimArgs>),
     /// Compute response times by formula: one server, closed networks, a limit on jobs.
     Solve(solve::SolveArgs),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, Cli::command()),
         Command::Serve(args) => serve::run(*args),
+        Command::Sim(args) => sim::run(*args),
         Command::Solve(args) => solve::run(args),
     };
     match done {

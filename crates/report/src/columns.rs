@@ -1,20 +1,23 @@
 //! Columns of text, for terminals and pipes.
 
-/// Columns as wide as their widest cell, the last one ragged.
-pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
+/// Columns as wide as their widest cell, the last one ragged; rows are arrays or vectors of cells.
+pub fn aligned<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let mut widths = Vec::new();
     for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+        for (place, cell) in row.as_ref().iter().enumerate() {
+            let width = cell.chars().count();
+            match widths.get_mut(place) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
         }
     }
     let mut text = String::new();
     for row in rows {
-        let cells = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"));
-        let line: Vec<String> = cells.collect();
+        let cells = row.as_ref().iter().zip(&widths);
+        let line: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
         text += line.join("  ").trim_end();
         text.push('\n');
     }

@@ -1,10 +1,5 @@
 //! Simulated jobs a second on one core, by policy and load; JSON lines.
 
-#![expect(
-    clippy::disallowed_types,
-    reason = "a benchmark is what reads the clock"
-)]
-
 use sooner_simulator::system::Options;
 use sooner_simulator::{Effort, Policy, System, simulate};
 use sooner_workload::Schedule;

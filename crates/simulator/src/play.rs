@@ -32,6 +32,8 @@ pub struct Played {
     pub work: u64,
     /// From the first counted arrival to the one after the last, ticks.
     pub window: u64,
+    /// Part of the time in which somebody was served, until nobody came any more.
+    pub busy_share: f64,
     /// Counted jobs whose last neighbours could not come any more.
     pub cut_short: u64,
     /// Most jobs present at a time.
@@ -198,6 +200,7 @@ pub fn play(
             wait_for_someone(&mut run, source);
         }
     }
+    let busy_share = run.balance.busy as f64 / (run.now as f64).max(1.0);
     drain(&mut run);
     let to = to.unwrap_or(run.now);
     let balance = run.balance;
@@ -205,6 +208,7 @@ pub fn play(
     Ok(Played {
         work,
         window: to - from,
+        busy_share,
         cut_short,
         present_max: balance.present_max,
         played: balance.jobs,

@@ -10,6 +10,7 @@ use crate::system::{System, Turns};
 use crate::tally::Tally;
 use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Psjf, Sjf, Srpt};
 use sooner_policy::{Classes, Guard, GuardLimits, Order};
+use sooner_workload::model::Users;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +22,8 @@ const WIDTH_MAX: f64 = 0.05;
 const UNSEEN_WORK_MAX: f64 = 0.01;
 /// What was offered may be this part off what was asked for.
 const LOAD_OFF_MAX: f64 = 0.02;
+/// The users that throughput and times stand for may be this part off.
+const USERS_OFF_MAX: f64 = 0.03;
 /// Confidence of intervals that are reported.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -49,7 +52,7 @@ pub struct Simulated {
     /// Of each replication, what is known to be `known` in the mean: the work that came over time, or in a closed system the mean size.
     controls: Vec<f64>,
     known: f64,
-    /// Work that came over time.
+    /// Work that came over time; of a closed system the part of the time in which somebody was served.
     pub realised_load: f64,
     /// Jobs finished a mean size of time.
     pub throughput: f64,
@@ -131,10 +134,12 @@ fn together(system: &System, played: &[Played]) -> Simulated {
         None => one.work as f64 / one.tally.all.n.max(1) as f64 / TICKS_PER_MEAN,
     };
     let window: f64 = played.iter().map(|one| one.window as f64).sum();
-    let work: f64 = played.iter().map(|one| one.work as f64).sum();
     let mut simulated = Simulated {
         throughput: tally.all.n as f64 / window * TICKS_PER_MEAN,
-        realised_load: work / window,
+        realised_load: match offered {
+            Some(_) => played.iter().map(|one| one.work as f64).sum::<f64>() / window,
+            None => played.iter().map(|one| one.busy_share).sum::<f64>() / played.len() as f64,
+        },
         present_max: played
             .iter()
             .map(|one| one.present_max)
@@ -154,7 +159,7 @@ fn together(system: &System, played: &[Played]) -> Simulated {
 /// Reasons not to believe a result.
 fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<String> {
     let mut warnings = Vec::new();
-    let Estimate { mean, half_width } = simulated.mean_response(CONFIDENCE);
+    let Estimate { mean, half_width } = simulated.controlled(CONFIDENCE);
     match half_width {
         Some(width) if width > WIDTH_MAX * mean => warnings.push(format!(
             "the interval is {:.0} % of the mean on either side: simulate more jobs",
@@ -170,6 +175,17 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
             "the load came to {load:.3}, not {asked}: simulate more jobs"
         ));
     }
+    if let Users::Closed { users, think } = system.users() {
+        // Little's law for all users: those who think and those who wait.
+        let think = think.mean() / system.sizes().mean();
+        let found = simulated.throughput * (mean + think);
+        let off = found / f64::from(*users) - 1.0;
+        if off.abs() > USERS_OFF_MAX {
+            warnings.push(format!(
+                "throughput and times stand for {found:.1} users, not {users}: the system is not steady yet; simulate more jobs"
+            ));
+        }
+    }
     let largest = simulated.tally.largest.map_or(0.0, |job| job.size as f64);
     let largest = (largest + 1.0) / TICKS_PER_MEAN * system.sizes().mean();
     let unseen = 1.0 - system.sizes().partial_moment(1, largest) / system.sizes().mean();
@@ -180,7 +196,9 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
         ));
     }
     if cut_short > 0 {
-        warnings.push(format!("{cut_short} jobs were still present when nobody came any more: they may have been done too early"));
+        warnings.push(format!(
+            "jobs still present when nobody came any more, and done too early perhaps: {cut_short}"
+        ));
     }
     warnings
 }

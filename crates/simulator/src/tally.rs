@@ -34,7 +34,8 @@ impl Group {
             response_sum: 0.0,
             response_square_sum: 0.0,
             slowdown_sum: 0.0,
-            responses: Histogram::new(DIGITS).expect("as many digits as a histogram may have"),
+            responses: Histogram::new_with_bounds(1, u64::MAX / 2, DIGITS)
+                .expect("bounds and digits that a histogram may have"),
         }
     }
 
@@ -44,7 +45,6 @@ impl Group {
         self.response_sum += response;
         self.response_square_sum += response * response;
         self.slowdown_sum += response / job.size as f64;
-        // Without an upper bound a histogram that grows takes every number.
         self.responses.saturating_record(job.response);
     }
 
@@ -55,7 +55,7 @@ impl Group {
         self.slowdown_sum += other.slowdown_sum;
         self.responses
             .add(&other.responses)
-            .expect("a histogram that grows takes another's numbers");
+            .expect("histograms of the same bounds");
     }
 
     /// Mean response time, ticks.

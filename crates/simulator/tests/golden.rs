@@ -2,7 +2,7 @@
 
 use sooner_simulator::replicate::Simulated;
 use sooner_simulator::system::Options;
-use sooner_simulator::{Effort, System, simulate};
+use sooner_simulator::{Effort, System, TICKS_PER_MEAN, simulate};
 use sooner_workload::Schedule;
 use sooner_workload::model::{Arrivals, Users};
 
@@ -187,5 +187,31 @@ fn fsp_is_where_its_own_reference_has_it() {
                 "{sizes} {policy}: {mean:?}"
             );
         }
+    }
+}
+
+#[test]
+fn quantiles_are_those_of_the_law() {
+    // M/M/1, first come: the response time is exponential with mean 5. Sharing has the mean 5 too, and slowdown 5 for every size.
+    let simulated = run("exp:mean=1", open(0.8), "fcfs", Options::default(), JOBS);
+    let quantile = |share| simulated.tally.all.quantile(share).expect("jobs") / TICKS_PER_MEAN;
+    for share in [0.5, 0.95, 0.99] {
+        let exact = -5.0 * (1.0_f64 - share).ln();
+        let found = quantile(share);
+        assert!(
+            (found / exact - 1.0).abs() < 0.02,
+            "{share}: {found}, exact {exact}"
+        );
+    }
+    let c2 = simulated.tally.all.response_c2().expect("jobs");
+    assert!((c2 - 1.0).abs() < 0.05, "{c2}");
+    let simulated = run("exp:mean=1", open(0.8), "fair", Options::default(), JOBS);
+    for group in [
+        &simulated.tally.all,
+        &simulated.tally.smallest_half,
+        &simulated.tally.largest_1_percent,
+    ] {
+        let slowdown = group.mean_slowdown().expect("jobs");
+        assert!((slowdown / 5.0 - 1.0).abs() < 0.05, "{slowdown}");
     }
 }

@@ -1,0 +1,90 @@
+//! Flags of `sooner sim`.
+
+use clap::Args;
+use sooner_simulator::Policy;
+use sooner_workload::{Distribution, Schedule, Sizes};
+use std::path::PathBuf;
+
+/// Simulate users and sizes under any policy, beside exact values where there are any.
+///
+/// What is given several times is combined: three policies at four loads are twelve runs, with the same arrivals for every policy.
+#[derive(Args)]
+pub struct SimArgs {
+    /// A model file, as `sooner solve` and `sooner load` read it; flags go before what it says
+    #[arg(value_name = "MODEL.toml")]
+    pub model: Option<PathBuf>,
+    /// Sizes, like h2:mean=1,c2=4 or trace:epa; may be given again
+    #[arg(long, value_name = "DISTRIBUTION")]
+    pub sizes: Vec<Sizes>,
+    /// Work that comes, as a share of what can be done
+    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
+    pub load: Vec<f64>,
+    /// A load that alternates, like 0.4,1.4,50,50: low, high, and for how long, in the unit of the sizes
+    #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
+    pub schedule: Option<Schedule>,
+    /// fair, fcfs, srpt, psjf, sjf, ljf, las, fsp, pesjf, peljf, psbs, hybrid:SHARE
+    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    pub policy: Vec<Policy>,
+    /// Law of the gaps between arrivals instead of the exponential one; only its shape counts
+    #[arg(long, value_name = "DISTRIBUTION")]
+    pub gaps: Option<Distribution>,
+    /// A closed system of so many users
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub users: Vec<u32>,
+    /// A partly-open system: after each job a user stays for another with this probability
+    #[arg(
+        long,
+        value_name = "PROBABILITY",
+        value_delimiter = ',',
+        conflicts_with = "users"
+    )]
+    pub stay: Vec<f64>,
+    /// Time a user thinks between two jobs, in the unit of the sizes; may be given again
+    #[arg(long, value_name = "DISTRIBUTION")]
+    pub think: Vec<Distribution>,
+    /// Servers that share the speed
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub servers: Vec<u32>,
+    /// Most jobs inside at a time, sharing; the others wait outside in the order of the policy
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub mpl: Vec<u32>,
+    /// Sizes are estimated: standard deviation of the logarithm of estimate over size
+    #[arg(long, value_name = "SIGMA", value_delimiter = ',')]
+    pub error: Vec<f64>,
+    /// This share of the jobs, the smallest, goes before all others
+    #[arg(long, value_name = "SHARE", conflicts_with = "first")]
+    pub smallest_first: Option<f64>,
+    /// This share of the jobs, chosen by chance, goes before all others
+    #[arg(long, value_name = "SHARE")]
+    pub first: Option<f64>,
+    /// As a real link serves: the policy is asked again after so much work, in mean sizes
+    #[arg(long, value_name = "SIZES")]
+    pub turn: Option<f64>,
+    /// With the starvation guard of `sooner serve` [turns of 0.01 unless --turn]
+    #[arg(long)]
+    pub guard: bool,
+    /// Jobs to count, in all replications together
+    #[arg(long, value_name = "N", default_value_t = 1e6)]
+    pub jobs: f64,
+    /// Independent replications, from which the intervals come
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub replications: u32,
+    /// Names the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Threads [default: as many as there are processors]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Also means by size, in 200 groups of equally many jobs
+    #[arg(long)]
+    pub by_size: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Print comma-separated values instead of a table
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Also draw the mean response times into this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}

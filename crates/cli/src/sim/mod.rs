@@ -1,0 +1,76 @@
+//! `sooner sim`: what would happen. One system, or every combination of what is given several times, side by side.
+
+mod args;
+mod drawing;
+mod exact;
+mod output;
+mod systems;
+
+pub use args::SimArgs;
+
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use sooner_simulator::{Effort, simulate};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Simulates what is asked for.
+pub fn run(args: SimArgs) -> Result<ExitCode> {
+    let cases = systems::cases(&args)?;
+    let threads = match args.threads {
+        Some(threads) => threads,
+        None => {
+            std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+        }
+    };
+    let jobs = args.jobs;
+    ensure!(
+        jobs.fract() == 0.0 && (1.0..=1e12).contains(&jobs),
+        "--jobs {jobs}: a whole number from 1 to 1e12, like 1e6"
+    );
+    let replications = args.replications;
+    ensure!(
+        (1..=10_000).contains(&replications),
+        "--replications {replications}: from 1 to 10000"
+    );
+    let effort = Effort {
+        jobs: (jobs as u64).max(u64::from(replications)),
+        replications,
+        seed: args.seed,
+        threads,
+        by_size: args.by_size || args.html.is_some(),
+    };
+    // Checked before hours of work, not after.
+    if let Some(path) = &args.html {
+        std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;
+    }
+    let progress = progress(cases.len() as u64 * effort.jobs);
+    let mut runs = Vec::with_capacity(cases.len());
+    for (index, case) in cases.iter().enumerate() {
+        let start = Instant::now();
+        let before = index as u64 * effort.jobs;
+        let told = |jobs: u64| progress.set_position(before + jobs.min(effort.jobs));
+        let simulated = simulate(&case.system, &effort, &told)?;
+        let seconds = start.elapsed().as_secs_f64();
+        runs.push(output::Done {
+            case,
+            simulated,
+            exact: exact::mean_response(&case.system),
+            jobs_per_second: effort.jobs as f64 / seconds,
+        });
+    }
+    progress.finish_and_clear();
+    output::print(&args, &effort, &runs)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// On stderr, and only where that is a terminal.
+fn progress(jobs: u64) -> ProgressBar {
+    let bar = ProgressBar::new(jobs);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} jobs, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,200 @@
+//! Results of `sooner sim`: as a table, as JSON, as comma-separated values, and drawn.
+
+use super::args::SimArgs;
+use super::systems::Case;
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+use sooner_report::columns::aligned;
+use sooner_report::number::significant;
+use sooner_simulator::replicate::{CONFIDENCE, Simulated};
+use sooner_simulator::tally::{Group, SizeBucket};
+use sooner_simulator::{Effort, TICKS_PER_MEAN};
+
+/// Version of the JSON form.
+const SCHEMA: u32 = 1;
+
+/// A case that was simulated.
+pub struct Done<'a> {
+    pub case: &'a Case,
+    pub simulated: Simulated,
+    /// Mean response time by formula, in mean sizes.
+    pub exact: Option<f64>,
+    pub jobs_per_second: f64,
+}
+
+/// Prints all of them.
+pub fn print(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> {
+    if let Some(path) = &args.html {
+        std::fs::write(path, super::drawing::page(done))?;
+        eprintln!("sooner: drawn in {}", path.display());
+    }
+    if args.json {
+        let runs: Vec<Value> = done.iter().map(|one| run(one, effort)).collect();
+        let document = json!({"schema": SCHEMA, "time_unit": "mean_service", "runs": runs});
+        println!("{}", serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    let rows = rows(done);
+    if args.csv {
+        let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+        for row in &rows {
+            writer.write_record(row)?;
+        }
+        writer.flush()?;
+        return Ok(());
+    }
+    println!("{}\n", described(done, effort));
+    print!("{}", aligned(&rows));
+    for one in done {
+        for warning in &one.simulated.warnings {
+            println!("not to be believed, {}: {warning}", name(one));
+        }
+    }
+    Ok(())
+}
+
+/// What all have in common, in words.
+fn described(done: &[Done<'_>], effort: &Effort) -> String {
+    let common = done.first().map_or(Vec::new(), |one| {
+        let varied = &one.case.varied;
+        let is_common =
+            |pair: &&(&'static str, String)| !varied.iter().any(|other| other.0 == pair.0);
+        let words = one.case.described.iter().filter(is_common);
+        words
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect()
+    });
+    let effort = format!(
+        "{} jobs in {} replications, seed {}; times in mean sizes",
+        effort.jobs, effort.replications, effort.seed
+    );
+    [common, vec![effort]].concat().join(", ")
+}
+
+fn name(done: &Done<'_>) -> String {
+    let varied = done
+        .case
+        .varied
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"));
+    let all: Vec<String> = varied.chain([done.case.policy.to_string()]).collect();
+    all.join(", ")
+}
+
+fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
+    let Some(first) = done.first() else {
+        return Vec::new();
+    };
+    let has_exact = done.iter().any(|one| one.exact.is_some());
+    let mut head: Vec<String> = first
+        .case
+        .varied
+        .iter()
+        .map(|(name, _)| (*name).into())
+        .collect();
+    head.extend(["policy", "mean response", "± 95 %"].map(String::from));
+    head.extend(has_exact.then(|| "exact".into()));
+    head.extend(
+        [
+            "mean slowdown",
+            "p50",
+            "p99",
+            "smallest half",
+            "largest 1 %",
+            "load",
+        ]
+        .map(String::from),
+    );
+    let row = |one: &Done<'_>| {
+        let Simulated { tally, .. } = &one.simulated;
+        let best = one.simulated.controlled(CONFIDENCE);
+        let figure = |value: Option<f64>| {
+            value.map_or("-".into(), |ticks| significant(ticks / TICKS_PER_MEAN))
+        };
+        let mut row: Vec<String> = one
+            .case
+            .varied
+            .iter()
+            .map(|(_, value)| value.clone())
+            .collect();
+        row.extend([
+            one.case.policy.to_string(),
+            significant(best.mean),
+            best.half_width.map_or("-".into(), significant),
+        ]);
+        row.extend(has_exact.then(|| one.exact.map_or("-".into(), significant)));
+        row.extend([
+            tally.all.mean_slowdown().map_or("-".into(), significant),
+            figure(tally.all.quantile(0.5)),
+            figure(tally.all.quantile(0.99)),
+            figure(tally.smallest_half.mean_response()),
+            figure(tally.largest_1_percent.mean_response()),
+            significant(one.simulated.realised_load),
+        ]);
+        row
+    };
+    [head].into_iter().chain(done.iter().map(row)).collect()
+}
+
+fn run(done: &Done<'_>, effort: &Effort) -> Value {
+    let Done {
+        case, simulated, ..
+    } = done;
+    let (plain, controlled) = (
+        simulated.mean_response(CONFIDENCE),
+        simulated.controlled(CONFIDENCE),
+    );
+    let system: Map<String, Value> = case
+        .described
+        .iter()
+        .map(|(name, value)| ((*name).into(), json!(value)))
+        .collect();
+    let largest = simulated.tally.largest.map(|job| {
+        json!({"n": 1, "mean_response": job.response as f64 / TICKS_PER_MEAN,
+            "mean_slowdown": job.response as f64 / job.size as f64, "size": job.size as f64 / TICKS_PER_MEAN})
+    });
+    json!({
+        "policy": case.policy.to_string(),
+        "system": system,
+        "verdict": if simulated.warnings.is_empty() { "VALID" } else { "INVALID" },
+        "verdict_reason": simulated.warnings.join("; "),
+        "seed": effort.seed,
+        "jobs": simulated.tally.all.n,
+        "replications": effort.replications,
+        "offered_load": case.system.offered_load(),
+        "realised_load": simulated.realised_load,
+        "throughput": simulated.throughput,
+        "jobs_per_second": done.jobs_per_second,
+        "max_jobs_present": simulated.present_max,
+        "mean_response_ci95": plain.interval(),
+        "controlled_mean_response": controlled.mean,
+        "controlled_mean_response_ci95": controlled.interval(),
+        "exact_mean_response": done.exact,
+        "all": group(&simulated.tally.all),
+        "smallest_half": group(&simulated.tally.smallest_half),
+        "largest_1_percent": group(&simulated.tally.largest_1_percent),
+        "largest": largest,
+        "by_size": simulated.tally.by_size.iter().map(bucket).collect::<Vec<_>>(),
+    })
+}
+
+fn group(group: &Group) -> Value {
+    let in_means = |ticks: Option<f64>| ticks.map(|ticks| ticks / TICKS_PER_MEAN);
+    json!({
+        "n": group.n,
+        "mean_response": in_means(group.mean_response()),
+        "p50_response": in_means(group.quantile(0.5)),
+        "p95_response": in_means(group.quantile(0.95)),
+        "p99_response": in_means(group.quantile(0.99)),
+        "p99_9_response": in_means(group.quantile(0.999)),
+        "max_response": in_means(group.max_response()),
+        "response_c2": group.response_c2(),
+        "mean_slowdown": group.mean_slowdown(),
+    })
+}
+
+fn bucket(bucket: &SizeBucket) -> Value {
+    let n = bucket.n.max(1) as f64;
+    json!({"n": bucket.n, "mean_size": bucket.size_sum / n / TICKS_PER_MEAN,
+        "mean_response": bucket.response_sum / n / TICKS_PER_MEAN, "mean_slowdown": bucket.slowdown_sum / n})
+}

@@ -1,0 +1,203 @@
+//! `sooner sim` as a process: figures that are known, files, and mistakes in one line.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+
+fn sim(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.arg("sim").args(words).output().unwrap()
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = sim(&[words, &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const PLAIN: [&str; 6] = ["--sizes", "exp:mean=3", "--load", "0.8", "--jobs", "1e6"];
+
+#[test]
+fn simulated_means_are_beside_exact_ones() {
+    let document = json(&[&PLAIN[..], &["--policy", "srpt,fair,fsp"]].concat());
+    assert_eq!(document["time_unit"], "mean_service");
+    for (run, exact) in [(0, 2.352_773), (1, 5.0)] {
+        let run = &document["runs"][run];
+        assert_eq!(run["verdict"], "VALID", "{run}");
+        assert!((run["exact_mean_response"].as_f64().unwrap() / exact - 1.0).abs() < 1e-4);
+        let found = run["controlled_mean_response"].as_f64().unwrap();
+        assert!((found / exact - 1.0).abs() < 0.02, "{found}, exact {exact}");
+    }
+    assert_eq!(document["runs"][2]["exact_mean_response"], Value::Null);
+    let (srpt, fair) = (&document["runs"][0], &document["runs"][1]);
+    assert_eq!(
+        srpt["realised_load"], fair["realised_load"],
+        "the same jobs for every policy"
+    );
+}
+
+#[test]
+fn results_do_not_depend_on_the_threads() {
+    let strip = |threads: &str| {
+        let mut document =
+            json(&[&PLAIN[..4], &["--jobs", "20000", "--threads", threads]].concat());
+        for run in document["runs"].as_array_mut().unwrap() {
+            run["jobs_per_second"] = Value::Null;
+        }
+        document
+    };
+    assert_eq!(strip("1"), strip("3"));
+}
+
+#[test]
+fn what_is_given_several_times_is_combined() {
+    let output = sim(&[
+        "--sizes",
+        "exp:mean=1",
+        "--load",
+        "0.5,0.7",
+        "--mpl",
+        "1,4",
+        "--policy",
+        "fcfs,srpt",
+        "--jobs",
+        "2000",
+        "--csv",
+    ]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0][..4], ["load", "mpl", "policy", "mean response"]);
+    let combined: Vec<String> = rows[1..].iter().map(|row| row[..3].join(" ")).collect();
+    assert_eq!(
+        combined,
+        [
+            "0.5 1 fcfs",
+            "0.5 1 srpt",
+            "0.5 4 fcfs",
+            "0.5 4 srpt",
+            "0.7 1 fcfs",
+            "0.7 1 srpt",
+            "0.7 4 fcfs",
+            "0.7 4 srpt"
+        ]
+    );
+}
+
+#[test]
+fn a_model_file_says_what_flags_do_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (model, page) = (dir.path().join("model.toml"), dir.path().join("sim.html"));
+    let text = "sizes = \"h2:mean=1,c2=4\"\nschedule = 0.8\npolicy = \"srpt\"\n[users]\nkind = \"partly-open\"\nstay = 0.5\n";
+    fs::write(&model, text).unwrap();
+    let (model, page) = (model.to_str().unwrap(), page.to_str().unwrap());
+    let document = json(&[model, "--jobs", "2000", "--load", "0.4,0.6", "--html", page]);
+    let loads: Vec<&Value> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["offered_load"])
+        .collect();
+    assert_eq!(loads, [0.4, 0.6]);
+    assert_eq!(document["runs"][0]["policy"], "srpt");
+    assert!(
+        fs::read_to_string(page)
+            .unwrap()
+            .contains("Mean response time by load")
+    );
+}
+
+#[test]
+fn a_run_too_short_for_its_sizes_says_so() {
+    let output = sim(&[
+        "--sizes",
+        "bpareto:k=1,p=1e6,alpha=1.1",
+        "--load",
+        "0.8",
+        "--jobs",
+        "20000",
+    ]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("not to be believed, fair: ")
+            && text.contains("sizes larger than any that was drawn"),
+        "{text}"
+    );
+}
+
+/// Asserts that each of these is refused in one line that has these words.
+fn refused(mistakes: &[(&str, &str)]) {
+    for (words, expected) in mistakes {
+        let output = sim(&words.split_whitespace().collect::<Vec<_>>());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(
+            text.lines().count() == 1 && text.contains(expected),
+            "{words:?}: {text}"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn mistakes_are_one_line_each() {
+    refused(&[
+        (
+            "",
+            "no sizes: give --sizes, like --sizes h2:mean=1,c2=4, or a model file",
+        ),
+        (
+            "--sizes exp:mean=1",
+            "no load: give --load, like --load 0.8, or --users for a closed system",
+        ),
+        (
+            "--sizes exp:mean=1 --load 1.1",
+            "load 1.1 is more than the server can do",
+        ),
+        (
+            "--sizes exp:mean=1 --schedule 0.9,1.3,10,10",
+            "load 1.1 is more than the server can do",
+        ),
+        (
+            "--sizes pareto:k=1,alpha=0.9 --load 0.8",
+            "sizes without a mean above 0",
+        ),
+        (
+            "--sizes exp:mean=1 --users 5 --load 0.8",
+            "the load of a closed system follows from its users",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --jobs 0",
+            "--jobs 0: a whole number from 1",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --html /nowhere/page.html",
+            "--html /nowhere/page.html: No such file",
+        ),
+    ]);
+}
+
+#[test]
+fn what_does_not_go_together_is_said() {
+    refused(&[
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy fastest",
+            "`fastest` is no policy; use fair, fcfs, srpt",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy pesjf",
+            "pesjf needs jobs of two kinds",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy las --servers 2",
+            "las is simulated with one server",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy las --mpl 2",
+            "those outside have had nothing",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy srpt --mpl 2 --guard",
+            "an MPL and turns, guard or priorities are not simulated together",
+        ),
+    ]);
+}
