@@ -127,15 +127,18 @@ fn together(system: &System, played: &[Played]) -> Simulated {
     for one in played {
         tally.merge(&one.tally);
     }
-    let mean = |one: &Played| one.tally.all.mean_response().unwrap_or_default() / TICKS_PER_MEAN;
+    let mean = |one: &Played| {
+        let (n, sum) = one.tally.sums();
+        sum / n.max(1) as f64 / TICKS_PER_MEAN
+    };
     let offered = system.offered_load();
     let control = |one: &Played| match offered {
         Some(_) => one.work as f64 / one.window.max(1) as f64,
-        None => one.work as f64 / one.tally.all.n.max(1) as f64 / TICKS_PER_MEAN,
+        None => one.work as f64 / one.tally.sums().0.max(1) as f64 / TICKS_PER_MEAN,
     };
     let window: f64 = played.iter().map(|one| one.window as f64).sum();
     let mut simulated = Simulated {
-        throughput: tally.all.n as f64 / window * TICKS_PER_MEAN,
+        throughput: tally.sums().0 as f64 / window * TICKS_PER_MEAN,
         realised_load: match offered {
             Some(_) => played.iter().map(|one| one.work as f64).sum::<f64>() / window,
             None => played.iter().map(|one| one.busy_share).sum::<f64>() / played.len() as f64,

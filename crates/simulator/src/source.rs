@@ -17,6 +17,11 @@ mod stream {
     pub const CLASSES: u64 = 0x56;
 }
 
+/// The nearest whole number; `f64::round` is a call where the processor's instruction may not be used.
+fn whole(ticks: f64) -> u64 {
+    (ticks + 0.5) as u64
+}
+
 /// A job as it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -57,7 +62,7 @@ impl Jobs {
     /// Jobs of `system`, of one replication's `seed`.
     pub fn new(system: &System, seed: u64) -> Self {
         let ticks_per_unit = system.ticks_per_unit();
-        let ticks = |size: f64| ((size * ticks_per_unit).round() as u64).max(1);
+        let ticks = |size: f64| whole(size * ticks_per_unit).max(1);
         let sizes = system.sizes();
         Self {
             kinds: sizes.kinds().iter().map(|kind| ticks(kind.mean)).collect(),
@@ -74,10 +79,10 @@ impl Jobs {
 
     fn draw(&mut self) -> Sent {
         let (units, kind) = self.sizes.draw_kind();
-        let size = ((units * self.ticks_per_unit).round() as u64).max(1);
+        let size = whole(units * self.ticks_per_unit).max(1);
         let expected = match (self.knowledge, &mut self.errors) {
             (Knowledge::Kind, _) => self.kinds[kind],
-            (_, Some(errors)) => ((size as f64 * errors.draw()).round() as u64).max(1),
+            (_, Some(errors)) => whole(size as f64 * errors.draw()).max(1),
             _ => size,
         };
         let class = match self.knowledge {
@@ -173,7 +178,7 @@ impl Comings {
             self.phase = (self.phase + 1) % self.phases.len();
             self.left = self.phases[self.phase].1;
         }
-        self.now += passed.round() as u64;
+        self.now += whole(passed);
     }
 }
 
@@ -209,7 +214,7 @@ pub struct Staying {
 
 impl Staying {
     fn pause(&mut self, now: u64) {
-        let pause = (self.think.draw() * self.ticks_per_unit).round() as u64;
+        let pause = whole(self.think.draw() * self.ticks_per_unit);
         self.thinking.push(Reverse(now + pause));
     }
 

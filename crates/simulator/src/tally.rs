@@ -109,13 +109,13 @@ pub struct Borders {
     pub buckets: Vec<u64>,
 }
 
-/// Figures of all jobs and of groups of them by size.
+/// Figures of groups of jobs by size.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// All.
-    pub all: Group,
     /// Those not larger than the median of the sizes.
     pub smallest_half: Group,
+    /// Those between.
+    middle: Group,
     /// Those larger than 99 % of the sizes.
     pub largest_1_percent: Group,
     /// The largest one, the last of equals.
@@ -133,8 +133,8 @@ impl Tally {
             borders => borders + 1,
         };
         Self {
-            all: Group::new(),
             smallest_half: Group::new(),
+            middle: Group::new(),
             largest_1_percent: Group::new(),
             largest: None,
             by_size: vec![SizeBucket::default(); buckets],
@@ -149,12 +149,14 @@ impl Tally {
 
     /// Counts a job.
     pub fn add(&mut self, job: Finished) {
-        self.all.add(job);
-        if job.size <= self.borders.median {
-            self.smallest_half.add(job);
-        } else if job.size > self.borders.top {
-            self.largest_1_percent.add(job);
-        }
+        let group = if job.size <= self.borders.median {
+            &mut self.smallest_half
+        } else if job.size <= self.borders.top {
+            &mut self.middle
+        } else {
+            &mut self.largest_1_percent
+        };
+        group.add(job);
         if self.largest.is_none_or(|largest| job.size >= largest.size) {
             self.largest = Some(job);
         }
@@ -170,9 +172,25 @@ impl Tally {
         }
     }
 
+    /// All jobs.
+    pub fn all(&self) -> Group {
+        let mut all = self.middle.clone();
+        all.merge(&self.smallest_half);
+        all.merge(&self.largest_1_percent);
+        all
+    }
+
+    /// Number of jobs and sum of their response times, ticks: what needs no [`all`](Self::all).
+    pub fn sums(&self) -> (u64, f64) {
+        let groups = [&self.smallest_half, &self.middle, &self.largest_1_percent];
+        groups.into_iter().fold((0, 0.0), |(n, sum), group| {
+            (n + group.n, sum + group.response_sum)
+        })
+    }
+
     /// Adds what another run counted, which had the same borders.
     pub fn merge(&mut self, other: &Self) {
-        self.all.merge(&other.all);
+        self.middle.merge(&other.middle);
         self.smallest_half.merge(&other.smallest_half);
         self.largest_1_percent.merge(&other.largest_1_percent);
         self.largest = [self.largest, other.largest]

@@ -194,7 +194,7 @@ fn fsp_is_where_its_own_reference_has_it() {
 fn quantiles_are_those_of_the_law() {
     // M/M/1, first come: the response time is exponential with mean 5. Sharing has the mean 5 too, and slowdown 5 for every size.
     let simulated = run("exp:mean=1", open(0.8), "fcfs", Options::default(), JOBS);
-    let quantile = |share| simulated.tally.all.quantile(share).expect("jobs") / TICKS_PER_MEAN;
+    let quantile = |share| simulated.tally.all().quantile(share).expect("jobs") / TICKS_PER_MEAN;
     for share in [0.5, 0.95, 0.99] {
         let exact = -5.0 * (1.0_f64 - share).ln();
         let found = quantile(share);
@@ -203,11 +203,11 @@ fn quantiles_are_those_of_the_law() {
             "{share}: {found}, exact {exact}"
         );
     }
-    let c2 = simulated.tally.all.response_c2().expect("jobs");
+    let c2 = simulated.tally.all().response_c2().expect("jobs");
     assert!((c2 - 1.0).abs() < 0.05, "{c2}");
     let simulated = run("exp:mean=1", open(0.8), "fair", Options::default(), JOBS);
     for group in [
-        &simulated.tally.all,
+        &simulated.tally.all(),
         &simulated.tally.smallest_half,
         &simulated.tally.largest_1_percent,
     ] {

@@ -19,7 +19,7 @@ pub fn page(done: &[Done<'_>]) -> String {
     };
     let jobs = done
         .iter()
-        .map(|one| one.simulated.tally.all.n)
+        .map(|one| one.simulated.tally.sums().0)
         .max()
         .unwrap_or_default();
     render(&Page {

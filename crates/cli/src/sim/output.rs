@@ -107,6 +107,7 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
     );
     let row = |one: &Done<'_>| {
         let Simulated { tally, .. } = &one.simulated;
+        let all = tally.all();
         let best = one.simulated.controlled(CONFIDENCE);
         let figure = |value: Option<f64>| {
             value.map_or("-".into(), |ticks| significant(ticks / TICKS_PER_MEAN))
@@ -124,9 +125,9 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
         ]);
         row.extend(has_exact.then(|| one.exact.map_or("-".into(), significant)));
         row.extend([
-            tally.all.mean_slowdown().map_or("-".into(), significant),
-            figure(tally.all.quantile(0.5)),
-            figure(tally.all.quantile(0.99)),
+            all.mean_slowdown().map_or("-".into(), significant),
+            figure(all.quantile(0.5)),
+            figure(all.quantile(0.99)),
             figure(tally.smallest_half.mean_response()),
             figure(tally.largest_1_percent.mean_response()),
             significant(one.simulated.realised_load),
@@ -159,7 +160,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "verdict": if simulated.warnings.is_empty() { "VALID" } else { "INVALID" },
         "verdict_reason": simulated.warnings.join("; "),
         "seed": effort.seed,
-        "jobs": simulated.tally.all.n,
+        "jobs": simulated.tally.sums().0,
         "replications": effort.replications,
         "offered_load": case.system.offered_load(),
         "realised_load": simulated.realised_load,
@@ -170,7 +171,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "controlled_mean_response": controlled.mean,
         "controlled_mean_response_ci95": controlled.interval(),
         "exact_mean_response": done.exact,
-        "all": group(&simulated.tally.all),
+        "all": group(&simulated.tally.all()),
         "smallest_half": group(&simulated.tally.smallest_half),
         "largest_1_percent": group(&simulated.tally.largest_1_percent),
         "largest": largest,

@@ -1,6 +1,6 @@
 //! Least attained service, exactly: equals share.
 
-use super::{Incoming, Server};
+use super::{Incoming, Server, whole_above};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,13 +12,17 @@ const ROUNDING: f64 = 1e-3;
 pub struct Attained {
     /// By what they have had, the most first: the last are being served.
     levels: Vec<Level>,
+    /// Empty ones, whose memory is used again.
+    spare: Vec<Smallest>,
 }
+
+/// Sizes and slots, the smallest first.
+type Smallest = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// Jobs that have had the same.
 struct Level {
     attained: f64,
-    /// Sizes and slots, the smallest first.
-    jobs: BinaryHeap<Reverse<(u64, u32)>>,
+    jobs: Smallest,
 }
 
 impl Level {
@@ -42,21 +46,28 @@ impl Attained {
         Some(last.lacks().min(next - last.attained))
     }
 
+    /// Takes away the last level, which is empty.
+    fn end_level(&mut self) {
+        self.spare.extend(self.levels.pop().map(|level| level.jobs));
+    }
+
     fn join_levels(&mut self) {
         while let [.., before, last] = &mut self.levels[..]
             && last.attained >= before.attained - ROUNDING
         {
             before.jobs.append(&mut last.jobs);
-            self.levels.pop();
+            self.end_level();
         }
     }
 }
 
 impl Server for Attained {
     fn arrive(&mut self, job: Incoming, _now: u64) {
+        let mut jobs = self.spare.pop().unwrap_or_default();
+        jobs.push(Reverse((job.size, job.slot)));
         self.levels.push(Level {
             attained: 0.0,
-            jobs: BinaryHeap::from([Reverse((job.size, job.slot))]),
+            jobs,
         });
         self.join_levels();
     }
@@ -64,7 +75,7 @@ impl Server for Attained {
     fn until_event(&mut self) -> Option<u64> {
         let step = self.step()?;
         let serving = self.levels.last()?.jobs.len() as f64;
-        Some(((step * serving).ceil() as u64).max(1))
+        Some(whole_above(step * serving))
     }
 
     fn advance(&mut self, time: u64, _now: u64, done: &mut impl FnMut(u32)) {
@@ -83,7 +94,7 @@ impl Server for Attained {
                 }
             }
             if level.jobs.is_empty() {
-                self.levels.pop();
+                self.end_level();
             }
             self.join_levels();
             if left <= ROUNDING {

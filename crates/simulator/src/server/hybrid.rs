@@ -1,7 +1,7 @@
 //! Between SRPT and processor sharing: a share of the server goes to the shortest remaining job, the rest to all in equal parts (thesis 6.5
 //! leaves such hybrids open). Nobody gets less than that part of processor sharing's rate.
 
-use super::{Incoming, Server};
+use super::{Incoming, Server, whole_above};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -92,7 +92,7 @@ impl Server for Hybrid {
         // Nobody overtakes the shortest: it has less left, and is served faster.
         let shortest = self.shortest.as_ref()?;
         let time = shortest.left / (self.share + self.each());
-        Some((time.ceil() as u64).max(1))
+        Some(whole_above(time))
     }
 
     fn advance(&mut self, time: u64, _now: u64, done: &mut impl FnMut(u32)) {

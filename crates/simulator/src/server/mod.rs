@@ -16,6 +16,12 @@ pub use ranked::Ranked;
 pub use scheduled::Scheduled;
 pub use sharing::Sharing;
 
+/// The least whole number that is not less, and not 0; `f64::ceil` is a call where the processor's instruction may not be used.
+fn whole_above(time: f64) -> u64 {
+    let whole = time as u64;
+    (whole + u64::from((whole as f64) < time)).max(1)
+}
+
 /// A job as a server sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incoming {
