@@ -3,6 +3,7 @@
 mod attach;
 mod demo;
 mod emulate;
+mod figures;
 mod lab;
 mod load;
 mod notify;
@@ -31,6 +32,8 @@ enum Command {
     Attach(attach::AttachArgs),
     /// Show what the order is worth: the same requests, first FAIR, then SRPT.
     Demo(demo::DemoArgs),
+    /// Draw the papers' figures that are computed, and check what they show.
+    Figures(figures::FiguresArgs),
     /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
     Lab(lab::LabArgs),
     /// Carry packets between namespaces with round-trip times and loss.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Attach(args) => attach::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Figures(args) => figures::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::EmulateCheck(args) => emulate::run_check(args),

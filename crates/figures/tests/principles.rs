@@ -1,0 +1,41 @@
+//! Every finding holds, with as few jobs as can show it.
+
+use sooner_figures::{ALL, Effort};
+
+const EFFORT: Effort = Effort {
+    jobs: 200_000,
+    seed: 1,
+    threads: 2,
+};
+
+fn holds(names: &[&str]) {
+    for name in names {
+        let entry = ALL.iter().find(|entry| entry.name == *name).expect(name);
+        let drawn = entry.draw(&EFFORT).expect(name);
+        assert!(!drawn.figures.is_empty() && !drawn.findings.is_empty());
+        for finding in &drawn.findings {
+            println!("{}: {}: {}", finding.of, finding.holds, finding.evidence);
+        }
+        let failed: Vec<_> = drawn
+            .findings
+            .iter()
+            .filter(|finding| !finding.holds)
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+    }
+}
+
+#[test]
+fn open_closed_and_partly_open_systems() {
+    holds(&["13.1", "13.2", "13.3", "13.4"]);
+}
+
+#[test]
+fn case_studies() {
+    holds(&["14.1"]);
+}
+
+#[test]
+fn slowdown_by_size_and_limits() {
+    holds(&["7-8", "9.7", "9.10"]);
+}
