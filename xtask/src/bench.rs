@@ -27,6 +27,7 @@ mod ranks;
 mod record;
 mod replays;
 mod server;
+mod simulators;
 mod streams;
 mod tls;
 mod tls_cpu;
@@ -48,8 +49,9 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 16] = [
     ("ranks", ranks::run),
+    ("simulators", simulators::run),
     ("classifier", classifier::run),
     ("demo", demo::run),
     ("generator", generator::run),
