@@ -8,6 +8,7 @@
 //! identity of the run, and the work done against the time the servers were busy ([`play`]).
 
 pub mod estimate;
+pub mod given;
 pub mod play;
 pub mod policy;
 pub mod replicate;

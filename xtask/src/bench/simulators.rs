@@ -98,7 +98,7 @@ fn script(python: &Path, words: &[&str]) -> anyhow::Result<Vec<Value>> {
         .collect())
 }
 
-/// One run of ours, M/M/1 unless `words` say otherwise: seconds, and the run.
+/// One run of ours on one core: seconds, and the run.
 fn ours(words: &[&str], jobs: u64, seed: u64) -> anyhow::Result<(f64, Value)> {
     let (jobs, seed) = (jobs.to_string(), seed.to_string());
     let start = Instant::now();

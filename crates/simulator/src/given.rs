@@ -1,0 +1,106 @@
+//! Jobs that are given one by one, as a trace or a measurement has them: when each ends under a policy, on one server.
+
+use crate::policy::Policy;
+use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
+use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Psjf, Sjf, Srpt};
+use sooner_policy::Classes;
+
+/// A job: when it comes, and what it takes, in the same unit.
+pub type Job = (u64, u64);
+
+/// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so PESJF is PSJF and PELJF is LJF.
+pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
+    match policy {
+        Policy::Fair => play(Sharing::new(1), jobs, |_| 0),
+        Policy::Fcfs => play(Ranked::new(Fcfs, 1), jobs, |_| 0),
+        Policy::Srpt => play(Ranked::new(Srpt, 1), jobs, |_| 0),
+        Policy::Psjf | Policy::Pesjf => play(Ranked::new(Psjf, 1), jobs, |_| 0),
+        Policy::Sjf => play(Ranked::new(Sjf, 1), jobs, |_| 0),
+        Policy::Ljf | Policy::Peljf => play(Ranked::new(Ljf, 1), jobs, |_| 0),
+        Policy::Las => play(Attained::default(), jobs, |_| 0),
+        Policy::Fsp => play(Ranked::new(Fsp::default(), 1), jobs, |_| 0),
+        Policy::Psbs => play(Psbs::default(), jobs, |_| 0),
+        Policy::Hybrid(share) => play(Hybrid::new(share), jobs, |_| 0),
+    }
+}
+
+/// Response times where jobs up to `cut` go before all others, and equals share in turns of `turn`.
+pub fn two_priorities(jobs: &[Job], cut: u64, turn: u64) -> Vec<u64> {
+    let server = Scheduled::new(Classes::new(Fair::new(turn)));
+    play(server, jobs, |size| u8::from(size > cut))
+}
+
+/// Plays `jobs` against `server`.
+fn play(mut server: impl Server, jobs: &[Job], class: impl Fn(u64) -> u8) -> Vec<u64> {
+    let mut responses = vec![0; jobs.len()];
+    // The job in each slot, and slots nobody is in.
+    let (mut slots, mut free): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
+    let (mut now, mut next, mut present) = (0, 0, 0_usize);
+    while next < jobs.len() || present > 0 {
+        let until_arrival = jobs.get(next).map_or(u64::MAX, |job| job.0.saturating_sub(now));
+        let time = server.until_event().map_or(until_arrival, |event| event.min(until_arrival));
+        now += time;
+        server.advance(time, now, &mut |slot| {
+            let job = slots[slot as usize];
+            responses[job] = now - jobs[job].0;
+            free.push(slot);
+            present -= 1;
+        });
+        while let Some(&(at, size)) = jobs.get(next)
+            && at <= now
+        {
+            let slot = free.pop().unwrap_or_else(|| {
+                slots.push(next);
+                (slots.len() - 1) as u32
+            });
+            slots[slot as usize] = next;
+            let incoming = Incoming {
+                slot,
+                size: size.max(1),
+                expected: size.max(1),
+                class: class(size),
+            };
+            server.arrive(incoming, now);
+            present += 1;
+            next += 1;
+        }
+    }
+    responses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_job_takes_its_time() {
+        for policy in Policy::ALL {
+            assert_eq!(responses(policy, &[(50, 100)]), [100], "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_short_job_overtakes_or_shares() {
+        let jobs = [(0, 100), (10, 20)];
+        assert_eq!(responses(Policy::Srpt, &jobs), [120, 20]);
+        assert_eq!(responses(Policy::Las, &jobs), [120, 30]);
+        assert_eq!(responses(Policy::Fair, &jobs), [120, 40]);
+        assert_eq!(responses(Policy::Fcfs, &jobs), [100, 110]);
+        assert_eq!(two_priorities(&jobs, 20, 1), [120, 20]);
+    }
+
+    #[test]
+    fn simultaneous_jobs_are_all_counted() {
+        let jobs = [(0, 10), (0, 10), (0, 10)];
+        assert_eq!(responses(Policy::Srpt, &jobs), [10, 20, 30]);
+        assert_eq!(responses(Policy::Fair, &jobs), [30, 30, 30]);
+    }
+
+    #[test]
+    fn who_has_had_less_goes_first_and_equals_share() {
+        // The third is served alone until it has had 10 as well as the second: at 60; both share until it is done at 80. The second
+        // catches up with the first, which has had 40, at 100; then they share: it is done at 140, the first at 180.
+        let jobs = [(0, 100), (40, 60), (50, 20)];
+        assert_eq!(responses(Policy::Las, &jobs), [180, 100, 30]);
+    }
+}
