@@ -1,5 +1,6 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
 
+mod advise;
 mod attach;
 mod demo;
 mod emulate;
@@ -28,6 +29,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Tell from access logs what ordering would do for this traffic, and for whom.
+    Advise(advise::AdviseArgs),
     /// Schedule for servers that already run, without their knowing.
     Attach(attach::AttachArgs),
     /// Show what the order is worth: the same requests, first FAIR, then SRPT.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Err(error) => return fail(&usage_error(&error)),
     };
     let done = match cli.command {
+        Command::Advise(args) => advise::run(&args),
         Command::Attach(args) => attach::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Figures(args) => figures::run(&args),

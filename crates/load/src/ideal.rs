@@ -28,9 +28,15 @@ pub struct Ideal {
 
 /// The ideal response times of `works`, which are sorted by arrival, on a link of `rate_bits_per_sec`.
 pub fn responses(works: &[Work], rate_bits_per_sec: u64) -> Vec<Ideal> {
-    let job = |work: &Work| (work.arrival_ns, transmission_ns(work.work_bytes, rate_bits_per_sec));
+    let job = |work: &Work| {
+        (
+            work.arrival_ns,
+            transmission_ns(work.work_bytes, rate_bits_per_sec),
+        )
+    };
     let jobs: Vec<given::Job> = works.iter().map(job).collect();
-    let [srpt, las, ps] = [Policy::Srpt, Policy::Las, Policy::Fair].map(|policy| given::responses(policy, &jobs));
+    let [srpt, las, ps] =
+        [Policy::Srpt, Policy::Las, Policy::Fair].map(|policy| given::responses(policy, &jobs));
     let of = |((srpt_ns, las_ns), ps_ns)| Ideal {
         srpt_ns,
         las_ns,

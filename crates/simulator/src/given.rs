@@ -2,8 +2,8 @@
 
 use crate::policy::Policy;
 use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
-use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Psjf, Sjf, Srpt};
 use sooner_policy::Classes;
+use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Psjf, Sjf, Srpt};
 
 /// A job: when it comes, and what it takes, in the same unit.
 pub type Job = (u64, u64);
@@ -37,8 +37,12 @@ fn play(mut server: impl Server, jobs: &[Job], class: impl Fn(u64) -> u8) -> Vec
     let (mut slots, mut free): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
     let (mut now, mut next, mut present) = (0, 0, 0_usize);
     while next < jobs.len() || present > 0 {
-        let until_arrival = jobs.get(next).map_or(u64::MAX, |job| job.0.saturating_sub(now));
-        let time = server.until_event().map_or(until_arrival, |event| event.min(until_arrival));
+        let until_arrival = jobs
+            .get(next)
+            .map_or(u64::MAX, |job| job.0.saturating_sub(now));
+        let time = server
+            .until_event()
+            .map_or(until_arrival, |event| event.min(until_arrival));
         now += time;
         server.advance(time, now, &mut |slot| {
             let job = slots[slot as usize];

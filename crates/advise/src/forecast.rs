@@ -1,0 +1,179 @@
+//! The kept hours, simulated: as they were, and with so much more traffic that the busiest hour comes to a given load.
+
+use crate::survey::{Hour, Survey, Surveyor};
+use serde::Serialize;
+use sooner_simulator::{Policy, given};
+use std::collections::BTreeMap;
+
+/// Loads of the busiest hour that are forecast.
+const LOADS: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
+/// Growth beyond which nothing is forecast: it would be another site.
+const GROWTH_MAX: f64 = 1000.0;
+/// Groups of equally many requests by size.
+const GROUPS: usize = 100;
+/// Turns in which those of one priority share, in ns of the link.
+const TURN_NS: u64 = 1_000_000;
+
+/// What is to be expected.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// What the log is like.
+    pub survey: Survey,
+    /// As it was, and with growing traffic.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// One amount of traffic.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scenario {
+    /// Times the observed traffic.
+    pub growth: f64,
+    /// Load of the busiest hour.
+    pub busiest_hour_load: f64,
+    /// Under each order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What an order gives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// `fair`, `srpt`, `las`, `fsp` or `two-priorities`.
+    pub policy: String,
+    /// Mean response time, ms.
+    pub mean_response_ms: f64,
+    /// 99 % are not longer, ms.
+    pub p99_response_ms: f64,
+    /// Mean of response time over the time the response would take alone.
+    pub mean_slowdown: f64,
+    /// Mean response time of the smaller half, ms.
+    pub smallest_half_mean_ms: f64,
+    /// Of the largest 1 %.
+    pub largest_1_percent_mean_ms: f64,
+    /// Mean response time in each of a hundred groups by size, ms.
+    pub by_size_mean_ms: Vec<f64>,
+    /// Share of the requests in groups that wait more than 5 % longer than under FAIR.
+    pub share_that_waits_longer: f64,
+    /// The most that a group waits longer, as a factor.
+    pub longest_over_fair: f64,
+}
+
+/// Ends a survey, and simulates what it kept; none of a log without requests.
+pub fn forecast(surveyor: Surveyor) -> Option<Forecast> {
+    let rate = surveyor.rate_bits_per_sec();
+    let (survey, hours) = surveyor.finish();
+    let survey = survey?;
+    let jobs = jobs(hours, rate);
+    let busiest = survey.busiest_hour_load;
+    let mut growths = vec![1.0];
+    growths.extend(
+        LOADS
+            .iter()
+            .map(|load| load / busiest.max(1e-12))
+            .filter(|growth| (1.05..=GROWTH_MAX).contains(growth)),
+    );
+    let scenarios = growths
+        .into_iter()
+        .map(|growth| Scenario {
+            growth,
+            busiest_hour_load: busiest * growth,
+            outcomes: outcomes(&jobs, growth),
+        })
+        .collect();
+    Some(Forecast { survey, scenarios })
+}
+
+/// Arrival and time on the link, ns; hours that are not there leave no gap, because nobody waits over one.
+fn jobs(hours: BTreeMap<i64, Hour>, rate_bits_per_sec: u64) -> Vec<given::Job> {
+    let mut jobs = Vec::with_capacity(hours.values().map(|hour| hour.requests.len()).sum());
+    for (place, hour) in (0_u64..).zip(hours.into_values()) {
+        let start = place * 3_600_000_000_000;
+        for (at_s, work_bytes) in hour.requests {
+            let ns = u128::from(work_bytes) * 8_000_000_000 / u128::from(rate_bits_per_sec);
+            jobs.push((
+                start + (f64::from(at_s).max(0.0) * 1e9) as u64,
+                u64::try_from(ns).unwrap_or(u64::MAX),
+            ));
+        }
+    }
+    jobs.sort_unstable();
+    jobs
+}
+
+fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
+    let sooner: Vec<given::Job> = jobs
+        .iter()
+        .map(|(at, size)| ((*at as f64 / growth) as u64, *size))
+        .collect();
+    let mut by_size: Vec<u32> = (0..jobs.len() as u32).collect();
+    by_size.sort_by_key(|job| jobs[*job as usize].1);
+    let cut = by_size
+        .get(by_size.len() / 2)
+        .map_or(0, |job| jobs[*job as usize].1);
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (name, policy) in [
+        ("fair", Some(Policy::Fair)),
+        ("srpt", Some(Policy::Srpt)),
+        ("las", Some(Policy::Las)),
+        ("fsp", Some(Policy::Fsp)),
+        ("two-priorities", None),
+    ] {
+        let responses = match policy {
+            Some(policy) => given::responses(policy, &sooner),
+            None => given::two_priorities(&sooner, cut, TURN_NS),
+        };
+        let fair = outcomes.first().map(|fair| fair.by_size_mean_ms.clone());
+        outcomes.push(outcome(name, jobs, &by_size, responses, fair.as_deref()));
+    }
+    outcomes
+}
+
+fn outcome(
+    policy: &str,
+    jobs: &[given::Job],
+    by_size: &[u32],
+    mut responses: Vec<u64>,
+    fair: Option<&[f64]>,
+) -> Outcome {
+    let ms = |ns: f64| ns / 1e6;
+    let mean = |of: &[u32]| -> f64 {
+        let sum: f64 = of.iter().map(|job| responses[*job as usize] as f64).sum();
+        ms(sum / of.len().max(1) as f64)
+    };
+    let n = by_size.len();
+    let part = |group: usize| &by_size[group * n / GROUPS..(group + 1) * n / GROUPS];
+    let groups: Vec<f64> = (0..GROUPS).map(|group| mean(part(group))).collect();
+    let over: Vec<f64> = match fair {
+        Some(fair) => groups
+            .iter()
+            .zip(fair)
+            .map(|(ours, fair)| ours / fair.max(1e-9))
+            .collect(),
+        None => vec![1.0; GROUPS],
+    };
+    let slowdown = jobs
+        .iter()
+        .zip(&responses)
+        .map(|(job, response)| *response as f64 / job.1.max(1) as f64);
+    let outcome = Outcome {
+        policy: policy.into(),
+        mean_response_ms: mean(by_size),
+        p99_response_ms: 0.0,
+        mean_slowdown: slowdown.sum::<f64>() / n.max(1) as f64,
+        smallest_half_mean_ms: mean(&by_size[..n / 2]),
+        largest_1_percent_mean_ms: mean(&by_size[n - (n / 100).max(1).min(n)..]),
+        by_size_mean_ms: groups,
+        share_that_waits_longer: over.iter().filter(|factor| **factor > 1.05).count() as f64
+            / GROUPS as f64,
+        longest_over_fair: over.iter().copied().fold(0.0, f64::max),
+    };
+    let place = (n * 99 / 100).min(n.saturating_sub(1));
+    let p99 = if n > 0 {
+        *responses.select_nth_unstable(place).1
+    } else {
+        0
+    };
+    Outcome {
+        p99_response_ms: ms(p99 as f64),
+        ..outcome
+    }
+}

@@ -1,0 +1,249 @@
+//! `sooner advise` as a process: traces written out as logs, every format, and mistakes in one line.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn advise(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.arg("advise").args(words).output().unwrap()
+}
+
+fn json(log: &Path, more: &[&str]) -> Value {
+    let output = advise(&[&[log.to_str().unwrap(), "--json"], more].concat());
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Seconds, bytes, client and status of a trace that ships.
+fn trace(name: &str) -> Vec<(u64, u64, u64, u16)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../data")
+        .join(name);
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(fs::File::open(path).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        (
+            fields[0].parse::<f64>().unwrap() as u64,
+            fields[1].parse().unwrap(),
+            fields[2].parse().unwrap(),
+            fields[4].parse().unwrap(),
+        )
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+/// As a combined log of a day that begins at midnight.
+fn combined(trace: &[(u64, u64, u64, u16)]) -> String {
+    let line = |(at, bytes, client, status): &(u64, u64, u64, u16)| {
+        let (hour, minute, second) = (at / 3600 % 24, at / 60 % 60, at % 60);
+        format!(
+            "10.{}.{}.{} - - [{:02}/Aug/1995:{hour:02}:{minute:02}:{second:02} +0000] \"GET /x HTTP/1.0\" {status} {bytes} \"-\" \"agent\"\n",
+            client >> 16,
+            client >> 8 & 255,
+            client & 255,
+            1 + at / 86_400
+        )
+    };
+    trace.iter().map(line).collect()
+}
+
+fn near(found: &Value, expected: f64, tolerance: f64) {
+    let found = found.as_f64().unwrap();
+    assert!(
+        (found / expected - 1.0).abs() < tolerance,
+        "{found}, expected {expected}"
+    );
+}
+
+#[test]
+fn traces_have_their_known_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, mean, c2, top, requests) in [
+        ("epa_19950829.csv.gz", 6534.3, 90.4, 0.514, 47_727),
+        ("nasa_19950709.csv.gz", 21_381.8, 15.3, 0.322, 35_272),
+    ] {
+        let log = dir.path().join(name);
+        fs::write(&log, combined(&trace(name))).unwrap();
+        let found = json(&log, &["--uplink", "1mbit"]);
+        let survey = &found["survey"];
+        assert_eq!(survey["requests"], requests);
+        assert_eq!(survey["other_lines"], 0);
+        near(&survey["sizes"]["mean_bytes"], mean, 1e-3);
+        near(&survey["sizes"]["c2"], c2, 3e-3);
+        near(&survey["sizes"]["top_1_percent_share"], top, 1e-2);
+        let scenarios = found["scenarios"].as_array().unwrap();
+        let last = scenarios.last().unwrap();
+        near(&last["busiest_hour_load"], 0.95, 1e-6);
+        let mean = |policy: usize| {
+            last["outcomes"][policy]["mean_response_ms"]
+                .as_f64()
+                .unwrap()
+        };
+        assert!(
+            mean(0) > 1.5 * mean(1),
+            "FAIR {} and SRPT {}",
+            mean(0),
+            mean(1)
+        );
+        let said = found["advice"].to_string();
+        assert!(
+            said.contains("sooner attach web --dev DEVICE --uplink"),
+            "{said}"
+        );
+    }
+}
+
+/// The same requests in every form.
+#[test]
+fn all_forms_say_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let all: Vec<_> = trace("epa_19950829.csv.gz")
+        .into_iter()
+        .take(3000)
+        .collect();
+    let text = combined(&all);
+    let figures = |log: &Path| json(log, &["--uplink", "1mbit"])["survey"]["sizes"].clone();
+    let plain = dir.path().join("plain.log");
+    fs::write(&plain, &text).unwrap();
+    let expected = figures(&plain);
+
+    let gz = dir.path().join("log.gz");
+    let mut encoder =
+        flate2::write::GzEncoder::new(fs::File::create(&gz).unwrap(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    assert_eq!(figures(&gz), expected);
+
+    let common: String = text
+        .lines()
+        .map(|line| line.split(" \"-\"").next().unwrap().to_owned() + "\n")
+        .collect();
+    let host = dir.path().join("host.log");
+    fs::write(
+        &host,
+        text.lines()
+            .map(|line| format!("www.example.org:443 {line} 1250\n"))
+            .collect::<String>(),
+    )
+    .unwrap();
+    assert_eq!(figures(&host), expected);
+    let plain_common = dir.path().join("common.log");
+    fs::write(&plain_common, common).unwrap();
+    assert_eq!(figures(&plain_common), expected);
+
+    let caddy: String = all
+        .iter()
+        .map(|(at, bytes, client, status)| {
+            format!("{{\"ts\":{at}.5,\"request\":{{\"remote_ip\":\"10.0.0.{client}\"}},\"duration\":0.25,\"size\":{bytes},\"status\":{status}}}\n")
+        })
+        .collect();
+    let caddy_log = dir.path().join("caddy.log");
+    fs::write(&caddy_log, caddy).unwrap();
+    assert_eq!(figures(&caddy_log), expected);
+}
+
+#[test]
+fn zstd_is_read_too() {
+    // "127.0.0.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n" in one raw block: magic, header, window, block of 68 bytes.
+    let line = b"127.0.0.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n";
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];
+    let header = (line.len() as u32) << 3 | 1;
+    frame.extend_from_slice(&header.to_le_bytes()[..3]);
+    frame.extend_from_slice(line);
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("access.log.zst");
+    fs::write(&log, frame).unwrap();
+    assert_eq!(json(&log, &["--uplink", "1mbit"])["survey"]["requests"], 1);
+}
+
+#[test]
+fn rotated_logs_are_put_in_order_and_broken_ones_count_as_far_as_they_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = combined(&trace("epa_19950829.csv.gz"));
+    let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
+    let older = dir.path().join("access.log.1");
+    let newer = dir.path().join("access.log");
+    fs::write(&older, first).unwrap();
+    fs::write(&newer, second).unwrap();
+    let found = json(&newer, &[older.to_str().unwrap(), "--uplink", "1mbit"]);
+    assert_eq!(
+        (
+            &found["survey"]["requests"],
+            &found["survey"]["backward_lines"]
+        ),
+        (&47_727.into(), &0.into())
+    );
+
+    let whole = dir.path().join("whole.gz");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    let bytes = encoder.finish().unwrap();
+    fs::write(&whole, &bytes[..bytes.len() / 2]).unwrap();
+    let found = json(&whole, &["--uplink", "1mbit"]);
+    let requests = found["survey"]["requests"].as_u64().unwrap();
+    assert!((10_000..47_000).contains(&requests), "{requests}");
+    assert!(
+        found["survey"]["broken_files"][0]
+            .as_str()
+            .unwrap()
+            .contains("whole.gz: read to line")
+    );
+}
+
+#[test]
+fn other_lines_are_counted_and_the_first_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("mixed.log");
+    let text = combined(&trace("epa_19950829.csv.gz")[..200]);
+    fs::write(&log, format!("nginx starting\x1b[31m\n{text}oops\n")).unwrap();
+    let output = advise(&[log.to_str().unwrap(), "--uplink", "100mbit"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("200 requests") && text.contains("2 lines are none"),
+        "{text}"
+    );
+    assert!(
+        text.contains("mixed.log:1: in no known format: nginx starting [31m"),
+        "{text}"
+    );
+    assert!(text.contains("Scheduling would not help now"), "{text}");
+}
+
+#[test]
+fn mistakes_are_one_line_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let nothing: PathBuf = dir.path().join("nothing.log");
+    fs::write(&nothing, "no request here\n").unwrap();
+    let nothing = nothing.to_str().unwrap();
+    for (words, expected) in [
+        (&["--uplink", "1mbit"][..], "<LOG>..."),
+        (&[nothing], "--uplink <RATE>"),
+        (
+            &[nothing, "--uplink", "1mbit"],
+            "no line is a request in a known format",
+        ),
+        (
+            &["/nowhere/access.log", "--uplink", "1mbit"],
+            "/nowhere/access.log: No such file",
+        ),
+        (
+            &[dir.path().to_str().unwrap(), "--uplink", "1mbit"],
+            "is a directory",
+        ),
+        (&[nothing, "--uplink", "fast"], "fast"),
+    ] {
+        let output = advise(words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(
+            text.lines().count() == 1 && text.contains(expected),
+            "{words:?}: {text}"
+        );
+    }
+}
