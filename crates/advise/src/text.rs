@@ -1,6 +1,7 @@
 //! The forecast as a page of text, and the advice in it.
 
 use crate::forecast::{Forecast, Outcome, Scenario};
+use crate::survey::Survey;
 use sooner_report::columns::aligned;
 use sooner_report::number::{bits_per_sec, bytes, count, duration, round_rate, significant};
 
@@ -93,7 +94,11 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
             .and_then(|scenario| who_pays(scenario, forecast)),
     );
     if gain_now >= GAIN_LOW || gain_busy >= GAIN_LOW {
-        let rate = round_rate(survey.uplink_bits_per_sec as f64);
+        // As flags take it: 100mbit.
+        let rate = round_rate(survey.uplink_bits_per_sec as f64)
+            .replace(' ', "")
+            .replace("/s", "")
+            .to_lowercase();
         said.push(format!(
             "To try it: sudo sooner attach web --dev DEVICE --uplink {rate} before the server that runs, or sooner serve DIRECTORY --uplink {rate}."
         ));
@@ -127,26 +132,7 @@ fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
 /// The page of text.
 pub fn text(forecast: &Forecast) -> String {
     let survey = &forecast.survey;
-    let mut page = format!(
-        "{} requests in {} days; {} lines are none\n",
-        count(survey.requests),
-        significant(survey.span_s / 86_400.0),
-        count(survey.other_lines)
-    );
-    for line in survey
-        .first_other_line
-        .iter()
-        .map(|line| format!("the first of those: {line}"))
-        .chain(survey.broken_files.iter().cloned())
-    {
-        page += &format!("{line}\n");
-    }
-    if survey.backward_lines > 0 {
-        page += &format!(
-            "{} lines are more than an hour before the line above them\n",
-            count(survey.backward_lines)
-        );
-    }
+    let mut page = read(survey);
     page += &format!(
         "load of {}: {} in the mean, {} in the busiest hour, {} in the busiest minute; above 0.5 in {} % of the minutes\n",
         round_rate(survey.uplink_bits_per_sec as f64),
@@ -155,28 +141,7 @@ pub fn text(forecast: &Forecast) -> String {
         significant(survey.busiest_minute_load),
         significant(100.0 * survey.minutes_above_half)
     );
-    match &survey.sizes {
-        Some(sizes) => {
-            page += &format!(
-                "sizes: mean {}, median {}, 99 % up to {}, largest {}; C² {}; {} % of the bytes in the largest 1 %",
-                bytes(sizes.mean_bytes),
-                bytes(sizes.median_bytes as f64),
-                bytes(sizes.p99_bytes as f64),
-                bytes(sizes.max_bytes as f64),
-                significant(sizes.c2),
-                significant(100.0 * sizes.top_1_percent_share)
-            );
-            if let (Some(index), Some(error)) = (sizes.tail_index, sizes.tail_index_error) {
-                page += &format!(
-                    "; tail index {} ± {}",
-                    significant(index),
-                    significant(error)
-                );
-            }
-            page.push('\n');
-        }
-        None => page += "sizes: none, every response is empty\n",
-    }
+    page += &sizes(survey);
     let users = &survey.users;
     page += &format!(
         "users: {} visits, {} requests and {} clicks each, {} users at a time: like a system that is {}\n",
@@ -186,11 +151,8 @@ pub fn text(forecast: &Forecast) -> String {
         significant(users.users_at_a_time),
         users.model
     );
-    let cutoffs: Vec<String> = survey
-        .band_cutoffs_bytes
-        .iter()
-        .map(|cutoff| bytes(*cutoff as f64))
-        .collect();
+    let cutoffs = survey.band_cutoffs_bytes.iter();
+    let cutoffs: Vec<String> = cutoffs.map(|cutoff| bytes(*cutoff as f64)).collect();
     page += &format!("bands: {}\n\n", cutoffs.join(", "));
     page += &table(forecast);
     page.push('\n');
@@ -198,6 +160,58 @@ pub fn text(forecast: &Forecast) -> String {
         page += &format!("- {sentence}\n");
     }
     page
+}
+
+/// What was read, and what was not.
+fn read(survey: &Survey) -> String {
+    let mut page = format!(
+        "{} requests in {} days; {} lines are none\n",
+        count(survey.requests),
+        significant(survey.span_s / 86_400.0),
+        count(survey.other_lines)
+    );
+    if let Some(line) = &survey.first_other_line {
+        page += &format!("the first of those: {line}\n");
+    }
+    for file in &survey.broken_files {
+        page += &format!("{file}\n");
+    }
+    if survey.backward_lines > 0 {
+        page += &format!(
+            "{} lines are more than an hour before the line above them\n",
+            count(survey.backward_lines)
+        );
+    }
+    if survey.left_out_requests > 0 {
+        page += &format!(
+            "simulated are the {} requests of the busiest hours\n",
+            count(survey.simulated_requests)
+        );
+    }
+    page
+}
+
+fn sizes(survey: &Survey) -> String {
+    let Some(sizes) = &survey.sizes else {
+        return "sizes: none, every response is empty\n".into();
+    };
+    let tail = match (sizes.tail_index, sizes.tail_index_error) {
+        (Some(index), Some(error)) => format!(
+            "; tail index {} ± {}",
+            significant(index),
+            significant(error)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "sizes: mean {}, median {}, 99 % up to {}, largest {}; C² {}; {} % of the bytes in the largest 1 %{tail}\n",
+        bytes(sizes.mean_bytes),
+        bytes(sizes.median_bytes as f64),
+        bytes(sizes.p99_bytes as f64),
+        bytes(sizes.max_bytes as f64),
+        significant(sizes.c2),
+        significant(100.0 * sizes.top_1_percent_share)
+    )
 }
 
 fn table(forecast: &Forecast) -> String {
