@@ -11,6 +11,8 @@ const LOADS: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
 const GROWTH_MAX: f64 = 1000.0;
 /// Groups of equally many requests by size.
 const GROUPS: usize = 100;
+/// Longest time on the link, ns, some ten hours: sums of what a damaged log asks for stay numbers.
+const SIZE_NS_MAX: u64 = 1 << 45;
 /// Turns in which those of one priority share, in ns of the link.
 const TURN_NS: u64 = 1_000_000;
 
@@ -91,7 +93,7 @@ fn jobs(hours: BTreeMap<i64, Hour>, rate_bits_per_sec: u64) -> Vec<given::Job> {
             let ns = u128::from(work_bytes) * 8_000_000_000 / u128::from(rate_bits_per_sec);
             jobs.push((
                 start + (f64::from(at_s).max(0.0) * 1e9) as u64,
-                u64::try_from(ns).unwrap_or(u64::MAX),
+                u64::try_from(ns).unwrap_or(SIZE_NS_MAX).min(SIZE_NS_MAX),
             ));
         }
     }

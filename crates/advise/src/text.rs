@@ -75,20 +75,7 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
             significant(gain_now)
         ));
     }
-    match busy {
-        Some(scenario) if scenario.growth > 1.0 && gain_busy >= GAIN_LOW => said.push(format!(
-            "With {} times the traffic, when the busiest hour fills {} % of the uplink, it would be {} times shorter.",
-            significant(scenario.growth),
-            significant(100.0 * scenario.busiest_hour_load),
-            significant(gain_busy)
-        )),
-        Some(scenario) if scenario.growth > 1.0 => said.push(format!(
-            "Nor would it with {} times the traffic: sizes vary little (C² {}), and then sharing is nearly as good.",
-            significant(scenario.growth),
-            survey.sizes.as_ref().map_or("unknown".into(), |sizes| significant(sizes.c2))
-        )),
-        _ => {}
-    }
+    said.extend(busy.and_then(|scenario| with_growth(scenario, forecast)));
     said.extend(
         busy.or(Some(now))
             .and_then(|scenario| who_pays(scenario, forecast)),
@@ -104,6 +91,28 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
         ));
     }
     said
+}
+
+/// What more traffic would make of it; nothing where it is as busy already.
+fn with_growth(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
+    let (growth, gain) = (scenario.growth, gain(scenario));
+    if growth <= 1.0 {
+        return None;
+    }
+    if gain < GAIN_LOW {
+        let sizes = forecast.survey.sizes.as_ref();
+        return Some(format!(
+            "Nor would it with {} times the traffic: sizes vary little (C² {}), and then sharing is nearly as good.",
+            significant(growth),
+            sizes.map_or("unknown".into(), |sizes| significant(sizes.c2))
+        ));
+    }
+    Some(format!(
+        "With {} times the traffic, when the busiest hour fills {} % of the uplink, it would be {} times shorter.",
+        significant(growth),
+        significant(100.0 * scenario.busiest_hour_load),
+        significant(gain)
+    ))
 }
 
 fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {

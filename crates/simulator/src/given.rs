@@ -43,7 +43,7 @@ fn play(mut server: impl Server, jobs: &[Job], class: impl Fn(u64) -> u8) -> Vec
         let time = server
             .until_event()
             .map_or(until_arrival, |event| event.min(until_arrival));
-        now += time;
+        now = now.saturating_add(time);
         server.advance(time, now, &mut |slot| {
             let job = slots[slot as usize];
             responses[job] = now - jobs[job].0;
