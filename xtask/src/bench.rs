@@ -4,6 +4,7 @@
 //! came out, each result written as it comes. Parts that need a link make network namespaces of their own, which needs root; load never
 //! leaves them. Compared are always servers that ran side by side, and ratios, because machines are shared and noisy.
 
+mod advise;
 mod attacks;
 mod attempts;
 mod certificate;
@@ -49,9 +50,10 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 16] = [
+const PARTS: [(&str, Part); 17] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
+    ("advise", advise::run),
     ("classifier", classifier::run),
     ("demo", demo::run),
     ("generator", generator::run),

@@ -37,6 +37,31 @@ fn simulated_means_are_beside_exact_ones() {
 }
 
 #[test]
+fn kinds_and_several_servers_have_formulas_too() {
+    for words in [
+        &["--sizes", "h2:mean=1,c2=8", "--policy", "pesjf,peljf"][..],
+        &[
+            "--sizes",
+            "exp:mean=1",
+            "--policy",
+            "fcfs,fair",
+            "--servers",
+            "3",
+        ],
+    ] {
+        let document = json(&[words, &["--load", "0.7", "--jobs", "1e6"]].concat());
+        for run in document["runs"].as_array().unwrap() {
+            let [found, exact] = ["controlled_mean_response", "exact_mean_response"]
+                .map(|name| run[name].as_f64().unwrap());
+            assert!(
+                (found / exact - 1.0).abs() < 0.03,
+                "{found}, exact {exact}: {run}"
+            );
+        }
+    }
+}
+
+#[test]
 fn results_do_not_depend_on_the_threads() {
     let strip = |threads: &str| {
         let mut document =

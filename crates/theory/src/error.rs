@@ -14,6 +14,9 @@ pub enum TheoryError {
     /// Too few users, or too many.
     #[error("{0} users: 1 to 5000")]
     Users(usize),
+    /// Too few servers, or too many.
+    #[error("{0} servers: 1 to 1000000")]
+    Servers(u32),
     /// A station that cannot be.
     #[error("a station: {0}")]
     Station(String),

@@ -5,7 +5,9 @@
 
 pub mod closed;
 pub mod error;
+pub mod kinds;
 pub mod mg1;
+pub mod mmk;
 pub mod mpl;
 mod quadrature;
 

@@ -3,13 +3,17 @@
 use sooner_simulator::{Policy, System};
 use sooner_theory::closed::{self, Station};
 use sooner_theory::mg1::{self, Mg1};
-use sooner_theory::mpl;
+use sooner_theory::{kinds, mmk, mpl};
 use sooner_workload::model::{Arrivals, Users};
+use sooner_workload::sizes::Law;
 
 /// Mean response time of `system` in mean sizes; none where no formula of ours has it.
 pub fn mean_response(system: &System) -> Option<f64> {
     let options = system.options();
-    let is_plain = options.priority.is_none() && options.turns.is_none() && options.servers == 1;
+    if options.servers > 1 {
+        return several(system);
+    }
+    let is_plain = options.priority.is_none() && options.turns.is_none();
     if !is_plain || options.error.is_some_and(|error| error > 0.0) {
         return None;
     }
@@ -44,6 +48,15 @@ pub fn mean_response(system: &System) -> Option<f64> {
     }
 }
 
+/// Several servers: exponential sizes, and an order that does not look at them.
+fn several(system: &System) -> Option<f64> {
+    let is_exponential = matches!(system.sizes().law(), Law::Exponential { .. });
+    let is_blind = matches!(system.policy(), Policy::Fair | Policy::Fcfs);
+    let is_poisson = matches!(system.users(), Users::Open { arrivals: Arrivals::Poisson, schedule } if schedule.phases().len() == 1);
+    let can = is_exponential && is_blind && is_poisson && system.options().mpl.is_none();
+    can.then(|| mmk::mean_response(system.options().servers, system.offered_load()?).ok())?
+}
+
 fn open(system: &System) -> Option<f64> {
     let (sizes, load) = (system.sizes(), system.offered_load()?);
     let mean = sizes.mean();
@@ -59,6 +72,13 @@ fn open(system: &System) -> Option<f64> {
         Policy::Psjf => mg1::Policy::Psjf,
         Policy::Sjf => mg1::Policy::Sjf,
         Policy::Las => mg1::Policy::Las,
+        Policy::Pesjf | Policy::Peljf => {
+            let mut kinds = sizes.kinds();
+            if system.policy() == Policy::Peljf {
+                kinds.reverse();
+            }
+            return Some(kinds::mean_response(&kinds, load).ok()? / mean);
+        }
         _ => return None,
     };
     let solved = Mg1::new(sizes, load).ok()?.solve(policy);
