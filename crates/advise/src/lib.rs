@@ -1,7 +1,7 @@
 //! From an access log to a forecast: what the traffic is like, what each order would give it, who would wait longer, and when it is not worth it.
 //!
-//! One pass over the log, in bounded memory however large it is ([`survey`]); the busiest hours are kept and simulated on the uplink, as they were and
-//! as they would be with more traffic ([`forecast`]).
+//! One pass over the log, in bounded memory however large it is ([`Surveyor`]); the busiest hours are kept and simulated on the uplink, as they were and
+//! as they would be with more traffic ([`forecast()`]).
 
 mod files;
 mod forecast;
