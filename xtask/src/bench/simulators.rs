@@ -108,7 +108,7 @@ fn ours(words: &[&str], jobs: u64, seed: u64) -> anyhow::Result<(f64, Value)> {
             "--threads",
             "1",
             "--replications",
-            "4",
+            "20",
             "--json",
             "--jobs",
             &jobs,

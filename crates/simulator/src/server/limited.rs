@@ -1,7 +1,7 @@
 //! Processor sharing among at most so many jobs; the others wait outside, in the order of a policy.
 
 use super::{Incoming, Server, Sharing};
-use sooner_policy::{Job, JobId, Order, Path, Time};
+use sooner_policy::Order;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -33,15 +33,7 @@ impl<O: Order> Limited<O> {
     }
 
     fn rank(&mut self, incoming: Incoming, now: u64) -> (u64, u64, u32) {
-        let mut job = Job {
-            id: JobId(self.arrivals),
-            size: Some(incoming.expected),
-            attained: 0,
-            path: Path::default(),
-            arrived_at: Time::from_ns(now),
-            sequence: self.arrivals,
-            tag: 0,
-        };
+        let mut job = incoming.job(self.arrivals, incoming.expected, now);
         self.arrivals += 1;
         self.order.arrived(&mut job);
         (self.order.rank(&job), job.sequence, incoming.slot)

@@ -1,5 +1,7 @@
 //! Servers: what is done with the jobs that are present. Each does one unit of work in one unit of time, or, where it is several, that much in all.
 
+use sooner_policy::{Job, JobId, Path, Time};
+
 mod attained;
 mod hybrid;
 mod limited;
@@ -33,6 +35,21 @@ pub struct Incoming {
     pub expected: u64,
     /// Its class; 0 goes first, where classes are told apart.
     pub class: u8,
+}
+
+impl Incoming {
+    /// What an order is told of it: the `sequence`-th to come, at `now`, thought to take `size`.
+    fn job(&self, sequence: u64, size: u64, now: u64) -> Job {
+        Job {
+            id: JobId(sequence),
+            size: Some(size),
+            attained: 0,
+            path: Path::default(),
+            arrived_at: Time::from_ns(now),
+            sequence,
+            tag: 0,
+        }
+    }
 }
 
 /// Jobs that are served; between two calls nothing happens but the passing of the time that [`advance`](Self::advance) says.

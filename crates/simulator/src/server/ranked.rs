@@ -3,7 +3,7 @@
 //! A rank changes only while its job is served, so the waiting ones stand in a heap, and only who is served is asked for its rank again.
 
 use super::{Incoming, Server};
-use sooner_policy::{Job, JobId, Order, Path, Time};
+use sooner_policy::{Job, Order};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -102,15 +102,8 @@ impl<O: Order> Ranked<O> {
 impl<O: Order> Server for Ranked<O> {
     fn arrive(&mut self, incoming: Incoming, now: u64) {
         let servers = self.servers as u64;
-        let mut job = Job {
-            id: JobId(self.arrivals),
-            size: Some(incoming.expected.saturating_mul(servers)),
-            attained: 0,
-            path: Path::default(),
-            arrived_at: Time::from_ns(now),
-            sequence: self.arrivals,
-            tag: 0,
-        };
+        let expected = incoming.expected.saturating_mul(servers);
+        let mut job = incoming.job(self.arrivals, expected, now);
         self.arrivals += 1;
         self.order.arrived(&mut job);
         let left = incoming.size.saturating_mul(servers);
