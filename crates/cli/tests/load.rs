@@ -136,6 +136,27 @@ fn units_traces_and_times_are_checked() {
 }
 
 #[test]
+fn a_model_file_that_cannot_be_played_is_named_with_its_key() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let model = folder.path().join("model.toml");
+    let play = |text: &str, flags: &[&str]| {
+        fs::write(&model, text).unwrap();
+        let path = model.to_str().unwrap();
+        refusal(&[&["model", path, "--url", HERE, "--for", "5"], flags].concat())
+    };
+    let open = "sizes = \"trace:epa\"\nschedule = 0.8\n";
+    assert!(play(open, &[]).contains("give --uplink RATE"));
+    assert!(play(open, &["--uplink", "10mbit"]).contains("connection refused"));
+    assert!(play("schedule = 0.8\n", &[]).contains("model.toml:sizes: is missing"));
+    let thinking = "sizes = \"surge\"\nuplink = \"10mbit\"\n[users]\nkind = \"closed\"\nusers = 5\nthink = \"det:mean=1\"\n";
+    let message = play(thinking, &[]);
+    assert!(
+        message.contains("model.toml: users.think: `det:mean=1`"),
+        "{message}"
+    );
+}
+
+#[test]
 fn mkroot_writes_the_files_of_a_trace() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let trace = folder.path().join("tiny.csv");

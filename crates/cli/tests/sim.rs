@@ -131,6 +131,54 @@ fn a_model_file_says_what_flags_do_not() {
     );
 }
 
+/// On a link sizes are bytes and times are seconds: 10 users who think 8 ms are 10 who think one mean size of 10 kB at 10 Mbit/s.
+#[test]
+fn on_a_link_times_are_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("link.toml");
+    let text = "sizes = \"exp:mean=10000\"\nuplink = \"10mbit\"\npolicy = \"fair\"\n[users]\nkind = \"closed\"\nusers = 10\nthink = \"exp:mean=0.008\"\n";
+    fs::write(&model, text).unwrap();
+    let link = json(&[model.to_str().unwrap(), "--jobs", "1e5"]);
+    let plain = "--sizes exp:mean=1 --users 10 --think exp:mean=1 --policy fair --jobs 1e5";
+    let plain = json(&plain.split(' ').collect::<Vec<_>>());
+    let (link, plain) = (&link["runs"][0], &plain["runs"][0]);
+    assert_eq!(link["mean_service_s"], 0.008);
+    assert_eq!(plain["mean_service_s"], Value::Null);
+    let exact = |run: &Value| run["exact_mean_response"].as_f64().unwrap();
+    assert!((exact(link) / exact(plain) - 1.0).abs() < 1e-9);
+    let found = |run: &Value| run["controlled_mean_response"].as_f64().unwrap();
+    assert!((found(link) / found(plain) - 1.0).abs() < 0.01);
+}
+
+/// A trace's rush hours make longer queues than the same work spread by chance; estimates, priorities and the guard of a file count.
+#[test]
+fn what_a_file_says_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("model.toml");
+    let path = model.to_str().unwrap();
+    let mean = |text: &str, words: &[&str]| {
+        fs::write(&model, text).unwrap();
+        let document = json(&[&[path, "--jobs", "4e5"], words].concat());
+        document["runs"][0]["all"]["mean_response"]
+            .as_f64()
+            .unwrap()
+    };
+    let trace = "sizes = \"trace:epa\"\nschedule = 0.6\npolicy = \"fair\"\n";
+    let (spread, rush) = (mean(trace, &[]), mean(trace, &["--gaps", "trace"]));
+    assert!(rush > 1.5 * spread, "{rush}, spread {spread}");
+    let own = mean(&format!("{trace}[arrivals]\nkind = \"trace\"\n"), &[]);
+    assert_eq!(own, rush);
+
+    let srpt = "sizes = \"h2:mean=1,c2=16\"\nschedule = 0.8\npolicy = \"srpt\"\n";
+    let known = mean(srpt, &[]);
+    assert!(mean(&format!("{srpt}error = 2.0\n"), &[]) > 1.1 * known);
+    let fcfs = srpt.replace("srpt", "fcfs");
+    let first = mean(&format!("{fcfs}priority = {{ share = 0.5 }}\n"), &[]);
+    assert!(first < 0.9 * mean(&fcfs, &[]));
+    let guarded = mean(&format!("{srpt}guard = true\nturn = 0.1\n"), &[]);
+    assert!(guarded > 1.001 * known, "{guarded}, unguarded {known}");
+}
+
 #[test]
 fn a_run_too_short_for_its_sizes_says_so() {
     let output = sim(&[
@@ -189,6 +237,18 @@ fn mistakes_are_one_line_each() {
         (
             "--sizes exp:mean=1 --users 5 --load 0.8",
             "the load of a closed system follows from its users",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --gaps trace",
+            "the gaps of a trace need its sizes too",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --gaps det:mean=0",
+            "`det:mean=0` has no mean above 0",
+        ),
+        (
+            "--sizes trace:nowhere.swf --load 0.8",
+            "nowhere.swf: No such file",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --jobs 0",

@@ -63,6 +63,29 @@ fn known_figures_in_units_of_the_mean() {
 }
 
 #[test]
+fn the_systems_of_sim_are_solved_where_there_is_a_formula() {
+    let words = "model --sizes h2:mean=3,c2=4 --load 0.5,0.8 --policy srpt,fsp --json";
+    let document = json(&words.split(' ').collect::<Vec<_>>());
+    near(&document["runs"][2]["all"]["mean_response"], 2.190_947);
+    assert_eq!(document["runs"][2]["offered_load"], 0.8);
+    assert_eq!(document["runs"][3]["all"]["mean_response"], Value::Null);
+    let closed = "model --sizes exp:mean=1 --users 10 --think exp:mean=5 --policy fair --json";
+    let document = json(&closed.split(' ').collect::<Vec<_>>());
+    near(&document["runs"][0]["all"]["mean_response"], 5.187_289);
+    let table = solve(
+        &words
+            .split(' ')
+            .filter(|word| *word != "--json")
+            .collect::<Vec<_>>(),
+    );
+    assert!(
+        String::from_utf8(table.stdout)
+            .unwrap()
+            .contains("no formula")
+    );
+}
+
+#[test]
 fn a_table_has_a_row_a_policy() {
     let output = solve(&["mg1", "--sizes", "trace:epa", "--load", "0.9"]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -82,6 +105,18 @@ fn mistakes_are_one_line() {
             "below 1",
         ),
         (&["mg1", "--sizes", "exp:mean=1"], "--load"),
+        (
+            &[
+                "model",
+                "--sizes",
+                "exp:mean=1",
+                "--load",
+                "0.5",
+                "--policy",
+                "fsp",
+            ],
+            "no formula of ours",
+        ),
         (&["mg1", "--sizes", "exp", "--load", "0.5"], "mean"),
         (&["mg1", "--sizes", "trace:none", "--load", "0.5"], "none"),
         (

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Ljf, Psjf, Srpt, Swift};
+use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Pljf, Psjf, Srpt, Swift};
 use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
 
 /// A policy that can be asked for by name.
@@ -26,7 +26,7 @@ pub enum PolicyName {
     Swift,
     /// Fastest connection first.
     Fcf,
-    /// Longest job first: broken on purpose, for checking measurements.
+    /// Longest job first, preemptive: broken on purpose, for checking measurements.
     Ljf,
 }
 
@@ -79,7 +79,7 @@ impl PolicyName {
             Self::Fsp => guarded(Fsp::default(), guard),
             Self::Swift => guarded(Swift::default(), guard),
             Self::Fcf => guarded(Fcf, guard),
-            Self::Ljf => guarded(Ljf, guard),
+            Self::Ljf => guarded(Pljf, guard),
         }
     }
 }

@@ -3,12 +3,12 @@
 use crate::policy::Policy;
 use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
 use sooner_policy::Classes;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Pljf, Psjf, Sjf, Srpt};
 
 /// A job: when it comes, and what it takes, in the same unit.
 pub type Job = (u64, u64);
 
-/// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so PESJF is PSJF and PELJF is LJF.
+/// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so PESJF is PSJF and PELJF is PLJF.
 pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
     match policy {
         Policy::Fair => play(Sharing::new(1), jobs, |_| 0),
@@ -16,7 +16,8 @@ pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
         Policy::Srpt => play(Ranked::new(Srpt, 1), jobs, |_| 0),
         Policy::Psjf | Policy::Pesjf => play(Ranked::new(Psjf, 1), jobs, |_| 0),
         Policy::Sjf => play(Ranked::new(Sjf, 1), jobs, |_| 0),
-        Policy::Ljf | Policy::Peljf => play(Ranked::new(Ljf, 1), jobs, |_| 0),
+        Policy::Ljf => play(Ranked::new(Ljf, 1), jobs, |_| 0),
+        Policy::Pljf | Policy::Peljf => play(Ranked::new(Pljf, 1), jobs, |_| 0),
         Policy::Las => play(Attained::default(), jobs, |_| 0),
         Policy::Fsp => play(Ranked::new(Fsp::default(), 1), jobs, |_| 0),
         Policy::Psbs => play(Psbs::default(), jobs, |_| 0),

@@ -16,8 +16,10 @@ pub enum Policy {
     Psjf,
     /// Shortest first, each to its end.
     Sjf,
-    /// Longest first.
+    /// Longest first, each to its end.
     Ljf,
+    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always interrupt.
+    Pljf,
     /// Least attained first.
     Las,
     /// In the order in which sharing would finish.
@@ -39,13 +41,14 @@ pub struct UnknownPolicy(String);
 
 impl Policy {
     /// All that have no parameter.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Fair,
         Self::Fcfs,
         Self::Srpt,
         Self::Psjf,
         Self::Sjf,
         Self::Ljf,
+        Self::Pljf,
         Self::Las,
         Self::Fsp,
         Self::Pesjf,
@@ -53,8 +56,9 @@ impl Policy {
         Self::Psbs,
     ];
     /// Their names.
-    pub const NAMES: [&str; 11] = [
-        "fair", "fcfs", "srpt", "psjf", "sjf", "ljf", "las", "fsp", "pesjf", "peljf", "psbs",
+    pub const NAMES: [&str; 12] = [
+        "fair", "fcfs", "srpt", "psjf", "sjf", "ljf", "pljf", "las", "fsp", "pesjf", "peljf",
+        "psbs",
     ];
 
     /// Whether it knows no more of a job than its kind.

@@ -8,7 +8,7 @@ use crate::server::{Attained, Hybrid, Limited, Psbs, Ranked, Scheduled, Server, 
 use crate::source::{Source, Sources};
 use crate::system::{System, Turns};
 use crate::tally::Tally;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Pljf, Psjf, Sjf, Srpt};
 use sooner_policy::{Classes, Guard, GuardLimits, Order};
 use sooner_workload::model::Users;
 use std::sync::Mutex;
@@ -178,9 +178,8 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
             "the load came to {load:.3}, not {asked}: simulate more jobs"
         ));
     }
-    if let Users::Closed { users, think } = system.users() {
+    if let (Users::Closed { users, .. }, Some(think)) = (system.users(), system.mean_think()) {
         // Little's law for all users: those who think and those who wait.
-        let think = think.mean() / system.sizes().mean();
         let found = simulated.throughput * (mean + think);
         let off = found / f64::from(*users) - 1.0;
         if off.abs() > USERS_OFF_MAX {
@@ -249,7 +248,8 @@ pub fn with_server(
         Policy::Srpt => player.play(Ranked::new(Srpt, servers)),
         Policy::Psjf | Policy::Pesjf => player.play(Ranked::new(Psjf, servers)),
         Policy::Sjf => player.play(Ranked::new(Sjf, servers)),
-        Policy::Ljf | Policy::Peljf => player.play(Ranked::new(Ljf, servers)),
+        Policy::Ljf => player.play(Ranked::new(Ljf, servers)),
+        Policy::Pljf | Policy::Peljf => player.play(Ranked::new(Pljf, servers)),
         Policy::Fsp => player.play(Ranked::new(Fsp::default(), servers)),
         Policy::Las => player.play(Attained::default()),
         Policy::Psbs => player.play(Psbs::default()),
@@ -284,7 +284,9 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
             Policy::Srpt | Policy::Psjf | Policy::Sjf | Policy::Pesjf => {
                 self.play(Limited::new(Sjf, mpl, servers))
             }
-            Policy::Ljf | Policy::Peljf => self.play(Limited::new(Ljf, mpl, servers)),
+            Policy::Ljf | Policy::Pljf | Policy::Peljf => {
+                self.play(Limited::new(Ljf, mpl, servers))
+            }
             _ => self.play(Limited::new(Fcfs, mpl, servers)),
         }
     }
@@ -300,7 +302,8 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
             Policy::Srpt => self.guarded(Srpt, guard),
             Policy::Psjf | Policy::Pesjf => self.guarded(Psjf, guard),
             Policy::Sjf => self.guarded(Sjf, guard),
-            Policy::Ljf | Policy::Peljf => self.guarded(Ljf, guard),
+            Policy::Ljf => self.guarded(Ljf, guard),
+            Policy::Pljf | Policy::Peljf => self.guarded(Pljf, guard),
             Policy::Las => self.guarded(Las::new(turn), guard),
             Policy::Fsp => self.guarded(Fsp::default(), guard),
             _ => self.guarded(Fcfs, guard),

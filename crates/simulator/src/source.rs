@@ -3,9 +3,11 @@
 use crate::system::{Knowledge, System};
 use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::schedule::Phase;
+use sooner_workload::trace::Row;
 use sooner_workload::{Distribution, Rng, Sampler};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// Streams of random numbers, so that the n-th size is the same whatever the policy does.
 mod stream {
@@ -15,6 +17,7 @@ mod stream {
     pub const STAY: u64 = 0x54;
     pub const ERRORS: u64 = 0x55;
     pub const CLASSES: u64 = 0x56;
+    pub const START: u64 = 0x57;
 }
 
 /// The nearest whole number; `f64::round` is a call where the processor's instruction may not be used.
@@ -45,9 +48,41 @@ pub trait Source {
     fn done(&mut self, now: u64);
 }
 
+/// A trace's requests in their order, from one that the seed chooses, round and round.
+struct Replay {
+    rows: Arc<[Row]>,
+    next: usize,
+}
+
+impl Replay {
+    /// None unless the gaps of a trace are asked for.
+    fn new(system: &System, seed: u64) -> Option<Self> {
+        let (Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. }) = system.users()
+        else {
+            return None;
+        };
+        let rows = system.options().rows.clone()?;
+        let mut start = Rng::new(seed, stream::START);
+        let next = start.below(rows.len() as u64) as usize;
+        matches!(arrivals, Arrivals::Trace).then_some(Self { rows, next })
+    }
+
+    fn mean_gap_s(&self) -> f64 {
+        self.rows.iter().map(|row| row.gap_s).sum::<f64>() / self.rows.len() as f64
+    }
+
+    fn next(&mut self) -> Row {
+        let row = self.rows[self.next];
+        self.next = (self.next + 1) % self.rows.len();
+        row
+    }
+}
+
 /// Draws jobs.
 pub struct Jobs {
     sizes: Sampler,
+    /// Where sizes come in the order of a trace.
+    replay: Option<Replay>,
     ticks_per_unit: f64,
     knowledge: Knowledge,
     /// What each kind is expected to take, ticks.
@@ -71,6 +106,7 @@ impl Jobs {
                 .map(|law| Sampler::new(law, seed, stream::ERRORS)),
             small: system.small().map_or(0, ticks),
             sizes: Sampler::new(sizes.clone(), seed, stream::SIZES),
+            replay: Replay::new(system, seed),
             ticks_per_unit,
             knowledge: system.knowledge(),
             classes: Rng::new(seed, stream::CLASSES),
@@ -78,7 +114,10 @@ impl Jobs {
     }
 
     fn draw(&mut self) -> Sent {
-        let (units, kind) = self.sizes.draw_kind();
+        let (units, kind) = match &mut self.replay {
+            None => self.sizes.draw_kind(),
+            Some(replay) => (replay.next().size_bytes, 0),
+        };
         let size = whole(units * self.ticks_per_unit).max(1);
         let expected = match (self.knowledge, &mut self.errors) {
             (Knowledge::Kind, _) => self.kinds[kind],
@@ -113,15 +152,20 @@ struct Comings {
 enum Gaps {
     Exponential(Rng),
     Law(Sampler, f64),
+    Trace(Replay, f64),
 }
 
 impl Gaps {
-    fn new(arrivals: &Arrivals, seed: u64) -> Self {
-        match arrivals {
-            Arrivals::Renewal(law) => {
+    fn new(arrivals: &Arrivals, system: &System, seed: u64) -> Self {
+        match (arrivals, Replay::new(system, seed)) {
+            (_, Some(replay)) => {
+                let mean = replay.mean_gap_s();
+                Self::Trace(replay, mean)
+            }
+            (Arrivals::Renewal(law), None) => {
                 Self::Law(Sampler::new(law.clone(), seed, stream::GAPS), law.mean())
             }
-            Arrivals::Poisson | Arrivals::Trace => Self::Exponential(Rng::new(seed, stream::GAPS)),
+            _ => Self::Exponential(Rng::new(seed, stream::GAPS)),
         }
     }
 
@@ -129,6 +173,7 @@ impl Gaps {
         match self {
             Self::Exponential(rng) => rng.exponential(),
             Self::Law(sampler, mean) => sampler.draw() / *mean,
+            Self::Trace(replay, mean) => replay.next().gap_s / *mean,
         }
     }
 }
@@ -147,12 +192,12 @@ impl Comings {
         let of = |phase: &Phase| {
             (
                 phase.load / mean / jobs_each,
-                phase.duration_s * ticks_per_unit,
+                phase.duration_s * system.ticks_of_time(),
             )
         };
         let phases: Vec<(f64, f64)> = phases.iter().map(of).collect();
         let mut comings = Self {
-            gaps: Gaps::new(arrivals, seed),
+            gaps: Gaps::new(arrivals, system, seed),
             left: phases[0].1,
             phases,
             phase: 0,
@@ -205,7 +250,7 @@ impl Source for Open {
 pub struct Staying {
     jobs: Jobs,
     think: Sampler,
-    ticks_per_unit: f64,
+    ticks_of_time: f64,
     /// When each of those who think sends the next job.
     thinking: BinaryHeap<Reverse<u64>>,
     stay: Option<(f64, Rng)>,
@@ -214,7 +259,7 @@ pub struct Staying {
 
 impl Staying {
     fn pause(&mut self, now: u64) {
-        let pause = whole(self.think.draw() * self.ticks_per_unit);
+        let pause = whole(self.think.draw() * self.ticks_of_time);
         self.thinking.push(Reverse(now + pause));
     }
 
@@ -264,7 +309,7 @@ impl Sources {
         let staying = |think: &Distribution| Staying {
             jobs: Jobs::new(system, seed),
             think: Sampler::new(think.clone(), seed, stream::THINK),
-            ticks_per_unit: system.ticks_per_unit(),
+            ticks_of_time: system.ticks_of_time(),
             thinking: BinaryHeap::new(),
             stay: None,
             newcomers: None,

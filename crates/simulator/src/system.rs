@@ -5,6 +5,8 @@ use crate::policy::Policy;
 use crate::tally::{Borders, SIZE_BUCKETS};
 use sooner_workload::Distribution;
 use sooner_workload::model::{Arrivals, Users};
+use sooner_workload::trace::Row;
+use std::sync::Arc;
 
 /// Largest σ of the logarithm of an estimate over its size.
 const ERROR_MAX: f64 = 5.0;
@@ -58,6 +60,10 @@ pub struct Options {
     pub priority: Option<Priority>,
     /// The packetised form that a real link runs; none for the exact one.
     pub turns: Option<Turns>,
+    /// Work that is done in a second, where think times and schedules are in seconds; none where they are in the unit of the sizes.
+    pub work_per_second: Option<f64>,
+    /// The requests of the trace whose own gaps are asked for, in its order.
+    pub rows: Option<Arc<[Row]>>,
 }
 
 impl Default for Options {
@@ -68,6 +74,8 @@ impl Default for Options {
             error: None,
             priority: None,
             turns: None,
+            work_per_second: None,
+            rows: None,
         }
     }
 }
@@ -90,12 +98,12 @@ pub enum SystemError {
     OneKind(Policy),
     /// The policy is for one server.
     #[error(
-        "{0} is simulated with one server; leave servers at 1, or use fair, fcfs, srpt, psjf, sjf, ljf, pesjf or peljf"
+        "{0} is simulated with one server; leave servers at 1, or use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf or peljf"
     )]
     OneServer(Policy),
     /// The policy cannot order those outside.
     #[error(
-        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pesjf or peljf with an MPL"
+        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf or peljf with an MPL"
     )]
     NotOutside(Policy),
     /// The policy has no packetised form.
@@ -115,7 +123,7 @@ pub enum SystemError {
         range: &'static str,
     },
     /// Gaps of a trace need the trace.
-    #[error("a trace's own gaps are not simulated here; use poisson or renewal arrivals")]
+    #[error("the gaps of a trace need its sizes too; write sizes = \"trace:NAME\"")]
     TraceGaps,
 }
 
@@ -169,16 +177,20 @@ impl System {
             Some(load) if load >= 1.0 => Err(SystemError::Unstable(load)),
             _ => Ok(()),
         }?;
-        match &self.users {
+        let of_trace = matches!(
+            &self.users,
             Users::Open {
                 arrivals: Arrivals::Trace,
                 ..
-            }
-            | Users::PartlyOpen {
+            } | Users::PartlyOpen {
                 arrivals: Arrivals::Trace,
                 ..
-            } => Err(SystemError::TraceGaps),
-            _ => Ok(()),
+            }
+        );
+        let has_gaps = |rows: &Arc<[Row]>| rows.iter().any(|row| row.gap_s > 0.0);
+        match of_trace && !self.options.rows.as_ref().is_some_and(has_gaps) {
+            true => Err(SystemError::TraceGaps),
+            false => Ok(()),
         }
     }
 
@@ -195,6 +207,10 @@ impl System {
                 is_right,
                 "a number above 0 and below 1",
             )?;
+        }
+        if let Some(work) = self.options.work_per_second {
+            let is_right = work > 0.0 && work.is_finite();
+            in_range("work per second", work, is_right, "a number above 0")?;
         }
         if let Some(Turns { turn, .. }) = self.options.turns {
             let is_right = (1e-6..=1e6).contains(&turn);
@@ -280,6 +296,27 @@ impl System {
 
     pub(crate) fn ticks_per_unit(&self) -> f64 {
         TICKS_PER_MEAN / self.sizes.mean()
+    }
+
+    /// Ticks of a think time or a phase of 1.
+    pub(crate) fn ticks_of_time(&self) -> f64 {
+        self.ticks_per_unit() * self.options.work_per_second.unwrap_or(1.0)
+    }
+
+    /// Mean of the time from an answer to the next job, in mean sizes; none of users who do not stay.
+    pub fn mean_think(&self) -> Option<f64> {
+        match &self.users {
+            Users::Open { .. } => None,
+            Users::Closed { think, .. } | Users::PartlyOpen { think, .. } => {
+                Some(think.mean() * self.ticks_of_time() / TICKS_PER_MEAN)
+            }
+        }
+    }
+
+    /// Seconds that the mean size takes; none where the work per second is not known.
+    pub fn mean_service_s(&self) -> Option<f64> {
+        let work = self.options.work_per_second?;
+        Some(self.sizes.mean() / work)
     }
 
     pub(crate) fn knowledge(&self) -> Knowledge {

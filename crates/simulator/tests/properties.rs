@@ -1,7 +1,7 @@
 //! What must hold for any jobs, on the same arrivals: optimality, fairness, work conservation, and that the fast servers decide as the ones that a link asks.
 
 use proptest::prelude::*;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Pljf, Psjf, Sjf, Srpt};
 use sooner_policy::{Classes, Order};
 use sooner_simulator::server::{
     Attained, Hybrid, Incoming, Limited, Psbs, Ranked, Scheduled, Server, Sharing,
@@ -75,6 +75,7 @@ fn all(jobs: &[Job]) -> Vec<(&'static str, Vec<u64>)> {
         ("psjf", ends(Ranked::new(Psjf, 1), jobs)),
         ("sjf", ends(Ranked::new(Sjf, 1), jobs)),
         ("ljf", ends(Ranked::new(Ljf, 1), jobs)),
+        ("pljf", ends(Ranked::new(Pljf, 1), jobs)),
         ("fsp", ends(Ranked::new(Fsp::default(), 1), jobs)),
         ("fair", ends(Sharing::new(1), jobs)),
         ("las", ends(Attained::default(), jobs)),
@@ -100,6 +101,7 @@ proptest! {
         prop_assert_eq!(ends(Ranked::new(Psjf, 1), &jobs), ends(scheduled(Psjf), &jobs));
         prop_assert_eq!(ends(Ranked::new(Sjf, 1), &jobs), ends(scheduled(Sjf), &jobs));
         prop_assert_eq!(ends(Ranked::new(Ljf, 1), &jobs), ends(scheduled(Ljf), &jobs));
+        prop_assert_eq!(ends(Ranked::new(Pljf, 1), &jobs), ends(scheduled(Pljf), &jobs));
         prop_assert_eq!(ends(Ranked::new(Fsp::default(), 1), &jobs), ends(scheduled(Fsp::default()), &jobs));
         // In turns too.
         prop_assert_eq!(ends(Ranked::new(Fair::new(50), 1), &jobs), ends(scheduled(Fair::new(50)), &jobs));
@@ -196,6 +198,14 @@ fn one_at_a_time_in_the_order_of_a_policy() {
     assert_eq!(ends(Limited::new(Sjf, 1, 1), &jobs), [100, 175, 105, 125]);
     assert_eq!(ends(Ranked::new(Sjf, 1), &jobs), [100, 175, 105, 125]);
     assert_eq!(ends(Ranked::new(Srpt, 1), &jobs), [175, 85, 25, 50]);
+}
+
+#[test]
+fn the_longest_first_with_and_without_interruption() {
+    let jobs = [(0, 50), (10, 5), (20, 100), (30, 70)];
+    assert_eq!(ends(Ranked::new(Ljf, 1), &jobs), [50, 225, 150, 220]);
+    assert_eq!(ends(Limited::new(Ljf, 1, 1), &jobs), [50, 225, 150, 220]);
+    assert_eq!(ends(Ranked::new(Pljf, 1), &jobs), [220, 225, 120, 190]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 pub mod arrivals;
 pub mod content;
 pub mod fit;
+pub mod job_log;
 pub mod model;
 pub mod rate;
 mod rng;
@@ -28,5 +29,5 @@ pub use rng::Rng;
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
-pub use trace::{Object, Trace, TraceError, TraceRequest};
+pub use trace::{Object, Row, Trace, TraceError, TraceRequest};
 pub use users::{Behaviour, Users, UsersOptions};

@@ -6,6 +6,11 @@
 //! policy = "srpt"
 //! servers = 1
 //! mpl = 4                         # jobs at a time inside; left out: no limit
+//! uplink = "10mbit"               # sizes are bytes on it, and times are seconds; left out: both are in one unit
+//! error = 0.5                     # sizes are estimates: σ of ln(estimate / size)
+//! turn = 0.01                     # the policy is asked again after so many mean sizes
+//! guard = true                    # with the starvation guard
+//! priority = { share = 0.1, first = "smallest" }  # or "chance"
 //!
 //! [arrivals]
 //! kind = "poisson"                # poisson, trace, renewal
@@ -21,6 +26,7 @@ mod read;
 
 pub use mistake::Mistake;
 
+use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::sizes::{Distribution, Sizes};
 
@@ -37,6 +43,34 @@ pub struct Model {
     pub servers: u32,
     /// Most jobs inside at a time, the others waiting outside; none without a limit.
     pub mpl: Option<u32>,
+    /// The link whose bytes the sizes are, times being seconds; none where times are in the unit of the sizes.
+    pub uplink: Option<Rate>,
+    /// σ of the logarithm of estimate over size; none where sizes are known.
+    pub error: Option<f64>,
+    /// Work between two questions to the policy, in mean sizes; none where it is asked at every event.
+    pub turn: Option<f64>,
+    /// Whether the starvation guard is on.
+    pub guard: bool,
+    /// Who goes first, whatever the policy says.
+    pub priority: Option<Priority>,
+}
+
+/// A share of the jobs that goes before all others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Priority {
+    /// The share, above 0 and below 1.
+    pub share: f64,
+    /// Which jobs they are.
+    pub first: First,
+}
+
+/// How those who go first are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// By size.
+    Smallest,
+    /// By chance.
+    Chance,
 }
 
 /// Who sends jobs, and when.

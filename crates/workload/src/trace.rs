@@ -11,6 +11,7 @@
 pub mod parse;
 pub mod spread;
 
+use crate::job_log::{self, JobLogError};
 use crate::sizes::Distribution;
 use crate::surge::{self, SurgeError, SurgeModel};
 use crate::synthetic;
@@ -116,6 +117,14 @@ pub enum TraceError {
         /// What would be right.
         remedy: &'static str,
     },
+    /// A job log could not be read.
+    #[error("{}: {source}", path.display())]
+    JobLog {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: JobLogError,
+    },
     /// No request carried any bytes.
     #[error("{file}: no request with bytes above 0; a trace needs at least one")]
     Empty {
@@ -124,7 +133,37 @@ pub enum TraceError {
     },
 }
 
+/// A request as a queue sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Time since the request before it, in seconds.
+    pub gap_s: f64,
+    /// Size of the response in bytes.
+    pub size_bytes: f64,
+}
+
 impl Trace {
+    /// All requests in their order.
+    pub fn rows(&self) -> Vec<Row> {
+        let row = |(index, request)| Row {
+            gap_s: self.gap_s(index),
+            size_bytes: self.object_of(request).size_bytes as f64,
+        };
+        (0..).zip(&self.requests).map(row).collect()
+    }
+
+    /// Seconds between request `index` and the one before it; the trace repeats, with one mean gap between its last request and its first.
+    pub(crate) fn gap_s(&self, index: u64) -> f64 {
+        let requests = &self.requests;
+        match (index % requests.len() as u64) as usize {
+            0 => {
+                let span_s = requests[requests.len() - 1].time_s - requests[0].time_s;
+                span_s / requests.len() as f64
+            }
+            at => requests[at].time_s - requests[at - 1].time_s,
+        }
+    }
+
     /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`), sizes by a law (`sizes:LAW`) or the trace at a path.
     pub fn open(name_or_path: &str) -> Result<Self, TraceError> {
         if let Some(seed) = name_or_path.strip_prefix("surge:") {
@@ -246,6 +285,14 @@ impl Trace {
     pub fn object_of(&self, request: &TraceRequest) -> &Object {
         &self.objects[request.object as usize]
     }
+}
+
+/// Run times in the job log at `path`, in seconds.
+pub fn job_run_times(path: &Path) -> Result<Vec<f64>, TraceError> {
+    job_log::read(open(path)?).map_err(|source| TraceError::JobLog {
+        path: path.into(),
+        source,
+    })
 }
 
 fn open(path: &Path) -> Result<Box<dyn BufRead>, TraceError> {

@@ -2,8 +2,9 @@
 
 use super::protocol::ProtocolArgs;
 use super::{print_json, runtime, seconds};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde_json::{Map, Value};
 use sooner_load::model::Model;
 use sooner_load::patience::Patience;
 use sooner_load::play::Progress;
@@ -33,9 +34,9 @@ pub struct MeasureArgs {
     url: String,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Rate of the link that limits the server, like 10mbit (bit, kbit, mbit, gbit).
+    /// Rate of the link that limits the server, like 10mbit (bit, kbit, mbit, gbit); may stand in a model file instead.
     #[arg(long)]
-    uplink: Rate,
+    uplink: Option<Rate>,
     /// Length of the run in seconds, warm-up included.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
     duration: Duration,
@@ -65,9 +66,9 @@ pub struct MeasureArgs {
     /// How many seconds to wait for the last responses after the last request, or the end of visits.
     #[arg(long, value_name = "SECONDS", value_parser = seconds::any, default_value = "60")]
     drain: Duration,
-    /// Name of the policy under test, for the report.
-    #[arg(long, default_value = "unnamed")]
-    label: String,
+    /// Name of the policy under test, for the report [default: a model file's policy, else unnamed].
+    #[arg(long)]
+    label: Option<String>,
     /// TCP congestion control of the client's sockets, like cubic.
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
@@ -82,7 +83,31 @@ pub struct MeasureArgs {
     json: bool,
 }
 
+/// What there is to say of a run beside its figures.
+#[derive(Default)]
+pub struct Said {
+    /// Beneath the table.
+    pub words: String,
+    /// Beside the run's fields in JSON.
+    pub figures: Map<String, Value>,
+}
+
+impl From<String> for Said {
+    fn from(words: String) -> Self {
+        Self {
+            words,
+            figures: Map::new(),
+        }
+    }
+}
+
 impl MeasureArgs {
+    /// Takes from a model file what no flag says.
+    pub fn fill_in(&mut self, uplink: Option<Rate>, label: &str) {
+        self.uplink = self.uplink.or(uplink);
+        self.label.get_or_insert_with(|| label.into());
+    }
+
     /// A run of `trace`, which is opened when everything else is right.
     pub fn options(
         &self,
@@ -90,11 +115,14 @@ impl MeasureArgs {
         trace: impl FnOnce() -> Result<Trace, TraceError>,
         seed: u64,
     ) -> Result<ReplayOptions> {
+        let Some(rate) = self.uplink else {
+            bail!("give --uplink RATE, the rate of the link that limits the server, like 10mbit")
+        };
         Ok(ReplayOptions {
             model,
             target: Target::resolve(&self.url, &self.protocol.tls())?,
             trace: trace()?,
-            rate: self.uplink,
+            rate,
             duration: self.duration,
             warm_up: self.warm_up.unwrap_or(self.duration.mul_f64(0.1)),
             drain: self.drain,
@@ -107,7 +135,7 @@ impl MeasureArgs {
             sources: self.from.clone(),
             plan_head_bytes: self.plan_head,
             seed,
-            label: self.label.clone(),
+            label: self.label.clone().unwrap_or_else(|| "unnamed".into()),
             socket: SocketOptions {
                 congestion_control: self.congestion_control.clone(),
                 mss_bytes: self.mss,
@@ -116,8 +144,8 @@ impl MeasureArgs {
         })
     }
 
-    /// Makes the run and prints its figures, and beneath the table what is `said` of what was asked for.
-    pub fn run(&self, options: &ReplayOptions, said: impl FnOnce(&Replay) -> String) -> Result<()> {
+    /// Makes the run and prints its figures, and what is `said` of what was asked for.
+    pub fn run(&self, options: &ReplayOptions, said: impl FnOnce(&Replay) -> Said) -> Result<()> {
         let shows_progress = io::stderr().is_terminal();
         let mut progress = |progress: Progress| {
             if shows_progress {
@@ -132,11 +160,15 @@ impl MeasureArgs {
             samples::write(path, &replay.samples, &replay.measured)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
+        let Said { words, figures } = said(&replay);
         if self.json {
-            return print_json(&Report::new(vec![replay.run]));
+            let mut report = serde_json::to_value(Report::new(vec![replay.run]))?;
+            if let Some(run) = report["runs"][0].as_object_mut() {
+                run.extend(figures);
+            }
+            return print_json(&report);
         }
-        let said = said(&replay);
-        print(replay, options, &said);
+        print(replay, options, &words);
         Ok(())
     }
 }

@@ -1,14 +1,16 @@
 //! `sooner load mkroot`.
 
+use super::model_file::trace_name;
+use crate::sim::systems;
 use anyhow::Result;
 use clap::Args;
 use sooner_report::number;
 use sooner_workload::Trace;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct MkrootArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file (.toml): the files of its sizes.
     trace: String,
     /// Directory to fill: new, empty, or one that was made by this command.
     dir: PathBuf,
@@ -16,7 +18,10 @@ pub struct MkrootArgs {
 
 /// Writes the files, then says how many.
 pub fn run(args: MkrootArgs) -> Result<()> {
-    let trace = Trace::open(&args.trace)?;
+    let trace = match args.trace.ends_with(".toml") {
+        true => Trace::open(&trace_name(&systems::read(Path::new(&args.trace))?.sizes))?,
+        false => Trace::open(&args.trace)?,
+    };
     let summary = sooner_workload::mkroot(&trace, &args.dir)?;
     println!(
         "{}: {} files written ({}), {} already right",

@@ -4,6 +4,7 @@ mod closed;
 mod measure;
 mod mkroot;
 mod model;
+mod model_file;
 mod protocol;
 mod replay;
 mod seconds;
@@ -25,6 +26,8 @@ pub struct LoadArgs {
 enum LoadCommand {
     /// Replay a trace at an exact load of a link, or for a number of users, and compare with the ideal for the same arrivals.
     Replay(Box<replay::ReplayArgs>),
+    /// Play the system of a model file, and compare with the formulas too.
+    Model(Box<model_file::ModelFileArgs>),
     /// Saturate a server with a fixed number of connections: throughput only.
     Closed(closed::ClosedArgs),
     /// Write the files of a trace to a directory, to be served.
@@ -39,6 +42,7 @@ enum LoadCommand {
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
         LoadCommand::Replay(args) => replay::run(&args)?,
+        LoadCommand::Model(args) => model_file::run(*args)?,
         LoadCommand::Closed(args) => closed::run(args)?,
         LoadCommand::Mkroot(args) => mkroot::run(args)?,
         LoadCommand::Surge(args) => surge::run(&args)?,

@@ -29,7 +29,7 @@ pub fn run(args: &ReplayArgs) -> Result<()> {
         .options(args.model.model()?, trace, args.seed)?;
     args.measure.run(&options, |replay| {
         let said = said_of_trace(&options.trace, replay.passed_over);
-        said + &said_of_crowd(&options.model, &options.trace)
+        (said + &said_of_crowd(&options.model, &options.trace)).into()
     })
 }
 
@@ -47,7 +47,7 @@ fn said_of_crowd(model: &Model, trace: &Trace) -> String {
 }
 
 /// What was done to the trace, which a reader of the figures has to know.
-fn said_of_trace(trace: &Trace, passed_over: u64) -> String {
+pub(super) fn said_of_trace(trace: &Trace, passed_over: u64) -> String {
     format!(
         "trace {}: {} requests of {} objects, each as large as its largest response; {} rows \
          without bytes left out; {passed_over} requests passed over to make the load exact",

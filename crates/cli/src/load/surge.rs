@@ -67,11 +67,12 @@ pub fn run(args: &SurgeArgs) -> Result<()> {
     let options = args.measure.options(users, trace, args.seed)?;
     let mean_bytes = FileSet::new(&model, files)?.mean_request_bytes();
     args.measure.run(&options, |_| {
-        format!(
+        let words = format!(
             "SURGE: {} users, {} files, {} a request in the mean",
             args.users,
             model.files,
             number::bytes(mean_bytes)
-        )
+        );
+        words.into()
     })
 }

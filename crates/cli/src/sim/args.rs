@@ -1,15 +1,14 @@
-//! Flags of `sooner sim`.
+//! Flags of `sooner sim`, and of whoever else is asked about a system.
 
 use clap::Args;
 use sooner_simulator::Policy;
-use sooner_workload::{Distribution, Schedule, Sizes};
+use sooner_workload::model::Arrivals;
+use sooner_workload::{Distribution, Rate, Schedule, Sizes};
 use std::path::PathBuf;
 
-/// Simulate users and sizes under any policy, beside exact values where there are any.
-///
-/// What is given several times is combined: three policies at four loads are twelve runs, with the same arrivals for every policy.
+/// A system, or every combination of what is given several times.
 #[derive(Args)]
-pub struct SimArgs {
+pub struct SystemArgs {
     /// A model file, as `sooner solve` and `sooner load` read it; flags go before what it says
     #[arg(value_name = "MODEL.toml")]
     pub model: Option<PathBuf>,
@@ -22,12 +21,13 @@ pub struct SimArgs {
     /// A load that alternates, like 0.4,1.4,50,50: low, high, and for how long, in the unit of the sizes
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
     pub schedule: Option<Schedule>,
-    /// fair, fcfs, srpt, psjf, sjf, ljf, las, fsp, pesjf, peljf, psbs, hybrid:SHARE
+    /// fair, fcfs, srpt, psjf, sjf, ljf, pljf, las, fsp, pesjf, peljf, psbs, hybrid:SHARE
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub policy: Vec<Policy>,
-    /// Law of the gaps between arrivals instead of the exponential one; only its shape counts
-    #[arg(long, value_name = "DISTRIBUTION")]
-    pub gaps: Option<Distribution>,
+    /// Law of the gaps between arrivals instead of the exponential one, of which only the shape counts; or trace: those of the trace
+    /// that the sizes are from
+    #[arg(long, value_name = "DISTRIBUTION", value_parser = gaps)]
+    pub gaps: Option<Arrivals>,
     /// A closed system of so many users
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub users: Vec<u32>,
@@ -42,6 +42,9 @@ pub struct SimArgs {
     /// Time a user thinks between two jobs, in the unit of the sizes; may be given again
     #[arg(long, value_name = "DISTRIBUTION")]
     pub think: Vec<Distribution>,
+    /// The link whose bytes the sizes are; think times and schedules are then in seconds
+    #[arg(long, value_name = "RATE")]
+    pub uplink: Option<Rate>,
     /// Servers that share the speed
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub servers: Vec<u32>,
@@ -63,6 +66,15 @@ pub struct SimArgs {
     /// With the starvation guard of `sooner serve` [turns of 0.01 unless --turn]
     #[arg(long)]
     pub guard: bool,
+}
+
+/// Simulate users and sizes under any policy, beside exact values where there are any.
+///
+/// What is given several times is combined: three policies at four loads are twelve runs, with the same arrivals for every policy.
+#[derive(Args)]
+pub struct SimArgs {
+    #[command(flatten)]
+    pub system: SystemArgs,
     /// Jobs to count, in all replications together
     #[arg(long, value_name = "N", default_value_t = 1e6)]
     pub jobs: f64,
@@ -87,4 +99,20 @@ pub struct SimArgs {
     /// Also draw the mean response times into this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+/// Gaps as `--gaps` says.
+fn gaps(text: &str) -> Result<Arrivals, String> {
+    if text == "trace" {
+        return Ok(Arrivals::Trace);
+    }
+    let law: Distribution = text
+        .parse()
+        .map_err(|error: sooner_workload::DistributionError| error.to_string())?;
+    match law.mean() > 0.0 && law.mean().is_finite() {
+        true => Ok(Arrivals::Renewal(law)),
+        false => Err(format!(
+            "`{text}` has no mean above 0; give a law that has one"
+        )),
+    }
 }

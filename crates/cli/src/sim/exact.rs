@@ -33,13 +33,13 @@ pub fn mean_response(system: &System) -> Option<f64> {
             // The network has a product form, whatever the law of sizes (Baskett et al. 1975).
             Some(1.0 / (1.0 - system.offered_load()?))
         }
-        Users::Closed { users, think }
-            if system.policy() == Policy::Fair && options.mpl.is_none() =>
-        {
+        Users::Closed { users, .. } if system.policy() == Policy::Fair && options.mpl.is_none() => {
             let mean = system.sizes().mean();
             let stations = [
                 Station::Queue { demand: mean },
-                Station::Delay { time: think.mean() },
+                Station::Delay {
+                    time: system.mean_think()? * mean,
+                },
             ];
             let solved = closed::solve(&stations, *users as usize).ok()?;
             Some(solved.mean_response / mean)

@@ -2,11 +2,11 @@
 
 mod args;
 mod drawing;
-mod exact;
-mod output;
-mod systems;
+pub mod exact;
+pub mod output;
+pub mod systems;
 
-pub use args::SimArgs;
+pub use args::{SimArgs, SystemArgs};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Simulates what is asked for.
 pub fn run(args: SimArgs) -> Result<ExitCode> {
-    let cases = systems::cases(&args)?;
+    let cases = systems::cases(&args.system)?;
     let threads = match args.threads {
         Some(threads) => threads,
         None => {

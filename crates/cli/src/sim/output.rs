@@ -5,10 +5,10 @@ use super::systems::Case;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use sooner_report::columns::aligned;
-use sooner_report::number::significant;
+use sooner_report::number::{duration, significant};
 use sooner_simulator::replicate::{CONFIDENCE, Simulated};
 use sooner_simulator::tally::{Group, SizeBucket};
-use sooner_simulator::{Effort, TICKS_PER_MEAN};
+use sooner_simulator::{Effort, System, TICKS_PER_MEAN};
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -55,20 +55,37 @@ pub fn print(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> {
 
 /// What all have in common, in words.
 fn described(done: &[Done<'_>], effort: &Effort) -> String {
-    let common = done.first().map_or(Vec::new(), |one| {
-        let varied = &one.case.varied;
-        let is_common =
-            |pair: &&(&'static str, String)| !varied.iter().any(|other| other.0 == pair.0);
-        let words = one.case.described.iter().filter(is_common);
-        words
-            .map(|(name, value)| format!("{name} {value}"))
-            .collect()
-    });
+    let common = done.first().map(|one| in_common(one.case));
     let effort = format!(
-        "{} jobs in {} replications, seed {}; times in mean sizes",
-        effort.jobs, effort.replications, effort.seed
+        "{} jobs in {} replications, seed {}; times in mean sizes{}",
+        effort.jobs,
+        effort.replications,
+        effort.seed,
+        done.first()
+            .map_or(String::new(), |one| in_seconds(&one.case.system))
     );
-    [common, vec![effort]].concat().join(", ")
+    common
+        .into_iter()
+        .chain([effort])
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// What does not vary between `case` and those beside it, in words.
+pub fn in_common(case: &Case) -> String {
+    let is_common =
+        |pair: &&(&'static str, String)| !case.varied.iter().any(|other| other.0 == pair.0);
+    let words = case.described.iter().filter(is_common);
+    let words = words.map(|(name, value)| format!("{name} {value}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// What a mean size is in time, in words, where a link's rate is known.
+pub fn in_seconds(system: &System) -> String {
+    let seconds = system.mean_service_s();
+    seconds.map_or(String::new(), |seconds| {
+        format!(", of {} each", duration(1000.0 * seconds))
+    })
 }
 
 fn name(done: &Done<'_>) -> String {
@@ -163,6 +180,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "jobs": simulated.tally.sums().0,
         "replications": effort.replications,
         "offered_load": case.system.offered_load(),
+        "mean_service_s": case.system.mean_service_s(),
         "realised_load": simulated.realised_load,
         "throughput": simulated.throughput,
         "jobs_per_second": done.jobs_per_second,

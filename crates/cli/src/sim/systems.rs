@@ -1,12 +1,13 @@
 //! From flags and a model file to the systems to simulate: every combination of what is given several times.
 
-use super::args::SimArgs;
+use super::args::SystemArgs;
 use anyhow::{Context, Result, bail, ensure};
 use sooner_simulator::system::{Options, Priority, Turns};
 use sooner_simulator::{Policy, System};
-use sooner_workload::model::{Arrivals, Model, Users};
+use sooner_workload::model::{Arrivals, First, Model, Users};
 use sooner_workload::sizes::Law;
-use sooner_workload::{Distribution, Schedule};
+use sooner_workload::{Distribution, Rate, Row, Schedule, Sizes, Trace};
+use std::sync::Arc;
 
 /// Turns where only the guard was asked for, in mean sizes.
 const TURN: f64 = 0.01;
@@ -22,7 +23,7 @@ pub struct Case {
 }
 
 /// Every combination, the policies of one system side by side.
-pub fn cases(args: &SimArgs) -> Result<Vec<Case>> {
+pub fn cases(args: &SystemArgs) -> Result<Vec<Case>> {
     let model = args.model.as_ref().map(|path| read(path)).transpose()?;
     let sizes = match (&args.sizes[..], &model) {
         ([], Some(model)) => vec![model.sizes.clone()],
@@ -41,14 +42,18 @@ pub fn cases(args: &SimArgs) -> Result<Vec<Case>> {
     let servers = limits(&args.servers, model.as_ref().map(|model| model.servers));
     let mpls = limits(&args.mpl, model.as_ref().and_then(|model| model.mpl));
     let errors = match &args.error[..] {
-        [] => vec![None],
+        [] => vec![model.as_ref().and_then(|model| model.error)],
         some => some.iter().copied().map(Some).collect(),
     };
+    let uplink = args
+        .uplink
+        .or(model.as_ref().and_then(|model| model.uplink));
     let users = users(args, model.as_ref())?;
     let mut cases = Vec::new();
     for size in &sizes {
         let law = size.open().context("--sizes")?;
         for (user, names) in &users {
+            let rows = rows(size, user)?;
             for &server in &servers {
                 for &mpl in &mpls {
                     for &error in &errors {
@@ -56,8 +61,10 @@ pub fn cases(args: &SimArgs) -> Result<Vec<Case>> {
                             servers: server.unwrap_or(1),
                             mpl,
                             error,
-                            priority: priority(args),
-                            turns: turns(args),
+                            priority: priority(args, model.as_ref()),
+                            turns: turns(args, model.as_ref()),
+                            work_per_second: uplink.map(Rate::bytes_per_sec),
+                            rows: rows.clone(),
                         };
                         ensure!(
                             options.servers > 0 && mpl != Some(0),
@@ -65,6 +72,7 @@ pub fn cases(args: &SimArgs) -> Result<Vec<Case>> {
                         );
                         let mut described = vec![("sizes", size.to_string())];
                         described.extend(names.iter().cloned());
+                        described.extend(uplink.map(|rate| ("uplink", rate.to_string())));
                         described.extend(server.map(|n| ("servers", n.to_string())));
                         described.extend(mpl.map(|n| ("mpl", n.to_string())));
                         described.extend(error.map(|sigma| ("error", sigma.to_string())));
@@ -108,46 +116,103 @@ fn mark_varied(cases: &mut [Case]) {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Model> {
+/// A model file; what is wrong with it is told with its name and the line.
+pub fn read(path: &std::path::Path) -> Result<Model> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let model = Model::read(&text, &Policy::NAMES);
     model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
 }
 
-fn priority(args: &SimArgs) -> Option<Priority> {
-    let smallest = args.smallest_first.map(Priority::Smallest);
-    smallest.or(args.first.map(Priority::Chance))
+/// The trace's requests where its own gaps are asked for.
+fn rows(sizes: &Sizes, users: &Users) -> Result<Option<Arc<[Row]>>> {
+    let (Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. }) = users else {
+        return Ok(None);
+    };
+    match (arrivals, sizes) {
+        (Arrivals::Trace, Sizes::Trace(name)) => Ok(Some(Trace::open(name)?.rows().into())),
+        _ => Ok(None),
+    }
 }
 
-fn turns(args: &SimArgs) -> Option<Turns> {
-    (args.guard || args.turn.is_some()).then(|| Turns {
-        turn: args.turn.unwrap_or(TURN),
-        is_guarded: args.guard,
+fn priority(args: &SystemArgs, model: Option<&Model>) -> Option<Priority> {
+    let smallest = args.smallest_first.map(Priority::Smallest);
+    let of_file = || {
+        let priority = model?.priority?;
+        Some(match priority.first {
+            First::Smallest => Priority::Smallest(priority.share),
+            First::Chance => Priority::Chance(priority.share),
+        })
+    };
+    smallest
+        .or(args.first.map(Priority::Chance))
+        .or_else(of_file)
+}
+
+fn turns(args: &SystemArgs, model: Option<&Model>) -> Option<Turns> {
+    let turn = args.turn.or(model.and_then(|model| model.turn));
+    let is_guarded = args.guard || model.is_some_and(|model| model.guard);
+    (is_guarded || turn.is_some()).then(|| Turns {
+        turn: turn.unwrap_or(TURN),
+        is_guarded,
     })
 }
 
 type Named = (Users, Vec<(&'static str, String)>);
 
-/// Who sends jobs: by flags, else as the file says.
-fn users(args: &SimArgs, model: Option<&Model>) -> Result<Vec<Named>> {
+/// Who sends jobs: by flags, else as the file says with what flags change.
+fn users(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Named>> {
     if !args.users.is_empty() {
         return closed(args);
     }
     let schedules = schedules(args)?;
     match (&schedules[..], model) {
+        (some, Some(model)) if args.stay.is_empty() => changed(args, &model.users, some),
         ([], _) if !args.stay.is_empty() => bail!("--stay: give the load too, like --load 0.8"),
-        ([], Some(model)) => Ok(vec![(model.users.clone(), Vec::new())]),
-        ([], None) => {
-            bail!("no load: give --load, like --load 0.8, or --users for a closed system")
-        }
-        (some, Some(model)) if args.stay.is_empty() && args.gaps.is_none() => {
-            let named = |schedule: &Schedule| {
-                Ok((at_load(&model.users, schedule)?, vec![loaded(schedule)]))
-            };
-            some.iter().map(named).collect()
-        }
+        ([], _) => bail!("no load: give --load, like --load 0.8, or --users for a closed system"),
         (some, _) => coming(args, some),
     }
+}
+
+/// The users of a file, at the loads, with the gaps and the think times of flags.
+fn changed(args: &SystemArgs, of_file: &Users, loads: &[Schedule]) -> Result<Vec<Named>> {
+    let mut all: Vec<Named> = match loads {
+        [] => vec![(of_file.clone(), Vec::new())],
+        some => some
+            .iter()
+            .map(|load| Ok((at_load(of_file, load)?, vec![loaded(load)])))
+            .collect::<Result<_>>()?,
+    };
+    if let Some(gaps) = &args.gaps {
+        for (users, _) in &mut all {
+            match users {
+                Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. } => {
+                    *arrivals = gaps.clone();
+                }
+                Users::Closed { .. } => {
+                    bail!("--gaps: nobody arrives in the file's closed system; leave it out")
+                }
+            }
+        }
+    }
+    if args.think.is_empty() {
+        return Ok(all);
+    }
+    let mut thinking = Vec::new();
+    for (users, names) in all {
+        for other in &args.think {
+            let mut users = users.clone();
+            match &mut users {
+                Users::Closed { think, .. } | Users::PartlyOpen { think, .. } => {
+                    *think = other.clone();
+                }
+                Users::Open { .. } => bail!(
+                    "--think: users of the file's open system send one job each; give --stay or --users"
+                ),
+            }
+            thinking.push((users, [&names[..], &[pausing(other)]].concat()));
+        }
+    }
+    Ok(thinking)
 }
 
 fn loaded(schedule: &Schedule) -> (&'static str, String) {
@@ -159,7 +224,7 @@ fn pausing(think: &Distribution) -> (&'static str, String) {
 }
 
 /// The think times asked for; none at all is one that is 0.
-fn thinks(args: &SimArgs) -> Result<Vec<Distribution>> {
+fn thinks(args: &SystemArgs) -> Result<Vec<Distribution>> {
     match &args.think[..] {
         [] => Ok(vec![Distribution::new(Law::Deterministic { mean: 0.0 })?]),
         some => Ok(some.to_vec()),
@@ -167,7 +232,7 @@ fn thinks(args: &SimArgs) -> Result<Vec<Distribution>> {
 }
 
 /// Closed systems.
-fn closed(args: &SimArgs) -> Result<Vec<Named>> {
+fn closed(args: &SystemArgs) -> Result<Vec<Named>> {
     ensure!(
         args.load.is_empty() && args.schedule.is_none(),
         "--users: the load of a closed system follows from its users; leave --load out"
@@ -200,8 +265,8 @@ fn closed(args: &SimArgs) -> Result<Vec<Named>> {
 }
 
 /// Open and partly-open systems.
-fn coming(args: &SimArgs, schedules: &[Schedule]) -> Result<Vec<Named>> {
-    let arrivals = arrivals(args)?;
+fn coming(args: &SystemArgs, schedules: &[Schedule]) -> Result<Vec<Named>> {
+    let arrivals = args.gaps.clone().unwrap_or(Arrivals::Poisson);
     if args.stay.is_empty() {
         ensure!(
             args.think.is_empty(),
@@ -239,19 +304,6 @@ fn coming(args: &SimArgs, schedules: &[Schedule]) -> Result<Vec<Named>> {
     Ok(all)
 }
 
-fn arrivals(args: &SimArgs) -> Result<Arrivals> {
-    match &args.gaps {
-        Some(law) => {
-            ensure!(
-                law.mean() > 0.0 && law.mean().is_finite(),
-                "--gaps: a law with a mean above 0"
-            );
-            Ok(Arrivals::Renewal(law.clone()))
-        }
-        None => Ok(Arrivals::Poisson),
-    }
-}
-
 /// The users of a file at another load.
 fn at_load(users: &Users, schedule: &Schedule) -> Result<Users> {
     let mut users = users.clone();
@@ -266,7 +318,7 @@ fn at_load(users: &Users, schedule: &Schedule) -> Result<Users> {
     }
 }
 
-fn schedules(args: &SimArgs) -> Result<Vec<Schedule>> {
+fn schedules(args: &SystemArgs) -> Result<Vec<Schedule>> {
     if let Some(schedule) = &args.schedule {
         return Ok(vec![schedule.clone()]);
     }

@@ -18,7 +18,7 @@ pub use fcf::Fcf;
 pub use fcfs::Fcfs;
 pub use fsp::Fsp;
 pub use las::Las;
-pub use ljf::Ljf;
+pub use ljf::{Ljf, Pljf};
 pub use psjf::Psjf;
 pub use sjf::Sjf;
 pub use srpt::Srpt;

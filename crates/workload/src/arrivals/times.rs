@@ -16,13 +16,8 @@ pub fn poisson(count: u64, rng: &mut Rng) -> Vec<f64> {
 /// Between the last request of the trace and its repetition lies one mean gap. A run without any
 /// gap is spread evenly.
 pub fn of_trace(trace: &Trace, run: Range<u64>) -> Vec<f64> {
-    let requests = &trace.requests;
-    let span_s = requests[requests.len() - 1].time_s - requests[0].time_s;
-    let gap_s = |index: u64| match (index % requests.len() as u64) as usize {
-        0 => span_s / requests.len() as f64,
-        at => requests[at].time_s - requests[at - 1].time_s,
-    };
-    scaled((run.start..=run.end).map(gap_s).collect())
+    let gaps = (run.start..=run.end).map(|index| trace.gap_s(index));
+    scaled(gaps.collect())
 }
 
 /// Sums up all gaps but the last, in units of all of them.

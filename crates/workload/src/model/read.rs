@@ -1,6 +1,7 @@
 //! From text to a model: first what TOML and serde see, then what the keys mean together.
 
-use super::{Arrivals, Mistake, Model, Users};
+use super::{Arrivals, First, Mistake, Model, Priority, Users};
+use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::sizes::{Distribution, Sizes};
 use serde::Deserialize;
@@ -8,8 +9,13 @@ use std::fmt::Display;
 use std::str::FromStr;
 use toml::Spanned;
 
+#[cfg(test)]
+mod tests;
+
 /// Most servers, and most jobs of an MPL.
 const COUNT_MAX: u32 = 1_000_000;
+/// Largest σ of the logarithm of an estimate over its size.
+const ERROR_MAX: f64 = 5.0;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +25,11 @@ struct File {
     policy: Option<Spanned<String>>,
     servers: Option<Spanned<u32>>,
     mpl: Option<Spanned<u32>>,
+    uplink: Option<Spanned<String>>,
+    error: Option<Spanned<f64>>,
+    turn: Option<Spanned<f64>>,
+    guard: Option<bool>,
+    priority: Option<PriorityTable>,
     arrivals: Option<Spanned<ArrivalsTable>>,
     users: Option<Spanned<UsersTable>>,
 }
@@ -47,6 +58,13 @@ struct UsersTable {
     stay: Option<Spanned<f64>>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PriorityTable {
+    share: Spanned<f64>,
+    first: Option<Spanned<String>>,
+}
+
 /// What is read, for the places of mistakes.
 struct Source<'a>(&'a str);
 
@@ -59,6 +77,14 @@ pub(super) fn read(text: &str, policies: &[&str]) -> Result<Model, Mistake> {
         policy: source.policy(file.policy.as_ref(), policies)?,
         servers: source.count(file.servers.as_ref(), "servers")?.unwrap_or(1),
         mpl: source.count(file.mpl.as_ref(), "mpl")?,
+        uplink: match &file.uplink {
+            Some(rate) => Some(source.parse::<Rate>(rate, "uplink")?),
+            None => None,
+        },
+        error: source.number(file.error.as_ref(), "error", (0.0, ERROR_MAX))?,
+        turn: source.number(file.turn.as_ref(), "turn", (1e-6, 1e6))?,
+        guard: file.guard.unwrap_or(false),
+        priority: source.priority(file.priority.as_ref())?,
         sizes,
     })
 }
@@ -120,6 +146,52 @@ impl Source<'_> {
             }
             value => Ok(value.map(|value| *value.get_ref())),
         }
+    }
+
+    fn number(
+        &self,
+        value: Option<&Spanned<f64>>,
+        key: &str,
+        (least, most): (f64, f64),
+    ) -> Result<Option<f64>, Mistake> {
+        match value {
+            Some(value) if !(least..=most).contains(value.get_ref()) => {
+                let message = format!(
+                    "{} is out of range; give {least} to {most}",
+                    value.get_ref()
+                );
+                Err(self.mistake(value, key, message))
+            }
+            value => Ok(value.map(|value| *value.get_ref())),
+        }
+    }
+
+    fn priority(&self, table: Option<&PriorityTable>) -> Result<Option<Priority>, Mistake> {
+        let Some(PriorityTable { share, first }) = table else {
+            return Ok(None);
+        };
+        if !(f64::MIN_POSITIVE..1.0).contains(share.get_ref()) {
+            let message = format!(
+                "{} is out of range; give a number above 0 and below 1",
+                share.get_ref()
+            );
+            return Err(self.mistake(share, "priority.share", message));
+        }
+        let first = match first {
+            None => First::Smallest,
+            Some(first) => match first.get_ref().as_str() {
+                "smallest" => First::Smallest,
+                "chance" => First::Chance,
+                other => {
+                    let message = format!("unknown value `{other}`; use smallest, chance");
+                    return Err(self.mistake(first, "priority.first", message));
+                }
+            },
+        };
+        Ok(Some(Priority {
+            share: *share.get_ref(),
+            first,
+        }))
     }
 
     fn schedule(&self, load: Option<&Spanned<Load>>) -> Result<Schedule, Mistake> {
@@ -293,202 +365,6 @@ impl Source<'_> {
                 "arrivals.kind",
                 format!("unknown kind `{other}`; use poisson, trace, renewal"),
             )),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const POLICIES: [&str; 2] = ["fair", "srpt"];
-
-    fn model(text: &str) -> Model {
-        Model::read(text, &POLICIES).expect(text)
-    }
-
-    fn mistake(text: &str) -> String {
-        Model::read(text, &POLICIES).expect_err(text).to_string()
-    }
-
-    #[test]
-    fn the_shortest_model_is_open_and_poisson() {
-        let shortest = model("sizes = \"exp:mean=1\"\nschedule = 0.8\n");
-        let schedule = "0.8".parse().expect("a load");
-        assert_eq!(
-            shortest.users,
-            Users::Open {
-                schedule,
-                arrivals: Arrivals::Poisson
-            }
-        );
-        assert_eq!(
-            (shortest.policy.as_str(), shortest.servers, shortest.mpl),
-            ("fair", 1, None)
-        );
-    }
-
-    #[test]
-    fn every_kind_of_users_is_read() {
-        let closed = model(
-            "sizes = \"surge\"\npolicy = \"srpt\"\nservers = 2\nmpl = 8\n[users]\nkind = \"closed\"\nusers = 100\nthink = \"exp:mean=5\"\n",
-        );
-        assert_eq!(
-            (closed.policy.as_str(), closed.servers, closed.mpl),
-            ("srpt", 2, Some(8))
-        );
-        assert_eq!(
-            closed.users,
-            Users::Closed {
-                users: 100,
-                think: "exp:mean=5".parse().expect("a law")
-            }
-        );
-        let partly = model(
-            "sizes = \"trace:epa\"\nschedule = \"0.2,1.2,10,10\"\n[arrivals]\nkind = \"trace\"\n[users]\nkind = \"partly-open\"\nstay = 0.9\n",
-        );
-        let Users::PartlyOpen {
-            schedule,
-            arrivals,
-            stay,
-            think,
-        } = partly.users
-        else {
-            panic!("partly-open")
-        };
-        assert_eq!(
-            (schedule.to_string().as_str(), arrivals, stay, think.mean()),
-            ("0.2,1.2,10,10", Arrivals::Trace, 0.9, 0.0)
-        );
-        let renewal = model(
-            "sizes = \"det:mean=1\"\nschedule = 1\narrivals = { kind = \"renewal\", gaps = \"h2:mean=1,c2=4\" }\nusers = { kind = \"open\" }\n",
-        );
-        assert!(matches!(
-            renewal.users,
-            Users::Open {
-                arrivals: Arrivals::Renewal(_),
-                ..
-            }
-        ));
-    }
-
-    /// A model up to its tables.
-    const OPEN: &str = "sizes = \"exp:mean=1\"\nschedule = 0.8\n";
-
-    #[track_caller]
-    fn assert_mistake(text: &str, words: &str) {
-        let message = mistake(text);
-        assert!(message.starts_with(words), "{text}\n{message}");
-        assert_eq!(message.lines().count(), 1, "{message}");
-    }
-
-    #[test]
-    fn a_mistake_has_its_line_its_key_and_a_remedy() {
-        for (text, words) in [
-            ("schedule = 0.8\n", "sizes: is missing"),
-            (
-                "sizes = \"exp:mean=1\"\n",
-                "schedule: is missing; give the load",
-            ),
-            (
-                "sizes = \"exp:mean=0\"\nschedule = 0.8",
-                "line 1: sizes: distribution `exp:mean=0`: mean is 0",
-            ),
-            (
-                "sizes = \"exp:mean=1\"\nschedule = -1",
-                "line 2: schedule: schedule `-1`",
-            ),
-            (
-                &format!("{OPEN}polcy = \"srpt\""),
-                "line 3: polcy: unknown field `polcy`, expected one of",
-            ),
-            (
-                &format!("{OPEN}policy = \"best\""),
-                "line 3: policy: unknown policy `best`; use fair, srpt",
-            ),
-            (
-                &format!("{OPEN}servers = 0"),
-                "line 3: servers: 0 is out of range; give 1 to",
-            ),
-            (&format!("{OPEN}mpl = -1"), "line 3: mpl: "),
-            (
-                &format!("{OPEN}[arrivals]\nkind = \"trace\""),
-                "line 4: arrivals.kind: the gaps of a trace",
-            ),
-            (
-                &format!("{OPEN}[arrivals]\nkind = \"renewal\""),
-                "arrivals.gaps: is missing",
-            ),
-            (
-                &format!("{OPEN}[arrivals]\nkind = \"renewal\"\ngaps = \"pareto:k=1,alpha=1\""),
-                "line 5: arrivals.gaps: has no mean",
-            ),
-            (
-                &format!("{OPEN}[arrivals]\nkind = \"poisson\"\ngaps = \"exp:mean=1\""),
-                "line 5: arrivals.gaps: the gaps of a Poisson",
-            ),
-            (&format!("{OPEN}="), "line 3: "),
-        ] {
-            assert_mistake(text, words);
-        }
-    }
-
-    #[test]
-    fn a_mistake_in_the_users_does_too() {
-        for (text, words) in [
-            (
-                "sizes = \"surge\"\n[users]\nkind = \"closed\"",
-                "users.users: is missing",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"shut\""),
-                "line 4: users.kind: unknown kind `shut`; use open",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"open\"\nthink = \"exp:mean=1\""),
-                "line 5: users.think: users of an open",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"closed\"\nusers = 3"),
-                "line 2: schedule: the load of a closed",
-            ),
-            (
-                "sizes = \"surge\"\n[users]\nkind = \"closed\"\nusers = 0",
-                "line 4: users.users: 0 is out of range",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"partly-open\""),
-                "users.stay: is missing",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"partly-open\"\nstay = 1"),
-                "line 5: ",
-            ),
-            (
-                &format!("{OPEN}[users]\nkind = \"partly-open\"\nstay = 1.0"),
-                "line 5: users.stay: 1 is out of range",
-            ),
-            (
-                &format!("{OPEN}[users]\nusers = 3"),
-                "line 3: users.kind: is missing",
-            ),
-        ] {
-            assert_mistake(text, words);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_a_model_or_a_mistake(text in "(sizes|schedule|policy|users|arrivals|[\\[\\]a-z0-9.=\"\n {}#]){0,60}") {
-            let _ = Model::read(&text, &POLICIES);
-        }
-
-        #[test]
-        fn any_letters_are_a_model_or_a_mistake(text in ".{0,60}") {
-            if let Err(mistake) = Model::read(&text, &POLICIES) {
-                prop_assert_eq!(mistake.to_string().lines().count(), 1);
-            }
         }
     }
 }

@@ -11,12 +11,13 @@
 //! | `lognormal-pareto:mu=,sigma=,cut=,k=,p=,alpha=` | lognormal body, bounded Pareto tail |
 //! | `weibull:scale=,shape=` | Weibull |
 //! | `surge` | the lognormal-pareto of Table 1 of the 1999 paper |
-//! | `trace:NAME` | the sizes a trace asks for ([`Sizes`] only) |
+//! | `trace:NAME` | the sizes a trace asks for, or the run times of a job log ([`Sizes`] only) |
 
 use super::{Distribution, Law};
-use crate::trace::{Trace, TraceError};
+use crate::trace::{self, Trace, TraceError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Every name with its parameters.
@@ -197,12 +198,22 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// The distribution; a trace is read, and gives the sizes of its requests.
+    /// The distribution; a trace is read, and gives the sizes of its requests, a log of batch jobs (by the end of its name) their run times in seconds.
     pub fn open(&self) -> Result<Distribution, TraceError> {
         let name = match self {
             Sizes::Law(distribution) => return Ok(distribution.clone()),
             Sizes::Trace(name) => name,
         };
+        if [".swf", ".swf.gz", ".jobs.csv", ".jobs.csv.gz"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
+            let mut run_s = trace::job_run_times(Path::new(name))?;
+            run_s.sort_unstable_by(f64::total_cmp);
+            return Ok(Distribution {
+                law: Law::Empirical(run_s.into()),
+            });
+        }
         let trace = Trace::open(name)?;
         let size = |request| trace.object_of(request).size_bytes as f64;
         let mut sizes: Vec<f64> = trace.requests.iter().map(size).collect();

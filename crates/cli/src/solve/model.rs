@@ -1,0 +1,66 @@
+//! `sooner solve model`: the systems of `sooner sim`, by formula.
+
+use super::print_json;
+use crate::sim::{SystemArgs, exact, output, systems};
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use sooner_report::columns::aligned;
+use sooner_report::number::significant;
+
+/// Flags of `sooner solve model`.
+#[derive(Args)]
+pub struct ModelArgs {
+    #[command(flatten)]
+    system: SystemArgs,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Every combination that has a formula; those without are named.
+pub fn run(args: &ModelArgs) -> Result<()> {
+    let cases = systems::cases(&args.system)?;
+    let solved: Vec<Option<f64>> = cases
+        .iter()
+        .map(|case| exact::mean_response(&case.system))
+        .collect();
+    ensure!(
+        solved.iter().any(Option::is_some),
+        "no formula of ours has any of these systems; `sooner sim` with the same words simulates them"
+    );
+    if args.json {
+        let run = |(case, solved): (&systems::Case, &Option<f64>)| {
+            let system: Map<String, Value> = case
+                .described
+                .iter()
+                .map(|(name, value)| ((*name).into(), json!(value)))
+                .collect();
+            json!({"policy": case.policy.to_string(), "system": system, "offered_load": case.system.offered_load(),
+                "mean_service_s": case.system.mean_service_s(), "all": {"mean_response": solved}})
+        };
+        return print_json(&cases.iter().zip(&solved).map(run).collect::<Vec<_>>());
+    }
+    let Some(first) = cases.first() else {
+        return Ok(());
+    };
+    println!(
+        "{}; times in mean sizes{}\n",
+        output::in_common(first),
+        output::in_seconds(&first.system)
+    );
+    let names = first.varied.iter().map(|(name, _)| (*name).to_string());
+    let mut rows = vec![
+        names
+            .chain(["policy", "mean response"].map(String::from))
+            .collect(),
+    ];
+    for (case, solved) in cases.iter().zip(&solved) {
+        let mut row: Vec<String> = case.varied.iter().map(|(_, value)| value.clone()).collect();
+        row.push(case.policy.to_string());
+        row.push(solved.map_or("no formula".into(), significant));
+        rows.push(row);
+    }
+    print!("{}", aligned(&rows));
+    Ok(())
+}
