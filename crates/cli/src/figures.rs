@@ -1,13 +1,16 @@
 //! `sooner figures`: the papers' figures that are computed, drawn again, and what they show.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
-use sooner_figures::{ALL, Effort, Entry};
+use sooner_figures::{ALL, Effort, Entry, case_studies};
 use sooner_report::curves::{Page, render};
+use sooner_workload::trace::job_run_times;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The figure that job logs belong to.
+const OF_LOGS: &str = "14.1";
 /// A finding does not hold.
 const REFUTED: u8 = 1;
 
@@ -17,6 +20,10 @@ pub struct FiguresArgs {
     /// Which: 13.1, 13.2, 13.3, 13.4, 14.1, 7-8, 9.7, 9.10 [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// With 14.1: a log of batch jobs (NAME.swf, NAME.jobs.csv, or either as .gz) whose run times the supercomputer's row is drawn with too;
+    /// may be given again
+    #[arg(long, value_name = "FILE")]
+    job_log: Vec<PathBuf>,
     /// Jobs for every simulated point
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     jobs: u64,
@@ -34,6 +41,10 @@ pub struct FiguresArgs {
 /// Draws them. Exit code 1 where a finding does not hold.
 pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     let entries = chosen(&args.names)?;
+    ensure!(
+        args.job_log.is_empty() || entries.iter().any(|entry| entry.name == OF_LOGS),
+        "--job-log: only {OF_LOGS} is drawn with it; name it too, or leave the log out"
+    );
     let threads =
         std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     let effort = Effort {
@@ -44,10 +55,22 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     if let Some(path) = &args.html {
         std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;
     }
+    // All are read before anything is computed.
+    let mut logs = Vec::new();
+    for path in &args.job_log {
+        logs.push((path, job_run_times(path)?));
+    }
     let (mut figures, mut findings) = (Vec::new(), Vec::new());
     for entry in entries {
         eprintln!("{}: {}", entry.name, entry.title);
-        let drawn = entry.draw(&effort)?;
+        let mut drawn = entry.draw(&effort)?;
+        for (path, run_s) in logs.iter().filter(|_| entry.name == OF_LOGS) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            eprintln!("{}: {name}", entry.name);
+            let more = case_studies::of_log(&name, run_s, &effort)?;
+            drawn.figures.extend(more.figures);
+            drawn.findings.extend(more.findings);
+        }
         for mut figure in drawn.figures {
             figure.heading = format!("{}: {}", entry.name, figure.heading);
             figures.push(figure);

@@ -64,12 +64,12 @@ fn known_figures_in_units_of_the_mean() {
 
 #[test]
 fn the_systems_of_sim_are_solved_where_there_is_a_formula() {
-    let words = "model --sizes h2:mean=3,c2=4 --load 0.5,0.8 --policy srpt,fsp --json";
+    let words = "model --sizes h2:mean=3,c2=4 --load 0.5,0.8 --policy srpt,fsp";
     let document = json(&words.split(' ').collect::<Vec<_>>());
     near(&document["runs"][2]["all"]["mean_response"], 2.190_947);
     assert_eq!(document["runs"][2]["offered_load"], 0.8);
     assert_eq!(document["runs"][3]["all"]["mean_response"], Value::Null);
-    let closed = "model --sizes exp:mean=1 --users 10 --think exp:mean=5 --policy fair --json";
+    let closed = "model --sizes exp:mean=1 --users 10 --think exp:mean=5 --policy fair";
     let document = json(&closed.split(' ').collect::<Vec<_>>());
     near(&document["runs"][0]["all"]["mean_response"], 5.187_289);
     let table = solve(

@@ -1,11 +1,12 @@
 //! The two case studies of the thesis that are simulated (Figure 14.1, rows three and four), by laws with the published moments.
 //!
 //! The auction site's requests have mean 0.09 s and C² 9.19, the Pittsburgh C90's jobs mean 4562.6 s and C² 43.16; both are taken to be lognormal, and
-//! times are in means. Jobs of the supercomputer are not interrupted.
+//! times are in means. Jobs of the supercomputer are not interrupted. Logs of other supercomputers can take the place of its law ([`of_log`]).
 
 use crate::runs::{closed, closed_at, curve, mean, open, partly_open, responses, run};
 use crate::{Drawn, Effort, Finding};
 use anyhow::Result;
+use sooner_report::curves::Curve;
 use sooner_simulator::Policy;
 use sooner_workload::Distribution;
 
@@ -30,7 +31,7 @@ const CASES: [Case; 2] = [
     Case {
         name: "Supercomputer",
         c2: 43.16,
-        policies: &[Policy::Sjf, Policy::Fcfs],
+        policies: &[Policy::Sjf, Policy::Fcfs, Policy::Ljf],
     },
 ];
 
@@ -42,63 +43,87 @@ fn lognormal(c2: f64) -> Result<Distribution> {
 
 /// Closed, open and partly-open, side by side.
 pub fn draw(effort: &Effort) -> Result<Drawn> {
-    let (mut figures, mut findings) = (Vec::new(), Vec::new());
+    let mut drawn = Drawn {
+        figures: Vec::new(),
+        findings: Vec::new(),
+    };
     for case in &CASES {
-        let sizes = lognormal(case.c2)?;
-        let (mut shut, mut free, mut visits) = (Vec::new(), Vec::new(), Vec::new());
-        for &policy in case.policies {
-            let of = |points| curve(policy.to_string(), policy.to_string(), points);
-            let (mut at_load, mut came, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
-            for load in LOADS {
-                at_load.push((load, closed_at(&sizes, USERS, load, policy, effort)?.1));
-                came.push((load, mean(&run(&sizes, open(load)?, policy, effort)?)));
-            }
-            for n in VISITS {
-                stayed.push((
-                    n,
-                    mean(&run(&sizes, partly_open(0.9, n, 1.0)?, policy, effort)?),
-                ));
-            }
-            shut.push(of(at_load));
-            free.push(of(came));
-            visits.push(of(stayed));
-        }
-        let worth = |curves: &[sooner_report::curves::Curve], place: usize| {
-            let last = curves.len() - 1;
-            curves[last].points[place].1 / curves[0].points[place].1
-        };
-        let at_090 = 4;
-        let (closed_worth, open_worth) = (worth(&shut, at_090), worth(&free, at_090));
-        let (short, long) = (worth(&visits, 0), worth(&visits, 5));
-        let last = case.policies.len() - 1;
-        let gap = free[last].points[at_090].1 / shut[last].points[at_090].1;
-        findings.push(Finding {
-            of: case.name,
-            claim: "closed response times are far below open ones, the order is worth far less there, and long visits make a partly-open system like a closed one",
-            holds: gap > 3.0 && open_worth > 2.0 * closed_worth && long < short / 2.0,
-            evidence: format!("load 0.9, FCFS: open {gap:.1} times the closed mean; FCFS over the best: {open_worth:.1} open, {closed_worth:.1} closed, {short:.1} with one job a visit, {long:.1} with 50"),
-        });
-        for (heading, x, is_log, curves) in [
-            ("closed, 50 users", "load", false, shut),
-            ("open", "load", false, free),
-            ("partly-open, load 0.9", "mean jobs a visit", true, visits),
-        ] {
-            figures.push(responses(
-                format!("{}: {heading}", case.name),
-                x,
-                is_log,
-                "",
-                curves,
-            ));
-        }
+        study(case, case.name, &lognormal(case.c2)?, effort, &mut drawn)?;
     }
     // Nobody thinks: whatever the order, the server is never idle, and the mean follows from the users.
     let idle = run(&lognormal(9.19)?, closed(USERS, 0.0)?, Policy::Fcfs, effort)?;
-    findings.push(Finding {
+    drawn.findings.push(Finding {
         of: "Auction site",
         claim: "without think time a closed system's mean response time is its users times the mean size",
         holds: (mean(&idle) / f64::from(USERS) - 1.0).abs() < 0.05,
         evidence: format!("{:.1} of {USERS}", mean(&idle)),
     });
-    Ok(Drawn { figures, findings })
+    Ok(drawn)
+}
+
+/// The supercomputer's row once more, with the run times of a log that stands in for Pittsburgh's.
+pub fn of_log(name: &str, run_s: &[f64], effort: &Effort) -> Result<Drawn> {
+    let mean_s = run_s.iter().sum::<f64>() / run_s.len().max(1) as f64;
+    let sizes = Distribution::of_values(run_s.iter().map(|time| time / mean_s).collect())?;
+    let mut drawn = Drawn {
+        figures: Vec::new(),
+        findings: Vec::new(),
+    };
+    study(&CASES[1], name, &sizes, effort, &mut drawn)?;
+    Ok(drawn)
+}
+
+/// One case: three figures, and whether they show what the thesis says of all four.
+fn study(
+    case: &Case,
+    name: &str,
+    sizes: &Distribution,
+    effort: &Effort,
+    drawn: &mut Drawn,
+) -> Result<()> {
+    let (mut shut, mut free, mut visits) = (Vec::new(), Vec::new(), Vec::new());
+    for &policy in case.policies {
+        let of = |points| curve(policy.to_string(), policy.to_string(), points);
+        let (mut at_load, mut came, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
+        for load in LOADS {
+            at_load.push((load, closed_at(sizes, USERS, load, policy, effort)?.1));
+            came.push((load, mean(&run(sizes, open(load)?, policy, effort)?)));
+        }
+        for n in VISITS {
+            let users = partly_open(0.9, n, 1.0)?;
+            stayed.push((n, mean(&run(sizes, users, policy, effort)?)));
+        }
+        shut.push(of(at_load));
+        free.push(of(came));
+        visits.push(of(stayed));
+    }
+    let fcfs = case.policies.iter().position(|one| *one == Policy::Fcfs);
+    let fcfs = fcfs.unwrap_or_default();
+    let worth =
+        |curves: &[Curve], place: usize| curves[fcfs].points[place].1 / curves[0].points[place].1;
+    let at_090 = 4;
+    let (closed_worth, open_worth) = (worth(&shut, at_090), worth(&free, at_090));
+    let (short, long) = (worth(&visits, 0), worth(&visits, 5));
+    let gap = free[fcfs].points[at_090].1 / shut[fcfs].points[at_090].1;
+    let best_first = free.is_sorted_by(|a, b| a.points[at_090].1 <= b.points[at_090].1);
+    let worst = free.last().map_or(1.0, |last| {
+        last.points[at_090].1 / free[fcfs].points[at_090].1
+    });
+    drawn.findings.push(Finding {
+        of: case.name,
+        claim: "closed response times are far below open ones, the order is worth far less there, and long visits make a partly-open system like a closed one",
+        holds: gap > 3.0 && open_worth > 2.0 * closed_worth && long < short / 2.0 && best_first,
+        evidence: format!("{name}, load 0.9, FCFS: open {gap:.1} times the closed mean; FCFS over the best: {open_worth:.1} open, {closed_worth:.1} closed, {short:.1} with one job a visit, {long:.1} with 50; the worst over FCFS: {worst:.1} open"),
+    });
+    for (heading, x, is_log, curves) in [
+        ("closed, 50 users", "load", false, shut),
+        ("open", "load", false, free),
+        ("partly-open, load 0.9", "mean jobs a visit", true, visits),
+    ] {
+        let heading = format!("{name}: {heading}");
+        drawn
+            .figures
+            .push(responses(heading, x, is_log, "", curves));
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 //! Schroeder's thesis (2005) part III has eight principles about open, closed and partly-open systems, chapter 9 the limit on jobs in a database; Crovella,
 //! Frangioso and Harchol-Balter (1999) slowdown by size. Every finding states in numbers of ours what the words of the paper say.
 
-mod case_studies;
+pub mod case_studies;
 mod limits;
 mod open_closed;
 mod partly_open;
