@@ -85,6 +85,35 @@ fn the_systems_of_sim_are_solved_where_there_is_a_formula() {
     );
 }
 
+/// The approximation against the simulator: within a fifth where sizes vary and phases are long.
+#[test]
+fn an_alternating_overload_is_near_what_is_simulated() {
+    let system = "--sizes h2:mean=1,c2=16 --schedule 0.4,1.4,10000,5000 --json";
+    let words = format!("overload {}", system.trim_end_matches(" --json"));
+    let solved = json(&words.split(' ').collect::<Vec<_>>());
+    let output = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(format!("sim {system} --policy fair,srpt --jobs 6e5 --replications 4").split(' '))
+        .output()
+        .unwrap();
+    let simulated: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for index in [0, 1] {
+        let (solved, simulated) = (&solved["runs"][index], &simulated["runs"][index]);
+        assert_eq!(solved["policy"], simulated["policy"]);
+        let [near, exact] = [
+            &solved["all"]["mean_response"],
+            &simulated["controlled_mean_response"],
+        ]
+        .map(|figure| figure.as_f64().unwrap());
+        assert!(
+            (near / exact - 1.0).abs() < 0.2,
+            "{near}, simulated {exact}"
+        );
+    }
+    let [fair, srpt] =
+        [0, 1].map(|index| solved["runs"][index]["present_at_end"].as_f64().unwrap());
+    assert!(fair > 5.0 * srpt, "{fair} and {srpt} jobs");
+}
+
 #[test]
 fn a_table_has_a_row_a_policy() {
     let output = solve(&["mg1", "--sizes", "trace:epa", "--load", "0.9"]);
@@ -105,6 +134,10 @@ fn mistakes_are_one_line() {
             "below 1",
         ),
         (&["mg1", "--sizes", "exp:mean=1"], "--load"),
+        (
+            &["overload", "--sizes", "exp:mean=1", "--schedule", "0.8"],
+            "--schedule: an alternating overload has one phase above 1",
+        ),
         (
             &[
                 "model",

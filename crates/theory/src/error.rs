@@ -8,6 +8,11 @@ pub enum TheoryError {
         "load {0}: a formula needs a load above 0 and below 1; beyond, every response grows for ever"
     )]
     Load(f64),
+    /// Nothing alternates, or never above 1.
+    #[error(
+        "an alternating overload has one phase above 1 and one below, like 0.2,1.2,10,10: low, high, and for how long"
+    )]
+    NoOverload,
     /// Sizes without a mean have no load.
     #[error("the sizes have no finite mean above 0, so no load can be given")]
     Mean,

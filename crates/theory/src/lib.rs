@@ -9,6 +9,7 @@ pub mod kinds;
 pub mod mg1;
 pub mod mmk;
 pub mod mpl;
+pub mod overload;
 mod quadrature;
 
 pub use error::TheoryError;

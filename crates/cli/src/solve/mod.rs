@@ -4,6 +4,7 @@ mod mg1;
 mod model;
 mod mpl;
 mod mva;
+mod overload;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -29,6 +30,8 @@ enum SolveCommand {
     Mva(mva::MvaArgs),
     /// A queue before a processor that at most so many jobs share
     Mpl(mpl::MplArgs),
+    /// A load that is above 1 for a while, again and again: sharing and SRPT, approximately
+    Overload(overload::OverloadArgs),
     /// A model file or its flags, as `sooner sim` takes them: the exact mean of every policy that has one
     Model(Box<model::ModelArgs>),
 }
@@ -39,6 +42,7 @@ pub fn run(args: SolveArgs) -> Result<ExitCode> {
         SolveCommand::Mg1(args) => mg1::run(&args)?,
         SolveCommand::Mva(args) => mva::run(&args)?,
         SolveCommand::Mpl(args) => mpl::run(&args)?,
+        SolveCommand::Overload(args) => overload::run(&args)?,
         SolveCommand::Model(args) => model::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)

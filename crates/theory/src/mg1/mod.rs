@@ -9,8 +9,8 @@ mod policy;
 
 use crate::TheoryError;
 use crate::quadrature::integral;
-use below::Below;
-use nodes::Node;
+pub(crate) use below::{Below, Moments};
+pub(crate) use nodes::Node;
 pub use policy::Policy;
 use sooner_workload::Distribution;
 
