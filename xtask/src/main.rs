@@ -1,10 +1,11 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | h2spec`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | instructions | h2spec`. CONTRIBUTING.md says when to use which.
 
 mod bench;
 mod bpf;
 mod clients;
 mod fuzz;
 mod h2spec;
+mod instructions;
 mod package;
 mod packages;
 mod process;
@@ -23,6 +24,7 @@ const USAGE: &str = "usage: cargo xtask TASK
                             figures beside other servers, kept under experiments/; as root
   package                   the program, manual pages, completions, unit and example, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
+  instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
   h2spec                    builds the program that tests HTTP/2, as `test` does, with Go";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["package"] => package::run(),
         ["bpf"] => bpf::build(),
+        ["instructions"] => instructions::write(),
         ["h2spec"] => h2spec::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),

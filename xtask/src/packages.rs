@@ -55,6 +55,11 @@ pub const FOR_TESTS: &[Need] = &[
     program("nghttp", "nghttp2-client", CLIENT),
     program("chromium", "chromium", CLIENT),
     program("go", "golang-go", "h2spec, which tests HTTP/2"),
+    program(
+        "valgrind",
+        "valgrind",
+        "instruction counts of the simulator",
+    ),
     program("clang", "clang", BPF),
     program("llvm-objdump", "llvm", BPF),
     Need {

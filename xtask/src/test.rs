@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
-use crate::{bpf, fuzz, h2spec, packages, process, tally::Tally, tidy};
+use crate::{bpf, fuzz, h2spec, instructions, packages, process, tally::Tally, tidy};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("doc", doc),
     ("bpf", bpf::check),
     ("h2spec", h2spec::build),
+    ("instructions", instructions::check),
     ("test", cargo_test),
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
@@ -46,10 +47,10 @@ pub fn run(quick: bool) -> bool {
 fn report(tally: &Tally, times: &[(&str, Duration)]) {
     println!("== summary");
     for (name, time) in times {
-        println!("{name:>9} {:6.1} s", time.as_secs_f64());
+        println!("{name:>12} {:6.1} s", time.as_secs_f64());
     }
     let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:>9} {:6.1} s", "all", total.as_secs_f64());
+    println!("{:>12} {:6.1} s", "all", total.as_secs_f64());
     tally.print();
 }
 
