@@ -18,7 +18,7 @@ const PLAYED: f64 = 1.1;
 const GROWTH_MAX: f64 = 1.1;
 
 fn committed() -> PathBuf {
-    process::root().join("crates/simulator/benches/instructions.json")
+    process::root().join("crates/simulator/instructions.json")
 }
 
 /// Counts, and compares with what is committed. Counts as skipped without valgrind or with another compiler than the committed counts are of.
@@ -97,7 +97,7 @@ fn instructions(policy: &str, jobs: u64) -> Result<f64> {
     valgrind
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args([policy, &jobs.to_string()]);
+        .args([policy, &jobs.to_string(), "0.9"]);
     let finished = process::run_quietly(&mut valgrind)?;
     let collected = finished.lines.iter().find_map(|line| {
         let (_, count) = line.split_once("Collected :")?;
