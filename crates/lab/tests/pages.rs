@@ -191,6 +191,38 @@ fn verdicts_say_what_failed_what_is_thin_and_what_was_not_measured() {
     );
 }
 
+/// Two machines: of a seed both have, the one with more valid servers counts, and else the newer; none is compared with one of the other.
+#[test]
+fn an_experiment_may_be_measured_in_parts_on_several_machines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = support::experiment(folder.path(), "order", TEXT);
+    let case = &experiment.cases[0];
+    let on = |machine: &str, seed: u64, factor: f64, is_valid: bool| {
+        let runs = experiment.folder.join("runs").join(machine);
+        let mut store = Store::open(&runs).expect("a store");
+        for server in [Server { factor, ..NGINX }, SRPT] {
+            let mut run = support::run(server, seed, 0.9, 10);
+            if !is_valid {
+                run.verdict = Verdict::Invalid;
+            }
+            support::keep(&mut store, case, server.name, &run);
+        }
+    };
+    on("2026-11-22-a", 1, 1.04, true);
+    on("2026-11-22-b", 1, 90.0, false);
+    on("2026-11-22-b", 2, 1.04, true);
+    let page = page(folder.path());
+    assert!(page.contains("runs/2026-11-22-a; runs/2026-11-22-b"));
+    assert!(
+        !page.contains("INVALID"),
+        "the other machine's run is valid"
+    );
+    assert!(
+        page.contains("4 of 10 measured, 4 of them valid; 6 with all attempts"),
+        "{page}"
+    );
+}
+
 #[test]
 fn an_invalid_run_proves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");

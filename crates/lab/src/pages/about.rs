@@ -52,19 +52,22 @@ pub fn rows(
         .iter()
         .map(|line| line.stolen_cpu_seconds)
         .fold(0.0, f64::max);
-    let folder = store
-        .folder()
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let ends = (store.lines().first(), store.lines().last());
-    let measured = match ends {
+    let folder = |line: &Line| {
+        let name = store.folder_of(line).file_name().unwrap_or_default();
+        Some(format!("runs/{}", name.to_string_lossy()))
+    };
+    let ended = |line: &&Line| httpdate::parse_http_date(&line.ended_at).ok();
+    let lines_kept = || store.lines().iter();
+    let measured = match (
+        lines_kept().min_by_key(ended),
+        lines_kept().max_by_key(ended),
+    ) {
         (Some(first), Some(last)) => format!("{} to {}", first.ended_at, last.ended_at),
         _ => String::new(),
     };
     let rows = [
         ("Command", format!("sooner lab run {}", experiment.name)),
-        ("Kept in", format!("runs/{folder}")),
+        ("Kept in", each(&folder)),
         ("Machine", each(&|line| Some(line.machine.clone()))),
         ("Commits", each(&|line| line.commit.clone())),
         ("Measured, UTC", measured),

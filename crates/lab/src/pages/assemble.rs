@@ -103,7 +103,7 @@ fn repetition(line: &Line, store: &Store, remarks: &mut Vec<String>) -> Result<r
         run: run(line, &detail).with_context(|| {
             format!(
                 "{}: the run of case {case}, seed {seed}, {peer} is not one",
-                store.folder().display()
+                store.folder_of(line).display()
             )
         })?,
         patience: report::Patience {

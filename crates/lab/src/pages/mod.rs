@@ -1,7 +1,6 @@
 //! What was measured, for people: a page an experiment, and the table of all in experiments/README.md.
 //!
-//! Nothing is measured here: everything is computed from the newest folder under `runs/` that has kept runs, so that it can be computed
-//! again on any machine. Each file appears whole or not at all.
+//! Nothing is measured here: everything is computed from the folders under `runs/`, so that it can be computed again on any machine. Each file appears whole or not at all.
 
 mod about;
 mod assemble;
@@ -30,7 +29,7 @@ pub fn write(folder: &Path, names: &[String]) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     let mut rows = Vec::new();
     for experiment in &experiments {
-        let store = newest(&experiment.folder.join("runs"))?;
+        let store = kept(&experiment.folder.join("runs"))?;
         let is_named = names.is_empty() || names.contains(&experiment.name);
         if let Some(store) = store.as_ref().filter(|_| is_named) {
             let page = report::render(&assemble::page(experiment, store)?);
@@ -67,8 +66,8 @@ fn check_names(experiments: &[Experiment], names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The newest folder of kept runs: their names begin with the date. None where nothing was kept.
-fn newest(runs: &Path) -> Result<Option<Store>> {
+/// All kept runs, those of the newest folder last: their names begin with the date. None where nothing was kept.
+fn kept(runs: &Path) -> Result<Option<Store>> {
     let Ok(entries) = fs::read_dir(runs) else {
         return Ok(None);
     };
@@ -78,11 +77,11 @@ fn newest(runs: &Path) -> Result<Option<Store>> {
         .filter(|path| fs::metadata(path.join(LINES)).is_ok_and(|file| file.len() > 0))
         .collect();
     folders.sort();
-    let Some(folder) = folders.pop() else {
+    if folders.is_empty() {
         return Ok(None);
-    };
-    let store = Store::read(&folder);
-    let store = store.with_context(|| format!("cannot read the runs in {}", folder.display()))?;
+    }
+    let store = Store::read_all(folders);
+    let store = store.with_context(|| format!("cannot read the runs in {}", runs.display()))?;
     Ok(Some(store))
 }
 

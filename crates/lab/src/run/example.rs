@@ -37,5 +37,6 @@ pub fn line(case: &Case, peer: &str, attempt: u32) -> Line {
         run: Value::Null,
         counters: Value::Null,
         paths: None,
+        place: 0,
     }
 }

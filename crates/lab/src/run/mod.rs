@@ -307,6 +307,7 @@ impl Shared {
                 run: measured.run,
                 counters: measured.counters,
                 paths: measured.paths,
+                place: 0,
             };
             line.judge_processor();
             held_up |= line.was_held_up();

@@ -70,6 +70,9 @@ pub struct Line {
     pub counters: Value,
     /// What the emulator of the clients' paths did; none without one.
     pub paths: Option<Value>,
+    /// Which of the store's folders it is kept in.
+    #[serde(skip)]
+    pub place: usize,
 }
 
 impl Line {
@@ -133,10 +136,11 @@ pub fn as_json(setup: &Setup) -> Value {
     serde_json::to_value(setup).unwrap_or_default()
 }
 
-/// A folder of runs.
+/// The runs of a folder, or of several: an experiment may be measured in parts, on several machines.
 #[derive(Debug)]
 pub struct Store {
-    folder: PathBuf,
+    /// The newest last; runs are added to that one.
+    folders: Vec<PathBuf>,
     lines: Vec<Line>,
     /// Locked for as long as runs may be added, because attempts are numbered.
     _lock: Option<File>,
@@ -168,26 +172,31 @@ impl Store {
 
     /// Reads what is there; a folder without runs has none.
     pub fn read(folder: &Path) -> io::Result<Self> {
-        let mut lines = Vec::new();
-        match File::open(folder.join(LINES)) {
-            Ok(file) => {
-                for line in BufReader::new(file).lines() {
-                    lines.extend(serde_json::from_str::<Line>(&line?).ok());
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        Self::read_all(vec![folder.to_owned()])
+    }
+
+    /// Reads the runs of several folders, the newest last.
+    pub fn read_all(folders: Vec<PathBuf>) -> io::Result<Self> {
+        let mut all = Vec::new();
+        for (place, folder) in folders.iter().enumerate() {
+            let of_here = |line: Line| Line { place, ..line };
+            all.extend(lines_in(folder)?.into_iter().map(of_here));
         }
         Ok(Self {
-            folder: folder.to_owned(),
-            lines,
+            folders,
+            lines: all,
             _lock: None,
         })
     }
 
-    /// Where it lies.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// Where a run of it lies.
+    pub fn folder_of(&self, line: &Line) -> &Path {
+        &self.folders[line.place]
+    }
+
+    /// Where runs are added.
+    fn folder(&self) -> &Path {
+        self.folders.last().map_or(Path::new("."), |last| last)
     }
 
     /// Every run that was kept, in the order of their ends.
@@ -195,21 +204,24 @@ impl Store {
         &self.lines
     }
 
-    /// The run that counts: of the attempt with the most valid peers, the last of several, so that only what ran at the same time is
-    /// ever compared.
+    /// The run that counts: of the attempt with the most valid peers, the last of several, so that only what ran at the same time on the
+    /// same machine is ever compared.
     pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
         let attempt = self.best_attempt(case, seed)?;
         let lines = self.tried(case, seed).filter(|line| line.peer == peer);
-        let mut lines = lines.filter(|line| line.attempt == attempt);
+        let mut lines = lines.filter(|line| (line.place, line.attempt) == attempt);
         let last_that_counts = lines.clone().rfind(|line| line.counts());
         last_that_counts.or(lines.next_back())
     }
 
-    fn best_attempt(&self, case: &Case, seed: u64) -> Option<u32> {
-        let mut attempts: BTreeMap<u32, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
+    /// Which folder, and which attempt there.
+    fn best_attempt(&self, case: &Case, seed: u64) -> Option<(usize, u32)> {
+        let mut attempts: BTreeMap<(usize, u32), (BTreeSet<&str>, BTreeSet<&str>)> =
+            BTreeMap::new();
         let wanted = |line: &&Line| case.setup.peers.contains(&line.peer);
         for line in self.tried(case, seed).filter(wanted) {
-            let (valid, all) = attempts.entry(line.attempt).or_default();
+            let attempt = (line.place, line.attempt);
+            let (valid, all) = attempts.entry(attempt).or_default();
             valid.extend(line.counts().then_some(line.peer.as_str()));
             all.insert(line.peer.as_str());
         }
@@ -237,6 +249,7 @@ impl Store {
 
     /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
     pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
+        line.place = self.folders.len() - 1;
         let mut detail = serde_json::Map::new();
         if let Some(fields) = line.run.as_object_mut() {
             for name in PLOTTED {
@@ -254,7 +267,7 @@ impl Store {
     }
 
     fn append(&self, line: &Line) -> io::Result<()> {
-        let path = self.folder.join(LINES);
+        let path = self.folder().join(LINES);
         let mut text = serde_json::to_string(line)?;
         text.push('\n');
         if ends_in_mid_line(&path)? {
@@ -276,13 +289,15 @@ impl Store {
     /// Every attempt has its own: one that a busy machine spoilt must not take the place of the one that counts.
     fn detail_path(&self, line: &Line) -> PathBuf {
         let name = file_name(&line.case, line.seed, &line.peer, line.attempt);
-        self.folder.join(DETAIL).join(format!("{name}.json.gz"))
+        self.folder_of(line)
+            .join(DETAIL)
+            .join(format!("{name}.json.gz"))
     }
 
     /// Where a run's samples go.
     pub fn samples_path(&self, case: &str, seed: u64, peer: &str, attempt: u32) -> PathBuf {
         let name = file_name(case, seed, peer, attempt);
-        self.folder.join(SAMPLES).join(format!("{name}.jsonl.gz"))
+        self.folder().join(SAMPLES).join(format!("{name}.jsonl.gz"))
     }
 
     /// The number of the last attempt so far, whatever its set-up was.
@@ -291,6 +306,19 @@ impl Store {
         let attempts = self.lines.iter().filter(is_of).map(|line| line.attempt);
         attempts.max().unwrap_or(0)
     }
+}
+
+/// The runs of a folder, those left out whose lines a crash has cut off.
+fn lines_in(folder: &Path) -> io::Result<Vec<Line>> {
+    let file = match File::open(folder.join(LINES)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        file => file?,
+    };
+    let mut lines = Vec::new();
+    for line in BufReader::new(file).lines() {
+        lines.extend(serde_json::from_str::<Line>(&line?).ok());
+    }
+    Ok(lines)
 }
 
 /// Whether a crash cut the last line off.

@@ -120,6 +120,7 @@ pub fn keep_json(
         run,
         counters: json!({"max_open_connections": 345, "cpu_s": 3.25, "tcp": {"listen_overflows": 12}, "none": null}),
         paths: None,
+        place: 0,
     };
     store.add(line, rows).expect("kept");
 }
