@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
-use sooner_figures::{ALL, Effort, Entry, case_studies};
+use sooner_figures::{ALL, Drawn, Effort, Entry, case_studies};
 use sooner_report::curves::{Page, render};
 use sooner_workload::trace::job_run_times;
 use std::path::PathBuf;
@@ -62,15 +62,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     }
     let (mut figures, mut findings) = (Vec::new(), Vec::new());
     for entry in entries {
-        eprintln!("{}: {}", entry.name, entry.title);
-        let mut drawn = entry.draw(&effort)?;
-        for (path, run_s) in logs.iter().filter(|_| entry.name == OF_LOGS) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            eprintln!("{}: {name}", entry.name);
-            let more = case_studies::of_log(&name, run_s, &effort)?;
-            drawn.figures.extend(more.figures);
-            drawn.findings.extend(more.findings);
-        }
+        let drawn = drawn(entry, &logs, &effort)?;
         for mut figure in drawn.figures {
             figure.heading = format!("{}: {}", entry.name, figure.heading);
             figures.push(figure);
@@ -111,6 +103,20 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(REFUTED),
     })
+}
+
+/// One figure, and what job logs add to it.
+fn drawn(entry: &Entry, logs: &[(&PathBuf, Vec<f64>)], effort: &Effort) -> Result<Drawn> {
+    eprintln!("{}: {}", entry.name, entry.title);
+    let mut drawn = entry.draw(effort)?;
+    for (path, run_s) in logs.iter().filter(|_| entry.name == OF_LOGS) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        eprintln!("{}: {name}", entry.name);
+        let more = case_studies::of_log(&name, run_s, effort)?;
+        drawn.figures.extend(more.figures);
+        drawn.findings.extend(more.findings);
+    }
+    Ok(drawn)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Entry>> {

@@ -129,73 +129,26 @@ fn a_table_has_a_row_a_policy() {
 #[test]
 fn mistakes_are_one_line() {
     for (words, said) in [
+        ("mg1 --sizes exp:mean=1 --load 1.2", "below 1"),
+        ("mg1 --sizes exp:mean=1", "--load"),
+        ("mg1 --sizes exp --load 0.5", "mean"),
+        ("mg1 --sizes trace:none --load 0.5", "none"),
+        ("mg1 --sizes exp:mean=1 --load 0.5 --policy fsp", "srpt"),
+        ("mg1 --sizes exp:mean=1 --load 0.5 --shares 1", "0.99"),
         (
-            &["mg1", "--sizes", "exp:mean=1", "--load", "1.2"][..],
-            "below 1",
-        ),
-        (&["mg1", "--sizes", "exp:mean=1"], "--load"),
-        (
-            &["overload", "--sizes", "exp:mean=1", "--schedule", "0.8"],
+            "overload --sizes exp:mean=1 --schedule 0.8",
             "--schedule: an alternating overload has one phase above 1",
         ),
         (
-            &[
-                "model",
-                "--sizes",
-                "exp:mean=1",
-                "--load",
-                "0.5",
-                "--policy",
-                "fsp",
-            ],
+            "model --sizes exp:mean=1 --load 0.5 --policy fsp",
             "no formula of ours",
         ),
-        (&["mg1", "--sizes", "exp", "--load", "0.5"], "mean"),
-        (&["mg1", "--sizes", "trace:none", "--load", "0.5"], "none"),
-        (
-            &[
-                "mg1",
-                "--sizes",
-                "exp:mean=1",
-                "--load",
-                "0.5",
-                "--policy",
-                "fsp",
-            ],
-            "srpt",
-        ),
-        (
-            &[
-                "mg1",
-                "--sizes",
-                "exp:mean=1",
-                "--load",
-                "0.5",
-                "--shares",
-                "1",
-            ],
-            "0.99",
-        ),
-        (&["mva", "--demands", "1,-1"], "0 or above"),
-        (&["mva", "--demands", "1", "--users", "0"], "1 to 5000"),
-        (
-            &["mpl", "--sizes", "det:mean=1", "--load", "0.5"],
-            "exp and h2",
-        ),
-        (
-            &[
-                "mpl",
-                "--sizes",
-                "exp:mean=1",
-                "--load",
-                "0.5",
-                "--mpl",
-                "900",
-            ],
-            "1 to 400",
-        ),
+        ("mva --demands 1,-1", "0 or above"),
+        ("mva --demands 1 --users 0", "1 to 5000"),
+        ("mpl --sizes det:mean=1 --load 0.5", "exp and h2"),
+        ("mpl --sizes exp:mean=1 --load 0.5 --mpl 900", "1 to 400"),
     ] {
-        let output = solve(words);
+        let output = solve(&words.split(' ').collect::<Vec<_>>());
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
         assert_eq!(text.lines().count(), 1, "{text}");

@@ -73,9 +73,7 @@ pub fn cases(args: &SystemArgs) -> Result<Vec<Case>> {
                         let mut described = vec![("sizes", size.to_string())];
                         described.extend(names.iter().cloned());
                         described.extend(uplink.map(|rate| ("uplink", rate.to_string())));
-                        described.extend(server.map(|n| ("servers", n.to_string())));
-                        described.extend(mpl.map(|n| ("mpl", n.to_string())));
-                        described.extend(error.map(|sigma| ("error", sigma.to_string())));
+                        described.extend(parts(server, mpl, error));
                         for &policy in &policies {
                             let system =
                                 System::new(law.clone(), user.clone(), policy, options.clone())?;
@@ -93,6 +91,18 @@ pub fn cases(args: &SystemArgs) -> Result<Vec<Case>> {
     }
     mark_varied(&mut cases);
     Ok(cases)
+}
+
+/// The parts of a system that have a default, as they were given.
+fn parts(
+    servers: Option<u32>,
+    mpl: Option<u32>,
+    error: Option<f64>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let servers = servers.map(|n| ("servers", n.to_string()));
+    let mpl = mpl.map(|n| ("mpl", n.to_string()));
+    let error = error.map(|sigma| ("error", sigma.to_string()));
+    [servers, mpl, error].into_iter().flatten()
 }
 
 /// Notes what differs between cases.

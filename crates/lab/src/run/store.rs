@@ -136,6 +136,9 @@ pub fn as_json(setup: &Setup) -> Value {
     serde_json::to_value(setup).unwrap_or_default()
 }
 
+/// Names of servers.
+type Peers<'a> = BTreeSet<&'a str>;
+
 /// The runs of a folder, or of several: an experiment may be measured in parts, on several machines.
 #[derive(Debug)]
 pub struct Store {
@@ -216,8 +219,7 @@ impl Store {
 
     /// Which folder, and which attempt there.
     fn best_attempt(&self, case: &Case, seed: u64) -> Option<(usize, u32)> {
-        let mut attempts: BTreeMap<(usize, u32), (BTreeSet<&str>, BTreeSet<&str>)> =
-            BTreeMap::new();
+        let mut attempts: BTreeMap<(usize, u32), (Peers<'_>, Peers<'_>)> = BTreeMap::new();
         let wanted = |line: &&Line| case.setup.peers.contains(&line.peer);
         for line in self.tried(case, seed).filter(wanted) {
             let attempt = (line.place, line.attempt);
