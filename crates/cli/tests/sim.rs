@@ -197,6 +197,22 @@ fn a_run_too_short_for_its_sizes_says_so() {
     );
 }
 
+#[test]
+fn an_overload_is_simulated_for_as_long_as_is_said_and_not_believed() {
+    let overload = ["--sizes", "exp:mean=1", "--load", "1.5", "--policy", "fcfs"];
+    let run = |jobs| json(&[&overload[..], &["--jobs", jobs]].concat())["runs"][0].clone();
+    let (short, long) = (run("20000"), run("80000"));
+    for run in [&short, &long] {
+        let reason = run["verdict_reason"].as_str().unwrap();
+        assert!(
+            reason.contains("load 1.5 is more than the server can do"),
+            "{reason}"
+        );
+    }
+    let mean = |run: &Value| run["all"]["mean_response"].as_f64().unwrap();
+    assert!(mean(&long) > 2.5 * mean(&short));
+}
+
 /// Asserts that each of these is refused in one line that has these words.
 fn refused(mistakes: &[(&str, &str)]) {
     for (words, expected) in mistakes {

@@ -188,6 +188,11 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
             ));
         }
     }
+    if let Some(load) = system.offered_load().filter(|load| *load >= 1.0) {
+        warnings.push(format!(
+            "load {load} is more than the server can do: means grow with the length of the run"
+        ));
+    }
     let largest = simulated.tally.largest.map_or(0.0, |job| job.size as f64);
     let largest = (largest + 1.0) / TICKS_PER_MEAN * system.sizes().mean();
     let unseen = 1.0 - system.sizes().partial_moment(1, largest) / system.sizes().mean();

@@ -62,6 +62,8 @@ pub struct Options {
     pub turns: Option<Turns>,
     /// Work that is done in a second, where think times and schedules are in seconds; none where they are in the unit of the sizes.
     pub work_per_second: Option<f64>,
+    /// More may come than can be done: the caller has said for how long.
+    pub overloaded: bool,
     /// The requests of the trace whose own gaps are asked for, in its order.
     pub rows: Option<Arc<[Row]>>,
 }
@@ -75,6 +77,7 @@ impl Default for Options {
             priority: None,
             turns: None,
             work_per_second: None,
+            overloaded: false,
             rows: None,
         }
     }
@@ -88,7 +91,7 @@ pub enum SystemError {
     NoMean,
     /// More comes than can be done.
     #[error(
-        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean"
+        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean, or say for how long (--jobs)"
     )]
     Unstable(f64),
     /// The policy tells kinds apart.
@@ -174,7 +177,9 @@ impl System {
             return Err(SystemError::NoMean);
         }
         match self.offered_load() {
-            Some(load) if load >= 1.0 => Err(SystemError::Unstable(load)),
+            Some(load) if load >= 1.0 && !self.options.overloaded => {
+                Err(SystemError::Unstable(load))
+            }
             _ => Ok(()),
         }?;
         let of_trace = matches!(

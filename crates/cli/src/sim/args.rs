@@ -75,9 +75,9 @@ pub struct SystemArgs {
 pub struct SimArgs {
     #[command(flatten)]
     pub system: SystemArgs,
-    /// Jobs to count, in all replications together
-    #[arg(long, value_name = "N", default_value_t = 1e6)]
-    pub jobs: f64,
+    /// Jobs to count, in all replications together [default: 1000000]; a load of 1 or more is simulated only where this is given
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<f64>,
     /// Independent replications, from which the intervals come
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub replications: u32,

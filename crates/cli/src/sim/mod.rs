@@ -14,16 +14,19 @@ use sooner_simulator::{Effort, simulate};
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// Jobs that count, unless told otherwise.
+const JOBS: f64 = 1e6;
+
 /// Simulates what is asked for.
 pub fn run(args: SimArgs) -> Result<ExitCode> {
-    let cases = systems::cases(&args.system)?;
+    let cases = systems::cases(&args.system, args.jobs.is_some())?;
     let threads = match args.threads {
         Some(threads) => threads,
         None => {
             std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
         }
     };
-    let jobs = args.jobs;
+    let jobs = args.jobs.unwrap_or(JOBS);
     ensure!(
         jobs.fract() == 0.0 && (1.0..=1e12).contains(&jobs),
         "--jobs {jobs}: a whole number from 1 to 1e12, like 1e6"

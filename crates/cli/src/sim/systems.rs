@@ -22,8 +22,8 @@ pub struct Case {
     pub described: Vec<(&'static str, String)>,
 }
 
-/// Every combination, the policies of one system side by side.
-pub fn cases(args: &SystemArgs) -> Result<Vec<Case>> {
+/// Every combination, the policies of one system side by side; where more comes than can be done, only if that is `bounded`.
+pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     let model = args.model.as_ref().map(|path| read(path)).transpose()?;
     let sizes = match (&args.sizes[..], &model) {
         ([], Some(model)) => vec![model.sizes.clone()],
@@ -64,6 +64,7 @@ pub fn cases(args: &SystemArgs) -> Result<Vec<Case>> {
                             priority: priority(args, model.as_ref()),
                             turns: turns(args, model.as_ref()),
                             work_per_second: uplink.map(Rate::bytes_per_sec),
+                            overloaded: bounded,
                             rows: rows.clone(),
                         };
                         ensure!(

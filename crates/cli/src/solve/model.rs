@@ -20,7 +20,7 @@ pub struct ModelArgs {
 
 /// Every combination that has a formula; those without are named.
 pub fn run(args: &ModelArgs) -> Result<()> {
-    let cases = systems::cases(&args.system)?;
+    let cases = systems::cases(&args.system, false)?;
     let solved: Vec<Option<f64>> = cases
         .iter()
         .map(|case| exact::mean_response(&case.system))
