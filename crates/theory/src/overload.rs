@@ -18,8 +18,9 @@ const PARTS: u32 = 24;
 const PARTS_OF_SIZES: u32 = 64;
 /// Steps of the renewal equation, even on a logarithmic scale but for the first.
 const STEPS: u32 = 600;
-/// The first step, and the least size that is told from 0, over the largest.
-const LEAST: f64 = 1e-7;
+/// The first step, and the least size that is told from 0: at most this part of the largest, and that of the mean.
+const LEAST_OF_LARGEST: f64 = 1e-7;
+const LEAST_OF_MEAN: f64 = 1e-3;
 /// Halvings of a root.
 const HALVINGS: u32 = 100;
 /// Sizes above which a smaller share of the jobs lies are not looked at.
@@ -94,9 +95,9 @@ impl Alternating {
             return Err(TheoryError::Load(1.0 + (surplus - spare) / length));
         }
         let (below, largest) = (Below::of(sizes), sizes.upper_quantile(SHARE_MIN));
-        let growth = growth(&below, largest, high);
+        let growth = growth(&below, (least(mean, largest), largest), high);
         Ok(Self {
-            draining: Draining::new(&below, largest, low, high, growth),
+            draining: Draining::new(&below, (least(mean, largest), largest), low, high, growth),
             cut: cut(&below, largest, high),
             below,
             largest,
@@ -226,9 +227,13 @@ fn over(low: f64, high: f64, parts: u32, f: impl Fn(f64) -> f64) -> f64 {
     (0..parts).map(part).sum()
 }
 
-/// ∫ P(S > from + y) exp(-growth y) dy, all of it.
-fn above_after(below: &Below, largest: f64, from: f64, growth: f64) -> f64 {
-    let least = LEAST * largest;
+/// The least size that is told from 0.
+fn least(mean: f64, largest: f64) -> f64 {
+    (LEAST_OF_LARGEST * largest).min(LEAST_OF_MEAN * mean)
+}
+
+/// ∫ P(S > from + y) exp(-growth y) dy, all of it, for sizes from `least` to `largest`.
+fn above_after(below: &Below, (least, largest): (f64, f64), from: f64, growth: f64) -> f64 {
     let of_logarithm = |log: f64| {
         let y = log.exp();
         y * below.at_most(from + y).above * (-growth * y).exp()
@@ -238,11 +243,11 @@ fn above_after(below: &Below, largest: f64, from: f64, growth: f64) -> f64 {
 }
 
 /// The z above 0 with λ(1 - E\[exp(-zS)\]) = z, that is with λ ∫ P(S > y) exp(-zy) dy = 1.
-fn growth(below: &Below, largest: f64, high: Flow) -> f64 {
+fn growth(below: &Below, sizes: (f64, f64), high: Flow) -> f64 {
     let (mut least, mut most) = (0.0, high.rate);
     for _ in 0..HALVINGS {
         let z = f64::midpoint(least, most);
-        if high.rate * above_after(below, largest, 0.0, z) > 1.0 {
+        if high.rate * above_after(below, sizes, 0.0, z) > 1.0 {
             least = z;
         } else {
             most = z;
@@ -276,12 +281,13 @@ struct Draining {
 
 impl Draining {
     /// Solves q(S) = n(S) + λ ∫ P(X > S - y) q(y) dy, n being those left of the overload, step by step; q is taken to be even within a step, the kernel is exact.
-    fn new(below: &Below, largest: f64, low: Flow, high: Flow, growth: f64) -> Self {
-        let ratio = (1.0 / LEAST).powf(1.0 / f64::from(STEPS - 1));
+    fn new(below: &Below, sizes: (f64, f64), low: Flow, high: Flow, growth: f64) -> Self {
+        let (least, largest) = sizes;
         // When each has had so much, nobody of the overload is left, and those after it are few.
         let mean = low.load / low.rate;
         let whole = 2.0 * largest + 20.0 * mean / (1.0 - low.load);
-        let end_of = |step: u32| whole * LEAST * ratio.powf(f64::from(step - 1));
+        let ratio = (whole / least).powf(1.0 / f64::from(STEPS - 1));
+        let end_of = |step: u32| least * ratio.powf(f64::from(step - 1));
         // ∫ P(X > x) up to x.
         let under = |x: f64| {
             let moments = below.at_most(x);
@@ -299,8 +305,8 @@ impl Draining {
             let ends = solved.service.windows(2).zip(&jobs);
             let earlier =
                 ends.map(|(ends, q)| q * (under(middle - ends[0]) - under(middle - ends[1])));
-            let left =
-                high.rate * high.duration * growth * above_after(below, largest, middle, growth);
+            let surviving = growth * above_after(below, sizes, middle, growth);
+            let left = high.rate * high.duration * surviving;
             let own = low.rate * under(middle - start);
             let mean = (left + low.rate * earlier.sum::<f64>()) / (1.0 - own);
             let before = solved.time[step as usize - 1];
@@ -356,6 +362,8 @@ mod tests {
             "h2:mean=1,c2=16",
             "bpareto:k=1,p=1e6,alpha=1.1",
             "det:mean=3",
+            "surge",
+            "pareto:k=1,alpha=1.5",
         ] {
             let system = of(sizes, "0.4,1.3,10000,5000");
             let found = system.draining.end() / system.recovery();
