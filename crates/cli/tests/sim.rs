@@ -197,6 +197,41 @@ fn a_run_too_short_for_its_sizes_says_so() {
     );
 }
 
+/// Flags go before what a file says, and take nothing else of it away.
+#[test]
+fn what_flags_do_not_say_stays_as_the_file_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("model.toml");
+    let exact = |text: &str, words: &str| {
+        fs::write(&model, text).unwrap();
+        let words: Vec<&str> = words.split(' ').collect();
+        let path = [
+            model.to_str().unwrap(),
+            "--jobs",
+            "2000",
+            "--policy",
+            "fair",
+        ];
+        let run = json(&[&path[..], &words].concat())["runs"][0].clone();
+        (
+            run["exact_mean_response"].clone(),
+            run["offered_load"].clone(),
+        )
+    };
+    let closed =
+        "sizes = \"exp:mean=1\"\n[users]\nkind = \"closed\"\nusers = 3\nthink = \"exp:mean=5\"\n";
+    let found = exact(closed, "--users 10").0.as_f64().unwrap();
+    assert!((found / 5.187_289 - 1.0).abs() < 1e-4, "{found}");
+    let partly =
+        "sizes = \"exp:mean=1\"\nschedule = 0.6\n[users]\nkind = \"partly-open\"\nstay = 0.5\n";
+    assert_eq!(exact(partly, "--stay 0.8").1, 0.6);
+    assert_eq!(
+        exact(partly, "--load 1.5").0,
+        Value::Null,
+        "no formula beyond 1"
+    );
+}
+
 #[test]
 fn an_overload_is_simulated_for_as_long_as_is_said_and_not_believed() {
     let overload = ["--sizes", "exp:mean=1", "--load", "1.5", "--policy", "fcfs"];

@@ -428,10 +428,7 @@ fn what_plots_need_is_not_taken_from_another_attempt() {
     let page = page(folder.path());
     let remark = "rtt 0, seed 1, nginx: what plots need is of another attempt and is not drawn";
     assert!(page.contains(remark));
-    let at = page
-        .find("INVALID</strong>")
-        .map(|at| page[at - 300..].chars().take(600).collect::<String>());
-    assert_eq!(at, None, "the other machine's run is valid");
+    assert!(!page.contains("INVALID</strong>"), "the valid run counts");
 }
 
 #[test]

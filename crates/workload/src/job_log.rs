@@ -43,11 +43,13 @@ enum Form {
 pub fn read(log: impl BufRead) -> Result<Vec<f64>, JobLogError> {
     let mut form = None;
     let mut run_s = Vec::new();
-    for (number, line) in (1..).zip(log.lines()) {
+    // Comments may be in any encoding.
+    for (number, line) in (1..).zip(log.split(b'\n')) {
         let line = line.map_err(|source| JobLogError::Read {
             line: number - 1,
             source,
         })?;
+        let line = String::from_utf8_lossy(&line);
         let text = line.trim();
         if text.is_empty() || text.starts_with(';') {
             continue;
@@ -122,6 +124,12 @@ mod tests {
             of("submit,run,procs\n0,1451,128\n7,0,1\n"),
             Ok(vec![1451.0])
         );
+    }
+
+    #[test]
+    fn comments_may_be_in_any_encoding() {
+        let times = read(&b"; Universit\xe4t\n1 0 5 120\n"[..]).expect("a log");
+        assert_eq!(times, [120.0]);
     }
 
     #[test]

@@ -162,7 +162,11 @@ impl MeasureArgs {
         }
         let Said { words, figures } = said(&replay);
         if self.json {
-            let mut report = serde_json::to_value(Report::new(vec![replay.run]))?;
+            let report = Report::new(vec![replay.run]);
+            if figures.is_empty() {
+                return print_json(&report);
+            }
+            let mut report = serde_json::to_value(report)?;
             if let Some(run) = report["runs"][0].as_object_mut() {
                 run.extend(figures);
             }

@@ -136,6 +136,10 @@ fn think_s(think: &Distribution) -> Result<f64> {
 
 /// Mean response times in ms, where formulas have them: of the work that the requests are on this wire.
 fn exact_ms(model: &model::Model, options: &ReplayOptions, replay: &Replay) -> Vec<(Policy, f64)> {
+    // What else orders the server has no formula.
+    if model.priority.is_some() || model.turn.is_some() || model.guard {
+        return Vec::new();
+    }
     let (trace, costs) = (&options.trace, &replay.costs);
     let opens = options.reuse.requests_per_connection.get() == 1;
     let work = trace.requests.iter().map(|request| {
@@ -149,6 +153,9 @@ fn exact_ms(model: &model::Model, options: &ReplayOptions, replay: &Replay) -> V
     let exact = |policy: Policy| {
         let known = Options {
             work_per_second: Some(options.rate.bytes_per_sec()),
+            servers: model.servers,
+            mpl: model.mpl,
+            error: model.error,
             ..Options::default()
         };
         let system = System::new(sizes.clone(), model.users.clone(), policy, known).ok()?;

@@ -10,6 +10,9 @@ use sooner_workload::sizes::Law;
 /// Mean response time of `system` in mean sizes; none where no formula of ours has it.
 pub fn mean_response(system: &System) -> Option<f64> {
     let options = system.options();
+    if system.offered_load().is_some_and(|load| load >= 1.0) {
+        return None;
+    }
     if options.servers > 1 {
         return several(system);
     }

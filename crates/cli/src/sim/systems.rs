@@ -172,15 +172,21 @@ type Named = (Users, Vec<(&'static str, String)>);
 
 /// Who sends jobs: by flags, else as the file says with what flags change.
 fn users(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Named>> {
+    let of_file = model.map(|model| &model.users);
     if !args.users.is_empty() {
-        return closed(args);
+        return closed(args, of_file);
     }
-    let schedules = schedules(args)?;
+    let mut schedules = schedules(args)?;
+    if let (true, Some(Users::Open { schedule, .. } | Users::PartlyOpen { schedule, .. })) =
+        (schedules.is_empty() && !args.stay.is_empty(), of_file)
+    {
+        schedules.push(schedule.clone());
+    }
     match (&schedules[..], model) {
         (some, Some(model)) if args.stay.is_empty() => changed(args, &model.users, some),
         ([], _) if !args.stay.is_empty() => bail!("--stay: give the load too, like --load 0.8"),
         ([], _) => bail!("no load: give --load, like --load 0.8, or --users for a closed system"),
-        (some, _) => coming(args, some),
+        (some, _) => coming(args, some, of_file),
     }
 }
 
@@ -234,16 +240,19 @@ fn pausing(think: &Distribution) -> (&'static str, String) {
     ("think", think.law().to_string())
 }
 
-/// The think times asked for; none at all is one that is 0.
-fn thinks(args: &SystemArgs) -> Result<Vec<Distribution>> {
-    match &args.think[..] {
-        [] => Ok(vec![Distribution::new(Law::Deterministic { mean: 0.0 })?]),
-        some => Ok(some.to_vec()),
+/// The think times asked for, or of the file; none at all is one that is 0.
+fn thinks(args: &SystemArgs, of_file: Option<&Users>) -> Result<Vec<Distribution>> {
+    match (&args.think[..], of_file) {
+        ([], Some(Users::Closed { think, .. } | Users::PartlyOpen { think, .. })) => {
+            Ok(vec![think.clone()])
+        }
+        ([], _) => Ok(vec![Distribution::new(Law::Deterministic { mean: 0.0 })?]),
+        (some, _) => Ok(some.to_vec()),
     }
 }
 
 /// Closed systems.
-fn closed(args: &SystemArgs) -> Result<Vec<Named>> {
+fn closed(args: &SystemArgs, of_file: Option<&Users>) -> Result<Vec<Named>> {
     ensure!(
         args.load.is_empty() && args.schedule.is_none(),
         "--users: the load of a closed system follows from its users; leave --load out"
@@ -258,7 +267,7 @@ fn closed(args: &SystemArgs) -> Result<Vec<Named>> {
             .all(|users| (1..=1_000_000).contains(users)),
         "--users: from 1 to 1000000"
     );
-    let thinks = thinks(args)?;
+    let thinks = thinks(args, of_file)?;
     let each = |&users: &u32| {
         let of = move |think: &Distribution| {
             let think_of = think.clone();
@@ -276,8 +285,18 @@ fn closed(args: &SystemArgs) -> Result<Vec<Named>> {
 }
 
 /// Open and partly-open systems.
-fn coming(args: &SystemArgs, schedules: &[Schedule]) -> Result<Vec<Named>> {
-    let arrivals = args.gaps.clone().unwrap_or(Arrivals::Poisson);
+fn coming(
+    args: &SystemArgs,
+    schedules: &[Schedule],
+    of_file: Option<&Users>,
+) -> Result<Vec<Named>> {
+    let arrivals = match (&args.gaps, of_file) {
+        (Some(gaps), _) => gaps.clone(),
+        (None, Some(Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. })) => {
+            arrivals.clone()
+        }
+        (None, _) => Arrivals::Poisson,
+    };
     if args.stay.is_empty() {
         ensure!(
             args.think.is_empty(),
@@ -290,7 +309,7 @@ fn coming(args: &SystemArgs, schedules: &[Schedule]) -> Result<Vec<Named>> {
         };
         return Ok(schedules.iter().map(open).collect());
     }
-    let thinks = thinks(args)?;
+    let thinks = thinks(args, of_file)?;
     let mut all = Vec::new();
     for schedule in schedules {
         for &stay in &args.stay {

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// Compute response times exactly.
+/// Compute response times by formula.
 #[derive(Args)]
 pub struct SolveArgs {
     #[command(subcommand)]

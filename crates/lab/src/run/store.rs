@@ -202,7 +202,7 @@ impl Store {
         self.folders.last().map_or(Path::new("."), |last| last)
     }
 
-    /// Every run that was kept, in the order of their ends.
+    /// Every run that was kept, of each folder in the order of their ends.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
@@ -233,7 +233,7 @@ impl Store {
         best.map(|(attempt, _)| attempt)
     }
 
-    /// Every run of this seed with exactly this set-up, in the order of their ends.
+    /// Every run of this seed with exactly this set-up, of each folder in the order of their ends.
     pub fn tried(&self, case: &Case, seed: u64) -> impl DoubleEndedIterator<Item = &Line> + Clone {
         let (name, setup) = (case.name.clone(), as_json(&case.setup));
         self.lines
