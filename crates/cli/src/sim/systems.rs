@@ -192,15 +192,15 @@ fn users(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Named>> {
 
 /// The users of a file, at the loads, with the gaps and the think times of flags.
 fn changed(args: &SystemArgs, of_file: &Users, loads: &[Schedule]) -> Result<Vec<Named>> {
-    let mut all: Vec<Named> = match loads {
-        [] => vec![(of_file.clone(), Vec::new())],
-        some => some
-            .iter()
-            .map(|load| Ok((at_load(of_file, load)?, vec![loaded(load)])))
-            .collect::<Result<_>>()?,
+    let mut all: Vec<Users> = match loads {
+        [] => vec![of_file.clone()],
+        some => {
+            let at = some.iter().map(|load| at_load(of_file, load));
+            at.collect::<Result<_>>()?
+        }
     };
     if let Some(gaps) = &args.gaps {
-        for (users, _) in &mut all {
+        for users in &mut all {
             match users {
                 Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. } => {
                     *arrivals = gaps.clone();
@@ -211,25 +211,46 @@ fn changed(args: &SystemArgs, of_file: &Users, loads: &[Schedule]) -> Result<Vec
             }
         }
     }
-    if args.think.is_empty() {
-        return Ok(all);
-    }
-    let mut thinking = Vec::new();
-    for (users, names) in all {
-        for other in &args.think {
-            let mut users = users.clone();
-            match &mut users {
-                Users::Closed { think, .. } | Users::PartlyOpen { think, .. } => {
-                    *think = other.clone();
-                }
-                Users::Open { .. } => bail!(
-                    "--think: users of the file's open system send one job each; give --stay or --users"
-                ),
+    if !args.think.is_empty() {
+        let mut thinking = Vec::new();
+        for users in &all {
+            for think in &args.think {
+                thinking.push(who_think(users, think)?);
             }
-            thinking.push((users, [&names[..], &[pausing(other)]].concat()));
         }
+        all = thinking;
     }
-    Ok(thinking)
+    let named = |users: Users| {
+        let names = named(&users);
+        (users, names)
+    };
+    Ok(all.into_iter().map(named).collect())
+}
+
+/// The same users with other think times.
+fn who_think(users: &Users, other: &Distribution) -> Result<Users> {
+    let mut users = users.clone();
+    match &mut users {
+        Users::Closed { think, .. } | Users::PartlyOpen { think, .. } => *think = other.clone(),
+        Users::Open { .. } => bail!(
+            "--think: users of the file's open system send one job each; give --stay or --users"
+        ),
+    }
+    Ok(users)
+}
+
+/// What describes users, by the names of the flags.
+fn named(users: &Users) -> Vec<(&'static str, String)> {
+    match users {
+        Users::Open { schedule, .. } => vec![loaded(schedule)],
+        Users::Closed { users, think } => vec![("users", users.to_string()), pausing(think)],
+        Users::PartlyOpen {
+            schedule,
+            stay,
+            think,
+            ..
+        } => vec![loaded(schedule), ("stay", stay.to_string()), pausing(think)],
+    }
 }
 
 fn loaded(schedule: &Schedule) -> (&'static str, String) {
@@ -270,14 +291,12 @@ fn closed(args: &SystemArgs, of_file: Option<&Users>) -> Result<Vec<Named>> {
     let thinks = thinks(args, of_file)?;
     let each = |&users: &u32| {
         let of = move |think: &Distribution| {
-            let think_of = think.clone();
-            (
-                Users::Closed {
-                    users,
-                    think: think_of,
-                },
-                vec![("users", users.to_string()), pausing(think)],
-            )
+            let users = Users::Closed {
+                users,
+                think: think.clone(),
+            };
+            let names = named(&users);
+            (users, names)
         };
         thinks.iter().map(of).collect::<Vec<Named>>()
     };
@@ -324,10 +343,8 @@ fn coming(
                     stay,
                     think: think.clone(),
                 };
-                all.push((
-                    users,
-                    vec![loaded(schedule), ("stay", stay.to_string()), pausing(think)],
-                ));
+                let names = named(&users);
+                all.push((users, names));
             }
         }
     }
