@@ -298,6 +298,18 @@ fn mistakes_are_one_line_each() {
             "`det:mean=0` has no mean above 0",
         ),
         (
+            "--sizes exp:mean=1 --users 1 --think exp:mean=1e9",
+            "more than the clock holds",
+        ),
+        (
+            "--sizes exp:mean=1 --load 1e-8",
+            "more than the clock holds",
+        ),
+        (
+            "--sizes trace:nowhere.swf --load 0.8 --uplink 1mbit",
+            "the run times of a job log are seconds",
+        ),
+        (
             "--sizes trace:nowhere.swf --load 0.8",
             "nowhere.swf: No such file",
         ),

@@ -10,12 +10,26 @@ pub use args::{SimArgs, SystemArgs};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use sooner_simulator::{Effort, simulate};
+use sooner_simulator::{Effort, System, simulate};
+use sooner_workload::model::Users;
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Jobs that count, unless told otherwise.
 const JOBS: f64 = 1e6;
+
+/// Longest replication, in mean sizes: a tenth of what the simulator's clock holds.
+const SPAN_MAX: f64 = 1e11;
+
+/// How long a replication of `jobs` lasts about, in mean sizes.
+fn span(system: &System, jobs: u64) -> f64 {
+    let think = system.mean_think().unwrap_or(0.0);
+    let gap = match (system.users(), system.offered_load()) {
+        (Users::Closed { users, .. }, _) => 1.0 + think / f64::from(*users),
+        (_, load) => 1.0 / load.unwrap_or(1.0),
+    };
+    jobs as f64 * gap + think
+}
 
 /// Simulates what is asked for.
 pub fn run(args: SimArgs) -> Result<ExitCode> {
@@ -43,6 +57,13 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
         threads,
         by_size: args.by_size || args.html.is_some(),
     };
+    for case in &cases {
+        let span = span(&case.system, effort.jobs / u64::from(replications));
+        ensure!(
+            span <= SPAN_MAX,
+            "so little comes that a replication would last {span:.1e} mean sizes, more than the clock holds ({SPAN_MAX:e}); give fewer --jobs, more --replications, or shorter --think"
+        );
+    }
     // Checked before hours of work, not after.
     if let Some(path) = &args.html {
         std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;

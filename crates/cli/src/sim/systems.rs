@@ -51,7 +51,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     let users = users(args, model.as_ref())?;
     let mut cases = Vec::new();
     for size in &sizes {
-        let law = size.open().context("--sizes")?;
+        let law = law(size, uplink)?;
         for (user, names) in &users {
             let rows = rows(size, user)?;
             for &server in &servers {
@@ -92,6 +92,15 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     }
     mark_varied(&mut cases);
     Ok(cases)
+}
+
+/// The law of `sizes`, if they can be bytes of `uplink`.
+fn law(sizes: &Sizes, uplink: Option<Rate>) -> Result<Distribution> {
+    ensure!(
+        uplink.is_none() || !sizes.is_job_log(),
+        "sizes {sizes}: the run times of a job log are seconds, not bytes of an uplink; leave one of them out"
+    );
+    sizes.open().context("--sizes")
 }
 
 /// The parts of a system that have a default, as they were given.

@@ -198,16 +198,19 @@ pub enum Sizes {
 }
 
 impl Sizes {
+    /// Whether it is a log of batch jobs, by the end of its name: its numbers are seconds, and it says nothing of gaps.
+    pub fn is_job_log(&self) -> bool {
+        let ends = [".swf", ".swf.gz", ".jobs.csv", ".jobs.csv.gz"];
+        matches!(self, Sizes::Trace(name) if ends.iter().any(|end| name.ends_with(end)))
+    }
+
     /// The distribution; a trace is read, and gives the sizes of its requests, a log of batch jobs (by the end of its name) their run times in seconds.
     pub fn open(&self) -> Result<Distribution, TraceError> {
         let name = match self {
             Sizes::Law(distribution) => return Ok(distribution.clone()),
             Sizes::Trace(name) => name,
         };
-        if [".swf", ".swf.gz", ".jobs.csv", ".jobs.csv.gz"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        if self.is_job_log() {
             let mut run_s = trace::job_run_times(Path::new(name))?;
             run_s.sort_unstable_by(f64::total_cmp);
             return Ok(Distribution {
