@@ -311,7 +311,7 @@ fn mistakes_are_one_line_each() {
         ),
         (
             "--sizes trace:nowhere.swf --load 0.8",
-            "nowhere.swf: No such file",
+            "nowhere.swf: cannot read on after line 0: No such file or directory (os error 2); correct the path",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --jobs 0",

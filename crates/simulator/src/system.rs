@@ -91,7 +91,7 @@ pub enum SystemError {
     NoMean,
     /// More comes than can be done.
     #[error(
-        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean, or say for how long (--jobs)"
+        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean, or to `sooner sim` also how long (--jobs)"
     )]
     Unstable(f64),
     /// The policy tells kinds apart.
@@ -128,6 +128,11 @@ pub enum SystemError {
     /// Gaps of a trace need the trace.
     #[error("the gaps of a trace need its sizes too; write sizes = \"trace:NAME\"")]
     TraceGaps,
+    /// All of a trace at one instant.
+    #[error(
+        "the trace has no time between its requests that could be scaled to the load; use poisson or renewal arrivals"
+    )]
+    NoGaps,
 }
 
 /// A system that can be simulated.
@@ -193,9 +198,16 @@ impl System {
             }
         );
         let has_gaps = |rows: &Arc<[Row]>| rows.iter().any(|row| row.gap_s > 0.0);
-        match of_trace && !self.options.rows.as_ref().is_some_and(has_gaps) {
-            true => Err(SystemError::TraceGaps),
-            false => Ok(()),
+        match self
+            .options
+            .rows
+            .as_ref()
+            .filter(|_| of_trace)
+            .map(has_gaps)
+        {
+            None if of_trace => Err(SystemError::TraceGaps),
+            Some(false) => Err(SystemError::NoGaps),
+            _ => Ok(()),
         }
     }
 

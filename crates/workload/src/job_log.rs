@@ -12,7 +12,9 @@ const RUN_PLACE: usize = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum JobLogError {
     /// Reading stopped in the middle.
-    #[error("cannot read on after line {line}: {source}; fetch the file again")]
+    #[error(
+        "cannot read on after line {line}: {source}; correct the path, or fetch the file again"
+    )]
     Read {
         /// Last line that was read whole.
         line: usize,
@@ -30,6 +32,12 @@ pub enum JobLogError {
     /// No job ran.
     #[error("no job with a run time above 0; a log needs at least one")]
     Empty,
+}
+
+/// Whether a file of this name is such a log.
+pub fn is_named(name: &str) -> bool {
+    let ends = [".swf", ".swf.gz", ".jobs.csv", ".jobs.csv.gz"];
+    ends.iter().any(|end| name.ends_with(end))
 }
 
 /// How the fields of a line are told apart, and which one is the run time.

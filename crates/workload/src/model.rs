@@ -37,8 +37,8 @@ pub struct Model {
     pub sizes: Sizes,
     /// Who sends them.
     pub users: Users,
-    /// Name of the order in which they are served.
-    pub policy: String,
+    /// Name of the order in which they are served; none where whoever plays the model chooses.
+    pub policy: Option<String>,
     /// Number of servers that share the capacity equally; a job is at one at a time.
     pub servers: u32,
     /// Most jobs inside at a time, the others waiting outside; none without a limit.
@@ -115,7 +115,7 @@ pub enum Arrivals {
 }
 
 impl Model {
-    /// Reads a model file; `policies` are the names that whoever asks can serve by, the first one the default.
+    /// Reads a model file; `policies` are the names that whoever asks can serve by.
     pub fn read(text: &str, policies: &[&str]) -> Result<Self, Mistake> {
         read::read(text, policies)
     }

@@ -84,6 +84,11 @@ pub enum TraceError {
     /// A SURGE trace cannot be made.
     #[error(transparent)]
     Surge(#[from] SurgeError),
+    /// A log of batch jobs says nothing of objects.
+    #[error(
+        "`{0}` is a log of batch jobs: it has run times, and nothing that could be asked of a server; use a trace of requests, or sizes:LAW"
+    )]
+    IsJobLog(String),
     /// The file's name does not say what it is.
     #[error("{}: not the name of a trace; a trace is NAME.csv.gz or NAME.csv with NAME.objects.csv.gz or .csv beside it", .0.display())]
     FileName(PathBuf),
@@ -166,6 +171,9 @@ impl Trace {
 
     /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`), sizes by a law (`sizes:LAW`) or the trace at a path.
     pub fn open(name_or_path: &str) -> Result<Self, TraceError> {
+        if job_log::is_named(name_or_path) {
+            return Err(TraceError::IsJobLog(name_or_path.into()));
+        }
         if let Some(seed) = name_or_path.strip_prefix("surge:") {
             let seed = seed.parse().map_err(|_| TraceError::Seed(seed.into()))?;
             return Ok(surge::trace(&SurgeModel::default(), seed, surge::ROUNDS)?);
@@ -289,7 +297,14 @@ impl Trace {
 
 /// Run times in the job log at `path`, in seconds.
 pub fn job_run_times(path: &Path) -> Result<Vec<f64>, TraceError> {
-    job_log::read(open(path)?).map_err(|source| TraceError::JobLog {
+    let log = open(path).map_err(|error| match error {
+        TraceError::Open { path, source } => TraceError::JobLog {
+            path,
+            source: JobLogError::Read { line: 0, source },
+        },
+        other => other,
+    })?;
+    job_log::read(log).map_err(|source| TraceError::JobLog {
         path: path.into(),
         source,
     })

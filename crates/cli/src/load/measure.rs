@@ -103,9 +103,9 @@ impl From<String> for Said {
 
 impl MeasureArgs {
     /// Takes from a model file what no flag says.
-    pub fn fill_in(&mut self, uplink: Option<Rate>, label: &str) {
+    pub fn fill_in(&mut self, uplink: Option<Rate>, label: Option<&str>) {
         self.uplink = self.uplink.or(uplink);
-        self.label.get_or_insert_with(|| label.into());
+        self.label = self.label.take().or(label.map(Into::into));
     }
 
     /// A run of `trace`, which is opened when everything else is right.

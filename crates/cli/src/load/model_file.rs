@@ -44,7 +44,7 @@ pub fn run(mut args: ModelFileArgs) -> Result<()> {
         Ok(played) => played,
         Err(error) => bail!("{}: {error}", args.model.display()),
     };
-    args.measure.fill_in(model.uplink, &model.policy);
+    args.measure.fill_in(model.uplink, model.policy.as_deref());
     let trace = || Trace::open(&trace_name(&model.sizes));
     let options = args.measure.options(played, trace, args.seed)?;
     args.measure.run(&options, |replay| {
@@ -162,7 +162,7 @@ fn exact_ms(model: &model::Model, options: &ReplayOptions, replay: &Replay) -> V
         let ms = 1000.0 * system.mean_service_s()?;
         Some((policy, exact::mean_response(&system)? * ms))
     };
-    let own = model.policy.parse().ok();
+    let own = model.policy.as_ref().and_then(|name| name.parse().ok());
     let own = own.filter(|policy| !BESIDE.contains(policy));
     BESIDE.into_iter().chain(own).filter_map(exact).collect()
 }

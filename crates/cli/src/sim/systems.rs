@@ -30,11 +30,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
         ([], None) => bail!("no sizes: give --sizes, like --sizes h2:mean=1,c2=4, or a model file"),
         (some, _) => some.to_vec(),
     };
-    let policies = match (&args.policy[..], &model) {
-        ([], Some(model)) => vec![model.policy.parse()?],
-        ([], None) => vec![Policy::Fair, Policy::Srpt],
-        (some, _) => some.to_vec(),
-    };
+    let policies = policies(args, model.as_ref())?;
     let limits = |flag: &[u32], file: Option<u32>| match flag {
         [] => vec![file],
         some => some.iter().copied().map(Some).collect(),
@@ -92,6 +88,16 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     }
     mark_varied(&mut cases);
     Ok(cases)
+}
+
+/// By flags, else as the file says, else sharing beside SRPT.
+fn policies(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Policy>> {
+    let of_file = model.and_then(|model| model.policy.as_deref());
+    Ok(match (&args.policy[..], of_file) {
+        ([], Some(name)) => vec![name.parse()?],
+        ([], None) => vec![Policy::Fair, Policy::Srpt],
+        (some, _) => some.to_vec(),
+    })
 }
 
 /// The law of `sizes`, if they can be bytes of `uplink`.

@@ -122,19 +122,18 @@ impl Source<'_> {
         }
     }
 
-    fn policy(&self, name: Option<&Spanned<String>>, policies: &[&str]) -> Result<String, Mistake> {
-        let list = || policies.join(", ");
-        match (name, policies.first()) {
-            (None, None) => Err(self.missing("policy", "is missing")),
-            (None, Some(default)) => Ok((*default).into()),
-            (Some(name), _) if policies.contains(&name.get_ref().as_str()) => {
-                Ok(name.get_ref().clone())
+    fn policy(
+        &self,
+        name: Option<&Spanned<String>>,
+        policies: &[&str],
+    ) -> Result<Option<String>, Mistake> {
+        match name {
+            Some(name) if !policies.contains(&name.get_ref().as_str()) => {
+                let (unknown, list) = (name.get_ref(), policies.join(", "));
+                let message = format!("unknown policy `{unknown}`; use {list}");
+                Err(self.mistake(name, "policy", message))
             }
-            (Some(name), _) => Err(self.mistake(
-                name,
-                "policy",
-                format!("unknown policy `{}`; use {}", name.get_ref(), list()),
-            )),
+            name => Ok(name.map(|name| name.get_ref().clone())),
         }
     }
 

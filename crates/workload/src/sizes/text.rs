@@ -14,6 +14,7 @@
 //! | `trace:NAME` | the sizes a trace asks for, or the run times of a job log ([`Sizes`] only) |
 
 use super::{Distribution, Law};
+use crate::job_log;
 use crate::trace::{self, Trace, TraceError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -200,8 +201,7 @@ pub enum Sizes {
 impl Sizes {
     /// Whether it is a log of batch jobs, by the end of its name: its numbers are seconds, and it says nothing of gaps.
     pub fn is_job_log(&self) -> bool {
-        let ends = [".swf", ".swf.gz", ".jobs.csv", ".jobs.csv.gz"];
-        matches!(self, Sizes::Trace(name) if ends.iter().any(|end| name.ends_with(end)))
+        matches!(self, Sizes::Trace(name) if job_log::is_named(name))
     }
 
     /// The distribution; a trace is read, and gives the sizes of its requests, a log of batch jobs (by the end of its name) their run times in seconds.
