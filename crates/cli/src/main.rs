@@ -12,6 +12,7 @@ mod package;
 mod serve;
 mod sim;
 mod solve;
+mod system;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

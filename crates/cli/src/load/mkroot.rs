@@ -1,7 +1,7 @@
 //! `sooner load mkroot`.
 
 use super::model_file::trace_name;
-use crate::sim::systems;
+use crate::system;
 use anyhow::Result;
 use clap::Args;
 use sooner_report::number;
@@ -19,7 +19,7 @@ pub struct MkrootArgs {
 /// Writes the files, then says how many.
 pub fn run(args: MkrootArgs) -> Result<()> {
     let trace = match args.trace.ends_with(".toml") {
-        true => Trace::open(&trace_name(&systems::read(Path::new(&args.trace))?.sizes))?,
+        true => Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?,
         false => Trace::open(&args.trace)?,
     };
     let summary = sooner_workload::mkroot(&trace, &args.dir)?;

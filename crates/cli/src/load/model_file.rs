@@ -4,7 +4,7 @@
 
 use super::measure::{MeasureArgs, Said};
 use super::replay::said_of_trace;
-use crate::sim::{exact, systems};
+use crate::system;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, json};
@@ -39,7 +39,7 @@ pub struct ModelFileArgs {
 
 /// Plays it and prints the figures.
 pub fn run(mut args: ModelFileArgs) -> Result<()> {
-    let model = systems::read(&args.model)?;
+    let model = system::read(&args.model)?;
     let played = match played(&model.users) {
         Ok(played) => played,
         Err(error) => bail!("{}: {error}", args.model.display()),
@@ -158,9 +158,9 @@ fn exact_ms(model: &model::Model, options: &ReplayOptions, replay: &Replay) -> V
             error: model.error,
             ..Options::default()
         };
-        let system = System::new(sizes.clone(), model.users.clone(), policy, known).ok()?;
-        let ms = 1000.0 * system.mean_service_s()?;
-        Some((policy, exact::mean_response(&system)? * ms))
+        let described = System::new(sizes.clone(), model.users.clone(), policy, known).ok()?;
+        let ms = 1000.0 * described.mean_service_s()?;
+        Some((policy, system::mean_response(&described)? * ms))
     };
     let own = model.policy.as_ref().and_then(|name| name.parse().ok());
     let own = own.filter(|policy| !BESIDE.contains(policy));

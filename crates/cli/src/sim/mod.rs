@@ -2,11 +2,11 @@
 
 mod args;
 mod drawing;
-pub mod exact;
-pub mod output;
-pub mod systems;
+mod output;
 
-pub use args::{SimArgs, SystemArgs};
+pub use args::SimArgs;
+
+use crate::system;
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,7 +33,7 @@ fn span(system: &System, jobs: u64) -> f64 {
 
 /// Simulates what is asked for.
 pub fn run(args: SimArgs) -> Result<ExitCode> {
-    let cases = systems::cases(&args.system, args.jobs.is_some())?;
+    let cases = system::cases(&args.system, args.jobs.is_some())?;
     let threads = match args.threads {
         Some(threads) => threads,
         None => {
@@ -79,7 +79,7 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
         runs.push(output::Done {
             case,
             simulated,
-            exact: exact::mean_response(&case.system),
+            exact: system::mean_response(&case.system),
             jobs_per_second: effort.jobs as f64 / seconds,
         });
     }

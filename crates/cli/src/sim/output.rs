@@ -1,14 +1,14 @@
 //! Results of `sooner sim`: as a table, as JSON, as comma-separated values, and drawn.
 
 use super::args::SimArgs;
-use super::systems::Case;
+use crate::system::Case;
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sooner_report::columns::aligned;
-use sooner_report::number::{duration, significant};
+use sooner_report::number::significant;
 use sooner_simulator::replicate::{CONFIDENCE, Simulated};
 use sooner_simulator::tally::{Group, SizeBucket};
-use sooner_simulator::{Effort, System, TICKS_PER_MEAN};
+use sooner_simulator::{Effort, TICKS_PER_MEAN};
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -55,37 +55,20 @@ pub fn print(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> {
 
 /// What all have in common, in words.
 fn described(done: &[Done<'_>], effort: &Effort) -> String {
-    let common = done.first().map(|one| in_common(one.case));
+    let common = done.first().map(|one| one.case.in_common());
     let effort = format!(
         "{} jobs in {} replications, seed {}; times in mean sizes{}",
         effort.jobs,
         effort.replications,
         effort.seed,
         done.first()
-            .map_or(String::new(), |one| in_seconds(&one.case.system))
+            .map_or(String::new(), |one| one.case.in_seconds())
     );
     common
         .into_iter()
         .chain([effort])
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-/// What does not vary between `case` and those beside it, in words.
-pub fn in_common(case: &Case) -> String {
-    let is_common =
-        |pair: &&(&'static str, String)| !case.varied.iter().any(|other| other.0 == pair.0);
-    let words = case.described.iter().filter(is_common);
-    let words = words.map(|(name, value)| format!("{name} {value}"));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// What a mean size is in time, in words, where a link's rate is known.
-pub fn in_seconds(system: &System) -> String {
-    let seconds = system.mean_service_s();
-    seconds.map_or(String::new(), |seconds| {
-        format!(", of {} each", duration(1000.0 * seconds))
-    })
 }
 
 fn name(done: &Done<'_>) -> String {
@@ -162,18 +145,13 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         simulated.mean_response(CONFIDENCE),
         simulated.controlled(CONFIDENCE),
     );
-    let system: Map<String, Value> = case
-        .described
-        .iter()
-        .map(|(name, value)| ((*name).into(), json!(value)))
-        .collect();
     let largest = simulated.tally.largest.map(|job| {
         json!({"n": 1, "mean_response": job.response as f64 / TICKS_PER_MEAN,
             "mean_slowdown": job.response as f64 / job.size as f64, "size": job.size as f64 / TICKS_PER_MEAN})
     });
     json!({
         "policy": case.policy.to_string(),
-        "system": system,
+        "system": case.described(),
         "verdict": if simulated.warnings.is_empty() { "VALID" } else { "INVALID" },
         "verdict_reason": simulated.warnings.join("; "),
         "seed": effort.seed,

@@ -1,10 +1,10 @@
 //! `sooner solve model`: the systems of `sooner sim`, by formula.
 
 use super::print_json;
-use crate::sim::{SystemArgs, exact, output, systems};
+use crate::system::{self, Case, SystemArgs};
 use anyhow::{Result, ensure};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use sooner_report::columns::aligned;
 use sooner_report::number::significant;
 
@@ -20,23 +20,18 @@ pub struct ModelArgs {
 
 /// Every combination that has a formula; those without are named.
 pub fn run(args: &ModelArgs) -> Result<()> {
-    let cases = systems::cases(&args.system, false)?;
+    let cases = system::cases(&args.system, false)?;
     let solved: Vec<Option<f64>> = cases
         .iter()
-        .map(|case| exact::mean_response(&case.system))
+        .map(|case| system::mean_response(&case.system))
         .collect();
     ensure!(
         solved.iter().any(Option::is_some),
         "no formula of ours has any of these systems; `sooner sim` with the same words simulates them"
     );
     if args.json {
-        let run = |(case, solved): (&systems::Case, &Option<f64>)| {
-            let system: Map<String, Value> = case
-                .described
-                .iter()
-                .map(|(name, value)| ((*name).into(), json!(value)))
-                .collect();
-            json!({"policy": case.policy.to_string(), "system": system, "offered_load": case.system.offered_load(),
+        let run = |(case, solved): (&Case, &Option<f64>)| {
+            json!({"policy": case.policy.to_string(), "system": case.described(), "offered_load": case.system.offered_load(),
                 "mean_service_s": case.system.mean_service_s(), "all": {"mean_response": solved}})
         };
         return print_json(&cases.iter().zip(&solved).map(run).collect::<Vec<_>>());
@@ -46,8 +41,8 @@ pub fn run(args: &ModelArgs) -> Result<()> {
     };
     println!(
         "{}; times in mean sizes{}\n",
-        output::in_common(first),
-        output::in_seconds(&first.system)
+        first.in_common(),
+        first.in_seconds()
     );
     let names = first.varied.iter().map(|(name, _)| (*name).to_string());
     let mut rows = vec![

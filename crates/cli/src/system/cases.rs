@@ -1,0 +1,212 @@
+//! From flags and a model file to the systems to simulate: every combination of what is given several times.
+
+use super::SystemArgs;
+use super::users::users;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value, json};
+use sooner_report::number::duration;
+use sooner_simulator::system::{Options, Priority, Turns};
+use sooner_simulator::{Policy, System};
+use sooner_workload::model::{Arrivals, First, Model, Users};
+use sooner_workload::{Distribution, Rate, Row, Sizes, Trace};
+use std::sync::Arc;
+
+/// Turns where only the guard was asked for, in mean sizes.
+const TURN: f64 = 0.01;
+
+/// A system, and in words what sets it apart.
+pub struct Case {
+    pub system: System,
+    pub policy: Policy,
+    /// What was given several times, as name and value.
+    pub varied: Vec<(&'static str, String)>,
+    /// All that describes it, as name and value.
+    described: Vec<(&'static str, String)>,
+}
+
+impl Case {
+    /// All that describes it, as JSON.
+    pub fn described(&self) -> Map<String, Value> {
+        let all = self.described.iter();
+        all.map(|(name, value)| ((*name).into(), json!(value)))
+            .collect()
+    }
+
+    /// What does not vary between it and those beside it, in words.
+    pub fn in_common(&self) -> String {
+        let is_common =
+            |pair: &&(&'static str, String)| !self.varied.iter().any(|other| other.0 == pair.0);
+        let words = self.described.iter().filter(is_common);
+        let words = words.map(|(name, value)| format!("{name} {value}"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a mean size is in time, in words, where a link's rate is known.
+    pub fn in_seconds(&self) -> String {
+        let seconds = self.system.mean_service_s();
+        seconds.map_or(String::new(), |seconds| {
+            format!(", of {} each", duration(1000.0 * seconds))
+        })
+    }
+}
+
+/// Every combination, the policies of one system side by side; where more comes than can be done, only if that is `bounded`.
+pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
+    let model = args.model.as_ref().map(|path| read(path)).transpose()?;
+    let sizes = match (&args.sizes[..], &model) {
+        ([], Some(model)) => vec![model.sizes.clone()],
+        ([], None) => bail!("no sizes: give --sizes, like --sizes h2:mean=1,c2=4, or a model file"),
+        (some, _) => some.to_vec(),
+    };
+    let policies = policies(args, model.as_ref())?;
+    let limits = |flag: &[u32], file: Option<u32>| match flag {
+        [] => vec![file],
+        some => some.iter().copied().map(Some).collect(),
+    };
+    let servers = limits(&args.servers, model.as_ref().map(|model| model.servers));
+    let mpls = limits(&args.mpl, model.as_ref().and_then(|model| model.mpl));
+    let errors = match &args.error[..] {
+        [] => vec![model.as_ref().and_then(|model| model.error)],
+        some => some.iter().copied().map(Some).collect(),
+    };
+    let uplink = args
+        .uplink
+        .or(model.as_ref().and_then(|model| model.uplink));
+    let users = users(args, model.as_ref())?;
+    let mut cases = Vec::new();
+    for size in &sizes {
+        let law = law(size, uplink)?;
+        for (user, names) in &users {
+            let rows = rows(size, user)?;
+            for &server in &servers {
+                for &mpl in &mpls {
+                    for &error in &errors {
+                        let options = Options {
+                            servers: server.unwrap_or(1),
+                            mpl,
+                            error,
+                            priority: priority(args, model.as_ref()),
+                            turns: turns(args, model.as_ref()),
+                            work_per_second: uplink.map(Rate::bytes_per_sec),
+                            overloaded: bounded,
+                            rows: rows.clone(),
+                        };
+                        ensure!(
+                            options.servers > 0 && mpl != Some(0),
+                            "--servers and --mpl: at least 1"
+                        );
+                        let mut described = vec![("sizes", size.to_string())];
+                        described.extend(names.iter().cloned());
+                        described.extend(uplink.map(|rate| ("uplink", rate.to_string())));
+                        described.extend(parts(server, mpl, error));
+                        for &policy in &policies {
+                            let system =
+                                System::new(law.clone(), user.clone(), policy, options.clone())?;
+                            cases.push(Case {
+                                system,
+                                policy,
+                                varied: Vec::new(),
+                                described: described.clone(),
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    mark_varied(&mut cases);
+    Ok(cases)
+}
+
+/// By flags, else as the file says, else sharing beside SRPT.
+fn policies(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Policy>> {
+    let of_file = model.and_then(|model| model.policy.as_deref());
+    Ok(match (&args.policy[..], of_file) {
+        ([], Some(name)) => vec![name.parse()?],
+        ([], None) => vec![Policy::Fair, Policy::Srpt],
+        (some, _) => some.to_vec(),
+    })
+}
+
+/// The law of `sizes`, if they can be bytes of `uplink`.
+fn law(sizes: &Sizes, uplink: Option<Rate>) -> Result<Distribution> {
+    ensure!(
+        uplink.is_none() || !sizes.is_job_log(),
+        "sizes {sizes}: the run times of a job log are seconds, not bytes of an uplink; leave one of them out"
+    );
+    sizes.open().context("--sizes")
+}
+
+/// The parts of a system that have a default, as they were given.
+fn parts(
+    servers: Option<u32>,
+    mpl: Option<u32>,
+    error: Option<f64>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let servers = servers.map(|n| ("servers", n.to_string()));
+    let mpl = mpl.map(|n| ("mpl", n.to_string()));
+    let error = error.map(|sigma| ("error", sigma.to_string()));
+    [servers, mpl, error].into_iter().flatten()
+}
+
+/// Notes what differs between cases.
+fn mark_varied(cases: &mut [Case]) {
+    let Some(first) = cases.first().map(|case| case.described.clone()) else {
+        return;
+    };
+    let differs = |place: usize, cases: &[Case]| {
+        cases
+            .iter()
+            .any(|case| case.described.get(place) != first.get(place))
+    };
+    let places: Vec<usize> = (0..first.len())
+        .filter(|&place| differs(place, cases))
+        .collect();
+    for case in cases {
+        case.varied = places
+            .iter()
+            .filter_map(|&place| case.described.get(place).cloned())
+            .collect();
+    }
+}
+
+/// A model file; what is wrong with it is told with its name and the line.
+pub fn read(path: &std::path::Path) -> Result<Model> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let model = Model::read(&text, &Policy::NAMES);
+    model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
+}
+
+/// The trace's requests where its own gaps are asked for.
+fn rows(sizes: &Sizes, users: &Users) -> Result<Option<Arc<[Row]>>> {
+    let (Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. }) = users else {
+        return Ok(None);
+    };
+    match (arrivals, sizes) {
+        (Arrivals::Trace, Sizes::Trace(name)) => Ok(Some(Trace::open(name)?.rows().into())),
+        _ => Ok(None),
+    }
+}
+
+fn priority(args: &SystemArgs, model: Option<&Model>) -> Option<Priority> {
+    let smallest = args.smallest_first.map(Priority::Smallest);
+    let of_file = || {
+        let priority = model?.priority?;
+        Some(match priority.first {
+            First::Smallest => Priority::Smallest(priority.share),
+            First::Chance => Priority::Chance(priority.share),
+        })
+    };
+    smallest
+        .or(args.first.map(Priority::Chance))
+        .or_else(of_file)
+}
+
+fn turns(args: &SystemArgs, model: Option<&Model>) -> Option<Turns> {
+    let turn = args.turn.or(model.and_then(|model| model.turn));
+    let is_guarded = args.guard || model.is_some_and(|model| model.guard);
+    (is_guarded || turn.is_some()).then(|| Turns {
+        turn: turn.unwrap_or(TURN),
+        is_guarded,
+    })
+}

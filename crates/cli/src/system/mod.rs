@@ -1,0 +1,10 @@
+//! What `sooner sim`, `sooner solve model` and `sooner load model` have in common: the systems that flags and a model file describe, and their exact means.
+
+mod args;
+mod cases;
+mod exact;
+mod users;
+
+pub use args::SystemArgs;
+pub use cases::{Case, cases, read};
+pub use exact::mean_response;
