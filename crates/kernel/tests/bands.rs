@@ -261,6 +261,51 @@ fn a_low_band_is_never_silent() {
 }
 
 #[test]
+fn the_lower_bands_keep_their_share_of_a_saturated_link() {
+    let Some(pair) = Pair::new("the_lower_bands_keep_their_share_of_a_saturated_link") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let device = s0();
+        let options = BandsOptions {
+            lower_share_per_mille: 280,
+            ..BandsOptions::at_rate(TEN_MEGABIT)
+        };
+        let _installed = Bands::install_as(&device, options).unwrap();
+        let floods = [0, 1, 2, 3, 4, 5, 6, 7].map(socket_in_band);
+        for flood in &floods {
+            flood.set_nonblocking(true).unwrap();
+        }
+        let fill = |flood: &UdpSocket| while flood.send_to(&[0; 1472], (RECEIVER, 9)).is_ok() {};
+        let fill_all = || floods.iter().for_each(fill);
+        let stats = || bands::stats(&device).unwrap();
+        until(|| {
+            fill_all();
+            stats().iter().all(|band| band.backlog_packets > 5)
+        });
+        let before = stats().map(|band| band.sent_bytes);
+        let sent_since = || -> Vec<u64> {
+            let pairs = stats().into_iter().zip(before);
+            pairs
+                .map(|(band, before)| band.sent_bytes - before)
+                .collect()
+        };
+        until(|| {
+            fill_all();
+            sent_since().iter().sum::<u64>() >= 2_000_000
+        });
+        let sent = sent_since();
+        let share_of = |bytes: u64| bytes as f64 / sent.iter().sum::<u64>() as f64;
+        let lower = share_of(sent[1..].iter().sum());
+        assert!((0.26..0.30).contains(&lower), "{lower}: {sent:?}");
+        assert!(
+            sent[1..].iter().all(|bytes| share_of(*bytes) > 0.03),
+            "{sent:?}"
+        );
+    });
+}
+
+#[test]
 fn super_packets_are_limited_while_ordering() {
     let Some(pair) = Pair::new("super_packets_are_limited_while_ordering") else {
         return;
