@@ -5,6 +5,7 @@
 //! leaves them. Compared are always servers that ran side by side, and ratios, because machines are shared and noisy.
 
 mod advise;
+mod attach_cpu;
 mod attacks;
 mod attempts;
 mod certificate;
@@ -50,11 +51,12 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 17] = [
+const PARTS: [(&str, Part); 18] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
     ("classifier", classifier::run),
+    ("attach-cpu", attach_cpu::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

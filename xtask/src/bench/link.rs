@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 /// The server's address on every link.
 pub const SERVER_ADDRESS: &str = "10.77.0.1";
 const CLIENT_ADDRESS: &str = "10.77.0.2";
-const DEVICE: &str = "v0";
+/// The device of either host.
+pub const DEVICE: &str = "v0";
 
 /// What limits the link.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,25 @@ impl Link {
             "qdisc", "add", "dev", DEVICE, "parent", "1:1", "handle", "10:", "pfifo", "limit",
             "100",
         ])
+    }
+
+    /// Both hosts hand super-packets to their devices again, as the kernel does of itself.
+    pub fn allow_super_packets(&self) -> anyhow::Result<()> {
+        for namespace in [&self.server, &self.client] {
+            ip(&[
+                "-n",
+                namespace,
+                "link",
+                "set",
+                "dev",
+                DEVICE,
+                "gso_max_segs",
+                "65535",
+                "gso_max_size",
+                "65536",
+            ])?;
+        }
+        Ok(())
     }
 
     /// Bytes the server's host has sent.

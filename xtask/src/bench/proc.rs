@@ -16,6 +16,23 @@ pub fn ended_children_cpu_seconds() -> f64 {
     seconds_in("self", 16)
 }
 
+/// CPU seconds of the whole machine in which it was not idle, of all processors together; what a hypervisor took is not counted.
+pub fn busy_cpu_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|ticks| ticks.parse().ok())
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq (proc(5))
+    [0, 1, 2, 5, 6]
+        .iter()
+        .filter_map(|field| ticks.get(*field))
+        .sum::<f64>()
+        / TICKS_PER_SEC
+}
+
 /// Two neighbouring fields of /proc/PID/stat, the first of them the `first`th, counted from 1 (proc(5)).
 fn seconds_in(process: &str, first: usize) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
