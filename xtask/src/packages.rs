@@ -60,6 +60,11 @@ pub const FOR_TESTS: &[Need] = &[
         "valgrind",
         "instruction counts of the simulator",
     ),
+    program(
+        "pg_ctlcluster",
+        "postgresql",
+        "tests of the gate before a PostgreSQL",
+    ),
     program("clang", "clang", BPF),
     program("llvm-objdump", "llvm", BPF),
     Need {

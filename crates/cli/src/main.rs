@@ -5,6 +5,7 @@ mod attach;
 mod demo;
 mod emulate;
 mod figures;
+mod gate;
 mod lab;
 mod load;
 mod notify;
@@ -38,6 +39,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Draw the papers' figures that are computed, and check what they show.
     Figures(figures::FiguresArgs),
+    /// Let a bounded number of transactions into a PostgreSQL at a time.
+    Gate(gate::GateArgs),
     /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
     Lab(lab::LabArgs),
     /// Carry packets between namespaces with round-trip times and loss.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Attach(args) => attach::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Figures(args) => figures::run(&args),
+        Command::Gate(args) => gate::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::EmulateCheck(args) => emulate::run_check(args),

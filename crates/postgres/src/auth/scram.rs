@@ -1,0 +1,475 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) on both sides.
+//!
+//! **Towards clients** a [`Verifier`] is enough, which is what PostgreSQL keeps. From the proof of whoever knows the password the verifier's owner
+//! learns one thing more, the client key; and with client key and verifier it can prove itself to a server that has the same verifier. So nobody's
+//! password has to be stored for logging in as them ([`Keys`]).
+//!
+//! **Left out:** channel binding (`SCRAM-SHA-256-PLUS`). It binds the proof to one TLS connection, and there are two.
+
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::same;
+
+/// How a verifier begins.
+pub const PREFIX: &str = "SCRAM-SHA-256$";
+/// Of the verifiers made here, and of PostgreSQL's.
+pub const SALT_BYTES: usize = 16;
+/// PostgreSQL's.
+const ITERATIONS: u32 = 4096;
+/// More would let whoever writes a verifier, or answers for a server, buy processor time cheaply.
+const ITERATIONS_MAX: u32 = 100_000;
+/// The longest message of a client that is read.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+type Key = [u8; 32];
+
+/// What a server keeps of a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Verifier {
+    iterations: u32,
+    salt: Vec<u8>,
+    stored_key: Key,
+    server_key: Key,
+}
+
+/// A text that begins like a verifier and is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a SCRAM verifier is SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY, with at most {ITERATIONS_MAX} iterations"
+)]
+pub struct BadVerifier;
+
+impl FromStr for Verifier {
+    type Err = BadVerifier;
+
+    fn from_str(text: &str) -> Result<Self, BadVerifier> {
+        let read = || {
+            let (head, keys) = text.strip_prefix(PREFIX)?.split_once('$')?;
+            let (iterations, salt) = head.split_once(':')?;
+            let (stored, server) = keys.split_once(':')?;
+            let iterations = iterations.parse().ok();
+            Some(Verifier {
+                iterations: iterations.filter(|count| (1..=ITERATIONS_MAX).contains(count))?,
+                salt: STANDARD.decode(salt).ok().filter(|salt| !salt.is_empty())?,
+                stored_key: key(stored)?,
+                server_key: key(server)?,
+            })
+        };
+        read().ok_or(BadVerifier)
+    }
+}
+
+impl Verifier {
+    /// What proves this password.
+    pub fn of_password(password: &str, salt: &[u8]) -> Verifier {
+        Keys::of_password(password, salt, ITERATIONS).verifier
+    }
+
+    /// What nobody can prove, the same each time for the same user: whoever guesses names learns nothing.
+    pub fn of_nobody(secret: &[u8; 32], user: &str) -> Verifier {
+        let salt = hmac(secret, user.as_bytes());
+        Verifier {
+            iterations: ITERATIONS,
+            salt: salt[..SALT_BYTES].to_vec(),
+            stored_key: hmac(secret, &salt),
+            server_key: [0; 32],
+        }
+    }
+
+    /// Whether it is of this password.
+    pub fn is_password(&self, password: &str) -> bool {
+        let salted = salted(password, &self.salt, self.iterations);
+        let stored_key = digest(&hmac(&salted, b"Client Key"));
+        same(&stored_key, &self.stored_key)
+    }
+}
+
+/// Why an exchange ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScramError {
+    /// Not a message of the exchange.
+    #[error("a SCRAM message is malformed: {0}")]
+    Malformed(&'static str),
+    /// The password is another one, or the server does not know it.
+    #[error("the proof is wrong")]
+    Wrong,
+}
+
+/// What proves a user to servers with the verifier's salt and iterations, without the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys {
+    client_key: Key,
+    verifier: Verifier,
+}
+
+impl Keys {
+    fn of_password(password: &str, salt: &[u8], iterations: u32) -> Keys {
+        let salted = salted(password, salt, iterations);
+        let client_key = hmac(&salted, b"Client Key");
+        let verifier = Verifier {
+            iterations,
+            salt: salt.to_vec(),
+            stored_key: digest(&client_key),
+            server_key: hmac(&salted, b"Server Key"),
+        };
+        Keys {
+            client_key,
+            verifier,
+        }
+    }
+}
+
+/// What a client proves itself by.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// The password.
+    Password(String),
+    /// What was learned from somebody who knew it.
+    Keys(Keys),
+}
+
+/// The server's side between the client's two messages.
+pub struct ServerExchange {
+    verifier: Verifier,
+    nonce: String,
+    header: String,
+    /// What both sides sign, without the client's last message.
+    signed: String,
+}
+
+impl ServerExchange {
+    /// Takes the client's first message; gives the answer. `nonce` is printable, without commas, and new each time.
+    pub fn begin(
+        first: &[u8],
+        verifier: Verifier,
+        nonce: &str,
+    ) -> Result<(Self, String), ScramError> {
+        let first = text(first)?;
+        let mut parts = first.splitn(3, ',');
+        let mut part = || parts.next().ok_or(ScramError::Malformed("it is too short"));
+        let (binding, authorization, bare) = (part()?, part()?, part()?);
+        if !["n", "y"].contains(&binding) {
+            return Err(ScramError::Malformed("channel binding was not offered"));
+        }
+        if !authorization.is_empty() {
+            return Err(ScramError::Malformed("nobody acts for others here"));
+        }
+        // The user's name was in the first packet; what stands here is not looked at, as in PostgreSQL.
+        let attributes = bare
+            .strip_prefix("n=")
+            .and_then(|bare| bare.split_once(",r="));
+        let (_, client_nonce) = attributes.ok_or(ScramError::Malformed("it has no nonce"))?;
+        let is_printable = |byte: u8| byte.is_ascii_graphic() && byte != b',';
+        if client_nonce.is_empty() || !client_nonce.bytes().all(is_printable) {
+            return Err(ScramError::Malformed("its nonce is not printable"));
+        }
+        let nonce = format!("{client_nonce}{nonce}");
+        let salt = STANDARD.encode(&verifier.salt);
+        let answer = format!("r={nonce},s={salt},i={}", verifier.iterations);
+        let exchange = Self {
+            signed: format!("{bare},{answer}"),
+            header: STANDARD.encode(format!("{binding},,")),
+            nonce,
+            verifier,
+        };
+        Ok((exchange, answer))
+    }
+
+    /// Takes the client's last message; gives the answer, and what logs in elsewhere.
+    pub fn end(self, last: &[u8]) -> Result<(String, Keys), ScramError> {
+        let last = text(last)?;
+        let (without_proof, proof) = last
+            .rsplit_once(",p=")
+            .ok_or(ScramError::Malformed("it has no proof"))?;
+        if without_proof != format!("c={},r={}", self.header, self.nonce) {
+            return Err(ScramError::Malformed("it is not of this exchange"));
+        }
+        let proof = key(proof).ok_or(ScramError::Malformed("its proof is none"))?;
+        let signed = format!("{},{without_proof}", self.signed);
+        let client_key = xor(proof, hmac(&self.verifier.stored_key, signed.as_bytes()));
+        if !same(&digest(&client_key), &self.verifier.stored_key) {
+            return Err(ScramError::Wrong);
+        }
+        let signature = hmac(&self.verifier.server_key, signed.as_bytes());
+        let answer = format!("v={}", STANDARD.encode(signature));
+        let keys = Keys {
+            client_key,
+            verifier: self.verifier,
+        };
+        Ok((answer, keys))
+    }
+}
+
+/// The client's side.
+pub struct ClientExchange {
+    proof: Proof,
+    bare: String,
+    nonce: String,
+}
+
+/// The client's side after its last message.
+pub struct ClientEnd {
+    server_key: Key,
+    signed: String,
+}
+
+impl ClientExchange {
+    /// The first message.
+    pub fn begin(proof: Proof, nonce: &str) -> (Self, String) {
+        let bare = format!("n=,r={nonce}");
+        let first = format!("n,,{bare}");
+        let nonce = nonce.to_owned();
+        (Self { proof, bare, nonce }, first)
+    }
+
+    /// Takes the server's first message; gives the answer.
+    pub fn answer(self, server_first: &[u8]) -> Result<(ClientEnd, String), ScramError> {
+        let server_first = text(server_first)?;
+        let read = || {
+            let (nonce, rest) = server_first.strip_prefix("r=")?.split_once(",s=")?;
+            let (salt, iterations) = rest.split_once(",i=")?;
+            Some((nonce, STANDARD.decode(salt).ok()?, iterations.parse().ok()?))
+        };
+        let (nonce, salt, iterations): (&str, Vec<u8>, u32) =
+            read().ok_or(ScramError::Malformed("the server's first"))?;
+        if !nonce.starts_with(&self.nonce) || !(1..=ITERATIONS_MAX).contains(&iterations) {
+            return Err(ScramError::Malformed("the server's first"));
+        }
+        let keys = match self.proof {
+            Proof::Password(password) => Keys::of_password(&password, &salt, iterations),
+            Proof::Keys(keys) => keys,
+        };
+        let verifier = &keys.verifier;
+        // Another salt is another verifier, whose client key is another.
+        if salt != verifier.salt || iterations != verifier.iterations {
+            return Err(ScramError::Wrong);
+        }
+        let without_proof = format!("c=biws,r={nonce}");
+        let signed = format!("{},{server_first},{without_proof}", self.bare);
+        let proof = xor(
+            keys.client_key,
+            hmac(&verifier.stored_key, signed.as_bytes()),
+        );
+        let answer = format!("{without_proof},p={}", STANDARD.encode(proof));
+        let end = ClientEnd {
+            server_key: verifier.server_key,
+            signed,
+        };
+        Ok((end, answer))
+    }
+}
+
+impl ClientEnd {
+    /// Takes the server's last message: whether it knows the password as well.
+    pub fn check(self, server_last: &[u8]) -> Result<(), ScramError> {
+        let signature = text(server_last)?.strip_prefix("v=").and_then(key);
+        let signature = signature.ok_or(ScramError::Malformed("the server's last"))?;
+        match same(&signature, &hmac(&self.server_key, self.signed.as_bytes())) {
+            true => Ok(()),
+            false => Err(ScramError::Wrong),
+        }
+    }
+}
+
+fn text(message: &[u8]) -> Result<&str, ScramError> {
+    let text = str::from_utf8(message).map_err(|_| ScramError::Malformed("it is not UTF-8"))?;
+    match text.len() <= MESSAGE_BYTES_MAX {
+        true => Ok(text),
+        false => Err(ScramError::Malformed("it is too long")),
+    }
+}
+
+fn key(text: &str) -> Option<Key> {
+    STANDARD.decode(text).ok()?.try_into().ok()
+}
+
+fn xor(a: Key, b: Key) -> Key {
+    std::array::from_fn(|index| a[index] ^ b[index])
+}
+
+fn hmac(key: &[u8], message: &[u8]) -> Key {
+    let mut hmac = keyed(key);
+    hmac.update(message);
+    hmac.finalize().into_bytes().into()
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"))
+}
+
+fn digest(message: &[u8]) -> Key {
+    Sha256::digest(message).into()
+}
+
+/// PBKDF2 of one block. A password that is no text by SASL's rules is taken as it is, as PostgreSQL does.
+fn salted(password: &str, salt: &[u8], iterations: u32) -> Key {
+    let prepared = stringprep::saslprep(password);
+    let password = prepared.as_deref().unwrap_or(password).as_bytes();
+    let keyed = keyed(password);
+    let next = |message: &[u8]| -> Key {
+        let mut hmac = keyed.clone();
+        hmac.update(message);
+        hmac.finalize().into_bytes().into()
+    };
+    let mut last = next(&[salt, &1_u32.to_be_bytes()].concat());
+    let mut all = last;
+    for _ in 1..iterations {
+        last = next(&last);
+        all = xor(all, last);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
+    use proptest::prelude::*;
+
+    const SALT: &str = "W22ZaJ0SNY7soEsUEjb6gQ==";
+
+    fn pencil() -> Verifier {
+        Verifier::of_password("pencil", &STANDARD.decode(SALT).unwrap())
+    }
+
+    /// RFC 7677, 3.
+    #[test]
+    fn the_example_of_the_standard() {
+        let first = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
+        let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+        let (exchange, answer) = ServerExchange::begin(first, pencil(), nonce).unwrap();
+        assert_eq!(
+            answer,
+            format!("r=rOprNGfwEbeRWgbNEkqO{nonce},s={SALT},i=4096")
+        );
+        let last = format!(
+            "c=biws,r=rOprNGfwEbeRWgbNEkqO{nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        );
+        let (answer, _) = exchange.end(last.as_bytes()).unwrap();
+        assert_eq!(answer, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+    }
+
+    /// An exchange with another implementation's client.
+    fn with_their_client(password: &str, verifier: Verifier) -> Result<Keys, ScramError> {
+        let mut client = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+        let (exchange, answer) =
+            ServerExchange::begin(client.message(), verifier, "server").unwrap();
+        client.update(answer.as_bytes()).unwrap();
+        let (answer, keys) = exchange.end(client.message())?;
+        client.finish(answer.as_bytes()).unwrap();
+        Ok(keys)
+    }
+
+    #[test]
+    fn another_implementations_client_gets_in_with_the_password_only() {
+        assert!(with_their_client("pencil", pencil()).is_ok());
+        assert_eq!(
+            with_their_client("pencils", pencil()).err(),
+            Some(ScramError::Wrong)
+        );
+        let nobody = Verifier::of_nobody(&[7; 32], "ann");
+        assert!(nobody == Verifier::of_nobody(&[7; 32], "ann"));
+        assert_eq!(
+            with_their_client("pencil", nobody).err(),
+            Some(ScramError::Wrong)
+        );
+        let theirs: Verifier =
+            postgres_protocol::password::scram_sha_256("schl\u{fc}ssel".as_bytes())
+                .parse()
+                .unwrap();
+        assert!(with_their_client("schl\u{fc}ssel", theirs).is_ok());
+    }
+
+    #[test]
+    fn whoever_was_let_in_can_be_logged_in_elsewhere_without_the_password() {
+        let log_in = |proof: Proof, verifier: Verifier| {
+            let (client, first) = ClientExchange::begin(proof, "client");
+            let (server, answer) =
+                ServerExchange::begin(first.as_bytes(), verifier, "server").unwrap();
+            let (end, last) = client.answer(answer.as_bytes())?;
+            let (answer, _) = server.end(last.as_bytes())?;
+            end.check(answer.as_bytes())
+        };
+        let keys = with_their_client("pencil", pencil()).unwrap();
+        let by_keys = Proof::Keys(keys);
+        assert_eq!(log_in(by_keys.clone(), pencil()), Ok(()));
+        let by_password = Proof::Password("pencil".into());
+        assert_eq!(log_in(by_password, pencil()), Ok(()));
+        // the same password under another salt is another verifier
+        assert_eq!(
+            log_in(by_keys, Verifier::of_password("pencil", b"other")),
+            Err(ScramError::Wrong)
+        );
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_the_password_is_found_out() {
+        let keys = with_their_client("pencil", pencil()).unwrap();
+        let (client, _) = ClientExchange::begin(Proof::Keys(keys), "client");
+        let (end, _) = client
+            .answer(format!("r=clientx,s={SALT},i=4096").as_bytes())
+            .unwrap();
+        let forged = format!("v={}", STANDARD.encode([0; 32]));
+        assert_eq!(end.check(forged.as_bytes()), Err(ScramError::Wrong));
+    }
+
+    #[test]
+    fn what_is_no_message_of_the_exchange_is_refused() {
+        for first in [
+            "",
+            "n",
+            "n,,",
+            "p=tls-server-end-point,,n=,r=x",
+            "n,a=root,n=,r=x",
+            "n,,n=,r=",
+            "n,,n=,r=a b",
+            "n,,m=x,n=,r=x",
+        ] {
+            let begun = ServerExchange::begin(first.as_bytes(), pencil(), "s");
+            assert!(matches!(begun, Err(ScramError::Malformed(_))), "{first}");
+        }
+        for last in [
+            "",
+            "c=biws,r=xs",
+            "c=eSws,r=xs,p=AAAA",
+            "c=biws,r=other,p=AAAA",
+            "c=biws,r=xs,p=AAAA",
+        ] {
+            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", pencil(), "s").unwrap();
+            assert!(
+                matches!(exchange.end(last.as_bytes()), Err(ScramError::Malformed(_))),
+                "{last}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_verifier_is_read_or_refused() {
+        let good = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        assert!(good.parse::<Verifier>().unwrap() == pencil());
+        for bad in [
+            "SCRAM-SHA-256$".into(),
+            good.replace("4096", "0"),
+            good.replace("4096", "100001"),
+            good.replace("W22ZaJ0SNY7soEsUEjb6gQ==", ""),
+            good.replace("WG5d", "!!!!"),
+            good.replace("WG5d", ""),
+        ] {
+            assert!(bad.parse::<Verifier>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_answered_or_refused(first in prop::collection::vec(any::<u8>(), 0..60), last in "c=biws,r=xs,p=.{0,60}") {
+            let _ = ServerExchange::begin(&first, Verifier::of_nobody(&[0; 32], "x"), "s");
+            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", Verifier::of_nobody(&[0; 32], "x"), "s").unwrap();
+            prop_assert!(exchange.end(last.as_bytes()).is_err());
+        }
+    }
+}

@@ -1,0 +1,653 @@
+//! A client's turn on a server connection, as messages: what of each side goes to the other, and what is put in or left out.
+//!
+//! Statements prepared by name are the only thing that is changed on the way. On the server connection they have names of ours, because clients
+//! choose the same names for different statements. Where a statement is used that the connection does not know it is prepared first, and the
+//! answer to that left out. Where a client prepares what the connection knows, a statement that nobody has is closed instead, which a server answers as
+//! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
+//! mistake, like a statement that does not exist, is left to the server to say.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use crate::sql::{self, Leaves};
+use crate::statements::{ClientStatements, Refused, ServerStatements, Statement, Statements};
+use crate::turn::{Answered, OutOfStep, Sent, Turn};
+use crate::wire::{
+    BackendMessage, FrontendMessage, Malformed, Part, Piece, Target, TransactionStatus, write_bind,
+    write_close_statement, write_describe_statement, write_parse,
+};
+
+/// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
+const NOBODYS: &[u8] = b"sooner_0";
+/// ParseComplete.
+const PARSE_COMPLETE: &[u8] = b"1\0\0\0\x04";
+
+/// What a client has between its turns.
+#[derive(Debug, Default)]
+pub struct ClientState {
+    /// Its prepared statements.
+    pub statements: ClientStatements,
+    /// Settings that were reported to it last, by name.
+    pub settings: Settings,
+    /// Why it keeps its server connection until it leaves; `None` if it does not.
+    pub pinned_by: Option<&'static str>,
+}
+
+/// Settings that a server reports, by name, as bytes of the client's encoding.
+pub type Settings = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a server connection has between turns.
+#[derive(Debug)]
+pub struct ServerState {
+    /// The statements that it knows by our names.
+    pub statements: ServerStatements,
+    /// The one that it knows without a name, if that was prepared through here.
+    pub unnamed: Option<Arc<Statement>>,
+    /// Settings as it reported them last.
+    pub settings: Settings,
+    /// Settings that it does not report, and that the last client had it set.
+    pub extras: Settings,
+}
+
+impl ServerState {
+    /// Of a new connection that keeps at most so many statements.
+    pub fn new(statements_max: usize, settings: Settings) -> Self {
+        Self {
+            statements: ServerStatements::new(statements_max),
+            unnamed: None,
+            settings,
+            extras: Settings::new(),
+        }
+    }
+}
+
+/// What is to become of an answer that says no more than "done".
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    /// The end of a cycle stands here.
+    Cycle,
+    /// To Parse: the statement is known from then on.
+    Parsed {
+        number: Option<u64>,
+        /// What the client calls it: not its own if it fails.
+        name: Option<Vec<u8>>,
+        is_shown: bool,
+    },
+    /// To Close, which the client has sent; what it had under that name.
+    Closed(Option<(Vec<u8>, Arc<Statement>)>),
+    /// To Close in the place of Parse.
+    ClosedAsParsed { name: Vec<u8> },
+    /// To Close of this statement, which was put in.
+    ClosedUnseen(Arc<Statement>),
+}
+
+/// Why a turn cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExchangeError {
+    /// The client has sent what is no message.
+    #[error("a message is malformed: {0}")]
+    Client(Malformed),
+    /// The server has.
+    #[error("the server's message is malformed: {0}")]
+    Server(Malformed),
+    /// The server has answered what nobody asked.
+    #[error(transparent)]
+    OutOfStep(#[from] OutOfStep),
+}
+
+/// Whether a server with these settings reports the one of this name.
+fn is_reported(settings: &Settings, name: &[u8]) -> bool {
+    settings
+        .keys()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// A turn.
+pub struct Exchange<'a> {
+    client: &'a mut ClientState,
+    server: &'a mut ServerState,
+    all: &'a RefCell<Statements>,
+    turn: Turn,
+    fates: VecDeque<Fate>,
+    /// Whether the client said that it leaves.
+    is_left: bool,
+    /// Whether the rest of a message of the server is left out.
+    skips: bool,
+}
+
+impl<'a> Exchange<'a> {
+    /// At its beginning.
+    pub fn new(
+        client: &'a mut ClientState,
+        server: &'a mut ServerState,
+        all: &'a RefCell<Statements>,
+    ) -> Self {
+        Self {
+            client,
+            server,
+            all,
+            turn: Turn::default(),
+            fates: VecDeque::new(),
+            is_left: false,
+            skips: false,
+        }
+    }
+
+    /// Whether the server connection is free, as far as the protocol goes.
+    pub fn is_over(&self) -> bool {
+        self.turn.is_over()
+    }
+
+    /// Whether the client said that it leaves.
+    pub fn is_left(&self) -> bool {
+        self.is_left
+    }
+
+    /// Whether a transaction is open, by the server's last answer.
+    pub fn status(&self) -> TransactionStatus {
+        self.turn.status()
+    }
+
+    /// Takes a piece from the client; what goes to the server is written to `out`.
+    pub fn from_client(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ExchangeError> {
+        if piece.part == Part::More {
+            out.extend_from_slice(piece.bytes);
+            return Ok(());
+        }
+        let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last)
+            .map_err(ExchangeError::Client)?;
+        match message {
+            FrontendMessage::Parse { name, rest } => self.parse(piece, name, rest, out),
+            FrontendMessage::Bind {
+                portal,
+                statement,
+                names_bytes,
+            } => {
+                self.turn.sent(Sent::Extended);
+                match self.known(statement, out) {
+                    Some(known) => write_bind(out, piece.bytes, portal, &known, names_bytes),
+                    None => out.extend_from_slice(piece.bytes),
+                }
+            }
+            FrontendMessage::Describe(Target::Statement, name) => {
+                self.turn.sent(Sent::Extended);
+                match self.known(name, out) {
+                    Some(known) => write_describe_statement(out, &known),
+                    None => out.extend_from_slice(piece.bytes),
+                }
+            }
+            FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
+            FrontendMessage::Terminate => self.is_left = true,
+            FrontendMessage::Password(_) => {
+                let words = "a password that nobody asked for";
+                return Err(ExchangeError::Client(Malformed(words)));
+            }
+            other => {
+                self.note(&other);
+                out.extend_from_slice(piece.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is passed on as it is.
+    fn note(&mut self, message: &FrontendMessage<'_>) {
+        let sent = match message {
+            FrontendMessage::Query(sql) => {
+                self.see(sql);
+                // A query takes the place of the statement without a name.
+                self.client.statements.close(b"");
+                self.server.unnamed = None;
+                Sent::Cycle
+            }
+            FrontendMessage::FunctionCall => Sent::Cycle,
+            FrontendMessage::Sync => Sent::Sync,
+            FrontendMessage::CopyDone | FrontendMessage::CopyFail => Sent::CopyEnd,
+            FrontendMessage::CopyData => return,
+            _ => Sent::Extended,
+        };
+        if self.turn.sent(sent) {
+            self.fates.push_back(Fate::Cycle);
+        }
+    }
+
+    /// Notes what a command leaves behind.
+    fn see(&mut self, sql: &[u8]) {
+        for leaves in sql::leaves(sql) {
+            let keeps = match leaves {
+                Leaves::NotListening | Leaves::NoStatements | Leaves::Nothing => false,
+                // What the server reports follows the client.
+                Leaves::Setting(name) => !is_reported(&self.server.settings, name),
+                _ => true,
+            };
+            if keeps {
+                self.client.pinned_by.get_or_insert(leaves.words());
+            }
+        }
+    }
+
+    fn parse(&mut self, piece: &Piece<'_>, name: &[u8], rest: &[u8], out: &mut BytesMut) {
+        self.turn.sent(Sent::Extended);
+        let text_end = rest.iter().position(|byte| *byte == 0);
+        self.see(&rest[..text_end.unwrap_or(rest.len())]);
+        if !piece.is_last {
+            // Too long to be kept: it is this connection's, and so is the client.
+            self.client.pinned_by.get_or_insert("a long statement");
+            self.push_parsed(None, None, true);
+            out.extend_from_slice(piece.bytes);
+            return;
+        }
+        let statement = self.all.borrow_mut().share(rest);
+        match self.client.statements.prepare(name, statement.clone()) {
+            Ok(()) if name.is_empty() => {
+                self.push_parsed(None, Some(name), true);
+                self.server.unnamed = Some(statement);
+                out.extend_from_slice(piece.bytes);
+            }
+            Ok(()) => self.prepare(&statement, Some(name), out),
+            Err(Refused::Exists | Refused::Unknown) => {
+                // The server knows it under our name, and says that it does.
+                if let Some(known) = self.known(name, out) {
+                    self.push_parsed(None, None, true);
+                    write_parse(out, &known, rest);
+                }
+            }
+        }
+    }
+
+    /// The name on the server connection of what the client calls `name`, which it knows when what was written to `out` is done; `None`
+    /// where there is nothing to change.
+    fn known(&mut self, name: &[u8], out: &mut BytesMut) -> Option<Vec<u8>> {
+        let statement = self.client.statements.named(name).ok()?.clone();
+        if !name.is_empty() {
+            self.prepare(&statement, None, out);
+            return Some(statement.server_name());
+        }
+        let is_there = self.server.unnamed.as_ref();
+        if !is_there.is_some_and(|there| Arc::ptr_eq(there, &statement)) {
+            self.push_parsed(None, None, false);
+            write_parse(out, b"", &statement.parse_rest);
+            self.server.unnamed = Some(statement);
+        }
+        None
+    }
+
+    /// Prepares a statement on the server connection if it does not know it; `name` is what the client calls it if it prepares it now.
+    fn prepare(&mut self, statement: &Arc<Statement>, name: Option<&[u8]>, out: &mut BytesMut) {
+        let before = self.server.statements.use_statement(statement);
+        if let Some(closed) = before.close {
+            write_close_statement(out, &closed.server_name());
+            self.fates.push_back(Fate::ClosedUnseen(closed));
+        }
+        match name {
+            _ if before.prepare => {
+                self.push_parsed(Some(statement.number()), name, name.is_some());
+                write_parse(out, &statement.server_name(), &statement.parse_rest);
+            }
+            Some(name) => {
+                let name = name.to_vec();
+                self.fates.push_back(Fate::ClosedAsParsed { name });
+                write_close_statement(out, NOBODYS);
+            }
+            None => {}
+        }
+    }
+
+    fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
+        self.fates.push_back(Fate::Parsed {
+            number,
+            name: name.map(<[u8]>::to_vec),
+            is_shown,
+        });
+    }
+
+    fn close(&mut self, piece: &Piece<'_>, target: Target, name: &[u8], out: &mut BytesMut) {
+        self.turn.sent(Sent::Extended);
+        let had = match target {
+            Target::Statement => self.client.statements.close(name),
+            Target::Portal => None,
+        };
+        match had.is_some() && !name.is_empty() {
+            // Others may need it.
+            true => write_close_statement(out, NOBODYS),
+            false => out.extend_from_slice(piece.bytes),
+        }
+        if target == Target::Statement && name.is_empty() {
+            self.server.unnamed = None;
+        }
+        let had = had.map(|statement| (name.to_vec(), statement));
+        self.fates.push_back(Fate::Closed(had));
+    }
+
+    /// Takes a piece from the server; what goes to the client is written to `out`.
+    pub fn from_server(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ExchangeError> {
+        if piece.part == Part::First {
+            let message =
+                BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
+            self.skips = !self.is_shown(message, out)?;
+        }
+        if !self.skips {
+            out.extend_from_slice(piece.bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether the client is to see it; what it sees instead is written to `out`.
+    fn is_shown(
+        &mut self,
+        message: BackendMessage<'_>,
+        out: &mut BytesMut,
+    ) -> Result<bool, ExchangeError> {
+        match message {
+            BackendMessage::Ready(status) => {
+                self.turn.answered(Answered::Ready(status))?;
+                while self
+                    .fates
+                    .pop_front()
+                    .is_some_and(|fate| fate != Fate::Cycle)
+                {}
+            }
+            BackendMessage::ParseComplete => match self.fates.pop_front() {
+                Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
+                _ => return Err(OutOfStep.into()),
+            },
+            BackendMessage::CloseComplete => match self.fates.pop_front() {
+                Some(Fate::Closed(_)) => {}
+                Some(Fate::ClosedUnseen(_)) => return Ok(false),
+                Some(Fate::ClosedAsParsed { .. }) => {
+                    out.extend_from_slice(PARSE_COMPLETE);
+                    return Ok(false);
+                }
+                _ => return Err(OutOfStep.into()),
+            },
+            BackendMessage::Error(_) => self.fail()?,
+            BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,
+            BackendMessage::ParameterStatus(setting) => {
+                let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
+                self.server.settings.insert(name.clone(), value.clone());
+                self.client.settings.insert(name, value);
+            }
+            BackendMessage::CommandComplete(tag) => self.complete(tag),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
+    fn fail(&mut self) -> Result<(), ExchangeError> {
+        self.turn.answered(Answered::Error)?;
+        let (client, server) = (&mut *self.client, &mut *self.server);
+        while let Some(fate) = self.fates.pop_front_if(|fate| *fate != Fate::Cycle) {
+            match fate {
+                Fate::Parsed { number, name, .. } => {
+                    number.inspect(|number| server.statements.forget(*number));
+                    name.and_then(|name| client.statements.close(&name));
+                }
+                Fate::ClosedAsParsed { name } => drop(client.statements.close(&name)),
+                Fate::ClosedUnseen(closed) => server.statements.still_knows(closed),
+                // That its name is taken again is no failure of the client's.
+                Fate::Closed(Some((name, statement))) => {
+                    let _ = client.statements.prepare(&name, statement);
+                }
+                Fate::Closed(None) | Fate::Cycle => {}
+            }
+        }
+        server.unnamed = None;
+        Ok(())
+    }
+
+    /// The server waits for rows: some cycles are not answered.
+    fn copy_in(&mut self) -> Result<(), ExchangeError> {
+        let thrown_away = self.turn.answered(Answered::CopyIn)?;
+        let cycles = self
+            .fates
+            .iter()
+            .enumerate()
+            .filter(|(_, fate)| **fate == Fate::Cycle);
+        let first = usize::from(thrown_away.behind_first);
+        let positions: Vec<usize> = cycles
+            .map(|(at, _)| at)
+            .skip(first)
+            .take(thrown_away.syncs)
+            .collect();
+        for position in positions.into_iter().rev() {
+            self.fates.remove(position);
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, tag: &[u8]) {
+        let discards = tag == b"DISCARD ALL";
+        if discards {
+            self.client.pinned_by = None;
+        }
+        if discards || tag == b"DEALLOCATE ALL" {
+            self.server.statements.forget_all();
+            self.server.unnamed = None;
+            self.client.statements.close_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Splitter, look_at_backend, look_at_frontend, write_query, write_sync};
+
+    /// Both sides of a turn, each message a word.
+    struct Conversation {
+        client: ClientState,
+        server: ServerState,
+        all: RefCell<Statements>,
+    }
+
+    impl Conversation {
+        fn new(statements_max: usize) -> Self {
+            Self {
+                client: ClientState::default(),
+                server: ServerState::new(statements_max, Settings::new()),
+                all: RefCell::default(),
+            }
+        }
+
+        /// Another client comes to the same server connection.
+        fn next_client(&mut self) {
+            self.client = ClientState::default();
+        }
+
+        /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over.
+        fn turn(&mut self, events: &str) -> String {
+            let mut exchange = Exchange::new(&mut self.client, &mut self.server, &self.all);
+            let mut said = Vec::new();
+            for event in events.split_whitespace() {
+                let (side, word) = event.split_at(2);
+                let (mut bytes, mut out) = (BytesMut::new(), BytesMut::new());
+                if side == "c:" {
+                    write_word(&mut bytes, word);
+                    let mut splitter = Splitter::new(look_at_frontend);
+                    let piece = splitter.next(&bytes).unwrap().unwrap();
+                    exchange.from_client(&piece, &mut out).unwrap();
+                    said.push(format!("c:{}", words(&out, look_at_frontend)));
+                } else {
+                    bytes.extend_from_slice(&answer(word));
+                    let mut splitter = Splitter::new(look_at_backend);
+                    let piece = splitter.next(&bytes).unwrap().unwrap();
+                    exchange.from_server(&piece, &mut out).unwrap();
+                    said.push(format!("s:{}", words(&out, look_at_backend)));
+                }
+            }
+            if exchange.is_over() {
+                said.push("o".into());
+            }
+            said.join(" ")
+        }
+    }
+
+    /// `Q` query, `S` Sync, `E` Execute; `Pname=text`, `Bname`, `Dname`, `Cname`.
+    fn write_word(out: &mut BytesMut, word: &str) {
+        let rest = &word[1..];
+        match &word[..1] {
+            "Q" => write_query(out, rest.as_bytes()),
+            "S" => write_sync(out),
+            "E" => out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0"),
+            "P" => {
+                let (name, text) = rest.split_once('=').unwrap();
+                write_parse(out, name.as_bytes(), format!("{text}\0\0\0").as_bytes());
+            }
+            "B" => {
+                let body = format!("\0{rest}\0\0\0\0\0\0\0");
+                out.extend_from_slice(b"B");
+                out.extend_from_slice(&(4 + body.len() as i32).to_be_bytes());
+                out.extend_from_slice(body.as_bytes());
+            }
+            "D" => write_describe_statement(out, rest.as_bytes()),
+            "C" => write_close_statement(out, rest.as_bytes()),
+            _ => panic!("{word}"),
+        }
+    }
+
+    /// `1` `2` `3` complete, `I` ready, `E` error, `A` DISCARD ALL is done.
+    fn answer(word: &str) -> Vec<u8> {
+        match word {
+            "I" => b"Z\0\0\0\x05I".to_vec(),
+            "E" => b"E\0\0\0\x0cC26000\0\0".to_vec(),
+            "A" => b"C\0\0\0\x10DISCARD ALL\0".to_vec(),
+            digit => [digit.as_bytes(), b"\0\0\0\x04"].concat(),
+        }
+    }
+
+    /// The messages by their tags, with the statement's name where one is named.
+    fn words(bytes: &[u8], look: fn(u8) -> crate::wire::Look) -> String {
+        let (mut splitter, mut rest, mut words) = (Splitter::new(look), bytes, Vec::new());
+        while let Some(piece) = splitter.next(rest).unwrap() {
+            rest = &rest[piece.bytes.len()..];
+            let name = match FrontendMessage::read(piece.tag, piece.body(), true) {
+                Ok(FrontendMessage::Parse { name, .. }) => name,
+                Ok(FrontendMessage::Bind { statement, .. }) => statement,
+                Ok(FrontendMessage::Describe(_, name) | FrontendMessage::Close(_, name)) => name,
+                _ => b"",
+            };
+            let name = String::from_utf8_lossy(name).replace("sooner_", "#");
+            words.push(format!("{}{name}", char::from(piece.tag)));
+        }
+        words.join(",")
+    }
+
+    #[test]
+    fn a_named_statement_has_our_name_on_the_server() {
+        let mut talk = Conversation::new(10);
+        let first = "c:Pa=SELECT c:Ba c:E c:S s:1 s:2 s:I";
+        assert_eq!(talk.turn(first), "c:P#1 c:B#1 c:E c:S s:1 s:2 s:Z o");
+        assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+        assert_eq!(talk.turn("c:Da c:S s:I"), "c:D#1 c:S s:Z o");
+    }
+
+    #[test]
+    fn another_client_may_use_the_same_name_for_something_else() {
+        let mut talk = Conversation::new(10);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        talk.next_client();
+        assert_eq!(talk.turn("c:Pa=2 c:S s:1 s:I"), "c:P#2 c:S s:1 s:Z o");
+        // and another name for the same: the server is not asked again, and says "prepared"
+        talk.next_client();
+        assert_eq!(
+            talk.turn("c:Pb=1 c:Bb c:S s:3 s:2 s:I"),
+            "c:C#0 c:B#1 c:S s:1 s:2 s:Z o"
+        );
+    }
+
+    #[test]
+    fn a_server_that_does_not_know_it_is_told_before() {
+        let mut talk = Conversation::new(10);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        talk.server = ServerState::new(10, Settings::new());
+        assert_eq!(
+            talk.turn("c:Ba c:S s:1 s:2 s:I"),
+            "c:P#1,B#1 c:S s: s:2 s:Z o"
+        );
+    }
+
+    #[test]
+    fn a_full_server_lets_the_oldest_go() {
+        let mut talk = Conversation::new(1);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        let second = "c:Pb=2 c:S s:3 s:1 s:I";
+        assert_eq!(talk.turn(second), "c:C#1,P#2 c:S s: s:1 s:Z o");
+    }
+
+    #[test]
+    fn what_failed_is_not_known() {
+        let mut talk = Conversation::new(10);
+        assert_eq!(talk.turn("c:Pa=bad c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
+        // the name is free, and the text is tried again
+        assert_eq!(talk.turn("c:Pa=bad c:S s:1 s:I"), "c:P#2 c:S s:1 s:Z o");
+        // what is in the next cycle is not touched by a failure in this one
+        let two = "c:Ba c:E c:S c:Pb=2 c:S s:2 s:E s:I s:1 s:I";
+        let said = "c:B#2 c:E c:S c:P#3 c:S s:2 s:E s:Z s:1 s:Z o";
+        assert_eq!(talk.turn(two), said);
+        assert_eq!(talk.turn("c:Bb c:S s:2 s:I"), "c:B#3 c:S s:2 s:Z o");
+    }
+
+    #[test]
+    fn a_close_that_was_put_in_and_skipped_did_not_happen() {
+        let mut talk = Conversation::new(1);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        // Execute fails before the Close of #1 and the Parse of #2 are read
+        talk.turn("c:E c:Pb=2 c:S s:E s:I");
+        assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+    }
+
+    #[test]
+    fn mistakes_are_left_to_the_server() {
+        let mut talk = Conversation::new(10);
+        assert_eq!(talk.turn("c:Bnone c:S s:E s:I"), "c:Bnone c:S s:E s:Z o");
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        assert_eq!(talk.turn("c:Pa=2 c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
+        assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+    }
+
+    #[test]
+    fn closing_it_leaves_it_to_others() {
+        let mut talk = Conversation::new(10);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        assert_eq!(talk.turn("c:Ca c:S s:3 s:I"), "c:C#0 c:S s:3 s:Z o");
+        assert_eq!(talk.turn("c:Pa=1 c:S s:3 s:I"), "c:C#0 c:S s:1 s:Z o");
+        // a Close that was skipped did not happen
+        talk.turn("c:E c:Ca c:S s:E s:I");
+        assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+    }
+
+    #[test]
+    fn the_statement_without_a_name_follows_its_client() {
+        let mut talk = Conversation::new(10);
+        assert_eq!(talk.turn("c:P=1 c:S s:1 s:I"), "c:P c:S s:1 s:Z o");
+        assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
+        talk.server.unnamed = None;
+        assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
+        // a query takes its place
+        talk.turn("c:QSELECT s:I");
+        assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B c:S s:E s:Z o");
+    }
+
+    #[test]
+    fn discard_all_forgets_and_unpins() {
+        let mut talk = Conversation::new(10);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        talk.turn("c:QLISTEN s:I");
+        assert_eq!(talk.client.pinned_by, Some("LISTEN"));
+        talk.turn("c:QDISCARD s:A s:I");
+        assert_eq!(talk.client.pinned_by, None);
+        assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+    }
+}

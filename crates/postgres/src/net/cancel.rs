@@ -1,0 +1,106 @@
+//! Cancel requests: a client knows a number and a key of the gate's, which stand for the server connection it has at the moment, if any.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::{Rc, Weak};
+
+use bytes::{BufMut, BytesMut};
+
+use super::login::{ServerAddress, ServerKey};
+use super::{Shared, system_random};
+
+/// The longest key, for clients that speak protocol 3.2.
+const SECRET_BYTES: usize = 32;
+/// What older clients can keep.
+const SHORT_SECRET_BYTES: usize = 4;
+/// A cancel request's number instead of a version.
+const CANCEL: i32 = 80_877_102;
+
+/// What a client runs on at the moment.
+#[derive(Clone)]
+pub struct Running {
+    pub key: ServerKey,
+    pub cancelling: Rc<tokio::sync::Mutex<()>>,
+}
+
+/// A client's place among those that can be cancelled; gone when dropped.
+pub struct Ticket {
+    pub process_id: i32,
+    pub secret: Vec<u8>,
+    pub running: Rc<RefCell<Option<Running>>>,
+}
+
+/// Everybody who can be cancelled.
+#[derive(Default)]
+pub struct Sessions {
+    by_id: HashMap<i32, (Vec<u8>, Weak<RefCell<Option<Running>>>)>,
+    last_id: i32,
+}
+
+impl Sessions {
+    /// A new client, whose key is long if it can keep that.
+    pub fn enter(&mut self, takes_long_key: bool) -> io::Result<Ticket> {
+        self.last_id = self.last_id.wrapping_add(1).max(1);
+        while self.by_id.contains_key(&self.last_id) {
+            self.last_id = self.last_id.wrapping_add(1).max(1);
+        }
+        let secret: [u8; SECRET_BYTES] = system_random::bytes()?;
+        let length = if takes_long_key {
+            SECRET_BYTES
+        } else {
+            SHORT_SECRET_BYTES
+        };
+        let ticket = Ticket {
+            process_id: self.last_id,
+            secret: secret[..length].to_vec(),
+            running: Rc::default(),
+        };
+        let entry = (ticket.secret.clone(), Rc::downgrade(&ticket.running));
+        self.by_id.insert(ticket.process_id, entry);
+        Ok(ticket)
+    }
+
+    /// The client has left.
+    pub fn leave(&mut self, process_id: i32) {
+        self.by_id.remove(&process_id);
+    }
+
+    fn running(&self, process_id: i32, secret: &[u8]) -> Option<Rc<RefCell<Option<Running>>>> {
+        let (own, running) = self.by_id.get(&process_id)?;
+        (own == secret).then(|| running.upgrade())?
+    }
+}
+
+/// Somebody asks for a cancellation: passed on if the key is right and the client runs something, else forgotten, and answered in neither case.
+pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
+    let found = shared.sessions.borrow().running(process_id, secret);
+    let Some(place) = found else { return };
+    let Some(target) = place.borrow().clone() else {
+        return;
+    };
+    let _held = target.cancelling.lock().await;
+    // Meanwhile the connection may have gone to somebody else.
+    let is_still_there = place
+        .borrow()
+        .as_ref()
+        .is_some_and(|now| now.key == target.key);
+    if is_still_there && let Err(error) = send(&shared.settings.server, &target.key).await {
+        super::log(&format!(
+            "a cancel request did not reach {}: {error}",
+            shared.settings.server
+        ));
+    }
+}
+
+/// Sends it, and waits until the server has taken it: it closes the connection then.
+pub async fn send(address: &ServerAddress, key: &ServerKey) -> io::Result<()> {
+    let mut stream = address.connect().await?;
+    let mut out = BytesMut::new();
+    out.put_i32(12 + key.secret.len() as i32);
+    out.put_i32(CANCEL);
+    out.put_i32(key.process_id);
+    out.put_slice(&key.secret);
+    stream.flush_all(&mut out).await?;
+    stream.more(&mut BytesMut::new()).await.map(|_| ())
+}

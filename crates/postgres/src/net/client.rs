@@ -1,0 +1,339 @@
+//! A client from its first byte to its last: let in, then served turn by turn.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use bytes::BytesMut;
+use sooner_gate::Permit;
+
+use super::cancel::{self, Running, Ticket};
+use super::greet::{self, Greeted, Refusal};
+use super::login::{LoginError, LoginSecret};
+use super::pool::{self, Owner, Server};
+use super::relay::{End, relay};
+use super::stream::Stream;
+use super::{Shared, log};
+use crate::exchange::{ClientState, Exchange};
+use crate::settings::{self, Wanted};
+use crate::wire::{
+    ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
+    write_parameter_status, write_ready,
+};
+
+/// What a client may send ahead while it waits for its turn.
+const AHEAD_BYTES: usize = 64 * 1024;
+/// Between two attempts to reach a server that does not answer.
+const RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+/// The class of every transaction, as long as there are no others.
+const CLASS: u8 = 0;
+
+/// Serves a client.
+pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
+    let mut input = BytesMut::new();
+    let patience = shared.settings.login_patience;
+    let greeting = greet::greet(&shared, &mut stream, &mut input);
+    let greeted = match tokio::time::timeout(patience, greeting).await {
+        Ok(Ok(greeted)) => greeted,
+        Ok(Err(refusal)) => return refuse(&mut stream, &refusal).await,
+        Err(_) => return log("a client took too long to say who it is"),
+    };
+    let Greeted::Session {
+        owner,
+        wanted,
+        proof,
+        version,
+    } = greeted
+    else {
+        return;
+    };
+    let clients = shared.clients.get() + 1;
+    shared.clients.set(clients);
+    let mut client = Client {
+        stream,
+        input,
+        owner,
+        wanted,
+        proof,
+        state: ClientState::default(),
+        shared: shared.clone(),
+    };
+    let served = client.begin_and_serve(version, clients).await;
+    shared.clients.set(shared.clients.get() - 1);
+    if let Err(Some(refusal)) = served {
+        refuse(&mut client.stream, &refusal).await;
+    }
+}
+
+/// Tells a client why, and the operator in one line.
+async fn refuse(stream: &mut Stream, refusal: &Refusal) {
+    log(&refusal.to_string());
+    let mut out = BytesMut::new();
+    refusal.write(&mut out);
+    let told = stream.flush_all(&mut out);
+    // Whoever does not read is not waited for.
+    let _ = tokio::time::timeout(RETRY_PAUSE, told).await;
+}
+
+struct Client {
+    stream: Stream,
+    input: BytesMut,
+    owner: Owner,
+    wanted: Wanted,
+    proof: Option<LoginSecret>,
+    state: ClientState,
+    shared: Rc<Shared>,
+}
+
+/// A server connection that a client has; closed when dropped, unless it was given back.
+struct Lent {
+    server: Option<Server>,
+    shared: Rc<Shared>,
+    /// Leave to be in the database, for as long.
+    _permit: Permit,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.server.take().is_some() {
+            self.shared.pool.borrow_mut().closed();
+        }
+    }
+}
+
+/// The client is gone, or is to be told why it must go.
+type Gone = Option<Refusal>;
+
+impl Client {
+    async fn begin_and_serve(&mut self, version: Version, clients: usize) -> Result<(), Gone> {
+        if clients > self.shared.settings.clients_max {
+            let max = self.shared.settings.clients_max;
+            return Err(Some(Refusal::full(max)));
+        }
+        let ticket = self
+            .shared
+            .sessions
+            .borrow_mut()
+            .enter(version >= Version::V3_2);
+        let ticket = ticket.map_err(|error| Some(Refusal::ours(&error)))?;
+        let served = self.serve(&ticket).await;
+        self.shared.sessions.borrow_mut().leave(ticket.process_id);
+        served
+    }
+
+    async fn serve(&mut self, ticket: &Ticket) -> Result<(), Gone> {
+        // What it is told depends on its database, which may have to be asked.
+        let known = self.shared.pool.borrow().greeting(&self.owner).cloned();
+        let needs_server = known.is_none() || !self.wanted.is_empty();
+        let mut greeting = known.unwrap_or_default();
+        if needs_server {
+            let lent = self.borrow_server().await?;
+            if let Some(server) = &lent.server {
+                greeting = server.state.settings.clone();
+            }
+            self.give_back(lent).await;
+        }
+        self.state.settings = greeting;
+        self.welcome(ticket).await?;
+        let mut held = None;
+        loop {
+            if self.input.is_empty() && held.is_none() && !self.hear().await {
+                return Ok(());
+            }
+            if held.is_none() && self.input.first() == Some(&b'X') {
+                return Ok(());
+            }
+            let lent = match held.take() {
+                Some(lent) => lent,
+                None => self.borrow_server().await?,
+            };
+            held = self.turn(lent, ticket).await?;
+        }
+    }
+
+    async fn welcome(&mut self, ticket: &Ticket) -> Result<(), Gone> {
+        let mut out = BytesMut::new();
+        write_authentication(&mut out, 0, b"");
+        for (name, value) in &self.state.settings {
+            write_parameter_status(&mut out, &ParameterStatus { name, value });
+        }
+        write_key_data(&mut out, ticket.process_id, &ticket.secret);
+        write_ready(&mut out, TransactionStatus::Idle);
+        self.stream.flush_all(&mut out).await.map_err(|_| None)
+    }
+
+    /// Waits for something from the client; whether it is still there.
+    async fn hear(&mut self) -> bool {
+        matches!(self.stream.more(&mut self.input).await, Ok(1..))
+    }
+
+    /// Waits to be let in, then for a server connection with the client's settings.
+    async fn borrow_server(&mut self) -> Result<Lent, Gone> {
+        let permit = self.wait_outside().await?;
+        let mut lent = Lent {
+            server: None,
+            shared: self.shared.clone(),
+            _permit: permit,
+        };
+        lent.server = Some(self.find_server().await.map_err(Some)?);
+        if let Some(server) = &mut lent.server {
+            let commands = settings::to_follow(&self.wanted, &self.state.settings, &server.state);
+            if let Some(sql) = commands {
+                let ran = server.run(sql.as_bytes()).await;
+                ran.map_err(|error| Some(self.refusal(error)))?;
+                server.state.extras = self.wanted.extras(&server.state.settings);
+            }
+        }
+        Ok(lent)
+    }
+
+    /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
+    async fn wait_outside(&mut self) -> Result<Permit, Gone> {
+        let enter = self.shared.gate.enter(CLASS, String::new());
+        tokio::pin!(enter);
+        loop {
+            tokio::select! {
+                biased;
+                permit = &mut enter => return permit.map_err(|_| None),
+                heard = self.stream.more(&mut self.input), if self.input.len() < AHEAD_BYTES => {
+                    if !matches!(heard, Ok(1..)) {
+                        return Err(None);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn find_server(&mut self) -> Result<Server, Refusal> {
+        let begin = Instant::now();
+        let config = &self.shared.settings;
+        loop {
+            if let Some(server) = self.shared.pool.borrow_mut().take(&self.owner) {
+                return Ok(server);
+            }
+            let opening = Opening::begin(&self.shared);
+            let proof = self.proof.as_ref();
+            let opened =
+                pool::open(&config.server, &self.owner, proof, config.statements_max).await;
+            match opened {
+                Ok(server) => {
+                    opening.done();
+                    let mut pool = self.shared.pool.borrow_mut();
+                    pool.greeted(&self.owner, &server.state.settings);
+                    return Ok(server);
+                }
+                Err(LoginError::Unreachable(error))
+                    if begin.elapsed() < config.connect_patience =>
+                {
+                    drop(opening);
+                    log(&format!(
+                        "{} does not answer: {error}; trying again",
+                        config.server
+                    ));
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(error) => return Err(self.refusal(error)),
+            }
+        }
+    }
+
+    fn refusal(&self, error: LoginError) -> Refusal {
+        Refusal::of_login(error, &self.shared.settings.server, &self.owner)
+    }
+
+    /// One turn; the server connection, if the client keeps it.
+    async fn turn(&mut self, mut lent: Lent, ticket: &Ticket) -> Result<Option<Lent>, Gone> {
+        let Some(server) = &mut lent.server else {
+            return Err(None);
+        };
+        *ticket.running.borrow_mut() = Some(Running {
+            key: server.key().clone(),
+            cancelling: server.cancelling.clone(),
+        });
+        let was_pinned = self.state.pinned_by.is_some();
+        let (end, is_over) = {
+            let statements = &self.shared.statements;
+            let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
+            let (client, input) = (&mut self.stream, &mut self.input);
+            let end = relay(client, input, &mut server.session, &mut exchange).await;
+            (end, exchange.is_over())
+        };
+        let key = server.key().clone();
+        if let (false, Some(leaves)) = (was_pinned, self.state.pinned_by) {
+            let Owner { user, database } = &self.owner;
+            log(&format!(
+                "a client of user {user:?} keeps its server connection to {database:?} until it leaves, for {leaves}"
+            ));
+        }
+        let keeps = self.shared.settings.by_session || self.state.pinned_by.is_some();
+        match end {
+            End::Over if keeps => return Ok(Some(lent)),
+            End::Over => {
+                ticket.running.take();
+                self.give_back(lent).await;
+                return Ok(None);
+            }
+            _ => {
+                ticket.running.take();
+            }
+        }
+        match end {
+            End::ClientBroke(what) => Err(Some(Refusal::of_protocol(&what))),
+            End::ServerBroke(what) => Err(Some(Refusal::lost(&what))),
+            End::ClientLeft | End::Over if is_over => {
+                self.give_back(lent).await;
+                Err(None)
+            }
+            End::ClientLeft | End::Over => {
+                // What it runs is nobody's any more.
+                drop(lent);
+                let _ = cancel::send(&self.shared.settings.server, &key).await;
+                Err(None)
+            }
+        }
+    }
+
+    /// Gives a server connection to whoever waits, as it was when it was new but for what is kept track of.
+    async fn give_back(&mut self, mut lent: Lent) {
+        let Some(mut server) = lent.server.take() else {
+            return;
+        };
+        let cancelling = server.cancelling.clone();
+        // A cancel request that is on its way is this client's, and must not hit the next.
+        let _arrived = cancelling.lock().await;
+        let leaves_something = self.shared.settings.by_session || self.state.pinned_by.is_some();
+        if leaves_something {
+            server.state.statements.forget_all();
+            server.state.unnamed = None;
+            server.state.extras.clear();
+            if server.run(b"DISCARD ALL").await.is_err() {
+                self.shared.pool.borrow_mut().closed();
+                return;
+            }
+        }
+        self.shared.pool.borrow_mut().give_back(&self.owner, server);
+    }
+}
+
+/// A place among the server connections while one is opened; given up when dropped.
+struct Opening<'a>(Option<&'a Shared>);
+
+impl<'a> Opening<'a> {
+    fn begin(shared: &'a Shared) -> Self {
+        let mut pool = shared.pool.borrow_mut();
+        pool.make_room(shared.settings.limit);
+        pool.opens();
+        Self(Some(shared))
+    }
+
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.pool.borrow_mut().closed();
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A turn's bytes in both directions, each as fast as its reader takes them and with a bounded amount between.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BytesMut};
+
+use super::login::Session;
+use super::stream::Stream;
+use crate::exchange::{Exchange, ExchangeError};
+use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend};
+
+/// What may wait to be written before no more is made of what was read.
+const OUTPUT_BYTES: usize = 32 * 1024;
+/// What may be read before it is looked at: the longest message that has to be whole, and a read.
+const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
+
+/// How a turn ended.
+#[derive(Debug)]
+pub enum End {
+    /// The server connection is free.
+    Over,
+    /// The client has said goodbye, or is gone.
+    ClientLeft,
+    /// The client has sent what cannot be understood.
+    ClientBroke(String),
+    /// The server connection is no more, or no use.
+    ServerBroke(String),
+}
+
+/// Plays a turn to its end. `input` is what the client has sent and nobody has looked at.
+pub async fn relay(
+    client: &mut Stream,
+    input: &mut BytesMut,
+    server: &mut Session,
+    exchange: &mut Exchange<'_>,
+) -> End {
+    let mut relay = Relay {
+        client,
+        input,
+        server,
+        exchange,
+        from_client: Splitter::new(look_at_frontend),
+        from_server: Splitter::new(look_at_backend),
+        to_client: BytesMut::new(),
+        to_server: BytesMut::new(),
+        has_begun: false,
+    };
+    poll_fn(|cx| relay.poll(cx)).await
+}
+
+struct Relay<'a, 'e> {
+    client: &'a mut Stream,
+    input: &'a mut BytesMut,
+    server: &'a mut Session,
+    exchange: &'a mut Exchange<'e>,
+    from_client: Splitter,
+    from_server: Splitter,
+    to_client: BytesMut,
+    to_server: BytesMut,
+    /// Whether anything of the client has been looked at.
+    has_begun: bool,
+}
+
+/// Whether something moved, or how it ended.
+type Step = Result<bool, End>;
+
+impl Relay<'_, '_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            let moved = match self.step(cx) {
+                Ok(moved) => moved,
+                Err(end) => return Poll::Ready(end),
+            };
+            if self.is_over() {
+                return Poll::Ready(End::Over);
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.has_begun
+            && self.exchange.is_over()
+            && self.from_client.is_between_messages()
+            && self.to_client.is_empty()
+            && self.to_server.is_empty()
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> Step {
+        let mut moved = self.take_from_client()?;
+        moved |= flush(self.server_stream(), cx)?;
+        moved |= self.take_from_server()?;
+        moved |= match flush((&mut *self.client, &mut self.to_client), cx) {
+            Ok(moved) => moved,
+            Err(_) => return Err(End::ClientLeft),
+        };
+        if self.is_over() {
+            return Ok(true);
+        }
+        moved |= self.read_server(cx)?;
+        moved |= self.read_client(cx)?;
+        Ok(moved)
+    }
+
+    fn server_stream(&mut self) -> (&mut Stream, &mut BytesMut) {
+        (&mut self.server.stream, &mut self.to_server)
+    }
+
+    fn take_from_client(&mut self) -> Step {
+        let mut moved = false;
+        while self.to_server.len() < OUTPUT_BYTES {
+            let broke = |error: FrameError| End::ClientBroke(error.to_string());
+            let Some(piece) = self.from_client.next(self.input).map_err(broke)? else {
+                break;
+            };
+            let taken = self.exchange.from_client(&piece, &mut self.to_server);
+            taken.map_err(|error: ExchangeError| End::ClientBroke(error.to_string()))?;
+            let count = piece.bytes.len();
+            self.input.advance(count);
+            self.has_begun = true;
+            moved = true;
+            if self.exchange.is_left() {
+                return Err(End::ClientLeft);
+            }
+            // What comes behind the end of a turn is the next turn's.
+            if self.exchange.is_over() && self.from_client.is_between_messages() {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    fn take_from_server(&mut self) -> Step {
+        let mut moved = false;
+        while self.to_client.len() < OUTPUT_BYTES {
+            let broke = |error: FrameError| End::ServerBroke(error.to_string());
+            let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
+                break;
+            };
+            let taken = self.exchange.from_server(&piece, &mut self.to_client);
+            taken.map_err(|error| End::ServerBroke(error.to_string()))?;
+            let count = piece.bytes.len();
+            self.server.input.advance(count);
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    /// Not before what came last was passed on: a client that does not read slows its server down, and nothing piles up here.
+    fn read_server(&mut self, cx: &mut Context<'_>) -> Step {
+        if !self.to_client.is_empty() || self.server.input.len() > INPUT_BYTES {
+            return Ok(false);
+        }
+        match self.server.stream.poll_more(cx, &mut self.server.input) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(0)) => Err(End::ServerBroke(
+                "the server has closed the connection".into(),
+            )),
+            Poll::Ready(Ok(_)) => Ok(true),
+            Poll::Ready(Err(error)) => Err(End::ServerBroke(error.to_string())),
+        }
+    }
+
+    fn read_client(&mut self, cx: &mut Context<'_>) -> Step {
+        if !self.to_server.is_empty() || self.input.len() > INPUT_BYTES {
+            return Ok(false);
+        }
+        match self.client.poll_more(cx, self.input) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(1..)) => Ok(true),
+            Poll::Ready(_) => Err(End::ClientLeft),
+        }
+    }
+}
+
+/// Writes what can be written; an error is the server's.
+fn flush((stream, output): (&mut Stream, &mut BytesMut), cx: &mut Context<'_>) -> Step {
+    let mut moved = false;
+    while !output.is_empty() {
+        match stream.poll_flush_some(cx, output) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(_)) => moved = true,
+            Poll::Ready(Err(error)) => return Err(broken(&error)),
+        }
+    }
+    Ok(moved)
+}
+
+fn broken(error: &io::Error) -> End {
+    End::ServerBroke(error.to_string())
+}

@@ -1,0 +1,248 @@
+//! A client's settings on server connections that change: what it asked for when it came, and what was reported to it since.
+//!
+//! A server reports some settings when they change; these follow a client everywhere. Others are known only from its first packet; a connection
+//! remembers which of those it was given, so that the next client can be rid of them. What is set later and not reported ties the client to its
+//! connection ([`crate::sql`]).
+
+use crate::exchange::{ServerState, Settings};
+use crate::wire::Startup;
+
+/// Reported, and not to be set.
+const FIXED: [&str; 7] = [
+    "server_version",
+    "server_encoding",
+    "is_superuser",
+    "session_authorization",
+    "integer_datetimes",
+    "in_hot_standby",
+    "scram_iterations",
+];
+/// In a first packet, and no settings.
+const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
+
+/// What a client's first packet asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted(Settings);
+
+impl Wanted {
+    /// Reads it; a mistake in words.
+    pub fn read(startup: &Startup) -> Result<Wanted, String> {
+        if startup
+            .parameter("replication")
+            .is_some_and(|value| !["false", "off", "no", "0"].contains(&value))
+        {
+            return Err(
+                "replication does not go through the gate: connect to the database itself".into(),
+            );
+        }
+        let mut wanted = Settings::new();
+        for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
+            wanted.insert(name.into_bytes(), value.into_bytes());
+        }
+        for (name, value) in &startup.parameters {
+            if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
+                wanted.insert(name.clone().into_bytes(), value.clone().into_bytes());
+            }
+        }
+        Ok(Wanted(wanted))
+    }
+
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What of it a server with these settings does not report.
+    pub fn extras(&self, reported: &Settings) -> Settings {
+        let is_extra = |name: &[u8]| find(reported, name).is_none();
+        let wanted = self.0.iter().filter(|(name, _)| is_extra(name));
+        wanted
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+}
+
+/// Names of settings are the same in any case.
+fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
+    let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
+    settings
+        .iter()
+        .find(|(known, _)| is_it(known))
+        .map(|(_, value)| value)
+}
+
+/// The commands that give a server connection a client's settings; `None` where it has them. `seen` is what was reported to the client last, and
+/// empty before anything was.
+pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
+    let mut sets = Vec::new();
+    let is_fixed = |name: &[u8]| {
+        FIXED
+            .iter()
+            .any(|fixed| name.eq_ignore_ascii_case(fixed.as_bytes()))
+    };
+    for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
+        let wants = find(seen, name).or_else(|| find(&wanted.0, name));
+        sets.extend(
+            wants
+                .filter(|wants| *wants != has)
+                .map(|wants| (name, wants)),
+        );
+    }
+    let extras = wanted.extras(&server.settings);
+    sets.extend(
+        extras
+            .iter()
+            .filter(|(name, value)| server.extras.get(*name) != Some(value)),
+    );
+    let resets = server
+        .extras
+        .keys()
+        .filter(|name| !extras.contains_key(*name));
+    let mut sql: String = resets
+        .map(|name| format!("RESET {};", quoted(name, '"')))
+        .collect();
+    let calls: Vec<String> = sets
+        .into_iter()
+        .map(|(name, value)| format!("set_config({},{},false)", literal(name), literal(value)))
+        .collect();
+    if !calls.is_empty() {
+        sql += &format!("SELECT {}", calls.join(","));
+    }
+    (!sql.is_empty()).then_some(sql)
+}
+
+/// Escaped so that it means the same whatever standard_conforming_strings says.
+fn literal(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text).replace('\\', "\\\\");
+    format!("E{}", quoted(text.as_bytes(), '\''))
+}
+
+fn quoted(text: &[u8], quote: char) -> String {
+    let text = String::from_utf8_lossy(text);
+    let doubled = text.replace(quote, &format!("{quote}{quote}"));
+    format!("{quote}{doubled}{quote}")
+}
+
+/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next character.
+fn options(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => word.get_or_insert_default().extend(characters.next()),
+            space if space.is_ascii_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    let mut words = words.into_iter();
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match word.as_str() {
+            "-c" => words.next().unwrap_or_default(),
+            other => match other.strip_prefix("--").or(other.strip_prefix("-c")) {
+                Some(setting) => setting.to_owned(),
+                None => String::new(),
+            },
+        };
+        let (name, value) = setting.split_once('=').ok_or_else(|| {
+            format!("options {text:?}: only -c NAME=VALUE and --NAME=VALUE are known here")
+        })?;
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Version;
+
+    fn wanted(parameters: &[(&str, &str)]) -> Result<Wanted, String> {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        Wanted::read(&Startup {
+            version: Version::V3_0,
+            parameters: parameters.iter().map(owned).collect(),
+        })
+    }
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let bytes =
+            |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        pairs.iter().map(bytes).collect()
+    }
+
+    #[test]
+    fn what_is_reported_follows_the_client() {
+        let reported = [
+            ("TimeZone", "UTC"),
+            ("server_version", "15.1"),
+            ("application_name", ""),
+        ];
+        let mut server = ServerState::new(1, settings(&reported));
+        let wanted = wanted(&[
+            ("user", "ann"),
+            ("timezone", "Asia/Tokyo"),
+            ("application_name", "it's"),
+        ])
+        .unwrap();
+        let first = to_follow(&wanted, &Settings::new(), &server).unwrap();
+        assert_eq!(
+            first,
+            "SELECT set_config(E'TimeZone',E'Asia/Tokyo',false),set_config(E'application_name',E'it''s',false)"
+        );
+        // later what was reported last counts
+        let seen = settings(&[
+            ("TimeZone", "Europe/Rome"),
+            ("application_name", ""),
+            ("server_version", "14"),
+        ]);
+        let later = to_follow(&wanted, &seen, &server).unwrap();
+        assert_eq!(later, "SELECT set_config(E'TimeZone',E'Europe/Rome',false)");
+        server
+            .settings
+            .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
+        assert_eq!(to_follow(&wanted, &seen, &server), None);
+    }
+
+    #[test]
+    fn what_is_not_reported_is_set_and_taken_back() {
+        let mut server = ServerState::new(1, settings(&[("TimeZone", "UTC")]));
+        let one = wanted(&[
+            ("extra_float_digits", "2"),
+            ("options", "-c statement_timeout=5s --geqo=off"),
+        ])
+        .unwrap();
+        let sql = to_follow(&one, &Settings::new(), &server).unwrap();
+        assert_eq!(
+            sql,
+            "SELECT set_config(E'extra_float_digits',E'2',false),set_config(E'geqo',E'off',false),set_config(E'statement_timeout',E'5s',false)"
+        );
+        server.extras = one.extras(&server.settings);
+        assert_eq!(to_follow(&one, &Settings::new(), &server), None);
+        let other = wanted(&[("extra_float_digits", "3")]).unwrap();
+        let sql = to_follow(&other, &Settings::new(), &server).unwrap();
+        assert_eq!(
+            sql,
+            "RESET \"geqo\";RESET \"statement_timeout\";SELECT set_config(E'extra_float_digits',E'3',false)"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_refused() {
+        for (name, value, said) in [
+            ("replication", "database", "replication does not go"),
+            ("options", "-B 5", "options \"-B 5\""),
+            ("options", "-c", "options \"-c\""),
+        ] {
+            assert!(
+                wanted(&[(name, value)]).unwrap_err().starts_with(said),
+                "{name}"
+            );
+        }
+        assert!(wanted(&[("replication", "off")]).unwrap().is_empty());
+        let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
+        assert_eq!(spaced.0[&b"search_path"[..]], b"a b,\\c");
+    }
+}

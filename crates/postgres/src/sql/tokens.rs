@@ -1,0 +1,159 @@
+//! The words of a text in SQL (PostgreSQL's documentation, "Lexical Structure"), without what is quoted or commented away.
+
+/// What a text is made of, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token<'a> {
+    /// A keyword or a name.
+    Word(&'a [u8]),
+    /// A name in double quotes, without them.
+    Quoted(&'a [u8]),
+    /// The end of a command.
+    Semicolon,
+    /// A text, a number, an operator.
+    Other,
+}
+
+/// Cuts a text into tokens. What is not closed goes to the end.
+pub struct Tokens<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Tokens<'a> {
+    pub fn new(sql: &'a [u8]) -> Self {
+        Self { rest: sql }
+    }
+
+    /// Takes the first bytes away.
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes everything up to and with the next `end`.
+    fn take_through(&mut self, end: &[u8]) {
+        let found = self.rest.windows(end.len()).position(|bytes| bytes == end);
+        self.take(found.map_or(self.rest.len(), |at| at + end.len()));
+    }
+
+    /// Takes white space and comments away.
+    fn skip(&mut self) {
+        loop {
+            match self.rest {
+                [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => {
+                    self.take(1);
+                }
+                [b'-', b'-', ..] => self.take_through(b"\n"),
+                [b'/', b'*', ..] => self.skip_comment(),
+                _ => return,
+            }
+        }
+    }
+
+    /// They nest.
+    fn skip_comment(&mut self) {
+        let mut depth = 0;
+        loop {
+            match self.rest {
+                [b'/', b'*', ..] => {
+                    self.take(2);
+                    depth += 1;
+                }
+                [b'*', b'/', ..] => {
+                    self.take(2);
+                    depth -= 1;
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                [_, ..] => {
+                    self.take(1);
+                }
+                [] => return,
+            }
+        }
+    }
+
+    /// Takes a text or quoted name, whose beginning was taken; two `quote`s in it are one, and with `escapes` a backslash takes the next byte.
+    fn take_quoted(&mut self, quote: u8, escapes: bool) -> &'a [u8] {
+        let mut end = 0;
+        while let Some(byte) = self.rest.get(end) {
+            let next = self.rest.get(end + 1);
+            match *byte {
+                b'\\' if escapes => end += 2,
+                byte if byte == quote && next == Some(&quote) => end += 2,
+                byte if byte == quote => {
+                    let inside = self.take(end);
+                    self.take(1);
+                    return inside;
+                }
+                _ => end += 1,
+            }
+        }
+        self.take(end)
+    }
+
+    /// A dollar and what follows: a text in dollar quotes, a parameter, or nothing of the kind.
+    fn take_dollar(&mut self) {
+        let tag_bytes = self.rest[1..]
+            .iter()
+            .take_while(|byte| is_in_word(**byte))
+            .count();
+        let begins_with_digit = self.rest.get(1).is_some_and(u8::is_ascii_digit);
+        if self.rest.get(1 + tag_bytes) == Some(&b'$') && !begins_with_digit {
+            let quote = self.take(tag_bytes + 2);
+            self.take_through(quote);
+        } else {
+            self.take(1 + tag_bytes);
+        }
+    }
+}
+
+fn is_in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        self.skip();
+        Some(match *self.rest.first()? {
+            b';' => {
+                self.take(1);
+                Token::Semicolon
+            }
+            b'\'' => {
+                self.take(1);
+                self.take_quoted(b'\'', false);
+                Token::Other
+            }
+            b'"' => {
+                self.take(1);
+                Token::Quoted(self.take_quoted(b'"', false))
+            }
+            b'$' => {
+                self.take_dollar();
+                Token::Other
+            }
+            byte if is_in_word(byte) => {
+                // A dollar may stand inside a name, not at its beginning.
+                let in_name = |byte: &&u8| is_in_word(**byte) || **byte == b'$';
+                let word = self.take(self.rest.iter().take_while(in_name).count());
+                match (self.rest.first(), word) {
+                    (Some(b'\''), prefix) => {
+                        self.take(1);
+                        self.take_quoted(b'\'', prefix.eq_ignore_ascii_case(b"e"));
+                        Token::Other
+                    }
+                    (_, [b'0'..=b'9', ..]) => Token::Other,
+                    _ => Token::Word(word),
+                }
+            }
+            _ => {
+                self.take(1);
+                Token::Other
+            }
+        })
+    }
+}

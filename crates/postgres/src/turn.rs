@@ -1,0 +1,269 @@
+//! When a server connection is free for another client: what was asked of it, and what it has answered.
+//!
+//! A server answers in order and says at the end of each cycle whether it is in a transaction. A cycle begins with a query, a function call or
+//! a Sync; clients may send the next before the last is answered. The connection is free when every cycle is answered, no message of the
+//! extended protocol waits for its Sync, and no transaction is open. A COPY into the server is the exception to "every Sync is answered":
+//! until its end the server throws Syncs away (PostgreSQL's documentation, "COPY Operations"), also those that were sent before it was known
+//! that the statement is a COPY.
+
+use std::collections::VecDeque;
+
+use crate::wire::TransactionStatus;
+
+/// What a client has sent, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// A query or a function call: a cycle of its own.
+    Cycle,
+    /// A message of the extended protocol, whose cycle ends with the next Sync.
+    Extended,
+    /// A Sync.
+    Sync,
+    /// The end of a COPY's rows, good or bad.
+    CopyEnd,
+}
+
+/// What a server has answered, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// A cycle is over.
+    Ready(TransactionStatus),
+    /// Rows are expected.
+    CopyIn,
+    /// Something failed.
+    Error,
+}
+
+/// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server ended a cycle that nobody began")]
+pub struct OutOfStep;
+
+/// Cycles that the server does not answer, because their Syncs came while it waited for rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrownAway {
+    /// How many.
+    pub syncs: usize,
+    /// Whether they are behind the first cycle that is not answered, or begin with it.
+    pub behind_first: bool,
+}
+
+/// What was sent and is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Cycle,
+    Sync,
+    CopyEnd,
+}
+
+/// A client's turn on a server connection.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    unanswered: VecDeque<Mark>,
+    /// Whether something of the extended protocol was sent since the last Sync.
+    is_unsynced: bool,
+    /// Whether the server waits for rows whose end was not sent yet.
+    copies_in: bool,
+    status: TransactionStatus,
+}
+
+impl Default for Turn {
+    /// Nothing was sent, and no transaction is open.
+    fn default() -> Self {
+        Self {
+            unanswered: VecDeque::new(),
+            is_unsynced: false,
+            copies_in: false,
+            status: TransactionStatus::Idle,
+        }
+    }
+}
+
+impl Turn {
+    /// The client has sent this; whether it begins a cycle that will be answered.
+    pub fn sent(&mut self, what: Sent) -> bool {
+        let cycles = self.unanswered_cycles();
+        match what {
+            Sent::Cycle => self.unanswered.push_back(Mark::Cycle),
+            Sent::Extended => self.is_unsynced = true,
+            Sent::Sync => {
+                self.is_unsynced = false;
+                if !self.copies_in {
+                    self.unanswered.push_back(Mark::Sync);
+                }
+            }
+            Sent::CopyEnd => {
+                // In the extended protocol the Sync that ends the cycle is still to come.
+                self.is_unsynced |= self.copies_in && self.unanswered.is_empty();
+                if !std::mem::take(&mut self.copies_in) {
+                    self.unanswered.push_back(Mark::CopyEnd);
+                }
+            }
+        }
+        self.unanswered_cycles() > cycles
+    }
+
+    /// The server has answered this; which cycles it will not answer after all.
+    pub fn answered(&mut self, what: Answered) -> Result<ThrownAway, OutOfStep> {
+        match what {
+            Answered::Ready(status) => {
+                self.drop_stray_copy_ends();
+                self.unanswered.pop_front().ok_or(OutOfStep)?;
+                self.copies_in = false;
+                self.status = status;
+            }
+            Answered::CopyIn => return Ok(self.begin_copy()),
+            // It skips to the next Sync; the one behind Execute it has thrown away.
+            Answered::Error => {
+                self.is_unsynced |=
+                    std::mem::take(&mut self.copies_in) && self.unanswered.is_empty();
+            }
+        }
+        Ok(ThrownAway::default())
+    }
+
+    /// Whether the connection is free for another client.
+    pub fn is_over(&self) -> bool {
+        let all_answered = self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd);
+        all_answered
+            && !self.is_unsynced
+            && !self.copies_in
+            && self.status == TransactionStatus::Idle
+    }
+
+    /// Whether a transaction is open, by the last answer.
+    pub fn status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// Cycles that are not answered.
+    pub fn unanswered_cycles(&self) -> usize {
+        let ends_cycle = |mark: &&Mark| **mark != Mark::CopyEnd;
+        self.unanswered.iter().filter(ends_cycle).count()
+    }
+
+    /// Takes away the Syncs that the server throws away: up to the end of the rows, if that was sent already.
+    fn begin_copy(&mut self) -> ThrownAway {
+        let own_cycle = match self.unanswered.front() {
+            Some(Mark::Cycle) => self.unanswered.pop_front(),
+            _ => None,
+        };
+        let mut syncs = 0;
+        while self.unanswered.front() == Some(&Mark::Sync) {
+            self.unanswered.pop_front();
+            syncs += 1;
+        }
+        match self.unanswered.front() {
+            Some(Mark::CopyEnd) => {
+                self.unanswered.pop_front();
+            }
+            _ => self.copies_in = true,
+        }
+        let behind_first = own_cycle.is_some();
+        if let Some(own_cycle) = own_cycle {
+            self.unanswered.push_front(own_cycle);
+        }
+        ThrownAway {
+            syncs,
+            behind_first,
+        }
+    }
+
+    /// Ends of rows that no COPY waited for are thrown away by the server.
+    fn drop_stray_copy_ends(&mut self) {
+        while self.unanswered.front() == Some(&Mark::CopyEnd) {
+            self.unanswered.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plays a conversation, one letter an event, and says after each whether the turn is over: `-` not yet, `o` over, `!` out of step.
+    /// The client: `q` query, `x` extended, `s` Sync, `c` end of rows. The server: `I`, `T`, `F` ready in no, an open or a failed transaction, `G` rows
+    /// are expected, `E` an error.
+    fn played(events: &str) -> String {
+        let mut turn = Turn::default();
+        let after = |event| {
+            let answered = match event {
+                'q' => Err(Sent::Cycle),
+                'x' => Err(Sent::Extended),
+                's' => Err(Sent::Sync),
+                'c' => Err(Sent::CopyEnd),
+                'I' => Ok(Answered::Ready(TransactionStatus::Idle)),
+                'T' => Ok(Answered::Ready(TransactionStatus::Open)),
+                'F' => Ok(Answered::Ready(TransactionStatus::Failed)),
+                'G' => Ok(Answered::CopyIn),
+                _ => Ok(Answered::Error),
+            };
+            let in_step = match answered {
+                Ok(answer) => turn.answered(answer).is_ok(),
+                Err(sent) => {
+                    turn.sent(sent);
+                    true
+                }
+            };
+            match (in_step, turn.is_over()) {
+                (false, _) => '!',
+                (true, true) => 'o',
+                (true, false) => '-',
+            }
+        };
+        events.chars().map(after).collect()
+    }
+
+    #[test]
+    fn a_query_is_a_turn_and_a_transaction_keeps_it() {
+        assert_eq!(played("qI"), "-o");
+        assert_eq!(played("qTqTqI"), "-----o");
+        assert_eq!(played("qTqEFqI"), "------o");
+    }
+
+    #[test]
+    fn a_cycle_of_the_extended_protocol_ends_with_its_sync() {
+        assert_eq!(played("xxxsI"), "----o");
+        // an error is no end: the server skips to the Sync
+        assert_eq!(played("xEsI"), "---o");
+        // what was sent and not synced keeps the connection
+        assert_eq!(played("xsxI"), "----");
+    }
+
+    #[test]
+    fn pipelined_cycles_are_all_waited_for() {
+        assert_eq!(played("xsxsqIII"), "-------o");
+        assert_eq!(played("xsxsITxsI"), "--------o");
+    }
+
+    #[test]
+    fn a_copy_by_a_query_takes_its_rows() {
+        assert_eq!(played("qGcI"), "---o");
+        // rows sent before the server asked for them
+        assert_eq!(played("qcGI"), "---o");
+        assert_eq!(played("qGEI"), "---o");
+    }
+
+    #[test]
+    fn syncs_during_a_copy_are_not_answered() {
+        // libpq: the Sync behind Execute is thrown away, another follows the rows
+        assert_eq!(played("xsGcsI"), "-----o");
+        // everything sent at once
+        assert_eq!(played("xscsGI"), "-----o");
+        assert_eq!(played("xsGsscsI"), "-------o");
+        // it fails in the middle: the Sync behind the rows is answered
+        assert_eq!(played("xsGEcsI"), "------o");
+    }
+
+    #[test]
+    fn an_end_of_rows_that_nobody_waits_for_is_nothing() {
+        assert_eq!(played("cqI"), "o-o");
+        assert_eq!(played("qcI"), "--o");
+    }
+
+    #[test]
+    fn an_answer_too_many_is_noticed() {
+        assert_eq!(played("I"), "!");
+        assert_eq!(played("qII"), "-o!");
+    }
+}

@@ -1,0 +1,326 @@
+//! Real clients, a real PostgreSQL, the gate between them.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+
+use sooner_postgres::auth::Secret;
+use sooner_postgres::net::AuthMethod;
+use support::{Database, Gate, Talk, printed, said, until};
+
+#[test]
+fn psql_notices_no_difference() {
+    let Some(database) = Database::start("psql_notices_no_difference") else {
+        return;
+    };
+    let gate = Gate::before(&database, |_| {});
+    let commands = [
+        "CREATE TABLE t (i int PRIMARY KEY, s text)",
+        "INSERT INTO t SELECT i, repeat('x', i) FROM generate_series(1, 500) i",
+        "SELECT count(*), sum(length(s)) FROM t",
+        "BEGIN; UPDATE t SET s = 'y' WHERE i = 1; ROLLBACK",
+        "SELECT s FROM t WHERE i = 1; SELECT 2; SELECT 3",
+        "DO $$ BEGIN RAISE NOTICE 'hello'; END $$",
+        "SELECT length(repeat('z', 3000000))",
+        "SELECT repeat('z', 300000)",
+    ];
+    let through = gate.ask(&database, &commands);
+    database.ask("DROP TABLE t");
+    let mut direct = database.psql(database.folder(), 5432, "postgres");
+    direct.args(commands.iter().flat_map(|sql| ["-c", sql]));
+    assert_eq!(through, printed(&mut direct));
+    let failed = gate
+        .psql(&database, "postgres")
+        .args(["-c", "SELECT 1/0"])
+        .output()
+        .unwrap();
+    assert_eq!(said(&failed), "ERROR:  division by zero");
+}
+
+#[test]
+fn pgbench_runs_in_every_protocol_with_fewer_connections_than_clients() {
+    let Some(database) = Database::start("pgbench_runs_in_every_protocol") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    printed(
+        gate.program(&database, "pgbench")
+            .args(["-i", "-q", "postgres"]),
+    );
+    for protocol in ["simple", "extended", "prepared"] {
+        let mut pgbench = gate.program(&database, "pgbench");
+        // A thread a client: it prepares statements without looking at its other clients, which may have all the connections.
+        pgbench.args([
+            "-n", "-M", protocol, "-c", "8", "-j", "8", "-t", "50", "postgres",
+        ]);
+        let printed = printed(&mut pgbench);
+        assert!(
+            printed.contains("number of transactions actually processed: 400/400"),
+            "{printed}"
+        );
+    }
+    assert_eq!(database.ask("SELECT count(*) FROM pgbench_history"), "1200");
+    let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(delta) FROM pgbench_history)";
+    assert_eq!(database.ask(sums), "t");
+}
+
+#[test]
+fn rows_are_copied_both_ways() {
+    let Some(database) = Database::start("rows_are_copied_both_ways") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let copied = gate.ask(
+        &database,
+        &[
+            "CREATE TABLE t (i int, s text)",
+            "INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i",
+            r"\copy t to rows.txt",
+            "CREATE TABLE u (i int, s text)",
+            r"\copy u from rows.txt",
+            "SELECT count(*), sum(i), sum(length(s)) FROM u",
+        ],
+    );
+    assert!(copied.contains("20000|200010000|20000000"), "{copied}");
+    // A COPY that fails in the middle of its rows is no end of the connection.
+    let mut psql = gate.psql(&database, "postgres");
+    psql.args([
+        "-v",
+        "ON_ERROR_STOP=0",
+        "-c",
+        r"\copy u (i) from program 'yes wrong | head -n 100000'",
+    ]);
+    let output = psql.args(["-c", "SELECT 'goes on'"]).output().unwrap();
+    assert!(
+        said(&output).contains("invalid input syntax"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "goes on");
+}
+
+#[test]
+fn settings_follow_their_client_through_one_connection() {
+    let Some(database) = Database::start("settings_follow_their_client") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let mut rome = Talk::begin(gate.psql(&database, "postgres").env("PGTZ", "Europe/Rome"));
+    let mut tokyo = Talk::begin(
+        gate.psql(&database, "postgres")
+            .env("PGOPTIONS", "-c statement_timeout=7s"),
+    );
+    assert_eq!(rome.ask("SHOW timezone"), "Europe/Rome");
+    tokyo.ask("SET timezone TO 'Asia/Tokyo'");
+    let pids = [
+        rome.ask("SELECT pg_backend_pid()"),
+        tokyo.ask("SELECT pg_backend_pid()"),
+    ];
+    assert_eq!(pids[0], pids[1], "one connection for both");
+    assert_eq!(rome.ask("SHOW timezone"), "Europe/Rome");
+    assert_eq!(tokyo.ask("SHOW timezone"), "Asia/Tokyo");
+    assert_eq!(rome.ask("SHOW statement_timeout"), "0");
+    assert_eq!(tokyo.ask("SHOW statement_timeout"), "7s");
+}
+
+#[test]
+fn what_outlives_a_transaction_keeps_the_connection_and_is_gone_afterwards() {
+    let Some(database) = Database::start("what_outlives_a_transaction") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let mut holder = Talk::begin(&mut gate.psql(&database, "postgres"));
+    holder.ask("CREATE TEMP TABLE mine (i int)");
+    let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+    for _ in 0..5 {
+        assert_eq!(other.ask("SELECT to_regclass('pg_temp.mine')"), "");
+        assert_eq!(holder.ask("SELECT to_regclass('pg_temp.mine')"), "mine");
+    }
+    let pid = holder.ask("SELECT pg_backend_pid()");
+    drop(holder);
+    // Its connection is as new: whoever gets it finds nothing of it.
+    until("the table is gone", || {
+        let left = format!("SELECT count(*) FROM pg_class WHERE relname = 'mine' AND {pid} > 0");
+        other.ask(&left) == "0"
+    });
+}
+
+#[test]
+fn a_cancel_request_ends_what_its_client_runs() {
+    let Some(database) = Database::start("a_cancel_request") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let mut sleeping = gate.psql(&database, "postgres");
+    let sleeping = sleeping
+        .args(["-c", "SELECT pg_sleep(50)"])
+        .stderr(Stdio::piped());
+    let sleeping = sleeping.spawn().unwrap();
+    let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+    let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    until("it sleeps", || other.ask(sleeps) == "1");
+    // psql is below `timeout`, which passes the signal on.
+    let id = rustix::process::Pid::from_raw(sleeping.id() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = sleeping.wait_with_output().unwrap();
+    let words = "ERROR:  canceling statement due to user request";
+    assert!(said(&output).ends_with(words), "{}", said(&output));
+    assert_eq!(other.ask("SELECT 'unharmed'"), "unharmed");
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_nothing_behind() {
+    let Some(database) = Database::start("a_client_that_is_killed") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let mut killed = Talk::begin(&mut gate.psql(&database, "postgres"));
+    killed.ask("CREATE TABLE t (i int)");
+    killed.ask("BEGIN");
+    killed.ask("INSERT INTO t VALUES (1)");
+    killed.kill();
+    assert_eq!(gate.ask(&database, &["SELECT count(*) FROM t"]), "0");
+}
+
+#[test]
+fn whoever_waits_outlives_a_restart_of_the_database() {
+    let Some(database) = Database::start("whoever_waits_outlives_a_restart") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let mut client = Talk::begin(&mut gate.psql(&database, "postgres"));
+    assert_eq!(client.ask("SELECT 1"), "1");
+    database.stop("fast");
+    client.say("SELECT 'after'");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    database.restart();
+    assert_eq!(client.hear(), "after");
+}
+
+#[test]
+fn a_database_that_does_not_come_back_is_told() {
+    let Some(database) = Database::start("a_database_that_does_not_come_back") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| {
+        settings.connect_patience = std::time::Duration::from_millis(300);
+    });
+    database.stop("fast");
+    let output = gate
+        .psql(&database, "postgres")
+        .args(["-c", "SELECT 1"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(
+        said(&output).contains("does not answer"),
+        "{}",
+        said(&output)
+    );
+    database.restart();
+    assert_eq!(gate.ask(&database, &["SELECT 1"]), "1");
+    let mut unknown = database.psql(gate.folder(), 6432, "postgres");
+    let unknown = unknown
+        .args(["-d", "nowhere", "-c", "SELECT 1"])
+        .output()
+        .unwrap();
+    assert!(
+        said(&unknown).contains("database \"nowhere\" does not exist"),
+        "{}",
+        said(&unknown)
+    );
+}
+
+#[test]
+fn a_password_opens_gate_and_database_and_is_stored_in_neither() {
+    let Some(database) = Database::start("a_password_opens_gate_and_database") else {
+        return;
+    };
+    database.ask("CREATE ROLE ann LOGIN PASSWORD 'pencil'");
+    let verifier = database.ask("SELECT rolpassword FROM pg_authid WHERE rolname = 'ann'");
+    assert!(verifier.starts_with("SCRAM-SHA-256$"));
+    database.require("scram-sha-256", "ann");
+    for auth in [AuthMethod::Scram, AuthMethod::Md5] {
+        let gate = Gate::before(&database, |settings| {
+            settings.auth = auth;
+            let secret = Secret::read(&verifier).unwrap();
+            settings.users.insert("ann".into(), secret);
+        });
+        let with = |user: &str, password: &str| {
+            let mut psql = gate.psql(&database, user);
+            psql.env("PGPASSWORD", password)
+                .args(["-c", "SELECT current_user"])
+                .output()
+                .unwrap()
+        };
+        let right = with("ann", "pencil");
+        assert_eq!(
+            String::from_utf8_lossy(&right.stdout).trim(),
+            "ann",
+            "{}",
+            said(&right)
+        );
+        for (user, password) in [("ann", "pencils"), ("bob", "pencil")] {
+            let wrong = said(&with(user, password));
+            assert!(
+                wrong.contains(&format!(
+                    "password authentication failed for user \"{user}\""
+                )),
+                "{wrong}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_password_in_the_users_file_serves_every_method() {
+    let Some(database) = Database::start("a_password_in_the_users_file") else {
+        return;
+    };
+    database.ask("CREATE ROLE ann LOGIN PASSWORD 'pencil'");
+    database.require("scram-sha-256", "ann");
+    for auth in [AuthMethod::Scram, AuthMethod::Md5, AuthMethod::Password] {
+        let gate = Gate::before(&database, |settings| {
+            settings.auth = auth;
+            settings
+                .users
+                .insert("ann".into(), Secret::Plain("pencil".into()));
+        });
+        let mut psql = gate.psql(&database, "ann");
+        assert_eq!(
+            printed(psql.env("PGPASSWORD", "pencil").args(["-c", "SELECT 5"])),
+            "5",
+            "{auth:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_postgresql_is_told_so_and_nobody_else_notices() {
+    let Some(database) = Database::start("what_is_no_postgresql") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let socket = gate.folder().join(".s.PGSQL.6432");
+    let answer = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).replace('\0', " ")
+    };
+    let startup = b"\0\0\0\x26\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+    for (bytes, sqlstate) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "C08P01"),
+        (b"\0\0\0\x11\0\x03\0\0user\0x\0\0a", "C08P01"),
+        (&[&startup[..], b"?\0\0\0\x04"].concat(), "C08P01"),
+        (&[&startup[..], b"Q\xff\xff\xff\xff"].concat(), "C08P01"),
+        (&[&startup[..], b"D\x7f\xff\xff\xff"].concat(), "C08P01"),
+    ] {
+        let answer = answer(bytes);
+        assert!(answer.contains(sqlstate), "{bytes:?}: {answer}");
+    }
+    assert_eq!(gate.ask(&database, &["SELECT 1"]), "1");
+}

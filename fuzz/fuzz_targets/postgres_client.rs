@@ -1,0 +1,39 @@
+//! Whatever a client sends: first packets, messages and proofs are read or refused, and the server never gets what is no message.
+#![no_main]
+
+use std::cell::RefCell;
+
+use bytes::BytesMut;
+use libfuzzer_sys::fuzz_target;
+use sooner_postgres::auth::scram::{ServerExchange, Verifier};
+use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings};
+use sooner_postgres::settings::{Wanted, to_follow};
+use sooner_postgres::wire::{FirstPacket, Splitter, look_at_frontend};
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(Some((FirstPacket::Startup(startup), taken_bytes))) = FirstPacket::read(bytes) {
+        assert!(taken_bytes <= bytes.len());
+        if let Ok(wanted) = Wanted::read(&startup) {
+            let _ = to_follow(&wanted, &Settings::new(), &ServerState::new(1, Settings::new()));
+        }
+    }
+    let nobody = Verifier::of_nobody(&[0; 32], "x");
+    if let Ok((exchange, _)) = ServerExchange::begin(bytes, nobody, "nonce") {
+        assert!(exchange.end(bytes).is_err());
+    }
+    let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Settings::new()));
+    let all = RefCell::default();
+    let mut exchange = Exchange::new(&mut client, &mut server, &all);
+    let (mut splitter, mut rest, mut out) = (Splitter::new(look_at_frontend), bytes, BytesMut::new());
+    while let Ok(Some(piece)) = splitter.next(rest) {
+        if exchange.from_client(&piece, &mut out).is_err() {
+            return;
+        }
+        rest = &rest[piece.bytes.len()..];
+    }
+    // What the server gets are messages, but for the last, whose end may not have come.
+    let (mut splitter, mut passed) = (Splitter::new(look_at_frontend), &out[..]);
+    while let Some(piece) = splitter.next(passed).expect("the server gets what is no message") {
+        passed = &passed[piece.bytes.len()..];
+    }
+});
