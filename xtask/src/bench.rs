@@ -14,6 +14,7 @@ mod classifier;
 mod cpu;
 mod crate_bench;
 mod demo;
+mod gate;
 mod generator;
 mod generator_cpu;
 mod hostile;
@@ -51,12 +52,13 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 18] = [
+const PARTS: [(&str, Part); 19] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
     ("classifier", classifier::run),
     ("attach-cpu", attach_cpu::run),
+    ("gate", gate::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

@@ -98,6 +98,11 @@ pub enum ExchangeError {
     OutOfStep(#[from] OutOfStep),
 }
 
+/// Whether a name may be one of those that statements have on server connections: no client has one of these.
+fn is_ours(name: &[u8]) -> bool {
+    name.starts_with(b"sooner_")
+}
+
 /// Whether a server with these settings reports the one of this name.
 fn is_reported(settings: &Settings, name: &[u8]) -> bool {
     settings
@@ -173,6 +178,9 @@ impl<'a> Exchange<'a> {
                 self.turn.sent(Sent::Extended);
                 match self.known(statement, out) {
                     Some(known) => write_bind(out, piece.bytes, portal, &known, names_bytes),
+                    None if is_ours(statement) => {
+                        write_bind(out, piece.bytes, portal, NOBODYS, names_bytes);
+                    }
                     None => out.extend_from_slice(piece.bytes),
                 }
             }
@@ -180,6 +188,7 @@ impl<'a> Exchange<'a> {
                 self.turn.sent(Sent::Extended);
                 match self.known(name, out) {
                     Some(known) => write_describe_statement(out, &known),
+                    None if is_ours(name) => write_describe_statement(out, NOBODYS),
                     None => out.extend_from_slice(piece.bytes),
                 }
             }
@@ -237,9 +246,11 @@ impl<'a> Exchange<'a> {
         self.turn.sent(Sent::Extended);
         let text_end = rest.iter().position(|byte| *byte == 0);
         self.see(&rest[..text_end.unwrap_or(rest.len())]);
-        if !piece.is_last {
-            // Too long to be kept: it is this connection's, and so is the client.
-            self.client.pinned_by.get_or_insert("a long statement");
+        if !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
+            // Too long to be kept, or too many: it is this connection's, and so is the client.
+            self.client
+                .pinned_by
+                .get_or_insert("a long statement, or many");
             self.push_parsed(None, None, true);
             out.extend_from_slice(piece.bytes);
             return;
@@ -314,7 +325,8 @@ impl<'a> Exchange<'a> {
             Target::Statement => self.client.statements.close(name),
             Target::Portal => None,
         };
-        match had.is_some() && !name.is_empty() {
+        let is_others = had.is_some() || (target == Target::Statement && is_ours(name));
+        match is_others && !name.is_empty() {
             // Others may need it.
             true => write_close_statement(out, NOBODYS),
             false => out.extend_from_slice(piece.bytes),
@@ -615,6 +627,23 @@ mod tests {
         talk.turn("c:Pa=1 c:S s:1 s:I");
         assert_eq!(talk.turn("c:Pa=2 c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
         assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+    }
+
+    #[test]
+    fn nobody_reaches_anothers_statement_by_our_name() {
+        let mut talk = Conversation::new(10);
+        talk.turn("c:Pa=1 c:S s:1 s:I");
+        talk.next_client();
+        let said = "c:B#0 c:D#0 c:C#0 c:S s:E s:Z o";
+        assert_eq!(
+            talk.turn("c:Bsooner_1 c:Dsooner_1 c:Csooner_1 c:S s:E s:I"),
+            said
+        );
+        // under that name of its own it has one of its own
+        assert_eq!(
+            talk.turn("c:Psooner_1=2 c:S s:1 s:I"),
+            "c:P#2 c:S s:1 s:Z o"
+        );
     }
 
     #[test]

@@ -81,6 +81,17 @@ impl Statements {
 #[derive(Debug, Default)]
 pub struct ClientStatements {
     by_name: HashMap<Vec<u8>, Arc<Statement>>,
+    /// Of names and texts, as if nobody else had the same.
+    kept_bytes: usize,
+}
+
+/// What a client's statements may have together: what the gate keeps for it is bounded.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Of a statement beside its text.
+const ENTRY_BYTES: usize = 128;
+
+fn entry_bytes(name: &[u8], statement: &Statement) -> usize {
+    ENTRY_BYTES + name.len() + statement.parse_rest.len()
 }
 
 /// Why a client's statement is refused, as PostgreSQL would.
@@ -98,8 +109,15 @@ impl ClientStatements {
         if !name.is_empty() && self.by_name.contains_key(name) {
             return Err(Refused::Exists);
         }
+        self.close(name);
+        self.kept_bytes += entry_bytes(name, &statement);
         self.by_name.insert(name.to_vec(), statement);
         Ok(())
+    }
+
+    /// Whether there is room for one more of this length.
+    pub fn has_room(&self, parse_rest_bytes: usize) -> bool {
+        self.kept_bytes + ENTRY_BYTES + parse_rest_bytes <= KEPT_BYTES_MAX
     }
 
     /// It means the statement of this name.
@@ -109,12 +127,14 @@ impl ClientStatements {
 
     /// It needs it no more; what it had. That there was none is no mistake.
     pub fn close(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
-        self.by_name.remove(name)
+        let had = self.by_name.remove(name)?;
+        self.kept_bytes -= entry_bytes(name, &had);
+        Some(had)
     }
 
     /// It needs none of them any more (`DEALLOCATE ALL`, `DISCARD ALL`).
     pub fn close_all(&mut self) {
-        self.by_name.clear();
+        *self = Self::default();
     }
 
     /// How many it has.
@@ -260,6 +280,28 @@ mod tests {
         client.close(b"a");
         client.close(b"a");
         assert_eq!(client.len(), 1);
+    }
+
+    #[test]
+    fn what_is_kept_for_a_client_is_bounded() {
+        let (mut all, mut client) = (Statements::default(), ClientStatements::default());
+        let mut prepared = 0_u32;
+        while client.has_room(1000) {
+            let text = format!("{prepared:01000}");
+            let statement = all.share(text.as_bytes());
+            assert_eq!(client.prepare(&prepared.to_be_bytes(), statement), Ok(()));
+            prepared += 1;
+        }
+        assert!((3000..4500).contains(&prepared), "{prepared}");
+        for number in 0..prepared {
+            client.close(&number.to_be_bytes());
+        }
+        assert_eq!(client.kept_bytes, 0);
+        // preparing the same again takes no more
+        for _ in 0..3 {
+            assert_eq!(client.prepare(b"", all.share(b"text")), Ok(()));
+        }
+        assert_eq!(client.kept_bytes, ENTRY_BYTES + 4);
     }
 
     /// Plays uses of statements on one server connection: `+` prepared, `-N` closed before, `.` known.

@@ -95,7 +95,9 @@ impl Turn {
             Sent::CopyEnd => {
                 // In the extended protocol the Sync that ends the cycle is still to come.
                 self.is_unsynced |= self.copies_in && self.unanswered.is_empty();
-                if !std::mem::take(&mut self.copies_in) {
+                // One is enough where nobody waits for rows: a client may send them without end.
+                let is_second = self.unanswered.back() == Some(&Mark::CopyEnd);
+                if !std::mem::take(&mut self.copies_in) && !is_second {
                     self.unanswered.push_back(Mark::CopyEnd);
                 }
             }
@@ -259,6 +261,7 @@ mod tests {
     fn an_end_of_rows_that_nobody_waits_for_is_nothing() {
         assert_eq!(played("cqI"), "o-o");
         assert_eq!(played("qcI"), "--o");
+        assert_eq!(played("qcccGI"), "-----o");
     }
 
     #[test]

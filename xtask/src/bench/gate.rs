@@ -1,0 +1,333 @@
+//! What `sooner gate` adds to a statement, beside PgBouncer and nobody: a private PostgreSQL, the same pgbench by turns, socket files on both sides.
+//!
+//! The proxies have a core each to themselves and their clients the same one as the database's, so that what a proxy costs is seen and not
+//! what is left of the machine.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+
+use super::Effort;
+use super::check::{Checks, median, spread};
+use super::link::Running;
+use super::proc::cpu_seconds;
+use super::record::Record;
+use super::server::sooner;
+
+const DATABASE_PORT: &str = "5432";
+const PGBOUNCER_PORT: &str = "6543";
+const GATE_PORT: &str = "6432";
+/// Server connections of either proxy.
+const LIMIT: &str = "20";
+const PROXY_CORE: &str = "0";
+const OTHERS_CORE: &str = "1";
+/// Of PgBouncer's throughput that the gate's may have at least.
+const THROUGHPUT_MIN: f64 = 0.95;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Direct,
+    PgBouncer,
+    Gate,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::Direct, Self::PgBouncer, Self::Gate];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::PgBouncer => "PgBouncer",
+            Self::Gate => "sooner gate",
+        }
+    }
+
+    fn port(self) -> &'static str {
+        match self {
+            Self::Direct => DATABASE_PORT,
+            Self::PgBouncer => PGBOUNCER_PORT,
+            Self::Gate => GATE_PORT,
+        }
+    }
+}
+
+/// What one pgbench has shown.
+struct Measured {
+    latency_us: f64,
+    per_sec: f64,
+    /// Of the proxy, us a transaction; 0 without one.
+    cpu_us: f64,
+}
+
+/// Latency at one client, throughput at twenty, simple and prepared.
+pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    let mut record = Record::open("gate", "gate")?;
+    let folder = Folder::new()?;
+    let _database = folder.database()?;
+    let _pgbouncer = folder.pgbouncer()?;
+    let _gate = folder.gate()?;
+    let proxies = [None, Some(&_pgbouncer), Some(&_gate)];
+    let mut table = String::from(
+        "| protocol | clients | way | latency, us | transactions a second | processor time of the proxy, us a transaction |\n|---|---|---|---|---|---|\n",
+    );
+    let mut part = Checks::default();
+    for (protocol, clients) in [
+        ("simple", 1),
+        ("simple", 20),
+        ("prepared", 1),
+        ("prepared", 20),
+    ] {
+        let mut all = [const { Vec::new() }; 3];
+        for repetition in 0..effort.repetitions.max(if effort.quick { 1 } else { 5 }) {
+            for (index, way) in Way::ALL.into_iter().enumerate() {
+                // Debian's PgBouncer 1.18 cannot do it in transaction mode.
+                if protocol == "prepared" && way == Way::PgBouncer {
+                    continue;
+                }
+                let measured =
+                    folder.pgbench(way, protocol, clients, proxies[index], effort.quick)?;
+                record.add(&json!({"protocol": protocol, "clients": clients, "way": way.name(), "repetition": repetition,
+                    "latency_us": measured.latency_us, "transactions_per_sec": measured.per_sec, "proxy_cpu_us": measured.cpu_us}))?;
+                all[index].push(measured);
+            }
+        }
+        let of = |index: usize, figure: fn(&Measured) -> f64| {
+            all[index].iter().map(figure).collect::<Vec<_>>()
+        };
+        for (index, way) in Way::ALL.into_iter().enumerate() {
+            if all[index].is_empty() {
+                continue;
+            }
+            table += &format!(
+                "| {protocol} | {clients} | {} | {} | {} | {} |\n",
+                way.name(),
+                spread(&of(index, |one| one.latency_us), 0),
+                spread(&of(index, |one| one.per_sec), 0),
+                spread(&of(index, |one| one.cpu_us), 1),
+            );
+        }
+        let [direct, pgbouncer, gate] =
+            [0, 1, 2].map(|index| median(&of(index, |one| one.latency_us)));
+        match (protocol, clients) {
+            ("simple", 1) => part.at_most(
+                "simple, 1 client: latency added / PgBouncer's",
+                (gate - direct) / (pgbouncer - direct),
+                1.0,
+            ),
+            ("simple", _) => part.at_least(
+                "simple, 20 clients: throughput / PgBouncer's",
+                pgbouncer / gate,
+                THROUGHPUT_MIN,
+            ),
+            _ => {}
+        }
+    }
+    record.table("gate", &format!("{table}\n{}", part.table()))?;
+    checks.extend(part);
+    Ok(())
+}
+
+/// Everything's folder, which the user postgres owns: neither PostgreSQL nor PgBouncer runs as root.
+struct Folder {
+    scratch: tempfile::TempDir,
+    programs: PathBuf,
+}
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let scratch = tempfile::tempdir()?;
+        let users = fs::read_to_string("/etc/passwd")?;
+        let line = users.lines().find(|line| line.starts_with("postgres:"));
+        let uid = line
+            .and_then(|line| line.split(':').nth(2))
+            .context("there is no user postgres: install postgresql")?;
+        chown(scratch.path(), Some(uid.parse()?), None).context(
+            "PostgreSQL refuses to run as root, so this needs root to run it as postgres",
+        )?;
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755))?;
+        let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")?
+            .flatten()
+            .map(|entry| entry.path().join("bin"))
+            .collect();
+        versions.sort();
+        let programs = versions
+            .pop()
+            .context("no PostgreSQL in /usr/lib/postgresql")?;
+        Ok(Self { scratch, programs })
+    }
+
+    fn path(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A program as the user postgres, on a core.
+    fn program(&self, core: &str, program: &Path) -> Command {
+        let mut command = Command::new("taskset");
+        command.args([
+            "-c",
+            core,
+            "setpriv",
+            "--reuid=postgres",
+            "--regid=postgres",
+            "--init-groups",
+        ]);
+        command
+            .arg(program)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn database(&self) -> anyhow::Result<Running> {
+        let data = self.path().join("data");
+        let mut initdb = self.program(OTHERS_CORE, &self.programs.join("initdb"));
+        initdb
+            .arg("-D")
+            .arg(&data)
+            .args(["-U", "postgres", "-A", "trust", "--no-sync"]);
+        ensure!(
+            initdb.stdout(Stdio::null()).status()?.success(),
+            "initdb failed"
+        );
+        let mut postgres = self.program(OTHERS_CORE, &self.programs.join("postgres"));
+        postgres.arg("-D").arg(&data).args([
+            "-p",
+            DATABASE_PORT,
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "log_min_messages=fatal",
+        ]);
+        postgres.args([
+            "-c",
+            &format!("unix_socket_directories={}", self.path().display()),
+        ]);
+        let running = Running(postgres.stderr(Stdio::null()).spawn()?);
+        self.await_socket(DATABASE_PORT)?;
+        let mut fill = self.pgbench_through(Way::Direct);
+        ensure!(
+            fill.args(["-i", "-q", "-s", "10", "postgres"])
+                .stderr(Stdio::null())
+                .status()?
+                .success(),
+            "pgbench -i failed"
+        );
+        Ok(running)
+    }
+
+    fn pgbouncer(&self) -> anyhow::Result<Running> {
+        let at = self.path().display();
+        let config = format!(
+            "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {PGBOUNCER_PORT}\nunix_socket_dir = {at}\n\
+             auth_type = any\npool_mode = transaction\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer.log\nmax_client_conn = 100\n"
+        );
+        let path = self.path().join("pgbouncer.ini");
+        fs::write(&path, config)?;
+        let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));
+        let running = Running(
+            command
+                .arg("-q")
+                .arg(path)
+                .spawn()
+                .context("pgbouncer is needed")?,
+        );
+        self.await_socket(PGBOUNCER_PORT)?;
+        Ok(running)
+    }
+
+    fn gate(&self) -> anyhow::Result<Running> {
+        // Where the workspace lies postgres may not go.
+        let copy = self.path().join("sooner");
+        fs::copy(sooner(), &copy)?;
+        let mut command = self.program(PROXY_CORE, &copy);
+        command.args(["gate", "--auth", "trust", "--limit", LIMIT, "--backend"]);
+        command.arg(format!(
+            "postgresql:///?host={}&port={DATABASE_PORT}",
+            self.path().display()
+        ));
+        command.arg("--listen").arg(self.socket(GATE_PORT));
+        let running = Running(command.stdout(Stdio::null()).spawn()?);
+        self.await_socket(GATE_PORT)?;
+        Ok(running)
+    }
+
+    fn socket(&self, port: &str) -> PathBuf {
+        self.path().join(format!(".s.PGSQL.{port}"))
+    }
+
+    fn await_socket(&self, port: &str) -> anyhow::Result<()> {
+        for _ in 0..200 {
+            if std::os::unix::net::UnixStream::connect(self.socket(port)).is_ok() {
+                // It listens before it is ready for a session.
+                sleep(Duration::from_millis(500));
+                return Ok(());
+            }
+            sleep(Duration::from_millis(50));
+        }
+        anyhow::bail!("nobody listens on port {port} after 10 s")
+    }
+
+    fn pgbench_through(&self, way: Way) -> Command {
+        let mut command = self.program(OTHERS_CORE, &self.programs.join("pgbench"));
+        command
+            .arg("-h")
+            .arg(self.path())
+            .args(["-p", way.port(), "-U", "postgres"]);
+        command
+    }
+
+    fn pgbench(
+        &self,
+        way: Way,
+        protocol: &str,
+        clients: u32,
+        proxy: Option<&Running>,
+        quick: bool,
+    ) -> anyhow::Result<Measured> {
+        let cpu = || proxy.map_or(0.0, |proxy| cpu_seconds(proxy.id()));
+        let seconds = if quick { "1" } else { "5" };
+        let before = cpu();
+        let mut command = self.pgbench_through(way);
+        command.args([
+            "-n",
+            "-S",
+            "-M",
+            protocol,
+            "-c",
+            &clients.to_string(),
+            "-T",
+            seconds,
+            "postgres",
+        ]);
+        let output = command.output()?;
+        let spent = cpu() - before;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(
+            output.status.success(),
+            "pgbench through {}: {}",
+            way.name(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        let figure = |behind: &str| -> anyhow::Result<f64> {
+            let (_, rest) = said
+                .split_once(behind)
+                .with_context(|| format!("pgbench does not say {behind:?}"))?;
+            let number = rest.split([' ', '/', '\n']).next().unwrap_or_default();
+            Ok(number.parse()?)
+        };
+        let transactions = figure("actually processed: ")?;
+        Ok(Measured {
+            latency_us: figure("latency average = ")? * 1000.0,
+            per_sec: figure("tps = ")?,
+            cpu_us: spent * 1e6 / transactions,
+        })
+    }
+}
