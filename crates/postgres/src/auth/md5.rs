@@ -12,7 +12,7 @@ impl Md5Salt {
     /// What a client answers who knows the secret; `None` for a SCRAM verifier.
     pub fn answer(self, user: &str, secret: &Secret) -> Option<String> {
         let kept = secret.as_md5(user)?;
-        Some(hash(&[kept["md5".len()..].as_bytes(), &self.0]))
+        Some(hash(&[&kept.as_bytes()["md5".len()..], &self.0]))
     }
 
     /// Whether it is the answer.

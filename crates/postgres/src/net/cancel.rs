@@ -24,17 +24,20 @@ pub struct Running {
     pub cancelling: Rc<tokio::sync::Mutex<()>>,
 }
 
+/// What a client runs on, if anything, as its own loop and cancel requests see it.
+type Place = RefCell<Option<Running>>;
+
 /// A client's place among those that can be cancelled; gone when dropped.
 pub struct Ticket {
     pub process_id: i32,
     pub secret: Vec<u8>,
-    pub running: Rc<RefCell<Option<Running>>>,
+    pub running: Rc<Place>,
 }
 
 /// Everybody who can be cancelled.
 #[derive(Default)]
 pub struct Sessions {
-    by_id: HashMap<i32, (Vec<u8>, Weak<RefCell<Option<Running>>>)>,
+    by_id: HashMap<i32, (Vec<u8>, Weak<Place>)>,
     last_id: i32,
 }
 
@@ -66,7 +69,7 @@ impl Sessions {
         self.by_id.remove(&process_id);
     }
 
-    fn running(&self, process_id: i32, secret: &[u8]) -> Option<Rc<RefCell<Option<Running>>>> {
+    fn running(&self, process_id: i32, secret: &[u8]) -> Option<Rc<Place>> {
         let (own, running) = self.by_id.get(&process_id)?;
         (own == secret).then(|| running.upgrade())?
     }

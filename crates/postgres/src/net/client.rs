@@ -37,15 +37,15 @@ pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
         Ok(Err(refusal)) => return refuse(&mut stream, &refusal).await,
         Err(_) => return log("a client took too long to say who it is"),
     };
-    let Greeted::Session {
+    let Some(greeted) = greeted else {
+        return;
+    };
+    let Greeted {
         owner,
         wanted,
         proof,
         version,
-    } = greeted
-    else {
-        return;
-    };
+    } = greeted;
     let clients = shared.clients.get() + 1;
     shared.clients.set(clients);
     let mut client = Client {

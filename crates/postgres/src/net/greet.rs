@@ -21,18 +21,13 @@ const PROOF_BYTES_MAX: usize = 1 << 16;
 const NO_ENCRYPTION: &[u8] = b"N";
 const SCRAM_OFFER: &[u8] = b"SCRAM-SHA-256\0\0";
 
-/// What a client wanted.
-pub enum Greeted {
-    /// A session, and has proved that it may have it.
-    Session {
-        owner: Owner,
-        wanted: Wanted,
-        /// What logs in as it elsewhere.
-        proof: Option<LoginSecret>,
-        version: Version,
-    },
-    /// Something else, which is done.
-    Done,
+/// A session that a client wants, and has proved that it may have.
+pub struct Greeted {
+    pub owner: Owner,
+    pub wanted: Wanted,
+    /// What logs in as it elsewhere.
+    pub proof: Option<LoginSecret>,
+    pub version: Version,
 }
 
 /// Why a client is sent away.
@@ -151,12 +146,12 @@ impl Refusal {
     }
 }
 
-/// Finds out what a client wants and who it is.
+/// Finds out what a client wants and who it is; `None` where it wanted something else, which is done.
 pub async fn greet(
     shared: &Shared,
     stream: &mut Stream,
     input: &mut BytesMut,
-) -> Result<Greeted, Refusal> {
+) -> Result<Option<Greeted>, Refusal> {
     let startup = loop {
         let read = FirstPacket::read(input);
         let read = read.map_err(|error| Refusal::new(error.sqlstate(), error.to_string(), None))?;
@@ -175,7 +170,7 @@ pub async fn greet(
             }
             FirstPacket::Cancel { process_id, secret } => {
                 cancel::cancel(shared, process_id, &secret).await;
-                return Ok(Greeted::Done);
+                return Ok(None);
             }
             FirstPacket::Startup(startup) => break startup,
         }
@@ -183,7 +178,7 @@ pub async fn greet(
     negotiate(stream, &startup).await?;
     let wanted = Wanted::read(&startup).map_err(|what| Refusal::new("0A000", what, None))?;
     let proof = prove(shared, stream, input, startup.user()).await?;
-    Ok(Greeted::Session {
+    Ok(Some(Greeted {
         owner: Owner {
             user: startup.user().to_owned(),
             database: startup.database().to_owned(),
@@ -191,7 +186,7 @@ pub async fn greet(
         wanted,
         proof,
         version: startup.version.min(Version::V3_2),
-    })
+    }))
 }
 
 /// Says what of a newer protocol is not spoken.
