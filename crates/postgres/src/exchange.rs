@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use crate::settings;
 use crate::sql::{self, Leaves};
 use crate::statements::{ClientStatements, Refused, ServerStatements, Statement, Statements};
 use crate::turn::{Answered, OutOfStep, Sent, Turn};
@@ -34,6 +35,8 @@ pub struct ClientState {
     pub settings: Settings,
     /// Why it keeps its server connection until it leaves; `None` if it does not.
     pub pinned_by: Option<&'static str>,
+    /// Whether it has thrown away its settings: those of its first packet count again.
+    pub has_discarded: bool,
 }
 
 /// Settings that a server reports, by name, as bytes of the client's encoding.
@@ -44,12 +47,26 @@ pub type Settings = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct ServerState {
     /// The statements that it knows by our names.
     pub statements: ServerStatements,
-    /// The one that it knows without a name, if that was prepared through here.
-    pub unnamed: Option<Arc<Statement>>,
+    /// The one that it knows without a name.
+    pub unnamed: Unnamed,
+    /// Whether what it knows may not be what is believed here: it is closed instead of lent again.
+    pub is_spoilt: bool,
     /// Settings as it reported them last.
     pub settings: Settings,
     /// Settings that it does not report, and that the last client had it set.
     pub extras: Settings,
+}
+
+/// The statement without a name that a server connection knows.
+#[derive(Debug, Default)]
+pub enum Unnamed {
+    /// None, or one of nobody who is here.
+    #[default]
+    Nobodys,
+    /// This one.
+    Known(Arc<Statement>),
+    /// One that the client of this turn has sent past us.
+    PassedOn,
 }
 
 impl ServerState {
@@ -57,7 +74,8 @@ impl ServerState {
     pub fn new(statements_max: usize, settings: Settings) -> Self {
         Self {
             statements: ServerStatements::new(statements_max),
-            unnamed: None,
+            unnamed: Unnamed::Nobodys,
+            is_spoilt: false,
             settings,
             extras: Settings::new(),
         }
@@ -103,12 +121,10 @@ fn is_ours(name: &[u8]) -> bool {
     name.starts_with(b"sooner_")
 }
 
-/// Whether a server with these settings reports the one of this name.
-fn is_reported(settings: &Settings, name: &[u8]) -> bool {
-    settings
-        .keys()
-        .any(|known| known.eq_ignore_ascii_case(name))
-}
+/// Messages of one client that may be unanswered.
+const FATES_MAX: usize = 1 << 16;
+/// There is no such statement, or one of this name already: what is believed here is wrong, unless the client is.
+const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
 /// A turn.
 pub struct Exchange<'a> {
@@ -166,6 +182,10 @@ impl<'a> Exchange<'a> {
             out.extend_from_slice(piece.bytes);
             return Ok(());
         }
+        if self.fates.len() >= FATES_MAX {
+            let words = "too many messages without an answer";
+            return Err(ExchangeError::Client(Malformed(words)));
+        }
         let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last)
             .map_err(ExchangeError::Client)?;
         match message {
@@ -176,21 +196,13 @@ impl<'a> Exchange<'a> {
                 names_bytes,
             } => {
                 self.turn.sent(Sent::Extended);
-                match self.known(statement, out) {
-                    Some(known) => write_bind(out, piece.bytes, portal, &known, names_bytes),
-                    None if is_ours(statement) => {
-                        write_bind(out, piece.bytes, portal, NOBODYS, names_bytes);
-                    }
-                    None => out.extend_from_slice(piece.bytes),
-                }
+                let known = self.known(statement, out);
+                write_bind(out, piece.bytes, portal, &known, names_bytes);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
                 self.turn.sent(Sent::Extended);
-                match self.known(name, out) {
-                    Some(known) => write_describe_statement(out, &known),
-                    None if is_ours(name) => write_describe_statement(out, NOBODYS),
-                    None => out.extend_from_slice(piece.bytes),
-                }
+                let known = self.known(name, out);
+                write_describe_statement(out, &known);
             }
             FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
             FrontendMessage::Terminate => self.is_left = true,
@@ -213,13 +225,17 @@ impl<'a> Exchange<'a> {
                 self.see(sql);
                 // A query takes the place of the statement without a name.
                 self.client.statements.close(b"");
-                self.server.unnamed = None;
+                self.server.unnamed = Unnamed::Nobodys;
                 Sent::Cycle
             }
-            FrontendMessage::FunctionCall => Sent::Cycle,
+            FrontendMessage::FunctionCall => {
+                // A number does not say what the function leaves behind.
+                self.client.pinned_by.get_or_insert("a function call");
+                Sent::Cycle
+            }
             FrontendMessage::Sync => Sent::Sync,
             FrontendMessage::CopyDone | FrontendMessage::CopyFail => Sent::CopyEnd,
-            FrontendMessage::CopyData => return,
+            FrontendMessage::CopyData | FrontendMessage::Flush => return,
             _ => Sent::Extended,
         };
         if self.turn.sent(sent) {
@@ -233,7 +249,7 @@ impl<'a> Exchange<'a> {
             let keeps = match leaves {
                 Leaves::NotListening | Leaves::NoStatements | Leaves::Nothing => false,
                 // What the server reports follows the client.
-                Leaves::Setting(name) => !is_reported(&self.server.settings, name),
+                Leaves::Setting(name) => !settings::follows(&self.server.settings, name),
                 _ => true,
             };
             if keeps {
@@ -251,43 +267,65 @@ impl<'a> Exchange<'a> {
             self.client
                 .pinned_by
                 .get_or_insert("a long statement, or many");
+            if name.is_empty() {
+                self.client.statements.close(b"");
+                self.server.unnamed = Unnamed::PassedOn;
+            }
             self.push_parsed(None, None, true);
             out.extend_from_slice(piece.bytes);
             return;
         }
-        let statement = self.all.borrow_mut().share(rest);
+        let statement = match name {
+            b"" => self.all.borrow_mut().own(rest),
+            _ => {
+                let settings = settings::of_constants(&self.server.settings);
+                self.all.borrow_mut().share(&settings, rest)
+            }
+        };
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
                 self.push_parsed(None, Some(name), true);
-                self.server.unnamed = Some(statement);
+                self.server.unnamed = Unnamed::Known(statement);
                 out.extend_from_slice(piece.bytes);
             }
             Ok(()) => self.prepare(&statement, Some(name), out),
             Err(Refused::Exists | Refused::Unknown) => {
                 // The server knows it under our name, and says that it does.
-                if let Some(known) = self.known(name, out) {
-                    self.push_parsed(None, None, true);
-                    write_parse(out, &known, rest);
-                }
+                let known = self.known(name, out);
+                self.push_parsed(None, None, true);
+                write_parse(out, &known, rest);
             }
         }
     }
 
-    /// The name on the server connection of what the client calls `name`, which it knows when what was written to `out` is done; `None`
-    /// where there is nothing to change.
-    fn known(&mut self, name: &[u8], out: &mut BytesMut) -> Option<Vec<u8>> {
-        let statement = self.client.statements.named(name).ok()?.clone();
+    /// The name on the server connection of what the client calls `name`, which it knows when what was written to `out` is done. What the client
+    /// does not have it does not reach, whosever it is.
+    fn known(&mut self, name: &[u8], out: &mut BytesMut) -> Vec<u8> {
+        let statement = match self.client.statements.named(name) {
+            Ok(statement) => statement.clone(),
+            Err(_) if is_ours(name) => return NOBODYS.to_vec(),
+            Err(_) if !name.is_empty() => return name.to_vec(),
+            Err(_) => {
+                return match self.server.unnamed {
+                    Unnamed::PassedOn => Vec::new(),
+                    _ => NOBODYS.to_vec(),
+                };
+            }
+        };
         if !name.is_empty() {
             self.prepare(&statement, None, out);
-            return Some(statement.server_name());
+            return statement.server_name();
         }
-        let is_there = self.server.unnamed.as_ref();
-        if !is_there.is_some_and(|there| Arc::ptr_eq(there, &statement)) {
+        let is_there = match &self.server.unnamed {
+            Unnamed::Known(there) => Arc::ptr_eq(there, &statement),
+            _ => false,
+        };
+        if !is_there {
             self.push_parsed(None, None, false);
             write_parse(out, b"", &statement.parse_rest);
-            self.server.unnamed = Some(statement);
+            self.server.unnamed = Unnamed::Known(statement);
         }
-        None
+        Vec::new()
     }
 
     /// Prepares a statement on the server connection if it does not know it; `name` is what the client calls it if it prepares it now.
@@ -332,7 +370,7 @@ impl<'a> Exchange<'a> {
             false => out.extend_from_slice(piece.bytes),
         }
         if target == Target::Statement && name.is_empty() {
-            self.server.unnamed = None;
+            self.server.unnamed = Unnamed::Nobodys;
         }
         let had = had.map(|statement| (name.to_vec(), statement));
         self.fates.push_back(Fate::Closed(had));
@@ -364,11 +402,9 @@ impl<'a> Exchange<'a> {
         match message {
             BackendMessage::Ready(status) => {
                 self.turn.answered(Answered::Ready(status))?;
-                while self
-                    .fates
-                    .pop_front()
-                    .is_some_and(|fate| fate != Fate::Cycle)
-                {}
+                // What is not answered by then was skipped.
+                self.undo_to_cycle();
+                self.fates.pop_front();
             }
             BackendMessage::ParseComplete => match self.fates.pop_front() {
                 Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
@@ -383,7 +419,7 @@ impl<'a> Exchange<'a> {
                 }
                 _ => return Err(OutOfStep.into()),
             },
-            BackendMessage::Error(_) => self.fail()?,
+            BackendMessage::Error(code) => self.fail(code)?,
             BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,
             BackendMessage::ParameterStatus(setting) => {
                 let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
@@ -397,8 +433,16 @@ impl<'a> Exchange<'a> {
     }
 
     /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
-    fn fail(&mut self) -> Result<(), ExchangeError> {
+    fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
         self.turn.answered(Answered::Error)?;
+        self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
+        self.undo_to_cycle();
+        self.server.unnamed = Unnamed::Nobodys;
+        Ok(())
+    }
+
+    /// Takes back what was believed of the messages of the first cycle that are not answered.
+    fn undo_to_cycle(&mut self) {
         let (client, server) = (&mut *self.client, &mut *self.server);
         while let Some(fate) = self.fates.pop_front_if(|fate| *fate != Fate::Cycle) {
             match fate {
@@ -415,8 +459,6 @@ impl<'a> Exchange<'a> {
                 Fate::Closed(None) | Fate::Cycle => {}
             }
         }
-        server.unnamed = None;
-        Ok(())
     }
 
     /// The server waits for rows: some cycles are not answered.
@@ -441,13 +483,21 @@ impl<'a> Exchange<'a> {
 
     fn complete(&mut self, tag: &[u8]) {
         let discards = tag == b"DISCARD ALL";
+        if !discards && tag != b"DEALLOCATE ALL" {
+            return;
+        }
+        // Behind it there may be statements already, or what ties the client: only alone it means what it says.
+        if self.turn.unanswered_cycles() > 1 || self.fates.iter().any(|fate| *fate != Fate::Cycle) {
+            self.server.is_spoilt = true;
+            return;
+        }
+        self.server.statements.forget_all();
+        self.server.unnamed = Unnamed::Nobodys;
+        self.client.statements.close_all();
         if discards {
             self.client.pinned_by = None;
-        }
-        if discards || tag == b"DEALLOCATE ALL" {
-            self.server.statements.forget_all();
-            self.server.unnamed = None;
-            self.client.statements.close_all();
+            self.client.has_discarded = true;
+            self.server.extras.clear();
         }
     }
 }
@@ -612,6 +662,14 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_behind_a_failure_is_skipped_and_not_believed() {
+        let mut talk = Conversation::new(10);
+        let said = "c:E c:P#1 s:E c:P#2 c:S s:Z o";
+        assert_eq!(talk.turn("c:E c:Pa=1 s:E c:Pb=2 c:S s:I"), said);
+        assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+    }
+
+    #[test]
     fn a_close_that_was_put_in_and_skipped_did_not_happen() {
         let mut talk = Conversation::new(1);
         talk.turn("c:Pa=1 c:S s:1 s:I");
@@ -624,6 +682,10 @@ mod tests {
     fn mistakes_are_left_to_the_server() {
         let mut talk = Conversation::new(10);
         assert_eq!(talk.turn("c:Bnone c:S s:E s:I"), "c:Bnone c:S s:E s:Z o");
+        assert!(
+            talk.server.is_spoilt,
+            "it may know what is not believed here"
+        );
         talk.turn("c:Pa=1 c:S s:1 s:I");
         assert_eq!(talk.turn("c:Pa=2 c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
         assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
@@ -662,11 +724,15 @@ mod tests {
         let mut talk = Conversation::new(10);
         assert_eq!(talk.turn("c:P=1 c:S s:1 s:I"), "c:P c:S s:1 s:Z o");
         assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
-        talk.server.unnamed = None;
+        talk.server.unnamed = Unnamed::Nobodys;
         assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
+        // another client has none, and does not reach this one's
+        talk.next_client();
+        assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B#0 c:S s:E s:Z o");
         // a query takes its place
+        talk.turn("c:P=1 c:S s:1 s:I");
         talk.turn("c:QSELECT s:I");
-        assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B c:S s:E s:Z o");
+        assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B#0 c:S s:E s:Z o");
     }
 
     #[test]
@@ -675,6 +741,11 @@ mod tests {
         talk.turn("c:Pa=1 c:S s:1 s:I");
         talk.turn("c:QLISTEN s:I");
         assert_eq!(talk.client.pinned_by, Some("LISTEN"));
+        talk.turn("c:QDISCARD c:QLISTEN s:A s:I s:I");
+        assert!(
+            talk.client.pinned_by.is_some() && talk.server.is_spoilt,
+            "it listens again"
+        );
         talk.turn("c:QDISCARD s:A s:I");
         assert_eq!(talk.client.pinned_by, None);
         assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());

@@ -39,6 +39,12 @@ impl Wanted {
         for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
             wanted.insert(name.into_bytes(), value.into_bytes());
         }
+        let strings = startup.parameter("standard_conforming_strings");
+        if strings.is_some_and(|value| value != "on") {
+            return Err(
+                "standard_conforming_strings cannot be off in the first packet: SET it".into(),
+            );
+        }
         for (name, value) in &startup.parameters {
             if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
                 wanted.insert(name.clone().into_bytes(), value.clone().into_bytes());
@@ -52,6 +58,15 @@ impl Wanted {
         self.0.is_empty()
     }
 
+    /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
+    pub fn besides(&self, greeting: &Settings) -> Settings {
+        let is_own = |name: &[u8]| find(&self.0, name).is_none();
+        let besides = greeting.iter().filter(|(name, _)| is_own(name));
+        besides
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+
     /// What of it a server with these settings does not report.
     pub fn extras(&self, reported: &Settings) -> Settings {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
@@ -60,6 +75,32 @@ impl Wanted {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     }
+}
+
+/// Whether a setting follows its client: the server reports it, and it can be set by everybody.
+pub fn follows(reported: &Settings, name: &[u8]) -> bool {
+    // What a backslash means decides what is seen of a command.
+    let is_read = name.eq_ignore_ascii_case(b"standard_conforming_strings");
+    !is_read && !is_fixed(name) && find(reported, name).is_some()
+}
+
+/// The settings that decide what a constant means when a statement is prepared.
+pub fn of_constants(reported: &Settings) -> Vec<u8> {
+    let names = [
+        "TimeZone",
+        "DateStyle",
+        "IntervalStyle",
+        "standard_conforming_strings",
+        "client_encoding",
+    ];
+    let values = names.map(|name| find(reported, name.as_bytes()).cloned().unwrap_or_default());
+    values.join(&b'\n')
+}
+
+fn is_fixed(name: &[u8]) -> bool {
+    FIXED
+        .iter()
+        .any(|fixed| name.eq_ignore_ascii_case(fixed.as_bytes()))
 }
 
 /// Names of settings are the same in any case.
@@ -75,11 +116,6 @@ fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
 /// empty before anything was.
 pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
     let mut sets = Vec::new();
-    let is_fixed = |name: &[u8]| {
-        FIXED
-            .iter()
-            .any(|fixed| name.eq_ignore_ascii_case(fixed.as_bytes()))
-    };
     for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
         let wants = find(seen, name).or_else(|| find(&wanted.0, name));
         sets.extend(

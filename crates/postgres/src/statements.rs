@@ -32,28 +32,35 @@ impl Statement {
 pub struct Statements {
     by_text: HashMap<Vec<u8>, Weak<Statement>>,
     made: u64,
-    /// How many may be there before those without a client are looked for.
-    sweep_at: usize,
+    kept_bytes: usize,
+    /// Bytes of texts that may be there before those that nobody knows are looked for.
+    sweep_at_bytes: usize,
 }
 
-/// Statements from which on it is worth looking for forgotten ones.
-const SWEEP_MIN: usize = 1024;
+/// Bytes of texts from which on it is worth looking for forgotten ones.
+const SWEEP_MIN_BYTES: usize = 1 << 20;
 
 impl Statements {
-    /// The statement of this text and these types.
-    pub fn share(&mut self, parse_rest: &[u8]) -> Arc<Statement> {
-        if let Some(statement) = self.by_text.get(parse_rest).and_then(Weak::upgrade) {
+    /// The statement of this text and these types, as it is understood under `settings`: what a constant means is settled when it is prepared.
+    pub fn share(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
+        let key = [settings, b"\0", parse_rest].concat();
+        if let Some(statement) = self.by_text.get(&key).and_then(Weak::upgrade) {
             return statement;
         }
+        self.kept_bytes += ENTRY_BYTES + key.len();
         self.sweep();
+        let statement = self.own(parse_rest);
+        self.by_text.insert(key, Arc::downgrade(&statement));
+        statement
+    }
+
+    /// A statement that nobody else has.
+    pub fn own(&mut self, parse_rest: &[u8]) -> Arc<Statement> {
         self.made += 1;
-        let statement = Arc::new(Statement {
+        Arc::new(Statement {
             number: self.made,
             parse_rest: parse_rest.to_vec(),
-        });
-        self.by_text
-            .insert(parse_rest.to_vec(), Arc::downgrade(&statement));
-        statement
+        })
     }
 
     /// How many are known.
@@ -66,14 +73,16 @@ impl Statements {
         self.by_text.is_empty()
     }
 
-    /// Forgets those without a client when there are twice as many as the last time: a bounded share of the work of making them.
+    /// Forgets those that nobody knows when there is twice as much as the last time: a bounded share of the work of making them.
     fn sweep(&mut self) {
-        if self.by_text.len() < self.sweep_at.max(SWEEP_MIN) {
+        if self.kept_bytes < self.sweep_at_bytes.max(SWEEP_MIN_BYTES) {
             return;
         }
         self.by_text
             .retain(|_, statement| statement.strong_count() > 0);
-        self.sweep_at = 2 * self.by_text.len();
+        let texts = self.by_text.keys();
+        self.kept_bytes = texts.map(|key| ENTRY_BYTES + key.len()).sum();
+        self.sweep_at_bytes = 2 * self.kept_bytes;
     }
 }
 
@@ -245,30 +254,33 @@ mod tests {
     fn equal_statements_of_all_clients_are_one() {
         let mut all = Statements::default();
         let (one, same, other) = (
-            all.share(b"SELECT 1\0\0\0"),
-            all.share(b"SELECT 1\0\0\0"),
-            all.share(b"SELECT 2\0\0\0"),
+            all.share(b"", b"SELECT 1\0\0\0"),
+            all.share(b"", b"SELECT 1\0\0\0"),
+            all.share(b"", b"SELECT 2\0\0\0"),
         );
         assert!(Arc::ptr_eq(&one, &same));
         assert_ne!(one.server_name(), other.server_name());
         drop((one, same));
         // a name is never used again: a server connection may still know the old one
-        assert_eq!(all.share(b"SELECT 1\0\0\0").server_name(), b"sooner_3");
+        assert_eq!(all.share(b"", b"SELECT 1\0\0\0").server_name(), b"sooner_3");
     }
 
     #[test]
     fn what_no_client_has_is_forgotten() {
         let mut all = Statements::default();
-        for number in 0..10 * SWEEP_MIN {
-            all.share(format!("SELECT {number}").as_bytes());
+        for number in 0..100_000 {
+            all.share(b"", format!("SELECT {number}").as_bytes());
         }
-        assert!(all.len() <= 2 * SWEEP_MIN, "{}", all.len());
+        assert!(all.len() * ENTRY_BYTES <= SWEEP_MIN_BYTES, "{}", all.len());
+        // settings that change what a constant means make another statement of the same text
+        let [utc, tokyo] = [b"UTC", b"JST"].map(|zone| all.share(zone, b"SELECT 1"));
+        assert_ne!(utc.server_name(), tokyo.server_name());
     }
 
     #[test]
     fn a_client_has_names_of_its_own() {
         let (mut all, mut client) = (Statements::default(), ClientStatements::default());
-        let [one, two] = [b"1", b"2"].map(|text| all.share(text));
+        let [one, two] = [b"1", b"2"].map(|text| all.share(b"", text));
         assert_eq!(client.prepare(b"a", one.clone()), Ok(()));
         assert_eq!(client.prepare(b"a", two.clone()), Err(Refused::Exists));
         assert_eq!(client.named(b"a"), Ok(&one));
@@ -288,7 +300,7 @@ mod tests {
         let mut prepared = 0_u32;
         while client.has_room(1000) {
             let text = format!("{prepared:01000}");
-            let statement = all.share(text.as_bytes());
+            let statement = all.share(b"", text.as_bytes());
             assert_eq!(client.prepare(&prepared.to_be_bytes(), statement), Ok(()));
             prepared += 1;
         }
@@ -299,7 +311,7 @@ mod tests {
         assert_eq!(client.kept_bytes, 0);
         // preparing the same again takes no more
         for _ in 0..3 {
-            assert_eq!(client.prepare(b"", all.share(b"text")), Ok(()));
+            assert_eq!(client.prepare(b"", all.share(b"", b"text")), Ok(()));
         }
         assert_eq!(client.kept_bytes, ENTRY_BYTES + 4);
     }
@@ -307,7 +319,7 @@ mod tests {
     /// Plays uses of statements on one server connection: `+` prepared, `-N` closed before, `.` known.
     fn played(max: usize, uses: &[usize]) -> String {
         let mut all = Statements::default();
-        let statements: Vec<_> = (0..10).map(|text| all.share(&[text])).collect();
+        let statements: Vec<_> = (0..10).map(|text| all.share(b"", &[text])).collect();
         let mut server = ServerStatements::new(max);
         let step = |index: &usize| {
             let before = server.use_statement(&statements[*index]);
@@ -326,7 +338,7 @@ mod tests {
     #[test]
     fn what_a_failed_cycle_did_not_do_is_not_believed() {
         let mut all = Statements::default();
-        let [first, second] = [b"1", b"2"].map(|text| all.share(text));
+        let [first, second] = [b"1", b"2"].map(|text| all.share(b"", text));
         let mut server = ServerStatements::new(1);
         server.use_statement(&first);
         let before = server.use_statement(&second);
@@ -345,7 +357,7 @@ mod tests {
             uses in prop::collection::vec(0_u8..8, 0..60),
         ) {
             let mut all = Statements::default();
-            let statements: Vec<_> = (0..8).map(|text| all.share(&[text])).collect();
+            let statements: Vec<_> = (0..8).map(|text| all.share(b"", &[text])).collect();
             let mut server = ServerStatements::new(max);
             let mut model: HashSet<u64> = HashSet::new();
             for index in uses {

@@ -4,7 +4,8 @@
 //! a Sync; clients may send the next before the last is answered. The connection is free when every cycle is answered, no message of the
 //! extended protocol waits for its Sync, and no transaction is open. A COPY into the server is the exception to "every Sync is answered":
 //! until its end the server throws Syncs away (PostgreSQL's documentation, "COPY Operations"), also those that were sent before it was known
-//! that the statement is a COPY.
+//! that the statement is a COPY. Where such a COPY fails nobody can tell which of them the server threw away: the turn never ends then, and the
+//! connection is closed when its client leaves.
 
 use std::collections::VecDeque;
 
@@ -64,6 +65,10 @@ pub struct Turn {
     is_unsynced: bool,
     /// Whether the server waits for rows whose end was not sent yet.
     copies_in: bool,
+    /// Whether Syncs of this cycle are believed to be thrown away.
+    has_thrown_away: bool,
+    /// Whether it is not known how many answers are to come.
+    is_doubtful: bool,
     status: TransactionStatus,
 }
 
@@ -74,6 +79,8 @@ impl Default for Turn {
             unanswered: VecDeque::new(),
             is_unsynced: false,
             copies_in: false,
+            has_thrown_away: false,
+            is_doubtful: false,
             status: TransactionStatus::Idle,
         }
     }
@@ -88,8 +95,9 @@ impl Turn {
             Sent::Extended => self.is_unsynced = true,
             Sent::Sync => {
                 self.is_unsynced = false;
-                if !self.copies_in {
-                    self.unanswered.push_back(Mark::Sync);
+                match self.copies_in {
+                    true => self.has_thrown_away = true,
+                    false => self.unanswered.push_back(Mark::Sync),
                 }
             }
             Sent::CopyEnd => {
@@ -110,24 +118,33 @@ impl Turn {
         match what {
             Answered::Ready(status) => {
                 self.drop_stray_copy_ends();
-                self.unanswered.pop_front().ok_or(OutOfStep)?;
+                if self.unanswered.pop_front().is_none() && !self.is_doubtful {
+                    return Err(OutOfStep);
+                }
                 self.copies_in = false;
+                self.has_thrown_away = false;
                 self.status = status;
             }
             Answered::CopyIn => return Ok(self.begin_copy()),
-            // It skips to the next Sync; the one behind Execute it has thrown away.
+            // A COPY that fails may do so before or after the Syncs that were thrown away: nobody can tell whether they are answered.
             Answered::Error => {
-                self.is_unsynced |=
-                    std::mem::take(&mut self.copies_in) && self.unanswered.is_empty();
+                self.is_doubtful |= self.has_thrown_away;
+                self.copies_in = false;
             }
         }
         Ok(ThrownAway::default())
+    }
+
+    /// Whether it is not known how many answers are to come.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     /// Whether the connection is free for another client.
     pub fn is_over(&self) -> bool {
         let all_answered = self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd);
         all_answered
+            && !self.is_doubtful
             && !self.is_unsynced
             && !self.copies_in
             && self.status == TransactionStatus::Idle
@@ -154,6 +171,7 @@ impl Turn {
         while self.unanswered.front() == Some(&Mark::Sync) {
             self.unanswered.pop_front();
             syncs += 1;
+            self.has_thrown_away = true;
         }
         match self.unanswered.front() {
             Some(Mark::CopyEnd) => {
@@ -253,8 +271,17 @@ mod tests {
         // everything sent at once
         assert_eq!(played("xscsGI"), "-----o");
         assert_eq!(played("xsGsscsI"), "-------o");
-        // it fails in the middle: the Sync behind the rows is answered
-        assert_eq!(played("xsGEcsI"), "------o");
+    }
+
+    #[test]
+    fn a_copy_that_fails_with_syncs_on_their_way_leaves_a_doubt() {
+        // one answer or two: the connection is never free again
+        assert_eq!(played("xsGEcsI"), "-------");
+        assert_eq!(played("xsGcsEII"), "--------");
+        assert_eq!(played("qGsEI"), "-----");
+        // without them there is none
+        assert_eq!(played("qGEI"), "---o");
+        assert_eq!(played("xsGcsIxsEI"), "-----o---o");
     }
 
     #[test]

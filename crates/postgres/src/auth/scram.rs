@@ -72,10 +72,10 @@ impl Verifier {
 
     /// What nobody can prove, the same each time for the same user: whoever guesses names learns nothing.
     pub fn of_nobody(secret: &[u8; 32], user: &str) -> Verifier {
-        let salt = hmac(secret, user.as_bytes());
+        let salt = salt_of(secret, user);
         Verifier {
             iterations: ITERATIONS,
-            salt: salt[..SALT_BYTES].to_vec(),
+            salt: salt.to_vec(),
             stored_key: hmac(secret, &salt),
             server_key: [0; 32],
         }
@@ -87,6 +87,12 @@ impl Verifier {
         let stored_key = digest(&hmac(&salted, b"Client Key"));
         same(&stored_key, &self.stored_key)
     }
+}
+
+/// The salt for a user whose secret has none: the same each time, known or not.
+pub fn salt_of(secret: &[u8; 32], user: &str) -> [u8; SALT_BYTES] {
+    let salt = hmac(secret, user.as_bytes());
+    std::array::from_fn(|index| salt[index])
 }
 
 /// Why an exchange ends.

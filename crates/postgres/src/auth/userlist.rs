@@ -30,6 +30,10 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Secret>, BadLine> {
         let (name, rest) = quoted(line_text).ok_or_else(|| bad("no name in quotes".into()))?;
         let (secret, _) =
             quoted(rest.trim_start()).ok_or_else(|| bad("no secret in quotes".into()))?;
+        if secret.is_empty() {
+            // Nobody proves an empty password, as in PgBouncer.
+            continue;
+        }
         let secret = Secret::read(&secret).map_err(|error| bad(error.to_string()))?;
         if users.insert(name.clone(), secret).is_some() {
             return Err(bad(format!("{name:?} was there before")));
@@ -62,11 +66,12 @@ mod tests {
 
     #[test]
     fn users_have_secrets() {
-        let text = "; from pg_shadow\n\n\"ann\" \"pencil\"\n  \"b\"\"ob\"\t\"\" ; none\n";
+        let text =
+            "; from pg_shadow\n\n\"ann\" \"pencil\"\n  \"b\"\"ob\"\t\"x\" ; one\n\"nobody\" \"\"\n";
         let users = read(text).unwrap();
         assert_eq!(users.len(), 2);
         assert_eq!(users["ann"], Secret::Plain("pencil".into()));
-        assert_eq!(users["b\"ob"], Secret::Plain(String::new()));
+        assert_eq!(users["b\"ob"], Secret::Plain("x".into()));
     }
 
     #[test]
@@ -88,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_in_quotes_is_read(name in "[^\n\r]{1,20}", secret in "[a-z\"]{0,20}") {
+        fn whatever_is_written_in_quotes_is_read(name in "[^\n\r]{1,20}", secret in "[a-z\"]{1,20}") {
             let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             let users = read(&format!("{} {}", quote(&name), quote(&secret))).unwrap();
             prop_assert_eq!(&users[&name], &Secret::Plain(secret));

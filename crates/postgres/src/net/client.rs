@@ -1,34 +1,36 @@
 //! A client from its first byte to its last: let in, then served turn by turn.
 
+use std::io;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use sooner_gate::Permit;
 
 use super::cancel::{self, Running, Ticket};
-use super::greet::{self, Greeted, Refusal};
+use super::greet::{self, Refusal};
 use super::login::{LoginError, LoginSecret};
 use super::pool::{self, Owner, Server};
 use super::relay::{End, relay};
 use super::stream::Stream;
 use super::{Shared, log};
-use crate::exchange::{ClientState, Exchange};
+use crate::exchange::{ClientState, Exchange, Settings, Unnamed};
 use crate::settings::{self, Wanted};
 use crate::wire::{
-    ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
-    write_parameter_status, write_ready,
+    BackendMessage, HEADER_BYTES, ParameterStatus, TransactionStatus, Version,
+    write_authentication, write_key_data, write_parameter_status, write_ready,
 };
 
 /// What a client may send ahead while it waits for its turn.
 const AHEAD_BYTES: usize = 64 * 1024;
 /// Between two attempts to reach a server that does not answer.
-const RETRY_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The class of every transaction, as long as there are no others.
 const CLASS: u8 = 0;
 
 /// Serves a client.
 pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
+    let here = Here::one_more(&shared);
     let mut input = BytesMut::new();
     let patience = shared.settings.login_patience;
     let greeting = greet::greet(&shared, &mut stream, &mut input);
@@ -40,27 +42,41 @@ pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
     let Some(greeted) = greeted else {
         return;
     };
-    let Greeted {
-        owner,
-        wanted,
-        proof,
-        version,
-    } = greeted;
-    let clients = shared.clients.get() + 1;
-    shared.clients.set(clients);
+    if here.is_too_many() {
+        let refusal = Refusal::full(shared.settings.clients_max);
+        return refuse(&mut stream, &refusal).await;
+    }
     let mut client = Client {
         stream,
         input,
-        owner,
-        wanted,
-        proof,
+        owner: greeted.owner,
+        wanted: greeted.wanted,
+        proof: greeted.proof,
         state: ClientState::default(),
         shared: shared.clone(),
     };
-    let served = client.begin_and_serve(version, clients).await;
-    shared.clients.set(shared.clients.get() - 1);
-    if let Err(Some(refusal)) = served {
+    if let Err(Some(refusal)) = client.begin_and_serve(greeted.version).await {
         refuse(&mut client.stream, &refusal).await;
+    }
+}
+
+/// One of those who are connected, whoever they are; no more when dropped.
+pub struct Here(Rc<Shared>);
+
+impl Here {
+    fn one_more(shared: &Rc<Shared>) -> Self {
+        shared.clients.set(shared.clients.get() + 1);
+        Self(shared.clone())
+    }
+
+    fn is_too_many(&self) -> bool {
+        self.0.clients.get() > self.0.settings.clients_max
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.clients.set(self.0.clients.get() - 1);
     }
 }
 
@@ -104,16 +120,9 @@ impl Drop for Lent {
 type Gone = Option<Refusal>;
 
 impl Client {
-    async fn begin_and_serve(&mut self, version: Version, clients: usize) -> Result<(), Gone> {
-        if clients > self.shared.settings.clients_max {
-            let max = self.shared.settings.clients_max;
-            return Err(Some(Refusal::full(max)));
-        }
-        let ticket = self
-            .shared
-            .sessions
-            .borrow_mut()
-            .enter(version >= Version::V3_2);
+    async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
+        let takes_long_key = version >= Version::V3_2;
+        let ticket = self.shared.sessions.borrow_mut().enter(takes_long_key);
         let ticket = ticket.map_err(|error| Some(Refusal::ours(&error)))?;
         let served = self.serve(&ticket).await;
         self.shared.sessions.borrow_mut().leave(ticket.process_id);
@@ -123,16 +132,16 @@ impl Client {
     async fn serve(&mut self, ticket: &Ticket) -> Result<(), Gone> {
         // What it is told depends on its database, which may have to be asked.
         let known = self.shared.pool.borrow().greeting(&self.owner).cloned();
-        let needs_server = known.is_none() || !self.wanted.is_empty();
-        let mut greeting = known.unwrap_or_default();
-        if needs_server {
-            let lent = self.borrow_server().await?;
-            if let Some(server) = &lent.server {
-                greeting = server.state.settings.clone();
+        match known {
+            Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
+            _ => {
+                let lent = self.borrow_server().await?;
+                if let Some(server) = &lent.server {
+                    self.state.settings = server.state.settings.clone();
+                }
+                self.give_back(lent).await;
             }
-            self.give_back(lent).await;
         }
-        self.state.settings = greeting;
         self.welcome(ticket).await?;
         let mut held = None;
         loop {
@@ -163,6 +172,8 @@ impl Client {
 
     /// Waits for something from the client; whether it is still there.
     async fn hear(&mut self) -> bool {
+        // Whoever is silent keeps no buffer.
+        self.input = BytesMut::new();
         matches!(self.stream.more(&mut self.input).await, Ok(1..))
     }
 
@@ -176,9 +187,13 @@ impl Client {
         };
         lent.server = Some(self.find_server().await.map_err(Some)?);
         if let Some(server) = &mut lent.server {
-            let commands = settings::to_follow(&self.wanted, &self.state.settings, &server.state);
-            if let Some(sql) = commands {
-                let ran = server.run(sql.as_bytes()).await;
+            let mut seen = match self.shared.pool.borrow().greeting(&self.owner) {
+                Some(greeting) => self.wanted.besides(greeting),
+                None => Settings::new(),
+            };
+            seen.extend(self.state.settings.clone());
+            if let Some(sql) = settings::to_follow(&self.wanted, &seen, &server.state) {
+                let ran = run(server, sql.as_bytes()).await;
                 ran.map_err(|error| Some(self.refusal(error)))?;
                 server.state.extras = self.wanted.extras(&server.state.settings);
             }
@@ -212,8 +227,8 @@ impl Client {
             }
             let opening = Opening::begin(&self.shared);
             let proof = self.proof.as_ref();
-            let opened =
-                pool::open(&config.server, &self.owner, proof, config.statements_max).await;
+            let open = pool::open(&config.server, &self.owner, proof, config.statements_max);
+            let opened = in_time(config.connect_patience, open).await;
             match opened {
                 Ok(server) => {
                     opening.done();
@@ -250,14 +265,16 @@ impl Client {
             cancelling: server.cancelling.clone(),
         });
         let was_pinned = self.state.pinned_by.is_some();
-        let (end, is_over) = {
+        let (end, is_free) = {
             let statements = &self.shared.statements;
             let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
             let (client, input) = (&mut self.stream, &mut self.input);
-            let end = relay(client, input, &mut server.session, &mut exchange).await;
-            (end, exchange.is_over())
+            relay(client, input, &mut server.session, &mut exchange).await
         };
         let key = server.key().clone();
+        if std::mem::take(&mut self.state.has_discarded) {
+            self.state.settings.clear();
+        }
         if let (false, Some(leaves)) = (was_pinned, self.state.pinned_by) {
             let Owner { user, database } = &self.owner;
             log(&format!(
@@ -276,20 +293,19 @@ impl Client {
                 ticket.running.take();
             }
         }
-        match end {
-            End::ClientBroke(what) => Err(Some(Refusal::of_protocol(&what))),
-            End::ServerBroke(what) => Err(Some(Refusal::lost(&what))),
-            End::ClientLeft | End::Over if is_over => {
-                self.give_back(lent).await;
-                Err(None)
-            }
-            End::ClientLeft | End::Over => {
-                // What it runs is nobody's any more.
-                drop(lent);
-                let _ = cancel::send(&self.shared.settings.server, &key).await;
-                Err(None)
-            }
+        if is_free && !matches!(end, End::ServerBroke(_)) {
+            self.give_back(lent).await;
+        } else {
+            // What it runs is nobody's any more; until that is over it has its place inside.
+            let cancelled = cancel::send(&self.shared.settings.server, &key);
+            let _ = tokio::time::timeout(OWN_COMMAND_PATIENCE, cancelled).await;
+            drop(lent);
         }
+        Err(match end {
+            End::ClientBroke(what) => Some(Refusal::of_protocol(&what)),
+            End::ServerBroke(what) => Some(Refusal::lost(&what)),
+            End::ClientLeft | End::Over => None,
+        })
     }
 
     /// Gives a server connection to whoever waits, as it was when it was new but for what is kept track of.
@@ -300,18 +316,52 @@ impl Client {
         let cancelling = server.cancelling.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
         let _arrived = cancelling.lock().await;
+        if server.state.is_spoilt {
+            self.shared.pool.borrow_mut().closed();
+            return;
+        }
         let leaves_something = self.shared.settings.by_session || self.state.pinned_by.is_some();
         if leaves_something {
             server.state.statements.forget_all();
-            server.state.unnamed = None;
+            server.state.unnamed = Unnamed::Nobodys;
             server.state.extras.clear();
-            if server.run(b"DISCARD ALL").await.is_err() {
+            if run(&mut server, b"DISCARD ALL").await.is_err() {
                 self.shared.pool.borrow_mut().closed();
                 return;
             }
         }
         self.shared.pool.borrow_mut().give_back(&self.owner, server);
     }
+}
+
+/// How long a command of the gate's own may take.
+const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
+
+async fn run(server: &mut Server, sql: &[u8]) -> Result<(), LoginError> {
+    in_time(OWN_COMMAND_PATIENCE, server.run(sql)).await
+}
+
+/// A database that takes a connection and says nothing is one that does not answer. One that is starting, or full, is one as well: it will be
+/// there later.
+async fn in_time<T>(
+    patience: Duration,
+    asking: impl Future<Output = Result<T, LoginError>>,
+) -> Result<T, LoginError> {
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Err(LoginError::Refused(message))) if is_for_now(&message) => {
+            let words = "it takes no sessions at the moment";
+            Err(LoginError::Unreachable(io::Error::other(words)))
+        }
+        Ok(answer) => answer,
+        Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Whether the database says that it starts, stops or is full (57P03, 57P01, 53300).
+fn is_for_now(message: &[u8]) -> bool {
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
+    let codes: [&[u8]; 3] = [b"57P03", b"57P01", b"53300"];
+    matches!(read, Ok(BackendMessage::Error(Some(code))) if codes.contains(&code))
 }
 
 /// A place among the server connections while one is opened; given up when dropped.

@@ -8,7 +8,7 @@ use super::login::{LoginError, LoginSecret, ServerAddress};
 use super::pool::Owner;
 use super::stream::Stream;
 use super::{AuthMethod, Shared, cancel, system_random};
-use crate::auth::scram::{Proof, ScramError, ServerExchange, Verifier};
+use crate::auth::scram::{Proof, ScramError, ServerExchange, Verifier, salt_of};
 use crate::auth::{Md5Salt, Secret};
 use crate::settings::Wanted;
 use crate::wire::{
@@ -258,7 +258,7 @@ async fn scram(
     let mut out = BytesMut::new();
     write_authentication(&mut out, 10, SCRAM_OFFER);
     send(stream, &mut out).await?;
-    let salt = system_random::bytes().map_err(ours)?;
+    let salt = salt_of(&shared.nobodys_secret, user);
     let verifier = secret.and_then(|secret| secret.as_verifier(salt));
     let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(&shared.nobodys_secret, user));
     let first = answer(stream, input).await?;

@@ -29,13 +29,14 @@ pub enum End {
     ServerBroke(String),
 }
 
-/// Plays a turn to its end. `input` is what the client has sent and nobody has looked at.
+/// Plays a turn to its end: how it ended, and whether the server connection is free. `input` is what the client has sent and nobody has
+/// looked at.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut Session,
     exchange: &mut Exchange<'_>,
-) -> End {
+) -> (End, bool) {
     let mut relay = Relay {
         client,
         input,
@@ -47,7 +48,9 @@ pub async fn relay(
         to_server: BytesMut::new(),
         has_begun: false,
     };
-    poll_fn(|cx| relay.poll(cx)).await
+    let end = poll_fn(|cx| relay.poll(cx)).await;
+    let is_free = relay.is_server_free();
+    (end, is_free)
 }
 
 struct Relay<'a, 'e> {
@@ -83,10 +86,14 @@ impl Relay<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        self.has_begun
-            && self.exchange.is_over()
+        self.has_begun && self.is_server_free() && self.to_client.is_empty()
+    }
+
+    /// Whether nothing is on its way to the server or from it, in no direction half a message.
+    fn is_server_free(&self) -> bool {
+        self.exchange.is_over()
             && self.from_client.is_between_messages()
-            && self.to_client.is_empty()
+            && self.from_server.is_between_messages()
             && self.to_server.is_empty()
     }
 

@@ -91,6 +91,10 @@ impl Leaves<'_> {
     }
 }
 
+fn is_temporary(word: &[u8]) -> bool {
+    is_one_of(word, &["temp", "temporary"])
+}
+
 impl<'a> Command<'a> {
     fn next(&mut self, token: Token<'a>) -> Option<Leaves<'a>> {
         let (word, name) = match token {
@@ -144,7 +148,7 @@ impl<'a> Command<'a> {
                 let before = &self.first[1..at - 1];
                 let is_modifier =
                     |word: &&[u8]| is_one_of(word, &["or", "replace", "local", "global"]);
-                let is_temporary = is_one_of(word(at - 1), &["temp", "temporary"]);
+                let is_temporary = is_temporary(word(at - 1));
                 (is_temporary && before.iter().all(is_modifier)).then_some(Leaves::Temporary)
             }
             _ => None,
@@ -159,6 +163,9 @@ impl<'a> Command<'a> {
         if is(name, "set_config") {
             return Some(Leaves::Setting(b""));
         }
+        if is(name, "pg_temp") || (is_temporary(word) && is(self.last, "create")) {
+            return Some(Leaves::Temporary);
+        }
         let begins_with = |keywords: &[&str]| {
             let first = self.first.first();
             first.is_some_and(|first| is_one_of(first, keywords))
@@ -167,7 +174,7 @@ impl<'a> Command<'a> {
             hold if is(hold, "hold") && begins_with(&["declare"]) && is(self.last, "with") => {
                 Some(Leaves::HeldCursor)
             }
-            temporary if is_one_of(temporary, &["temp", "temporary"]) && is(self.last, "into") => {
+            temporary if is_temporary(temporary) && is(self.last, "into") => {
                 begins_with(&["select", "with"]).then_some(Leaves::Temporary)
             }
             _ => None,
@@ -211,6 +218,7 @@ mod tests {
             ("CREATE TEMP TABLE t (i int)", "T"),
             ("create or replace temporary view v as select 1", "T"),
             ("CREATE LOCAL TEMPORARY TABLE t (i int)", "T"),
+            ("CREATE TABLE pg_temp.t (i int)", "T"),
             ("SELECT 1 AS i INTO TEMP t", "T"),
             ("SELECT pg_advisory_lock(1)", "A"),
             ("SELECT \"pg_try_advisory_lock\"(1)", "A"),
