@@ -14,7 +14,11 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some((FirstPacket::Startup(startup), taken_bytes))) = FirstPacket::read(bytes) {
         assert!(taken_bytes <= bytes.len());
         if let Ok(wanted) = Wanted::read(&startup) {
-            let _ = to_follow(&wanted, &Settings::new(), &ServerState::new(1, Settings::new()));
+            let _ = to_follow(
+                &wanted,
+                &Settings::new(),
+                &ServerState::new(1, Settings::new()),
+            );
         }
     }
     let nobody = Verifier::of_nobody(&[0; 32], "x");
@@ -24,7 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Settings::new()));
     let all = RefCell::default();
     let mut exchange = Exchange::new(&mut client, &mut server, &all);
-    let (mut splitter, mut rest, mut out) = (Splitter::new(look_at_frontend), bytes, BytesMut::new());
+    let (mut splitter, mut rest, mut out) =
+        (Splitter::new(look_at_frontend), bytes, BytesMut::new());
     while let Ok(Some(piece)) = splitter.next(rest) {
         if exchange.from_client(&piece, &mut out).is_err() {
             return;
@@ -33,7 +38,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     // What the server gets are messages, but for the last, whose end may not have come.
     let (mut splitter, mut passed) = (Splitter::new(look_at_frontend), &out[..]);
-    while let Some(piece) = splitter.next(passed).expect("the server gets what is no message") {
+    while let Some(piece) = splitter
+        .next(passed)
+        .expect("the server gets what is no message")
+    {
         passed = &passed[piece.bytes.len()..];
     }
 });

@@ -6,7 +6,9 @@ use std::cell::RefCell;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings};
-use sooner_postgres::wire::{Splitter, look_at_backend, look_at_frontend, write_parse, write_query, write_sync};
+use sooner_postgres::wire::{
+    Splitter, look_at_backend, look_at_frontend, write_parse, write_query, write_sync,
+};
 
 fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
     let (asked, answered) = input;
@@ -22,12 +24,22 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
             _ => write_sync(&mut questions),
         }
     }
-    let (mut splitter, mut rest, mut out) = (Splitter::new(look_at_frontend), &questions[..], BytesMut::new());
+    let (mut splitter, mut rest, mut out) = (
+        Splitter::new(look_at_frontend),
+        &questions[..],
+        BytesMut::new(),
+    );
     while let Ok(Some(piece)) = splitter.next(rest) {
-        exchange.from_client(&piece, &mut out).expect("these are messages");
+        exchange
+            .from_client(&piece, &mut out)
+            .expect("these are messages");
         rest = &rest[piece.bytes.len()..];
     }
-    let (mut splitter, mut rest, mut out) = (Splitter::new(look_at_backend), &answered[..], BytesMut::new());
+    let (mut splitter, mut rest, mut out) = (
+        Splitter::new(look_at_backend),
+        &answered[..],
+        BytesMut::new(),
+    );
     while let Ok(Some(piece)) = splitter.next(rest) {
         if exchange.from_server(&piece, &mut out).is_err() {
             return;

@@ -83,7 +83,11 @@ fn read_package(package: &Value, root: &Path) -> Result<Crate> {
         dependencies: dependencies
             .iter()
             .map(|dependency| Dependency {
-                name: short_name(&dependency["name"]),
+                // As the code calls it, where that is not the package's name.
+                name: match &dependency["rename"] {
+                    Value::Null => short_name(&dependency["name"]),
+                    renamed => short_name(renamed),
+                },
                 is_ours: dependency["path"].is_string(),
                 only_tests: dependency["kind"] == "dev",
             })
@@ -154,6 +158,13 @@ mod tests {
             ("uplink", true)
         );
         assert!(dependencies[1].only_tests && !dependencies[1].is_ours);
+    }
+
+    #[test]
+    fn a_dependency_has_the_name_that_the_code_has_for_it() {
+        let renamed = METADATA.replace(r#""http-body","#, r#""md-5", "rename": "md5","#);
+        let crates = read_metadata(&renamed, Path::new("/r")).unwrap();
+        assert_eq!(crates[0].dependencies[1].name, "md5");
     }
 
     #[test]

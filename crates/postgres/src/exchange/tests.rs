@@ -1,0 +1,248 @@
+//! Conversations of two clients with one server connection, message by message.
+
+use super::*;
+use crate::wire::{Splitter, look_at_backend, look_at_frontend, write_query, write_sync};
+
+/// Both sides of a turn, each message a word.
+struct Conversation {
+    client: ClientState,
+    server: ServerState,
+    all: RefCell<Statements>,
+}
+
+impl Conversation {
+    fn new(statements_max: usize) -> Self {
+        Self {
+            client: ClientState::default(),
+            server: ServerState::new(statements_max, Settings::new()),
+            all: RefCell::default(),
+        }
+    }
+
+    /// Another client comes to the same server connection.
+    fn next_client(&mut self) {
+        self.client = ClientState::default();
+    }
+
+    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over.
+    fn turn(&mut self, events: &str) -> String {
+        let mut exchange = Exchange::new(&mut self.client, &mut self.server, &self.all);
+        let mut said = Vec::new();
+        for event in events.split_whitespace() {
+            let (side, word) = event.split_at(2);
+            let (mut bytes, mut out) = (BytesMut::new(), BytesMut::new());
+            if side == "c:" {
+                write_word(&mut bytes, word);
+                let mut splitter = Splitter::new(look_at_frontend);
+                let piece = splitter.next(&bytes).unwrap().unwrap();
+                exchange.from_client(&piece, &mut out).unwrap();
+                said.push(format!("c:{}", words(&out, look_at_frontend)));
+            } else {
+                bytes.extend_from_slice(&answer(word));
+                let mut splitter = Splitter::new(look_at_backend);
+                let piece = splitter.next(&bytes).unwrap().unwrap();
+                exchange.from_server(&piece, &mut out).unwrap();
+                said.push(format!("s:{}", words(&out, look_at_backend)));
+            }
+        }
+        if exchange.is_over() {
+            said.push("o".into());
+        }
+        said.join(" ")
+    }
+}
+
+/// `Q` query, `S` Sync, `E` Execute; `Pname=text`, `Bname`, `Dname`, `Cname`.
+fn write_word(out: &mut BytesMut, word: &str) {
+    let rest = &word[1..];
+    match &word[..1] {
+        "Q" => write_query(out, rest.as_bytes()),
+        "S" => write_sync(out),
+        "E" => out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0"),
+        "P" => {
+            let (name, text) = rest.split_once('=').unwrap();
+            write_parse(out, name.as_bytes(), format!("{text}\0\0\0").as_bytes());
+        }
+        "B" => {
+            let body = format!("\0{rest}\0\0\0\0\0\0\0");
+            out.extend_from_slice(b"B");
+            out.extend_from_slice(&(4 + body.len() as i32).to_be_bytes());
+            out.extend_from_slice(body.as_bytes());
+        }
+        "D" => write_describe_statement(out, rest.as_bytes()),
+        "C" => write_close_statement(out, rest.as_bytes()),
+        _ => panic!("{word}"),
+    }
+}
+
+/// `1` `2` `3` complete, `I` ready, `E` error, `A` DISCARD ALL is done.
+fn answer(word: &str) -> Vec<u8> {
+    match word {
+        "I" => b"Z\0\0\0\x05I".to_vec(),
+        "E" => b"E\0\0\0\x0cC26000\0\0".to_vec(),
+        "A" => b"C\0\0\0\x10DISCARD ALL\0".to_vec(),
+        digit => [digit.as_bytes(), b"\0\0\0\x04"].concat(),
+    }
+}
+
+/// The messages by their tags, with the statement's name where one is named.
+fn words(bytes: &[u8], look: fn(u8) -> crate::wire::Look) -> String {
+    let (mut splitter, mut rest, mut words) = (Splitter::new(look), bytes, Vec::new());
+    while let Some(piece) = splitter.next(rest).unwrap() {
+        rest = &rest[piece.bytes.len()..];
+        let name = match FrontendMessage::read(piece.tag, piece.body(), true) {
+            Ok(FrontendMessage::Parse { name, .. }) => name,
+            Ok(FrontendMessage::Bind { statement, .. }) => statement,
+            Ok(FrontendMessage::Describe(_, name) | FrontendMessage::Close(_, name)) => name,
+            _ => b"",
+        };
+        let name = String::from_utf8_lossy(name).replace("sooner_", "#");
+        words.push(format!("{}{name}", char::from(piece.tag)));
+    }
+    words.join(",")
+}
+
+#[test]
+fn a_named_statement_has_our_name_on_the_server() {
+    let mut talk = Conversation::new(10);
+    let first = "c:Pa=SELECT c:Ba c:E c:S s:1 s:2 s:I";
+    assert_eq!(talk.turn(first), "c:P#1 c:B#1 c:E c:S s:1 s:2 s:Z o");
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+    assert_eq!(talk.turn("c:Da c:S s:I"), "c:D#1 c:S s:Z o");
+}
+
+#[test]
+fn another_client_may_use_the_same_name_for_something_else() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.next_client();
+    assert_eq!(talk.turn("c:Pa=2 c:S s:1 s:I"), "c:P#2 c:S s:1 s:Z o");
+    // and another name for the same: the server is not asked again, and says "prepared"
+    talk.next_client();
+    assert_eq!(
+        talk.turn("c:Pb=1 c:Bb c:S s:3 s:2 s:I"),
+        "c:C#0 c:B#1 c:S s:1 s:2 s:Z o"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_know_it_is_told_before() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.server = ServerState::new(10, Settings::new());
+    assert_eq!(
+        talk.turn("c:Ba c:S s:1 s:2 s:I"),
+        "c:P#1,B#1 c:S s: s:2 s:Z o"
+    );
+}
+
+#[test]
+fn a_full_server_lets_the_oldest_go() {
+    let mut talk = Conversation::new(1);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    let second = "c:Pb=2 c:S s:3 s:1 s:I";
+    assert_eq!(talk.turn(second), "c:C#1,P#2 c:S s: s:1 s:Z o");
+}
+
+#[test]
+fn what_failed_is_not_known() {
+    let mut talk = Conversation::new(10);
+    assert_eq!(talk.turn("c:Pa=bad c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
+    // the name is free, and the text is tried again
+    assert_eq!(talk.turn("c:Pa=bad c:S s:1 s:I"), "c:P#2 c:S s:1 s:Z o");
+    // what is in the next cycle is not touched by a failure in this one
+    let two = "c:Ba c:E c:S c:Pb=2 c:S s:2 s:E s:I s:1 s:I";
+    let said = "c:B#2 c:E c:S c:P#3 c:S s:2 s:E s:Z s:1 s:Z o";
+    assert_eq!(talk.turn(two), said);
+    assert_eq!(talk.turn("c:Bb c:S s:2 s:I"), "c:B#3 c:S s:2 s:Z o");
+}
+
+#[test]
+fn what_comes_behind_a_failure_is_skipped_and_not_believed() {
+    let mut talk = Conversation::new(10);
+    let said = "c:E c:P#1 s:E c:P#2 c:S s:Z o";
+    assert_eq!(talk.turn("c:E c:Pa=1 s:E c:Pb=2 c:S s:I"), said);
+    assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+}
+
+#[test]
+fn a_close_that_was_put_in_and_skipped_did_not_happen() {
+    let mut talk = Conversation::new(1);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    // Execute fails before the Close of #1 and the Parse of #2 are read
+    talk.turn("c:E c:Pb=2 c:S s:E s:I");
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+}
+
+#[test]
+fn mistakes_are_left_to_the_server() {
+    let mut talk = Conversation::new(10);
+    assert_eq!(talk.turn("c:Bnone c:S s:E s:I"), "c:Bnone c:S s:E s:Z o");
+    assert!(
+        talk.server.is_spoilt,
+        "it may know what is not believed here"
+    );
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    assert_eq!(talk.turn("c:Pa=2 c:S s:E s:I"), "c:P#1 c:S s:E s:Z o");
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+}
+
+#[test]
+fn nobody_reaches_anothers_statement_by_our_name() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.next_client();
+    let said = "c:B#0 c:D#0 c:C#0 c:S s:E s:Z o";
+    assert_eq!(
+        talk.turn("c:Bsooner_1 c:Dsooner_1 c:Csooner_1 c:S s:E s:I"),
+        said
+    );
+    // under that name of its own it has one of its own
+    assert_eq!(
+        talk.turn("c:Psooner_1=2 c:S s:1 s:I"),
+        "c:P#2 c:S s:1 s:Z o"
+    );
+}
+
+#[test]
+fn closing_it_leaves_it_to_others() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    assert_eq!(talk.turn("c:Ca c:S s:3 s:I"), "c:C#0 c:S s:3 s:Z o");
+    assert_eq!(talk.turn("c:Pa=1 c:S s:3 s:I"), "c:C#0 c:S s:1 s:Z o");
+    // a Close that was skipped did not happen
+    talk.turn("c:E c:Ca c:S s:E s:I");
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+}
+
+#[test]
+fn the_statement_without_a_name_follows_its_client() {
+    let mut talk = Conversation::new(10);
+    assert_eq!(talk.turn("c:P=1 c:S s:1 s:I"), "c:P c:S s:1 s:Z o");
+    assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
+    talk.server.unnamed = Unnamed::Nobodys;
+    assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
+    // another client has none, and does not reach this one's
+    talk.next_client();
+    assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B#0 c:S s:E s:Z o");
+    // a query takes its place
+    talk.turn("c:P=1 c:S s:1 s:I");
+    talk.turn("c:QSELECT s:I");
+    assert_eq!(talk.turn("c:B c:S s:E s:I"), "c:B#0 c:S s:E s:Z o");
+}
+
+#[test]
+fn discard_all_forgets_and_unpins() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.turn("c:QLISTEN s:I");
+    assert_eq!(talk.client.pinned_by, Some("LISTEN"));
+    talk.turn("c:QDISCARD c:QLISTEN s:A s:I s:I");
+    assert!(
+        talk.client.pinned_by.is_some() && talk.server.is_spoilt,
+        "it listens again"
+    );
+    talk.turn("c:QDISCARD s:A s:I");
+    assert_eq!(talk.client.pinned_by, None);
+    assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+}
