@@ -227,8 +227,9 @@ impl Folder {
         let at = self.path().display();
         let config = format!(
             "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {PGBOUNCER_PORT}\nunix_socket_dir = {at}\n\
-             auth_type = any\npool_mode = transaction\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer.log\nmax_client_conn = 100\n"
+             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = transaction\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer.log\nmax_client_conn = 100\n"
         );
+        fs::write(self.path().join("users.txt"), "\"postgres\" \"\"\n")?;
         let path = self.path().join("pgbouncer.ini");
         fs::write(&path, config)?;
         let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));
