@@ -311,7 +311,7 @@ fn what_is_no_postgresql_is_told_so_and_nobody_else_notices() {
         stream.read_to_end(&mut answer).unwrap();
         String::from_utf8_lossy(&answer).replace('\0', " ")
     };
-    let startup = b"\0\0\0\x26\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+    let startup = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
     for (bytes, sqlstate) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], "C08P01"),
         (b"\0\0\0\x11\0\x03\0\0user\0x\0\0a", "C08P01"),
@@ -323,4 +323,87 @@ fn what_is_no_postgresql_is_told_so_and_nobody_else_notices() {
         assert!(answer.contains(sqlstate), "{bytes:?}: {answer}");
     }
     assert_eq!(gate.ask(&database, &["SELECT 1"]), "1");
+}
+
+/// A session in bytes, up to its first ReadyForQuery.
+fn in_bytes(gate: &Gate) -> UnixStream {
+    let mut stream = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
+    let startup = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+    stream.write_all(startup).unwrap();
+    read_through(&mut stream, b"Z\0\0\0\x05I");
+    stream
+}
+
+fn read_through(stream: &mut UnixStream, end: &[u8]) {
+    let mut heard = Vec::new();
+    while !heard.ends_with(end) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        heard.push(byte[0]);
+    }
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
+}
+
+#[test]
+fn a_copy_that_fails_over_commands_sent_ahead_is_nobody_elses() {
+    let Some(database) = Database::start("a_copy_that_fails") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let mut odd = in_bytes(&gate);
+    let prepare = message(b'P', b"a\0SELECT pg_sleep(1), 'a stranger''s'\0\0\0");
+    odd.write_all(&[prepare, message(b'S', b"")].concat())
+        .unwrap();
+    read_through(&mut odd, b"Z\0\0\0\x05I");
+    odd.write_all(&message(b'Q', b"COPY t FROM STDIN\0"))
+        .unwrap();
+    read_through(&mut odd, b"G\0\0\0\x09\0\0\x01\0\0");
+    let ahead = [
+        message(b'd', b"no number\n"),
+        message(b'B', b"\0a\0\0\0\0\0\0\0"),
+        message(b'E', b"\0\0\0\0\0"),
+        message(b'S', b""),
+    ];
+    odd.write_all(&ahead.concat()).unwrap();
+    let others = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| gate.ask(&database, &["SELECT 'mine'", "SELECT 'and mine'"]));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(odd);
+        asking.join().unwrap()
+    });
+    assert_eq!(others, "mine\nand mine");
+}
+
+#[test]
+fn half_a_message_is_not_the_next_clients() {
+    let Some(database) = Database::start("half_a_message") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let mut odd = in_bytes(&gate);
+    odd.write_all(b"d\0\0\x03\xe8 ten bytes").unwrap();
+    drop(odd);
+    assert_eq!(gate.ask(&database, &["SELECT 'mine'"]), "mine");
+}
+
+#[test]
+fn a_new_client_inherits_nothing() {
+    let Some(database) = Database::start("a_new_client_inherits_nothing") else {
+        return;
+    };
+    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let read = "SHOW timezone; SHOW default_transaction_read_only; SHOW datestyle";
+    let fresh = gate.ask(&database, &[read]);
+    let changes = "SET timezone TO 'Asia/Tokyo'; SET default_transaction_read_only TO on; SET datestyle TO 'German'";
+    gate.ask(
+        &database,
+        &[changes, "BEGIN", "PREPARE p AS SELECT 1", "COMMIT"],
+    );
+    assert_eq!(gate.ask(&database, &[read]), fresh);
+    let prepared = "SELECT count(*) FROM pg_prepared_statements";
+    assert_eq!(gate.ask(&database, &[prepared]), "0");
 }
