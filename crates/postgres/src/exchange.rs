@@ -6,6 +6,8 @@
 //! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
 //! mistake, like a statement that does not exist, is left to the server to say.
 
+mod state;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,73 +16,19 @@ use bytes::BytesMut;
 
 use crate::settings;
 use crate::sql::{self, Leaves};
-use crate::statements::{ClientStatements, Refused, ServerStatements, Statement, Statements};
+use crate::statements::{Refused, Statement, Statements};
 use crate::turn::{Answered, OutOfStep, Sent, Turn};
 use crate::wire::{
-    BackendMessage, FrontendMessage, Malformed, Part, Piece, Target, TransactionStatus, write_bind,
+    BackendMessage, FrontendMessage, Malformed, Part, Piece, Target, write_bind,
     write_close_statement, write_describe_statement, write_parse,
 };
+
+pub use state::{ClientState, ServerState, Settings, Unnamed};
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NOBODYS: &[u8] = b"sooner_0";
 /// ParseComplete.
 const PARSE_COMPLETE: &[u8] = b"1\0\0\0\x04";
-
-/// What a client has between its turns.
-#[derive(Debug, Default)]
-pub struct ClientState {
-    /// Its prepared statements.
-    pub statements: ClientStatements,
-    /// Settings that were reported to it last, by name.
-    pub settings: Settings,
-    /// Why it keeps its server connection until it leaves; `None` if it does not.
-    pub pinned_by: Option<&'static str>,
-    /// Whether it has thrown away its settings: those of its first packet count again.
-    pub has_discarded: bool,
-}
-
-/// Settings that a server reports, by name, as bytes of the client's encoding.
-pub type Settings = std::collections::BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// What a server connection has between turns.
-#[derive(Debug)]
-pub struct ServerState {
-    /// The statements that it knows by our names.
-    pub statements: ServerStatements,
-    /// The one that it knows without a name.
-    pub unnamed: Unnamed,
-    /// Whether what it knows may not be what is believed here: it is closed instead of lent again.
-    pub is_spoilt: bool,
-    /// Settings as it reported them last.
-    pub settings: Settings,
-    /// Settings that it does not report, and that the last client had it set.
-    pub extras: Settings,
-}
-
-/// The statement without a name that a server connection knows.
-#[derive(Debug, Default)]
-pub enum Unnamed {
-    /// None, or one of nobody who is here.
-    #[default]
-    Nobodys,
-    /// This one.
-    Known(Arc<Statement>),
-    /// One that the client of this turn has sent past us.
-    PassedOn,
-}
-
-impl ServerState {
-    /// Of a new connection that keeps at most so many statements.
-    pub fn new(statements_max: usize, settings: Settings) -> Self {
-        Self {
-            statements: ServerStatements::new(statements_max),
-            unnamed: Unnamed::Nobodys,
-            is_spoilt: false,
-            settings,
-            extras: Settings::new(),
-        }
-    }
-}
 
 /// What is to become of an answer that says no more than "done".
 #[derive(Debug, PartialEq, Eq)]
@@ -165,11 +113,6 @@ impl<'a> Exchange<'a> {
     /// Whether the client said that it leaves.
     pub fn is_left(&self) -> bool {
         self.is_left
-    }
-
-    /// Whether a transaction is open, by the server's last answer.
-    pub fn status(&self) -> TransactionStatus {
-        self.turn.status()
     }
 
     /// Takes a piece from the client; what goes to the server is written to `out`.

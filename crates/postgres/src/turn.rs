@@ -89,16 +89,19 @@ impl Default for Turn {
 impl Turn {
     /// The client has sent this; whether it begins a cycle that will be answered.
     pub fn sent(&mut self, what: Sent) -> bool {
-        let cycles = self.unanswered_cycles();
         match what {
-            Sent::Cycle => self.unanswered.push_back(Mark::Cycle),
+            Sent::Cycle => {
+                self.unanswered.push_back(Mark::Cycle);
+                return true;
+            }
             Sent::Extended => self.is_unsynced = true,
             Sent::Sync => {
                 self.is_unsynced = false;
-                match self.copies_in {
-                    true => self.has_thrown_away = true,
-                    false => self.unanswered.push_back(Mark::Sync),
+                if !self.copies_in {
+                    self.unanswered.push_back(Mark::Sync);
+                    return true;
                 }
+                self.has_thrown_away = true;
             }
             Sent::CopyEnd => {
                 // In the extended protocol the Sync that ends the cycle is still to come.
@@ -110,7 +113,7 @@ impl Turn {
                 }
             }
         }
-        self.unanswered_cycles() > cycles
+        false
     }
 
     /// The server has answered this; which cycles it will not answer after all.
@@ -135,11 +138,6 @@ impl Turn {
         Ok(ThrownAway::default())
     }
 
-    /// Whether it is not known how many answers are to come.
-    pub fn is_doubtful(&self) -> bool {
-        self.is_doubtful
-    }
-
     /// Whether the connection is free for another client.
     pub fn is_over(&self) -> bool {
         let all_answered = self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd);
@@ -148,11 +146,6 @@ impl Turn {
             && !self.is_unsynced
             && !self.copies_in
             && self.status == TransactionStatus::Idle
-    }
-
-    /// Whether a transaction is open, by the last answer.
-    pub fn status(&self) -> TransactionStatus {
-        self.status
     }
 
     /// Cycles that are not answered.

@@ -14,7 +14,7 @@ use super::pool::{self, Owner, Server};
 use super::relay::{End, relay};
 use super::stream::Stream;
 use super::{Shared, log};
-use crate::exchange::{ClientState, Exchange, Settings, Unnamed};
+use crate::exchange::{ClientState, Exchange, Unnamed};
 use crate::settings::{self, Wanted};
 use crate::wire::{
     BackendMessage, HEADER_BYTES, ParameterStatus, TransactionStatus, Version,
@@ -61,7 +61,7 @@ pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
 }
 
 /// One of those who are connected, whoever they are; no more when dropped.
-pub struct Here(Rc<Shared>);
+struct Here(Rc<Shared>);
 
 impl Here {
     fn one_more(shared: &Rc<Shared>) -> Self {
@@ -187,12 +187,14 @@ impl Client {
         };
         lent.server = Some(self.find_server().await.map_err(Some)?);
         if let Some(server) = &mut lent.server {
-            let mut seen = match self.shared.pool.borrow().greeting(&self.owner) {
-                Some(greeting) => self.wanted.besides(greeting),
-                None => Settings::new(),
-            };
-            seen.extend(self.state.settings.clone());
-            if let Some(sql) = settings::to_follow(&self.wanted, &seen, &server.state) {
+            // Before anything was reported to it, and after it threw that away, a client has what new ones have.
+            if self.state.settings.is_empty()
+                && let Some(greeting) = self.shared.pool.borrow().greeting(&self.owner)
+            {
+                self.state.settings = self.wanted.besides(greeting);
+            }
+            let seen = &self.state.settings;
+            if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
                 let ran = run(server, sql.as_bytes()).await;
                 ran.map_err(|error| Some(self.refusal(error)))?;
                 server.state.extras = self.wanted.extras(&server.state.settings);
