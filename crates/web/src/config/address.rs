@@ -1,6 +1,6 @@
 //! An address and a port, as `listen` and the flags give them.
 
-use super::text::parsed;
+use super::parsed;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;

@@ -7,22 +7,11 @@
 mod address;
 mod changes;
 mod check;
-mod key_path;
-mod keys;
-mod misconfigured;
-mod nearest;
 mod paths;
-mod read;
-mod source_text;
-mod text;
 mod uplink;
-mod wording;
 
 pub use address::{ListenAddress, NotAnAddress};
-pub use keys::keys;
-pub use misconfigured::{Misconfigured, from_command_line};
-pub use source_text::SourceText;
-pub use text::parsed;
+pub use sooner_config::{Misconfigured, SourceText, Spanned, from_command_line, parsed};
 pub use uplink::{AheadAmount, MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
 
 use crate::access_log::LogConfig;
@@ -31,11 +20,10 @@ use crate::limits::Limits;
 use crate::proxy::{ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
 use crate::static_site::StaticConfig;
-use crate::tls::TlsConfig;
 use serde::Deserialize;
+use sooner_tls::TlsConfig;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-pub use toml::Spanned;
 
 /// The port of the address that is listened on when none is named.
 const DEFAULT_PORT: u16 = 8080;
@@ -77,7 +65,7 @@ pub struct Config {
 impl Config {
     /// Reads a configuration file's text, without a look at anything else; the first mistake is the error.
     pub fn parse(text: &str) -> Result<Self, Misconfigured> {
-        read::read(text)
+        sooner_config::read(text)
     }
 
     /// The sites, whichever way they were named.
@@ -113,6 +101,36 @@ impl Config {
     }
 }
 
+/// Every key that holds a value, by its path: `listen`, `site.redirect.from`.
+pub fn keys() -> Vec<String> {
+    sooner_config::keys::<Config>()
+}
+
 fn addresses(listen: &[Spanned<ListenAddress>]) -> Vec<SocketAddr> {
     listen.iter().map(|address| address.get_ref().0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keys;
+
+    #[test]
+    fn keys_of_all_depths_are_found() {
+        let keys = keys();
+        for key in [
+            "listen",
+            "uplink.rate",
+            "limits.head_bytes",
+            "tls.certificate",
+            "site.root",
+            "site.headers",
+            "site.redirect.from",
+            "upstream.servers",
+            "upstream.health.path",
+            "route.path",
+        ] {
+            assert!(keys.iter().any(|found| found == key), "{key}: {keys:?}");
+        }
+        assert!(!keys.iter().any(|key| key == "site" || key == "uplink"));
+    }
 }

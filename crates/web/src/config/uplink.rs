@@ -3,7 +3,7 @@
 //! What a rate means is told by the crate that has rates, which this one does not know: here it is text, with its place.
 
 use super::Misconfigured;
-use super::text::parsed;
+use super::parsed;
 use serde::{Deserialize, Deserializer};
 use sooner_policy::{BAND_COUNT, PolicyName};
 use sooner_uplink::{Ahead, NotAnAmount};

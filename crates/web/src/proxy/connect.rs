@@ -5,24 +5,15 @@ use super::endpoint::{Endpoint, Place, Speech};
 use super::request::Wire;
 use super::sender::{Sender, Stream, greet};
 use crate::config::Misconfigured;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+use sooner_tls::{read_roots, system_roots};
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use toml::Spanned;
-
-/// Where systems keep the certificates they trust.
-const SYSTEM_ROOTS: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// Reaches one server.
 pub struct Connector {
@@ -62,33 +53,13 @@ fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
             )
         });
     }
-    SYSTEM_ROOTS
-        .iter()
-        .find_map(|path| read_roots(Path::new(path)).ok())
-        .ok_or_else(|| {
-            Misconfigured::at(
-                &table.name,
-                "upstream.ca",
-                "the system has no file of trusted certificates; name one: ca = \"FILE.pem\"",
-            )
-        })
-}
-
-fn read_roots(path: &Path) -> Result<RootCertStore, String> {
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?;
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates {
-        match certificate {
-            // Systems ship certificates that no strict reader takes: no reason to refuse the others.
-            Ok(certificate) => drop(roots.add(certificate)),
-            Err(pem::Error::Io(error)) => return Err(error.to_string()),
-            Err(_) => {}
-        }
-    }
-    if roots.is_empty() {
-        return Err("it holds none".into());
-    }
-    Ok(roots)
+    system_roots().ok_or_else(|| {
+        Misconfigured::at(
+            &table.name,
+            "upstream.ca",
+            "the system has no file of trusted certificates; name one: ca = \"FILE.pem\"",
+        )
+    })
 }
 
 impl Connector {

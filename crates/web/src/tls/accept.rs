@@ -1,8 +1,8 @@
 //! One handshake, and what to answer those who speak HTTP where TLS is spoken.
 
-use super::certificate::subject_of;
 use crate::message::TlsPeer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
+use sooner_tls::subject_of;
 use sooner_uplink::GatedStream;
 use std::io;
 use std::sync::Arc;

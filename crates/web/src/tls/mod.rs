@@ -6,15 +6,9 @@
 //! written is bounded, and given back when it is written.
 
 mod accept;
-mod certificate;
-mod names;
-mod pem;
-mod prepare;
-mod settings;
 
 pub use accept::{Alpn, HandshakeError, TlsStream};
-pub use prepare::{Prepared, prepare, unreadable};
-pub use settings::{TlsConfig, TlsVersion};
+pub use sooner_tls::{Prepared, TlsConfig, TlsVersion, unreadable};
 
 use crate::config::Misconfigured;
 use crate::message::TlsPeer;
@@ -32,6 +26,14 @@ const BUFFER_BYTES: RangeInclusive<usize> = (16 << 10)..=(64 << 10);
 const RECORD_BYTES: RangeInclusive<u64> = (1 << 10)..=(16 << 10);
 /// rustls counts the header of a record with what it carries.
 const RECORD_HEADER_BYTES: u64 = 5;
+
+/// HTTP/2 first (RFC 7301).
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Reads and checks all files; `now` is the time certificates must be valid at.
+pub fn prepare(tables: &[TlsConfig], now: SystemTime) -> Result<Prepared, Misconfigured> {
+    sooner_tls::prepare(tables, &PROTOCOLS, now)
+}
 
 /// The certificates of a server, and the keys of its session tickets.
 pub struct Tls {

@@ -8,11 +8,11 @@ use super::key_path::key_at;
 use super::keys::keys;
 use super::wording::reword;
 
-/// Reads a TOML document; the first mistake is the error.
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misconfigured> {
+/// Reads a TOML document; the first mistake is the error. Every table's type must deny unknown fields.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misconfigured> {
     let table = DeTable::parse(text).map_err(|error| not_toml(text, &error))?;
     T::deserialize(Deserializer::from(table.clone()))
-        .map_err(|error| does_not_fit(table.get_ref(), &error))
+        .map_err(|error| does_not_fit::<T>(table.get_ref(), &error))
 }
 
 /// A breach of TOML's own rules.
@@ -31,10 +31,10 @@ fn not_toml(text: &str, error: &Error) -> Misconfigured {
 }
 
 /// TOML that says something else than a configuration can.
-fn does_not_fit(table: &DeTable<'_>, error: &Error) -> Misconfigured {
+fn does_not_fit<T: DeserializeOwned>(table: &DeTable<'_>, error: &Error) -> Misconfigured {
     let span = error.span();
     let key = span.as_ref().map(|span| key_at(table, span));
-    let (missing, message) = reword(error.message(), keys);
+    let (missing, message) = reword(error.message(), keys::<T>);
     let path: Vec<String> = key
         .into_iter()
         .chain(missing)

@@ -1,8 +1,8 @@
 //! Certificates and keys out of PEM files (RFC 7468), and in one line why not.
 
-use crate::config::Misconfigured;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sooner_config::Misconfigured;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,6 @@ use super::certificate::{Facts, check_order};
 use super::names::{ByName, Names};
 use super::pem;
 use super::settings::{TlsConfig, TlsVersion};
-use crate::config::Misconfigured;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{Ticketer, default_provider};
 use rustls::server::danger::ClientCertVerifier;
@@ -12,6 +11,7 @@ use rustls::server::{NoClientAuth, ServerSessionMemoryCache, WebPkiClientVerifie
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{Error, InconsistentKeys, RootCertStore, ServerConfig, SupportedProtocolVersion};
+use sooner_config::Misconfigured;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,11 +36,15 @@ pub struct Prepared {
     pub warnings: Vec<Misconfigured>,
 }
 
-/// Reads and checks all files; `now` is the time certificates must be valid at.
+/// Reads and checks all files; `protocols` are spoken inside (ALPN, RFC 7301), `now` is the time certificates must be valid at.
 ///
 /// Sessions begun under another preparation are not resumed (their clients do a full handshake): the demands on
 /// clients may have changed.
-pub fn prepare(tables: &[TlsConfig], now: SystemTime) -> Result<Prepared, Misconfigured> {
+pub fn prepare(
+    tables: &[TlsConfig],
+    protocols: &[&[u8]],
+    now: SystemTime,
+) -> Result<Prepared, Misconfigured> {
     let provider = Arc::new(default_provider());
     let mut warnings = Vec::new();
     let resolver = by_name(tables, &provider, now, &mut warnings)?;
@@ -49,7 +53,7 @@ pub fn prepare(tables: &[TlsConfig], now: SystemTime) -> Result<Prepared, Miscon
         .map_err(|error| Misconfigured::without_place(VERSIONS, error))?
         .with_client_cert_verifier(client_verifier(tables, provider)?)
         .with_cert_resolver(Arc::new(resolver));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
     config.ticketer = Ticketer::new().map_err(|error| {
         Misconfigured::without_place("tls", format!("no keys for session tickets: {error}"))

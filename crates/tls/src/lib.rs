@@ -1,0 +1,16 @@
+//! From PEM files to what rustls needs: which certificate is for which name, whose certificates are trusted, and in one line why not.
+//!
+//! rustls does the work, with ring; what is decided here is which files are good enough to serve with. No socket goes through this crate.
+
+mod certificate;
+mod names;
+mod pem;
+mod prepare;
+mod settings;
+mod trust;
+
+pub use certificate::subject_of;
+pub use pem::{certificates, private_key};
+pub use prepare::{Prepared, prepare, unreadable};
+pub use settings::{TlsConfig, TlsVersion};
+pub use trust::{read_roots, system_roots};
