@@ -2,6 +2,7 @@
 
 mod advise;
 mod attach;
+mod config_file;
 mod demo;
 mod emulate;
 mod figures;
@@ -40,7 +41,7 @@ enum Command {
     /// Draw the papers' figures that are computed, and check what they show.
     Figures(figures::FiguresArgs),
     /// Let a bounded number of transactions into a PostgreSQL at a time.
-    Gate(gate::GateArgs),
+    Gate(Box<gate::GateArgs>),
     /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
     Lab(lab::LabArgs),
     /// Carry packets between namespaces with round-trip times and loss.
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
         Command::Attach(args) => attach::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Figures(args) => figures::run(&args),
-        Command::Gate(args) => gate::run(&args),
+        Command::Gate(args) => gate::run(*args),
         Command::Lab(args) => lab::run(args),
         Command::Emulate(args) => emulate::run(args),
         Command::EmulateCheck(args) => emulate::run_check(args),

@@ -20,13 +20,14 @@ fn help(command: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("help is text")
 }
 
-/// The commands that have no commands of their own.
+/// The commands that have flags, or no commands of their own.
 fn leaves(command: Vec<String>) -> Vec<Vec<String>> {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let text = help(&words);
     let Some((_, list)) = text.split_once("\nCommands:\n") else {
         return vec![command];
     };
+    let own = (!flags(&command).is_empty()).then(|| command.clone());
     list.lines()
         .map_while(|line| line.strip_prefix("  "))
         // A deeper line goes on with the description above it.
@@ -34,6 +35,7 @@ fn leaves(command: Vec<String>) -> Vec<Vec<String>> {
         .filter_map(|line| line.split(' ').next())
         .filter(|name| *name != "help")
         .flat_map(|name| leaves([command.as_slice(), &[name.to_owned()]].concat()))
+        .chain(own)
         .collect()
 }
 

@@ -8,6 +8,7 @@ mod key_path;
 mod keys;
 mod misconfigured;
 mod nearest;
+mod network;
 mod read;
 mod source_text;
 mod text;
@@ -15,6 +16,7 @@ mod wording;
 
 pub use keys::keys;
 pub use misconfigured::{Misconfigured, from_command_line};
+pub use network::{Network, NetworkError};
 pub use read::read;
 pub use source_text::SourceText;
 pub use text::parsed;

@@ -81,6 +81,8 @@ pub struct Exchange<'a> {
     all: &'a RefCell<Statements>,
     turn: Turn,
     fates: VecDeque<Fate>,
+    /// Answered.
+    cycles: u64,
     /// Whether the client said that it leaves.
     is_left: bool,
     /// Whether the rest of a message of the server is left out.
@@ -100,6 +102,7 @@ impl<'a> Exchange<'a> {
             all,
             turn: Turn::default(),
             fates: VecDeque::new(),
+            cycles: 0,
             is_left: false,
             skips: false,
         }
@@ -108,6 +111,16 @@ impl<'a> Exchange<'a> {
     /// Whether the server connection is free, as far as the protocol goes.
     pub fn is_over(&self) -> bool {
         self.turn.is_over()
+    }
+
+    /// Whether the server has answered everything.
+    pub fn is_answered(&self) -> bool {
+        self.turn.is_answered()
+    }
+
+    /// How many commands and their like were answered.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
     }
 
     /// Whether the client said that it leaves.
@@ -345,6 +358,7 @@ impl<'a> Exchange<'a> {
         match message {
             BackendMessage::Ready(status) => {
                 self.turn.answered(Answered::Ready(status))?;
+                self.cycles += 1;
                 // What is not answered by then was skipped.
                 self.undo_to_cycle();
                 self.fates.pop_front();

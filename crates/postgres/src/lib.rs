@@ -2,10 +2,14 @@
 //!
 //! [`wire`] cuts the bytes of either direction into messages and writes the few that the proxy says itself. [`turn`] knows when a server
 //! connection is free for another client, [`statements`] which server connection knows which prepared statement, and [`sql`] which commands
-//! leave something behind in a server connection; [`auth`] finds out who a client is. None of it does I/O or reads a clock.
+//! leave something behind in a server connection; [`auth`] finds out who a client is, [`config`] what it may and in which class it is, and
+//! [`measured`] keeps what it took. None of it does I/O or reads a clock; [`net`] does both.
 
 pub mod auth;
+pub mod config;
 pub mod exchange;
+pub mod exposition;
+pub mod measured;
 pub mod net;
 pub mod settings;
 pub mod sql;

@@ -148,6 +148,11 @@ impl Turn {
             && self.status == TransactionStatus::Idle
     }
 
+    /// Whether every cycle is answered.
+    pub fn is_answered(&self) -> bool {
+        self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd)
+    }
+
     /// Cycles that are not answered.
     pub fn unanswered_cycles(&self) -> usize {
         let ends_cycle = |mark: &&Mark| **mark != Mark::CopyEnd;

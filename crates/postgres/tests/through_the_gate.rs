@@ -6,16 +6,14 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use sooner_postgres::auth::Secret;
-use sooner_postgres::net::AuthMethod;
-use support::{Database, Gate, Talk, printed, said, until};
+use support::{Database, Gate, Talk, printed, said, transactions, until};
 
 #[test]
 fn psql_notices_no_difference() {
     let Some(database) = Database::start("psql_notices_no_difference") else {
         return;
     };
-    let gate = Gate::before(&database, |_| {});
+    let gate = Gate::before(&database, "");
     let commands = [
         "CREATE TABLE t (i int PRIMARY KEY, s text)",
         "INSERT INTO t SELECT i, repeat('x', i) FROM generate_series(1, 500) i",
@@ -44,7 +42,7 @@ fn pgbench_runs_in_every_protocol_with_fewer_connections_than_clients() {
     let Some(database) = Database::start("pgbench_runs_in_every_protocol") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let gate = Gate::before(&database, &transactions(2));
     printed(
         gate.program(&database, "pgbench")
             .args(["-i", "-q", "postgres"]),
@@ -71,7 +69,7 @@ fn rows_are_copied_both_ways() {
     let Some(database) = Database::start("rows_are_copied_both_ways") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let copied = gate.ask(
         &database,
         &[
@@ -106,7 +104,7 @@ fn settings_follow_their_client_through_one_connection() {
     let Some(database) = Database::start("settings_follow_their_client") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let mut rome = Talk::begin(gate.psql(&database, "postgres").env("PGTZ", "Europe/Rome"));
     let mut tokyo = Talk::begin(
         gate.psql(&database, "postgres")
@@ -130,7 +128,7 @@ fn what_outlives_a_transaction_keeps_the_connection_and_is_gone_afterwards() {
     let Some(database) = Database::start("what_outlives_a_transaction") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let gate = Gate::before(&database, &transactions(2));
     let mut holder = Talk::begin(&mut gate.psql(&database, "postgres"));
     holder.ask("CREATE TEMP TABLE mine (i int)");
     let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
@@ -152,7 +150,7 @@ fn a_cancel_request_ends_what_its_client_runs() {
     let Some(database) = Database::start("a_cancel_request") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let gate = Gate::before(&database, &transactions(2));
     let mut sleeping = gate.psql(&database, "postgres");
     let sleeping = sleeping
         .args(["-c", "SELECT pg_sleep(50)"])
@@ -175,7 +173,7 @@ fn a_client_that_is_killed_leaves_nothing_behind() {
     let Some(database) = Database::start("a_client_that_is_killed") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let mut killed = Talk::begin(&mut gate.psql(&database, "postgres"));
     killed.ask("CREATE TABLE t (i int)");
     killed.ask("BEGIN");
@@ -189,7 +187,7 @@ fn whoever_waits_outlives_a_restart_of_the_database() {
     let Some(database) = Database::start("whoever_waits_outlives_a_restart") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 2);
+    let gate = Gate::before(&database, &transactions(2));
     let mut client = Talk::begin(&mut gate.psql(&database, "postgres"));
     assert_eq!(client.ask("SELECT 1"), "1");
     database.stop("fast");
@@ -204,9 +202,7 @@ fn a_database_that_does_not_come_back_is_told() {
     let Some(database) = Database::start("a_database_that_does_not_come_back") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| {
-        settings.connect_patience = std::time::Duration::from_millis(300);
-    });
+    let gate = Gate::before(&database, "[limits]\npatience_seconds = 1\n");
     database.stop("fast");
     let output = gate
         .psql(&database, "postgres")
@@ -242,12 +238,11 @@ fn a_password_opens_gate_and_database_and_is_stored_in_neither() {
     let verifier = database.ask("SELECT rolpassword FROM pg_authid WHERE rolname = 'ann'");
     assert!(verifier.starts_with("SCRAM-SHA-256$"));
     database.require("scram-sha-256", "ann");
-    for auth in [AuthMethod::Scram, AuthMethod::Md5] {
-        let gate = Gate::before(&database, |settings| {
-            settings.auth = auth;
-            let secret = Secret::read(&verifier).unwrap();
-            settings.users.insert("ann".into(), secret);
-        });
+    for auth in ["scram", "md5"] {
+        let gate = Gate::before(
+            &database,
+            &format!("auth = {auth:?}\n[[user]]\nname = \"ann\"\npassword = {verifier:?}\n"),
+        );
         let with = |user: &str, password: &str| {
             let mut psql = gate.psql(&database, user);
             psql.env("PGPASSWORD", password)
@@ -281,13 +276,11 @@ fn a_password_in_the_users_file_serves_every_method() {
     };
     database.ask("CREATE ROLE ann LOGIN PASSWORD 'pencil'");
     database.require("scram-sha-256", "ann");
-    for auth in [AuthMethod::Scram, AuthMethod::Md5, AuthMethod::Password] {
-        let gate = Gate::before(&database, |settings| {
-            settings.auth = auth;
-            settings
-                .users
-                .insert("ann".into(), Secret::Plain("pencil".into()));
-        });
+    for auth in ["scram", "md5", "password"] {
+        let gate = Gate::before(
+            &database,
+            &format!("auth = {auth:?}\n[[user]]\nname = \"ann\"\npassword = \"pencil\"\n"),
+        );
         let mut psql = gate.psql(&database, "ann");
         assert_eq!(
             printed(psql.env("PGPASSWORD", "pencil").args(["-c", "SELECT 5"])),
@@ -302,7 +295,7 @@ fn what_is_no_postgresql_is_told_so_and_nobody_else_notices() {
     let Some(database) = Database::start("what_is_no_postgresql") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let socket = gate.folder().join(".s.PGSQL.6432");
     let answer = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&socket).unwrap();
@@ -353,7 +346,7 @@ fn a_copy_that_fails_over_commands_sent_ahead_is_nobody_elses() {
         return;
     };
     database.ask("CREATE TABLE t (i int)");
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let mut odd = in_bytes(&gate);
     let prepare = message(b'P', b"a\0SELECT pg_sleep(1), 'a stranger''s'\0\0\0");
     odd.write_all(&[prepare, message(b'S', b"")].concat())
@@ -383,7 +376,7 @@ fn half_a_message_is_not_the_next_clients() {
     let Some(database) = Database::start("half_a_message") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let mut odd = in_bytes(&gate);
     odd.write_all(b"d\0\0\x03\xe8 ten bytes").unwrap();
     drop(odd);
@@ -395,7 +388,7 @@ fn a_new_client_inherits_nothing() {
     let Some(database) = Database::start("a_new_client_inherits_nothing") else {
         return;
     };
-    let gate = Gate::before(&database, |settings| settings.limit = 1);
+    let gate = Gate::before(&database, &transactions(1));
     let read = "SHOW timezone; SHOW default_transaction_read_only; SHOW datestyle";
     let fresh = gate.ask(&database, &[read]);
     let changes = "SET timezone TO 'Asia/Tokyo'; SET default_transaction_read_only TO on; SET datestyle TO 'German'";

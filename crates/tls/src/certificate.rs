@@ -105,6 +105,14 @@ pub fn subject_of(der: &CertificateDer<'_>) -> Option<String> {
     Some(subject(&certificate))
 }
 
+/// The common name of a certificate's subject, if it has exactly one.
+pub fn common_name_of(der: &CertificateDer<'_>) -> Option<String> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    let mut names = certificate.subject().iter_common_name();
+    let name = names.next()?.as_str().ok()?.to_owned();
+    names.next().is_none().then_some(name)
+}
+
 fn subject(certificate: &X509Certificate<'_>) -> String {
     printable(&certificate.subject().to_string())
 }
@@ -190,6 +198,10 @@ mod tests {
         assert_eq!(
             subject_of(made.cert.der()).as_deref(),
             Some("CN=rcgen self signed cert")
+        );
+        assert_eq!(
+            common_name_of(made.cert.der()).as_deref(),
+            Some("rcgen self signed cert")
         );
     }
 

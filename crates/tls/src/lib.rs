@@ -9,7 +9,7 @@ mod prepare;
 mod settings;
 mod trust;
 
-pub use certificate::subject_of;
+pub use certificate::{common_name_of, subject_of};
 pub use pem::{certificates, private_key};
 pub use prepare::{Prepared, prepare, unreadable};
 pub use settings::{TlsConfig, TlsVersion};

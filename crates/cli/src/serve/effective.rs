@@ -1,11 +1,10 @@
 //! What is in force: flags over the file over defaults.
 
 use super::args::ServeArgs;
-use anyhow::Context;
-use sooner_web::config::{Config, Misconfigured, SourceText, Spanned, from_command_line};
+use crate::config_file::{located, put, put_all, read};
+use sooner_web::config::{Config, Misconfigured, SourceText, from_command_line};
 use sooner_web::say;
 use sooner_web::tls::TlsConfig;
-use std::fs;
 use std::path::Path;
 
 /// A configuration with the text it came from, for mistakes that are found later.
@@ -39,17 +38,6 @@ impl Effective {
             say(format_args!("{:#}", self.located(remark)));
         }
     }
-}
-
-fn located(source: &SourceText, mistake: &Misconfigured) -> anyhow::Error {
-    anyhow::Error::msg(source.render(mistake))
-}
-
-fn read(file: &Path) -> anyhow::Result<SourceText> {
-    let name = file.display().to_string();
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read {name}; --config names a file in TOML"))?;
-    Ok(SourceText { name, text })
 }
 
 fn assemble(source: &SourceText, args: &ServeArgs) -> Result<Config, Misconfigured> {
@@ -108,19 +96,5 @@ impl ServeArgs {
         if let Some(format) = self.log_format {
             config.log.format = format.into();
         }
-    }
-}
-
-/// A flag over a key that may be missing.
-fn put<T: Clone>(key: &mut Option<Spanned<T>>, flag: Option<&T>) {
-    if let Some(value) = flag {
-        *key = Some(from_command_line(value.clone()));
-    }
-}
-
-/// A flag that may be given several times: all of them over all of the file's.
-fn put_all<T: Clone>(key: &mut Vec<Spanned<T>>, flags: &[T]) {
-    if !flags.is_empty() {
-        *key = flags.iter().cloned().map(from_command_line).collect();
     }
 }

@@ -7,8 +7,10 @@ use std::rc::{Rc, Weak};
 
 use bytes::{BufMut, BytesMut};
 
-use super::login::{ServerAddress, ServerKey};
-use super::{Shared, system_random};
+use super::login::{self, ServerKey};
+use super::shared::Shared;
+use super::system_random;
+use crate::config::ServerAddress;
 
 /// The longest key, for clients that speak protocol 3.2.
 const SECRET_BYTES: usize = 32;
@@ -21,6 +23,7 @@ const CANCEL: i32 = 80_877_102;
 #[derive(Clone)]
 pub struct Running {
     pub key: ServerKey,
+    pub address: ServerAddress,
     pub cancelling: Rc<tokio::sync::Mutex<()>>,
 }
 
@@ -88,17 +91,18 @@ pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
         .borrow()
         .as_ref()
         .is_some_and(|now| now.key == target.key);
-    if is_still_there && let Err(error) = send(&shared.settings.server, &target.key).await {
+    if is_still_there && let Err(error) = send(shared, &target.address, &target.key).await {
+        let address = &target.address;
         super::log(&format!(
-            "a cancel request did not reach {}: {error}",
-            shared.settings.server
+            "a cancel request did not reach {address}: {error}"
         ));
     }
 }
 
 /// Sends it, and waits until the server has taken it: it closes the connection then.
-pub async fn send(address: &ServerAddress, key: &ServerKey) -> io::Result<()> {
-    let mut stream = address.connect().await?;
+pub async fn send(shared: &Shared, address: &ServerAddress, key: &ServerKey) -> io::Result<()> {
+    let settings = shared.settings();
+    let mut stream = login::connect(address, settings.connector(address)).await?;
     let mut out = BytesMut::new();
     out.put_i32(12 + key.secret.len() as i32);
     out.put_i32(CANCEL);

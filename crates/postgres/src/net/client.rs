@@ -1,87 +1,119 @@
 //! A client from its first byte to its last: let in, then served turn by turn.
 
-use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use sooner_gate::Permit;
 
 use super::cancel::{self, Running, Ticket};
-use super::greet::{self, Refusal};
-use super::login::{LoginError, LoginSecret};
-use super::pool::{self, Owner, Server};
-use super::relay::{End, relay};
+use super::door::{Door, One, UserDoor};
+use super::greet::{self, Greeted};
+use super::here::{Doing, Here, Leave};
+use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, RETRY_PAUSE, run};
+use super::login::LoginSecret;
+use super::outside::{Gone as NotIn, Waiting, is_there};
+use super::refusal::Refusal;
+use super::relay::{End, Played, relay};
+use super::shared::Shared;
 use super::stream::Stream;
-use super::{Shared, log};
-use crate::exchange::{ClientState, Exchange, Unnamed};
+use super::{admin, log};
+use crate::config::OWN_DATABASES;
+use crate::exchange::{ClientState, Exchange};
+use crate::measured::Done;
 use crate::settings::{self, Wanted};
 use crate::wire::{
-    BackendMessage, HEADER_BYTES, ParameterStatus, TransactionStatus, Version,
-    write_authentication, write_key_data, write_parameter_status, write_ready,
+    ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
+    write_parameter_status, write_ready,
 };
 
-/// What a client may send ahead while it waits for its turn.
-const AHEAD_BYTES: usize = 64 * 1024;
-/// Between two attempts to reach a server that does not answer.
-const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// The class of every transaction, as long as there are no others.
-const CLASS: u8 = 0;
-
 /// Serves a client.
-pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
-    let here = Here::one_more(&shared);
+pub async fn serve(shared: Rc<Shared>, stream: Stream) {
+    let _one = shared.connections.one_more();
     let mut input = BytesMut::new();
-    let patience = shared.settings.login_patience;
-    let greeting = greet::greet(&shared, &mut stream, &mut input);
-    let greeted = match tokio::time::timeout(patience, greeting).await {
-        Ok(Ok(greeted)) => greeted,
-        Ok(Err(refusal)) => return refuse(&mut stream, &refusal).await,
+    let login_seconds = *shared.settings().config.limits.login_seconds.get_ref();
+    let patience = Duration::from_secs(login_seconds);
+    let greeting = greet::greet(&shared, stream, &mut input);
+    // In a box, so that what only the beginning needs is given back after it.
+    let mut greeted = match tokio::time::timeout(patience, Box::pin(greeting)).await {
+        Ok(Ok(Some(greeted))) => greeted,
+        Ok(Ok(None)) => return,
+        Ok(Err(refused)) => {
+            return match refused.stream {
+                Some(mut stream) => refuse(&mut stream, &refused.refusal).await,
+                None => log(&refused.refusal.to_string()),
+            };
+        }
         Err(_) => return log("a client took too long to say who it is"),
     };
-    let Some(greeted) = greeted else {
-        return;
-    };
-    if here.is_too_many() {
-        let refusal = Refusal::full(shared.settings.clients_max);
-        return refuse(&mut stream, &refusal).await;
+    let clients_max = shared.settings().config.limits.clients.get_ref().get();
+    if shared.connections.get() > clients_max {
+        return refuse(&mut greeted.stream, &Refusal::full(clients_max)).await;
     }
-    let mut client = Client {
-        stream,
-        input,
-        owner: greeted.owner,
-        wanted: greeted.wanted,
-        proof: greeted.proof,
-        state: ClientState::default(),
-        shared: shared.clone(),
+    if OWN_DATABASES.contains(&greeted.database.as_str()) {
+        return admin::serve(&shared, greeted, input).await;
+    }
+    let (user, database) = (greeted.user.clone(), greeted.database.clone());
+    let _ones = match places(&shared, &user, &database) {
+        Ok(ones) => ones,
+        Err(refusal) => return refuse(&mut greeted.stream, &refusal).await,
     };
-    if let Err(Some(refusal)) = client.begin_and_serve(greeted.version).await {
+    let version = greeted.version;
+    let mut client = Client::new(&shared, greeted, input);
+    let entered = Entered::enter(&shared, client.here.clone());
+    let served = client.begin_and_serve(version).await;
+    drop(entered);
+    if let Err(Some(refusal)) = served {
         refuse(&mut client.stream, &refusal).await;
     }
 }
 
-/// One of those who are connected, whoever they are; no more when dropped.
-struct Here(Rc<Shared>);
-
-impl Here {
-    fn one_more(shared: &Rc<Shared>) -> Self {
-        shared.clients.set(shared.clients.get() + 1);
-        Self(shared.clone())
+/// A client's places among those of its user and its database.
+fn places(shared: &Shared, user: &str, database: &str) -> Result<[One; 2], Refusal> {
+    let door = shared
+        .door(database)
+        .ok_or_else(|| Refusal::no_database(database))?;
+    if door.is_disabled.get() {
+        return Err(Refusal::disabled(database));
     }
+    if let Some(max) = door.table.clients
+        && door.clients.get() >= max.get()
+    {
+        return Err(Refusal::full_of(max.get(), "database", database));
+    }
+    let user_door = shared.user(user);
+    let max = shared.settings().user(user).and_then(|table| table.clients);
+    if let Some(max) = max
+        && user_door.clients.get() >= max.get()
+    {
+        return Err(Refusal::full_of(max.get(), "user", user));
+    }
+    Ok([door.clients.one_more(), user_door.clients.one_more()])
+}
 
-    fn is_too_many(&self) -> bool {
-        self.0.clients.get() > self.0.settings.clients_max
+/// One of the clients that are here; no longer when dropped.
+struct Entered(Rc<Shared>, u64);
+
+impl Entered {
+    fn enter(shared: &Rc<Shared>, here: Rc<Here>) -> Self {
+        let id = here.id;
+        if shared.is_stopping() {
+            here.tell(Leave::WhenIdle);
+        }
+        shared.clients.borrow_mut().insert(id, here);
+        Self(shared.clone(), id)
     }
 }
 
-impl Drop for Here {
+impl Drop for Entered {
     fn drop(&mut self) {
-        self.0.clients.set(self.0.clients.get() - 1);
+        let Self(shared, id) = self;
+        shared.clients.borrow_mut().remove(id);
+        shared.changed.notify_waiters();
     }
 }
 
 /// Tells a client why, and the operator in one line.
-async fn refuse(stream: &mut Stream, refusal: &Refusal) {
+pub async fn refuse(stream: &mut Stream, refusal: &Refusal) {
     log(&refusal.to_string());
     let mut out = BytesMut::new();
     refusal.write(&mut out);
@@ -93,33 +125,40 @@ async fn refuse(stream: &mut Stream, refusal: &Refusal) {
 struct Client {
     stream: Stream,
     input: BytesMut,
-    owner: Owner,
+    here: Rc<Here>,
     wanted: Wanted,
     proof: Option<LoginSecret>,
     state: ClientState,
     shared: Rc<Shared>,
 }
 
-/// A server connection that a client has; closed when dropped, unless it was given back.
-struct Lent {
-    server: Option<Server>,
-    shared: Rc<Shared>,
-    /// Leave to be in the database, for as long.
-    _permit: Permit,
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if self.server.take().is_some() {
-            self.shared.pool.borrow_mut().closed();
-        }
-    }
-}
-
 /// The client is gone, or is to be told why it must go.
 type Gone = Option<Refusal>;
 
+/// What a turn begins with.
+struct Turn {
+    lent: Lent,
+    /// The class's number.
+    class: Option<usize>,
+    outside: Duration,
+}
+
 impl Client {
+    fn new(shared: &Rc<Shared>, greeted: Greeted, input: BytesMut) -> Self {
+        let stream = greeted.stream;
+        let (peer, tls) = (stream.peer(), stream.cipher());
+        let id = shared.next_client();
+        Self {
+            here: Here::new(id, &greeted.user, &greeted.database, peer, tls),
+            stream,
+            input,
+            wanted: greeted.wanted,
+            proof: greeted.proof,
+            state: ClientState::default(),
+            shared: shared.clone(),
+        }
+    }
+
     async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
         let takes_long_key = version >= Version::V3_2;
         let ticket = self.shared.sessions.borrow_mut().enter(takes_long_key);
@@ -130,33 +169,41 @@ impl Client {
     }
 
     async fn serve(&mut self, ticket: &Ticket) -> Result<(), Gone> {
-        // What it is told depends on its database, which may have to be asked.
-        let known = self.shared.pool.borrow().greeting(&self.owner).cloned();
-        match known {
-            Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
-            _ => {
-                let lent = self.borrow_server().await?;
-                if let Some(server) = &lent.server {
-                    self.state.settings = server.state.settings.clone();
-                }
-                self.give_back(lent).await;
-            }
-        }
+        self.learn_settings().await?;
         self.welcome(ticket).await?;
         let mut held = None;
         loop {
-            if self.input.is_empty() && held.is_none() && !self.hear().await {
+            if self.input.is_empty() && !self.hear(held.is_some()).await? {
                 return Ok(());
             }
             if held.is_none() && self.input.first() == Some(&b'X') {
                 return Ok(());
             }
-            let lent = match held.take() {
-                Some(lent) => lent,
-                None => self.borrow_server().await?,
+            let turn = match held.take() {
+                Some(lent) => self.another_turn(lent),
+                None => self.begin_turn().await?,
             };
-            held = self.turn(lent, ticket).await?;
+            held = self.turn(turn, ticket).await?;
         }
+    }
+
+    /// What it is told at the beginning depends on its database, which may have to be asked.
+    async fn learn_settings(&mut self) -> Result<(), Gone> {
+        let door = self.door()?;
+        let owner = self.borrower(door.clone()).owner();
+        let known = door.backend.pool.borrow().greeting(&owner).cloned();
+        match known {
+            Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
+            _ => {
+                let turn = self.begin_turn().await?;
+                if let Some(server) = &turn.lent.server {
+                    self.state.settings = server.state.settings.clone();
+                }
+                self.give_back(turn.lent).await;
+            }
+        }
+        self.note_application_name();
+        Ok(())
     }
 
     async fn welcome(&mut self, ticket: &Ticket) -> Result<(), Gone> {
@@ -171,121 +218,141 @@ impl Client {
     }
 
     /// Waits for something from the client; whether it is still there.
-    async fn hear(&mut self) -> bool {
+    async fn hear(&mut self, holds: bool) -> Result<bool, Gone> {
         // Whoever is silent keeps no buffer.
         self.input = BytesMut::new();
-        matches!(self.stream.more(&mut self.input).await, Ok(1..))
+        if !holds {
+            self.here.does(Doing::Idle);
+        }
+        tokio::select! {
+            biased;
+            heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
+            () = self.here.told(Leave::WhenIdle) => Err(Some(Refusal::told())),
+        }
+    }
+
+    fn door(&self) -> Result<Rc<Door>, Gone> {
+        let name = &self.here.database;
+        let door = self.shared.door(name);
+        door.ok_or_else(|| Some(Refusal::no_database(name)))
+    }
+
+    fn borrower(&self, door: Rc<Door>) -> Borrower<'_> {
+        Borrower {
+            user: &self.here.user,
+            door,
+            proof: self.proof.as_ref(),
+        }
     }
 
     /// Waits to be let in, then for a server connection with the client's settings.
-    async fn borrow_server(&mut self) -> Result<Lent, Gone> {
-        let permit = self.wait_outside().await?;
-        let mut lent = Lent {
-            server: None,
-            shared: self.shared.clone(),
-            _permit: permit,
-        };
-        lent.server = Some(self.find_server().await.map_err(Some)?);
-        if let Some(server) = &mut lent.server {
-            // Before anything was reported to it, and after it threw that away, a client has what new ones have.
-            if self.state.settings.is_empty()
-                && let Some(greeting) = self.shared.pool.borrow().greeting(&self.owner)
-            {
-                self.state.settings = self.wanted.besides(greeting);
-            }
-            let seen = &self.state.settings;
-            if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
-                let ran = run(server, sql.as_bytes()).await;
-                ran.map_err(|error| Some(self.refusal(error)))?;
-                server.state.extras = self.wanted.extras(&server.state.settings);
-            }
+    async fn begin_turn(&mut self) -> Result<Turn, Gone> {
+        let came_at = Instant::now();
+        let door = self.door()?;
+        let user = self.shared.user(&self.here.user);
+        let (class, priority) = self.class();
+        let inside = self.wait_outside(&door, &user, priority).await?;
+        let outside = came_at.elapsed();
+        self.here.does(Doing::Works);
+        let mut lent = self.borrower(door).borrow(&self.shared, inside).await?;
+        self.follow(&mut lent).await?;
+        Ok(Turn {
+            lent,
+            class,
+            outside,
+        })
+    }
+
+    /// One that begins on a server connection that it has kept.
+    fn another_turn(&self, lent: Lent) -> Turn {
+        self.here.does(Doing::Works);
+        Turn {
+            lent,
+            class: self.class().0,
+            outside: Duration::ZERO,
         }
-        Ok(lent)
+    }
+
+    fn class(&self) -> (Option<usize>, u8) {
+        let name = self.here.application_name.borrow();
+        self.shared.class(self.here.of(&name))
     }
 
     /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
-    async fn wait_outside(&mut self) -> Result<Permit, Gone> {
-        let enter = self.shared.gate.enter(CLASS, String::new());
-        tokio::pin!(enter);
-        loop {
-            tokio::select! {
-                biased;
-                permit = &mut enter => return permit.map_err(|_| None),
-                heard = self.stream.more(&mut self.input), if self.input.len() < AHEAD_BYTES => {
-                    if !matches!(heard, Ok(1..)) {
-                        return Err(None);
-                    }
-                }
-            }
-        }
+    async fn wait_outside(
+        &mut self,
+        door: &Door,
+        user: &UserDoor,
+        priority: u8,
+    ) -> Result<Inside, Gone> {
+        self.here.does(Doing::Waits);
+        let waiting = Waiting {
+            door,
+            user,
+            priority,
+        };
+        let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
+        let went = match self.shared.settings().query_wait() {
+            None => go_in.await,
+            Some(most) => match tokio::time::timeout(most, go_in).await {
+                Ok(went) => went,
+                Err(_) => return Err(Some(Refusal::waited(most.as_secs()))),
+            },
+        };
+        went.map_err(|gone| match gone {
+            NotIn::Left => None,
+            NotIn::Told => Some(Refusal::told()),
+        })
     }
 
-    async fn find_server(&mut self) -> Result<Server, Refusal> {
-        let begin = Instant::now();
-        let config = &self.shared.settings;
-        loop {
-            if let Some(server) = self.shared.pool.borrow_mut().take(&self.owner) {
-                return Ok(server);
-            }
-            let opening = Opening::begin(&self.shared);
-            let proof = self.proof.as_ref();
-            let open = pool::open(&config.server, &self.owner, proof, config.statements_max);
-            let opened = in_time(config.connect_patience, open).await;
-            match opened {
-                Ok(server) => {
-                    opening.done();
-                    let mut pool = self.shared.pool.borrow_mut();
-                    pool.greeted(&self.owner, &server.state.settings);
-                    return Ok(server);
-                }
-                Err(LoginError::Unreachable(error))
-                    if begin.elapsed() < config.connect_patience =>
-                {
-                    drop(opening);
-                    log(&format!(
-                        "{} does not answer: {error}; trying again",
-                        config.server
-                    ));
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => return Err(self.refusal(error)),
-            }
+    /// Gives a server connection the client's settings.
+    async fn follow(&mut self, lent: &mut Lent) -> Result<(), Gone> {
+        let backend = lent.door.backend.clone();
+        let owner = lent.owner.clone();
+        let Some(server) = &mut lent.server else {
+            return Ok(());
+        };
+        // Before anything was reported to it, and after it threw that away, a client has what new ones have.
+        if self.state.settings.is_empty()
+            && let Some(greeting) = backend.pool.borrow().greeting(&owner)
+        {
+            self.state.settings = self.wanted.besides(greeting);
         }
-    }
-
-    fn refusal(&self, error: LoginError) -> Refusal {
-        Refusal::of_login(error, &self.shared.settings.server, &self.owner)
+        let seen = &self.state.settings;
+        if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
+            let ran = run(server, sql.as_bytes()).await;
+            let refusal = |error| Refusal::of_login(error, &backend.address, &owner);
+            ran.map_err(|error| Some(refusal(error)))?;
+            server.state.extras = self.wanted.extras(&server.state.settings);
+        }
+        Ok(())
     }
 
     /// One turn; the server connection, if the client keeps it.
-    async fn turn(&mut self, mut lent: Lent, ticket: &Ticket) -> Result<Option<Lent>, Gone> {
-        let Some(server) = &mut lent.server else {
+    async fn turn(&mut self, turn: Turn, ticket: &Ticket) -> Result<Option<Lent>, Gone> {
+        let Turn {
+            mut lent,
+            class,
+            outside,
+        } = turn;
+        let began_at = Instant::now();
+        let was_pinned = self.state.pinned_by.is_some();
+        let Some(played) = self.play(&mut lent, ticket).await else {
             return Err(None);
         };
-        *ticket.running.borrow_mut() = Some(Running {
-            key: server.key().clone(),
-            cancelling: server.cancelling.clone(),
-        });
-        let was_pinned = self.state.pinned_by.is_some();
-        let (end, is_free) = {
-            let statements = &self.shared.statements;
-            let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
-            let (client, input) = (&mut self.stream, &mut self.input);
-            relay(client, input, &mut server.session, &mut exchange).await
-        };
-        let key = server.key().clone();
         if std::mem::take(&mut self.state.has_discarded) {
             self.state.settings.clear();
         }
         if let (false, Some(leaves)) = (was_pinned, self.state.pinned_by) {
-            let Owner { user, database } = &self.owner;
+            let Here { user, database, .. } = &*self.here;
             log(&format!(
                 "a client of user {user:?} keeps its server connection to {database:?} until it leaves, for {leaves}"
             ));
         }
-        let keeps = self.shared.settings.by_session || self.state.pinned_by.is_some();
-        match end {
-            End::Over if keeps => return Ok(Some(lent)),
+        self.note_application_name();
+        self.account(&played, class, outside, began_at.elapsed());
+        match played.end {
+            End::Over if self.keeps(&lent) => return Ok(Some(lent)),
             End::Over => {
                 ticket.running.take();
                 self.give_back(lent).await;
@@ -295,97 +362,81 @@ impl Client {
                 ticket.running.take();
             }
         }
-        if is_free && !matches!(end, End::ServerBroke(_)) {
+        self.end_turn(lent, played).await
+    }
+
+    /// A turn that did not end as it should is the client's last.
+    async fn end_turn(&mut self, lent: Lent, played: Played) -> Result<Option<Lent>, Gone> {
+        if played.is_free && !matches!(played.end, End::ServerBroke(_)) {
             self.give_back(lent).await;
-        } else {
+        } else if let Some(key) = lent.server.as_ref().map(|server| server.key().clone()) {
             // What it runs is nobody's any more; until that is over it has its place inside.
-            let cancelled = cancel::send(&self.shared.settings.server, &key);
+            let address = &lent.door.backend.address;
+            let cancelled = cancel::send(&self.shared, address, &key);
             let _ = tokio::time::timeout(OWN_COMMAND_PATIENCE, cancelled).await;
             drop(lent);
         }
-        Err(match end {
+        Err(match played.end {
             End::ClientBroke(what) => Some(Refusal::of_protocol(&what)),
             End::ServerBroke(what) => Some(Refusal::lost(&what)),
+            End::Told => Some(Refusal::told()),
             End::ClientLeft | End::Over => None,
         })
     }
 
-    /// Gives a server connection to whoever waits, as it was when it was new but for what is kept track of.
-    async fn give_back(&mut self, mut lent: Lent) {
-        let Some(mut server) = lent.server.take() else {
-            return;
+    async fn play(&mut self, lent: &mut Lent, ticket: &Ticket) -> Option<Played> {
+        let server = lent.server.as_mut()?;
+        *self.here.server.borrow_mut() = Some(server.key().clone());
+        *ticket.running.borrow_mut() = Some(Running {
+            key: server.key().clone(),
+            address: lent.door.backend.address.clone(),
+            cancelling: server.cancelling.clone(),
+        });
+        let statements = &self.shared.statements;
+        let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
+        let (client, input) = (&mut self.stream, &mut self.input);
+        let told = self.here.told(Leave::Now);
+        let played = relay(client, input, &mut server.session, &mut exchange, told).await;
+        self.here.server.take();
+        self.here.pinned_by.set(self.state.pinned_by);
+        Some(played)
+    }
+
+    fn account(&self, played: &Played, class: Option<usize>, outside: Duration, inside: Duration) {
+        let settings = self.shared.settings();
+        let class = class.and_then(|at| settings.config.class.get(at));
+        let done = Done {
+            is_transaction: matches!(played.end, End::Over),
+            queries: played.cycles,
+            outside_us: outside.as_micros() as u64,
+            inside_us: inside.as_micros() as u64,
+            busy_us: played.busy.as_micros() as u64,
+            received_bytes: played.received_bytes,
+            sent_bytes: played.sent_bytes,
         };
-        let cancelling = server.cancelling.clone();
-        // A cancel request that is on its way is this client's, and must not hit the next.
-        let _arrived = cancelling.lock().await;
-        if server.state.is_spoilt {
-            self.shared.pool.borrow_mut().closed();
-            return;
-        }
-        let leaves_something = self.shared.settings.by_session || self.state.pinned_by.is_some();
-        if leaves_something {
-            server.state.statements.forget_all();
-            server.state.unnamed = Unnamed::Nobodys;
-            server.state.extras.clear();
-            if run(&mut server, b"DISCARD ALL").await.is_err() {
-                self.shared.pool.borrow_mut().closed();
-                return;
-            }
-        }
-        self.shared.pool.borrow_mut().give_back(&self.owner, server);
-    }
-}
-
-/// How long a command of the gate's own may take.
-const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
-
-async fn run(server: &mut Server, sql: &[u8]) -> Result<(), LoginError> {
-    in_time(OWN_COMMAND_PATIENCE, server.run(sql)).await
-}
-
-/// A database that takes a connection and says nothing is one that does not answer. One that is starting, or full, is one as well: it will be
-/// there later.
-async fn in_time<T>(
-    patience: Duration,
-    asking: impl Future<Output = Result<T, LoginError>>,
-) -> Result<T, LoginError> {
-    match tokio::time::timeout(patience, asking).await {
-        Ok(Err(LoginError::Refused(message))) if is_for_now(&message) => {
-            let words = "it takes no sessions at the moment";
-            Err(LoginError::Unreachable(io::Error::other(words)))
-        }
-        Ok(answer) => answer,
-        Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
-    }
-}
-
-/// Whether the database says that it starts, stops or is full (57P03, 57P01, 53300).
-fn is_for_now(message: &[u8]) -> bool {
-    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
-    let codes: [&[u8]; 3] = [b"57P03", b"57P01", b"53300"];
-    matches!(read, Ok(BackendMessage::Error(Some(code))) if codes.contains(&code))
-}
-
-/// A place among the server connections while one is opened; given up when dropped.
-struct Opening<'a>(Option<&'a Shared>);
-
-impl<'a> Opening<'a> {
-    fn begin(shared: &'a Shared) -> Self {
-        let mut pool = shared.pool.borrow_mut();
-        pool.make_room(shared.settings.limit);
-        pool.opens();
-        Self(Some(shared))
+        let Here { user, database, .. } = &*self.here;
+        let class = class.map_or("", |class| class.name.get_ref());
+        let mut measured = self.shared.measured.borrow_mut();
+        measured.done(database, user, class, &done);
     }
 
-    fn done(mut self) {
-        self.0 = None;
+    /// Whether it has its server connection until it leaves.
+    fn keeps(&self, lent: &Lent) -> bool {
+        let settings = self.shared.settings();
+        self.state.pinned_by.is_some() || settings.by_session(&self.here.user, &lent.door.table)
     }
-}
 
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0 {
-            shared.pool.borrow_mut().closed();
+    async fn give_back(&mut self, lent: Lent) {
+        let leaves_something = self.keeps(&lent);
+        lent.give_back(leaves_something).await;
+    }
+
+    fn note_application_name(&self) {
+        let name = self.state.settings.get(&b"application_name"[..]);
+        let name = name.map(Vec::as_slice).unwrap_or_default();
+        let mut noted = self.here.application_name.borrow_mut();
+        if noted.as_bytes() != name {
+            *noted = String::from_utf8_lossy(name).into_owned();
         }
     }
 }

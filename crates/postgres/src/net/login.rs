@@ -1,92 +1,52 @@
 //! A new connection to the database: found, logged in, ready.
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpStream, UnixStream};
-use url::Url;
 
 use super::stream::Stream;
 use super::system_random;
+use super::tls::Connector;
 use crate::auth::scram::{ClientExchange, Proof};
 use crate::auth::{Md5Salt, Secret};
+use crate::config::{Place, ServerAddress};
 use crate::exchange::Settings;
 use crate::wire::{
-    BackendMessage, Look, Splitter, Startup, Version, look_at_backend, write_password, write_query,
-    write_sasl_first,
+    BackendMessage, HEADER_BYTES, Look, Splitter, Startup, Version, look_at_backend, texts_of_row,
+    write_password, write_query, write_question, write_sasl_first,
 };
 
 /// The longest message before a session is ready.
 const MESSAGE_BYTES_MAX: usize = 1 << 16;
-/// PostgreSQL's.
-const DEFAULT_PORT: u16 = 5432;
 const SCRAM: &str = "SCRAM-SHA-256";
 
-/// Where a database is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerAddress {
-    /// Name or address, and port.
-    Tcp(String, u16),
-    /// The folder of its socket file, and the port in that file's name.
-    Unix(PathBuf, u16),
-}
-
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Self::Unix(folder, port) => write!(f, "{}/.s.PGSQL.{port}", folder.display()),
-        }
-    }
-}
-
-impl FromStr for ServerAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form =
-            "postgresql://HOST:PORT, or postgresql:///?host=FOLDER&port=PORT for a socket file";
-        let url = Url::parse(text).map_err(|error| format!("{error}; it is {form}"))?;
-        if !["postgresql", "postgres"].contains(&url.scheme()) {
-            return Err(format!("it is {form}"));
-        }
-        if !url.username().is_empty() || url.password().is_some() || url.path().len() > 1 {
-            return Err(format!(
-                "users and databases are the clients'; it is {form}"
-            ));
-        }
-        let (mut host, mut port) = (url.host_str().unwrap_or_default().to_owned(), url.port());
-        for (name, value) in url.query_pairs() {
-            match &*name {
-                "host" => host = value.into_owned(),
-                "port" => port = Some(value.parse().map_err(|_| format!("{value:?} is no port"))?),
-                _ => return Err(format!("{name:?} is not known; it is {form}")),
+/// A new connection, encrypted as its address says.
+pub async fn connect(address: &ServerAddress, tls: Option<&Connector>) -> io::Result<Stream> {
+    match (&address.place, tls) {
+        (Place::Tcp(host, port), tls) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            keep_alive(&stream);
+            match tls {
+                Some(tls) => tls.encrypt(address, stream).await,
+                None => Ok(Stream::Tcp(stream)),
             }
         }
-        let port = port.unwrap_or(DEFAULT_PORT);
-        match host.as_str() {
-            "" => Err(format!("it names no host; it is {form}")),
-            folder if folder.starts_with('/') => Ok(Self::Unix(folder.into(), port)),
-            host => Ok(Self::Tcp(host.trim_matches(['[', ']']).to_owned(), port)),
+        (place @ Place::Unix(..), _) => {
+            Ok(Stream::Unix(UnixStream::connect(place.to_string()).await?))
         }
     }
 }
 
-impl ServerAddress {
-    /// A new connection.
-    pub(super) async fn connect(&self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
-            }
-            Self::Unix(..) => Ok(Stream::Unix(UnixStream::connect(self.to_string()).await?)),
-        }
-    }
+/// A server that is gone without a word is noticed after some minutes, while nothing is asked of it.
+fn keep_alive(stream: &TcpStream) {
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(20));
+    // Without it a server is noticed later.
+    let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
 /// What a cancel request to the database has to say.
@@ -122,14 +82,13 @@ impl From<io::Error> for LoginError {
     }
 }
 
-/// Logs a user in to a database; `proof` where one is known.
+/// Logs a user in to a database; with a secret where one is known.
 pub async fn log_in(
-    address: &ServerAddress,
+    mut stream: Stream,
     user: &str,
     database: &str,
     secret: Option<&LoginSecret>,
 ) -> Result<Session, LoginError> {
-    let mut stream = address.connect().await?;
     let (mut out, mut input) = (Vec::new(), BytesMut::new());
     let startup = Startup {
         version: Version::V3_0,
@@ -284,7 +243,7 @@ fn lacks(user: &str, what: &str) -> LoginError {
 }
 
 fn read(message: &Bytes) -> Result<BackendMessage<'_>, LoginError> {
-    let read = BackendMessage::read(message[0], &message[crate::wire::HEADER_BYTES..]);
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
     read.map_err(|error| odd(&error.to_string()))
 }
 
@@ -309,15 +268,40 @@ async fn next(stream: &mut Stream, input: &mut BytesMut) -> Result<Bytes, LoginE
     }
 }
 
+/// Rows as text; `None` is NULL.
+pub type Rows = Vec<Vec<Option<String>>>;
+
 impl Session {
     /// Runs commands of the gate's own; what it reports is noted, the rest thrown away. An error is the server's, as it came.
     pub async fn run(&mut self, sql: &[u8], settings: &mut Settings) -> Result<(), LoginError> {
         let mut out = BytesMut::new();
         write_query(&mut out, sql);
         self.stream.flush_all(&mut out).await?;
-        let mut failed = None;
+        self.answer(settings).await.map(|_| ())
+    }
+
+    /// Asks a question with one parameter, all of it text.
+    pub async fn ask(
+        &mut self,
+        sql: &str,
+        parameter: &str,
+        settings: &mut Settings,
+    ) -> Result<Rows, LoginError> {
+        let mut out = BytesMut::new();
+        write_question(&mut out, sql, parameter);
+        self.stream.flush_all(&mut out).await?;
+        self.answer(settings).await
+    }
+
+    /// What comes until the server is ready again.
+    async fn answer(&mut self, settings: &mut Settings) -> Result<Rows, LoginError> {
+        let (mut failed, mut rows) = (None, Vec::new());
         loop {
             let message = next(&mut self.stream, &mut self.input).await?;
+            if message[0] == b'D' {
+                let row = texts_of_row(&message[HEADER_BYTES..]);
+                rows.push(row.map_err(|error| odd(&error.to_string()))?);
+            }
             match read(&message)? {
                 BackendMessage::ParameterStatus(status) => {
                     let (name, value) = (status.name.to_vec(), status.value.to_vec());
@@ -330,7 +314,7 @@ impl Session {
         }
         match failed {
             Some(message) => Err(LoginError::Refused(message)),
-            None => Ok(()),
+            None => Ok(rows),
         }
     }
 
@@ -338,43 +322,5 @@ impl Session {
     pub fn is_quiet(&mut self) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         self.input.is_empty() && self.stream.poll_more(&mut cx, &mut self.input).is_pending()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_database_is_at_an_address_or_behind_a_file() {
-        let read = |text: &str| {
-            text.parse::<ServerAddress>()
-                .map(|address| address.to_string())
-        };
-        for (text, expected) in [
-            ("postgresql://db.example:5433", "db.example:5433"),
-            ("postgres://127.0.0.1/", "127.0.0.1:5432"),
-            ("postgresql://[::1]:6000", "::1:6000"),
-            (
-                "postgresql:///?host=/run/postgresql",
-                "/run/postgresql/.s.PGSQL.5432",
-            ),
-            ("postgresql:///?host=/a%20b&port=6000", "/a b/.s.PGSQL.6000"),
-        ] {
-            assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
-        }
-        for text in [
-            "",
-            "db:5432",
-            "http://db",
-            "postgresql://",
-            "postgresql://ann@db",
-            "postgresql://db/shop",
-            "postgresql://db?sslmode=require",
-            "postgresql://db?port=x",
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(!error.contains('\n') && !error.is_empty(), "{text}");
-        }
     }
 }

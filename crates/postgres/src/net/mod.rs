@@ -2,62 +2,39 @@
 //!
 //! One thread: everything that is shared is behind an `Rc`, and no lock is held while somebody waits.
 
+mod admin;
+mod auth_query;
 mod cancel;
 mod client;
+mod door;
 mod greet;
+mod here;
+mod lend;
 mod login;
+mod metrics;
+mod outside;
 mod pool;
+mod prove;
+mod refusal;
 mod relay;
+mod settings;
+mod shared;
 mod stream;
 mod system_random;
+mod tls;
+mod upkeep;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sooner_gate::{Gate, GateLimits, Order};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::auth::Secret;
-use crate::statements::Statements;
-pub use login::ServerAddress;
+pub use admin::Stop;
+pub use settings::Settings;
+use shared::Shared;
 
-/// How clients prove who they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuthMethod {
-    /// Not at all.
-    Trust,
-    /// By SCRAM-SHA-256.
-    Scram,
-    /// By md5, or by SCRAM where the secret is a verifier.
-    Md5,
-    /// By the password in clear text.
-    Password,
-}
-
-/// What a gate does.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where the database is.
-    pub server: ServerAddress,
-    /// How clients prove who they are.
-    pub auth: AuthMethod,
-    /// Who may come, unless everybody may; the secrets that are passwords log in to the server as well.
-    pub users: BTreeMap<String, Secret>,
-    /// How many transactions may be in the database at a time, and so how many server connections there are.
-    pub limit: usize,
-    /// Whether a client keeps its server connection from its first transaction until it leaves.
-    pub by_session: bool,
-    /// Clients beyond so many are told so.
-    pub clients_max: usize,
-    /// How long a client waits for a server that does not answer.
-    pub connect_patience: Duration,
-    /// How long a client may take to say who it is.
-    pub login_patience: Duration,
-    /// Prepared statements that a server connection keeps.
-    pub statements_max: usize,
-}
+/// How the configuration is read again; a mistake in words.
+pub type Reload = Box<dyn Fn() -> Result<Settings, String>>;
 
 /// Where clients come in.
 pub enum Listener {
@@ -67,49 +44,60 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
-/// What all clients share.
-pub(crate) struct Shared {
-    settings: Settings,
-    gate: Gate,
-    pool: RefCell<pool::Pool>,
-    statements: RefCell<Statements>,
-    sessions: RefCell<cancel::Sessions>,
-    clients: Cell<usize>,
-    /// For the exchange with those whom nobody knows.
-    nobodys_secret: [u8; 32],
-}
+/// A gate that serves. Clones are the same.
+#[derive(Clone)]
+pub struct Gateway(Rc<Shared>);
 
-/// Serves whoever comes until the future is dropped. Needs a `LocalSet`.
-pub async fn serve(settings: Settings, listeners: Vec<Listener>) -> std::io::Result<()> {
-    let limits = GateLimits {
-        limit: settings.limit,
-        order: Order::Fcfs,
-        waiting_max: None,
-    };
-    let shared = Rc::new(Shared {
-        gate: Gate::new(limits),
-        pool: RefCell::default(),
-        statements: RefCell::default(),
-        sessions: RefCell::default(),
-        clients: Cell::new(0),
-        nobodys_secret: system_random::bytes()?,
-        settings,
-    });
-    let mut accepting = tokio::task::JoinSet::new();
-    for listener in listeners {
-        accepting.spawn_local(accept(shared.clone(), listener));
+impl Gateway {
+    /// Nobody has come yet.
+    pub fn new(settings: Settings, reload: Reload) -> std::io::Result<Self> {
+        Ok(Self(Rc::new(Shared::new(settings, reload)?)))
     }
-    match accepting.join_next().await {
-        Some(Ok(ended)) => ended,
-        Some(Err(failed)) => Err(std::io::Error::other(failed)),
-        None => Ok(()),
+
+    /// Serves whoever comes, until it has been told to stop and the last client has left. Needs a `LocalSet`.
+    pub async fn serve(
+        &self,
+        listeners: Vec<Listener>,
+        metrics: Option<TcpListener>,
+    ) -> std::io::Result<()> {
+        let Self(shared) = self;
+        let mut tasks = tokio::task::JoinSet::new();
+        for listener in listeners {
+            tasks.spawn_local(accept(shared.clone(), listener));
+        }
+        tasks.spawn_local(upkeep::keep_up(shared.clone()));
+        if let Some(listener) = metrics {
+            tasks.spawn_local(metrics::serve(shared.clone(), listener));
+        }
+        shared.stopped().await;
+        tasks.shutdown().await;
+        shared.is_empty().await;
+        Ok(())
+    }
+
+    /// Nobody new comes in; those who are here leave as `how` says.
+    pub fn stop(&self, how: Stop) {
+        self.0.stop(how);
+    }
+
+    /// How many clients are here.
+    pub fn clients(&self) -> usize {
+        self.0.clients.borrow().len()
+    }
+
+    /// Reads the configuration again; after a mistake, which goes to the log, nothing has changed.
+    pub fn reload(&self) {
+        match self.0.reload() {
+            Ok(()) => log("the configuration was read again"),
+            Err(mistake) => log(&format!("{mistake}; the old configuration stays")),
+        }
     }
 }
 
 /// Pause after a failure to accept, such as no descriptor left: it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-async fn accept(shared: Rc<Shared>, listener: Listener) -> std::io::Result<()> {
+async fn accept(shared: Rc<Shared>, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok(stream) => {

@@ -5,14 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use super::login::{LoginError, LoginSecret, ServerAddress, ServerKey, Session, log_in};
+use super::login::{LoginError, ServerKey, Session};
 use crate::exchange::{ServerState, Settings};
 
 /// Whose connection it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
+    /// As the server knows it.
     pub user: String,
+    /// As clients call it.
     pub database: String,
 }
 
@@ -22,9 +25,27 @@ pub struct Server {
     pub state: ServerState,
     /// Held while a cancel request is on its way to it: the next client is not to be hit.
     pub cancelling: Rc<tokio::sync::Mutex<()>>,
+    pub opened_at: Instant,
+    pub used_at: Instant,
+    /// Which connections of its database were good when it was opened.
+    pub generation: u64,
 }
 
 impl Server {
+    /// A new one.
+    pub fn new(mut session: Session, statements_max: usize, generation: u64) -> Self {
+        let settings = std::mem::take(&mut session.settings);
+        let now = Instant::now();
+        Self {
+            session,
+            state: ServerState::new(statements_max, settings),
+            cancelling: Rc::default(),
+            opened_at: now,
+            used_at: now,
+            generation,
+        }
+    }
+
     /// What a cancel request to it has to say.
     pub fn key(&self) -> &ServerKey {
         &self.session.key
@@ -88,6 +109,55 @@ impl Pool {
         self.idle.entry(owner.clone()).or_default().push(server);
     }
 
+    /// Closes the idle ones of these owners.
+    pub fn close_idle(&mut self, is_theirs: impl Fn(&Owner) -> bool) {
+        self.close(|owner, _| is_theirs(owner));
+        self.greetings.retain(|owner, _| !is_theirs(owner));
+    }
+
+    /// Closes what has been idle or open for too long.
+    pub fn close_old(&mut self, now: Instant, idle: Option<Duration>, life: Option<Duration>) {
+        let is_over = |since: Instant, most: Option<Duration>| {
+            most.is_some_and(|most| now.duration_since(since) >= most)
+        };
+        self.close(|_, server| is_over(server.used_at, idle) || is_over(server.opened_at, life));
+    }
+
+    /// Closes those which the server has closed already.
+    pub fn close_dead(&mut self) {
+        let mut dead = 0;
+        for servers in self.idle.values_mut() {
+            let before = servers.len();
+            servers.retain_mut(|server| server.session.is_quiet());
+            dead += before - servers.len();
+        }
+        self.open -= dead;
+    }
+
+    fn close(&mut self, is_closed: impl Fn(&Owner, &Server) -> bool) {
+        let before = self.idle_count();
+        for (owner, servers) in &mut self.idle {
+            servers.retain(|server| !is_closed(owner, server));
+        }
+        self.open -= before - self.idle_count();
+        self.idle.retain(|_, idle| !idle.is_empty());
+    }
+
+    fn idle_count(&self) -> usize {
+        self.idle.values().map(Vec::len).sum()
+    }
+
+    /// All that are idle, with their owners.
+    pub fn idle(&self) -> impl Iterator<Item = (&Owner, &Server)> {
+        let all = self.idle.iter();
+        all.flat_map(|(owner, servers)| servers.iter().map(move |server| (owner, server)))
+    }
+
+    /// All that are open, lent or not.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
     /// What a new session of this owner is told.
     pub fn greeting(&self, owner: &Owner) -> Option<&Settings> {
         self.greetings.get(owner)
@@ -97,20 +167,4 @@ impl Pool {
     pub fn greeted(&mut self, owner: &Owner, settings: &Settings) {
         self.greetings.insert(owner.clone(), settings.clone());
     }
-}
-
-/// Opens a connection.
-pub async fn open(
-    address: &ServerAddress,
-    owner: &Owner,
-    secret: Option<&LoginSecret>,
-    statements_max: usize,
-) -> Result<Server, LoginError> {
-    let mut session = log_in(address, &owner.user, &owner.database, secret).await?;
-    let settings = std::mem::take(&mut session.settings);
-    Ok(Server {
-        session,
-        state: ServerState::new(statements_max, settings),
-        cancelling: Rc::default(),
-    })
 }

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 
@@ -27,16 +28,34 @@ pub enum End {
     ClientBroke(String),
     /// The server connection is no more, or no use.
     ServerBroke(String),
+    /// Somebody wants the client gone.
+    Told,
 }
 
-/// Plays a turn to its end: how it ended, and whether the server connection is free. `input` is what the client has sent and nobody has
-/// looked at.
+/// What became of a turn.
+pub struct Played {
+    /// How it ended.
+    pub end: End,
+    /// Whether the server connection is free.
+    pub is_free: bool,
+    /// Commands and their like that were answered.
+    pub cycles: u64,
+    /// How long the server had something to do.
+    pub busy: Duration,
+    /// From the client.
+    pub received_bytes: u64,
+    /// To the client.
+    pub sent_bytes: u64,
+}
+
+/// Plays a turn to its end, or until the client is `told` to leave. `input` is what the client has sent and nobody has looked at.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut Session,
     exchange: &mut Exchange<'_>,
-) -> (End, bool) {
+    told: impl Future<Output = ()>,
+) -> Played {
     let mut relay = Relay {
         client,
         input,
@@ -47,10 +66,25 @@ pub async fn relay(
         to_client: BytesMut::new(),
         to_server: BytesMut::new(),
         has_begun: false,
+        busy_since: None,
+        busy: Duration::ZERO,
+        received_bytes: 0,
+        sent_bytes: 0,
     };
-    let end = poll_fn(|cx| relay.poll(cx)).await;
-    let is_free = relay.is_server_free();
-    (end, is_free)
+    let end = tokio::select! {
+        biased;
+        end = poll_fn(|cx| relay.poll(cx)) => end,
+        () = told => End::Told,
+    };
+    relay.note_busy();
+    Played {
+        is_free: relay.is_server_free(),
+        cycles: relay.exchange.cycles(),
+        busy: relay.busy,
+        received_bytes: relay.received_bytes,
+        sent_bytes: relay.sent_bytes,
+        end,
+    }
 }
 
 struct Relay<'a, 'e> {
@@ -64,6 +98,11 @@ struct Relay<'a, 'e> {
     to_server: BytesMut,
     /// Whether anything of the client has been looked at.
     has_begun: bool,
+    /// Since when the server has something to do.
+    busy_since: Option<Instant>,
+    busy: Duration,
+    received_bytes: u64,
+    sent_bytes: u64,
 }
 
 /// Whether something moved, or how it ended.
@@ -76,6 +115,7 @@ impl Relay<'_, '_> {
                 Ok(moved) => moved,
                 Err(end) => return Poll::Ready(end),
             };
+            self.note_busy();
             if self.is_over() {
                 return Poll::Ready(End::Over);
             }
@@ -85,8 +125,23 @@ impl Relay<'_, '_> {
         }
     }
 
+    /// Notes since when the server has something to do, and for how long it had.
+    fn note_busy(&mut self) {
+        match (self.busy_since, self.exchange.is_answered()) {
+            (None, false) => self.busy_since = Some(Instant::now()),
+            (Some(since), true) => {
+                self.busy += since.elapsed();
+                self.busy_since = None;
+            }
+            _ => {}
+        }
+    }
+
     fn is_over(&self) -> bool {
-        self.has_begun && self.is_server_free() && self.to_client.is_empty()
+        self.has_begun
+            && self.is_server_free()
+            && self.to_client.is_empty()
+            && self.client.is_flushed()
     }
 
     /// Whether nothing is on its way to the server or from it, in no direction half a message.
@@ -95,6 +150,7 @@ impl Relay<'_, '_> {
             && self.from_client.is_between_messages()
             && self.from_server.is_between_messages()
             && self.to_server.is_empty()
+            && self.server.stream.is_flushed()
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
@@ -128,6 +184,7 @@ impl Relay<'_, '_> {
             taken.map_err(|error: ExchangeError| End::ClientBroke(error.to_string()))?;
             let count = piece.bytes.len();
             self.input.advance(count);
+            self.received_bytes += count as u64;
             self.has_begun = true;
             moved = true;
             if self.exchange.is_left() {
@@ -152,6 +209,7 @@ impl Relay<'_, '_> {
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
             let count = piece.bytes.len();
             self.server.input.advance(count);
+            self.sent_bytes += count as u64;
             moved = true;
         }
         Ok(moved)
@@ -187,7 +245,7 @@ impl Relay<'_, '_> {
 /// Writes what can be written; an error is the server's.
 fn flush((stream, output): (&mut Stream, &mut BytesMut), cx: &mut Context<'_>) -> Step {
     let mut moved = false;
-    while !output.is_empty() {
+    while !(output.is_empty() && stream.is_flushed()) {
         match stream.poll_flush_some(cx, output) {
             Poll::Pending => break,
             Poll::Ready(Ok(_)) => moved = true,

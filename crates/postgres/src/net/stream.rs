@@ -1,14 +1,19 @@
-//! A connection of either kind, and reading from it without keeping a buffer for those who are silent.
+//! A connection of any kind, and reading from it without keeping a buffer for those who are silent.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsStream;
+
+use crate::config::Transport;
 
 /// What is read at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -24,9 +29,71 @@ pub enum Stream {
     Tcp(TcpStream),
     /// By a socket file.
     Unix(UnixStream),
+    /// By TCP, encrypted.
+    Tls(Encrypted),
+}
+
+/// What is encrypted and not yet sent waits in the session.
+pub struct Encrypted {
+    stream: Box<TlsStream<TcpStream>>,
+    is_unsent: bool,
 }
 
 impl Stream {
+    /// One that has been encrypted from here on.
+    pub fn encrypted(stream: TlsStream<TcpStream>) -> Self {
+        Self::Tls(Encrypted {
+            stream: Box::new(stream),
+            is_unsent: false,
+        })
+    }
+
+    /// What kind it is.
+    pub fn transport(&self) -> Transport {
+        match self {
+            Self::Tcp(_) => Transport::Clear,
+            Self::Unix(_) => Transport::Unix,
+            Self::Tls(_) => Transport::Tls,
+        }
+    }
+
+    /// Where the other side is; `None` through a socket file.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Unix(_) => None,
+            Self::Tls(encrypted) => encrypted.stream.get_ref().0.peer_addr().ok(),
+        }
+    }
+
+    /// Whether the other side is a process of the same user, on this machine.
+    pub fn is_own_user(&self) -> bool {
+        let Self::Unix(stream) = self else {
+            return false;
+        };
+        let own = rustix::process::geteuid().as_raw();
+        stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
+    }
+
+    /// The certificate that the other side has proved to be its own.
+    pub fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Tls(encrypted) => encrypted.stream.get_ref().1.peer_certificates()?.first(),
+            _ => None,
+        }
+    }
+
+    /// Version and cipher, if it is encrypted.
+    pub fn cipher(&self) -> Option<String> {
+        let Self::Tls(encrypted) = self else {
+            return None;
+        };
+        let (_, session) = encrypted.stream.get_ref();
+        let version = session.protocol_version()?;
+        let suite = session.negotiated_cipher_suite()?.suite();
+        Some(format!("{version:?}/{suite:?}"))
+    }
+
     /// Reads what there is behind `input`; 0 bytes at the end.
     pub fn poll_more(
         &mut self,
@@ -46,26 +113,42 @@ impl Stream {
         poll_fn(|cx| self.poll_more(cx, input)).await
     }
 
-    /// Writes from the beginning of `output`, and takes that away.
+    /// Whether everything that was written is on its way.
+    pub fn is_flushed(&self) -> bool {
+        !matches!(self, Self::Tls(encrypted) if encrypted.is_unsent)
+    }
+
+    /// Writes from the beginning of `output` and takes that away, or sends what is written and waits.
     pub fn poll_flush_some(
         &mut self,
         cx: &mut Context<'_>,
         output: &mut BytesMut,
-    ) -> Poll<io::Result<usize>> {
+    ) -> Poll<io::Result<()>> {
+        if output.is_empty() {
+            if let Self::Tls(encrypted) = self {
+                ready!(Pin::new(&mut encrypted.stream).poll_flush(cx))?;
+                encrypted.is_unsent = false;
+            }
+            return Poll::Ready(Ok(()));
+        }
         let written = match self {
             Self::Tcp(stream) => ready!(Pin::new(stream).poll_write(cx, output))?,
             Self::Unix(stream) => ready!(Pin::new(stream).poll_write(cx, output))?,
+            Self::Tls(encrypted) => {
+                encrypted.is_unsent = true;
+                ready!(Pin::new(&mut encrypted.stream).poll_write(cx, output))?
+            }
         };
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
-        bytes::Buf::advance(output, written);
-        Poll::Ready(Ok(written))
+        output.advance(written);
+        Poll::Ready(Ok(()))
     }
 
-    /// Writes all of `output`.
+    /// Writes and sends all of `output`.
     pub async fn flush_all(&mut self, output: &mut BytesMut) -> io::Result<()> {
-        while !output.is_empty() {
+        while !(output.is_empty() && self.is_flushed()) {
             poll_fn(|cx| self.poll_flush_some(cx, output)).await?;
         }
         Ok(())
@@ -79,6 +162,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(encrypted) => Pin::new(&mut encrypted.stream).poll_read(cx, buffer),
         }
     }
 }

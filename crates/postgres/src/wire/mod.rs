@@ -5,6 +5,7 @@ mod backend;
 mod fields;
 mod frame;
 mod frontend;
+mod rows;
 mod startup;
 
 pub use backend::{
@@ -18,5 +19,9 @@ pub use frontend::{
     FrontendMessage, Target, look_at_frontend, write_bind, write_close_statement,
     write_describe_statement, write_parse, write_password, write_query, write_sasl_first,
     write_sync,
+};
+pub use rows::{
+    names_of_columns, texts_of_row, write_columns, write_complete, write_empty, write_question,
+    write_row,
 };
 pub use startup::{FIRST_PACKET_BYTES_MAX, FirstPacket, Startup, StartupError, Version};

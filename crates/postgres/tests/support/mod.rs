@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use sooner_postgres::net::{AuthMethod, Listener, ServerAddress, Settings, serve};
+use sooner_postgres::config::Config;
+use sooner_postgres::net::{Gateway, Listener, Settings};
 use tempfile::TempDir;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener};
 
 /// The port in the name of the database's socket file.
 const DATABASE_PORT: u16 = 5432;
@@ -202,31 +203,45 @@ fn postgres_uid() -> u32 {
         .unwrap()
 }
 
+/// A configuration in which so many transactions go in at a time.
+pub fn transactions(limit: usize) -> String {
+    format!("[limits]\ntransactions = {limit}\n")
+}
+
 /// A gate in a thread of its own.
 pub struct Gate {
     folder: TempDir,
+    port: u16,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Gate {
-    /// Before `database`; `change` makes it other than usual.
-    pub fn before(database: &Database, change: impl FnOnce(&mut Settings)) -> Gate {
+    /// Before `database`, with this configuration besides; everybody is trusted and four transactions go in, unless it says something else.
+    pub fn before(database: &Database, config: &str) -> Gate {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let mut settings = Settings {
-            server: ServerAddress::Unix(database.folder().to_owned(), DATABASE_PORT),
-            auth: AuthMethod::Trust,
-            users: Default::default(),
-            limit: 4,
-            by_session: false,
-            clients_max: 1000,
-            connect_patience: Duration::from_secs(10),
-            login_patience: Duration::from_secs(10),
-            statements_max: 100,
+        let server = format!("postgresql:///?host={}", database.folder().display());
+        Gate::at(&server, config, folder)
+    }
+
+    /// Before the server at an address; files that the configuration names are in `folder`.
+    pub fn at(server: &str, config: &str, folder: TempDir) -> Gate {
+        let auth = if config.contains("auth = ") {
+            ""
+        } else {
+            "auth = \"trust\"\n"
         };
-        change(&mut settings);
+        let limits = if config.contains("[limits]") {
+            String::new()
+        } else {
+            transactions(4)
+        };
+        let everything = format!("[[database]]\nname = \"*\"\nserver = \"{server}\"\n");
+        let text = format!("{auth}{config}\n{limits}{everything}");
+        fs::write(folder.path().join("gate.toml"), text).unwrap();
         let path = folder.path().join(format!(".s.PGSQL.{GATE_PORT}"));
+        let config_folder = folder.path().to_owned();
         let (listens, is_listening) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = thread::spawn(move || {
@@ -238,19 +253,42 @@ impl Gate {
             local.block_on(&runtime, async move {
                 let listener = UnixListener::bind(&path).unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-                listens.send(()).unwrap();
+                let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let port = tcp.local_addr().unwrap().port();
+                let load = move || settings(&config_folder);
+                let gateway = Gateway::new(load().unwrap(), Box::new(load)).unwrap();
+                listens.send(port).unwrap();
+                let listeners = vec![Listener::Unix(listener), Listener::Tcp(tcp)];
                 tokio::select! {
-                    ended = serve(settings, vec![Listener::Unix(listener)]) => ended.unwrap(),
+                    ended = gateway.serve(listeners, None) => ended.unwrap(),
                     _ = stopped => {}
                 }
             });
         });
-        is_listening.recv().unwrap();
         Gate {
+            port: is_listening.recv().unwrap(),
             folder,
             stop: Some(stop),
             thread: Some(thread),
         }
+    }
+
+    /// Writes another configuration over the first; the gate does not know yet.
+    pub fn rewrite(&self, change: impl FnOnce(String) -> String) {
+        let path = self.folder.path().join("gate.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, change(text)).unwrap();
+    }
+
+    /// Its port at 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What psql prints for a command to the gate itself.
+    pub fn admin(&self, database: &Database, command: &str) -> String {
+        let mut psql = self.psql(database, "postgres");
+        printed(psql.args(["-d", "sooner", "-c", command]))
     }
 
     /// Where its socket file is.
@@ -281,6 +319,16 @@ impl Gate {
         ]);
         command
     }
+}
+
+fn settings(folder: &Path) -> Result<Settings, String> {
+    let text = fs::read_to_string(folder.join("gate.toml")).unwrap();
+    let mut config = Config::parse(&text).map_err(|error| error.to_string())?;
+    config.relative_to(folder);
+    let loaded = Settings::load(config, SystemTime::now());
+    loaded
+        .map(|(settings, _)| settings)
+        .map_err(|error| error.to_string())
 }
 
 impl Drop for Gate {

@@ -4,10 +4,9 @@
 //! is demanded: where it is optional, a client behind the proxy could write one of its own.
 
 mod header;
-mod network;
 
 pub use header::{Addresses, Header, HeaderError, parse};
-pub use network::{Network, NetworkError};
+pub use sooner_config::{Network, NetworkError};
 
 use crate::config::Misconfigured;
 use serde::Deserialize;

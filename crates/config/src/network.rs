@@ -1,5 +1,7 @@
 //! Networks in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or one address.
 
+use crate::parsed;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use thiserror::Error;
@@ -46,6 +48,12 @@ impl Network {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4()
             && first_bits(address, self.prefix_bits) == self.address
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer)
     }
 }
 

@@ -1,0 +1,33 @@
+//! Configuration files and the flags that go over them, for every command that has both.
+
+use anyhow::Context;
+use sooner_config::{Misconfigured, SourceText, Spanned, from_command_line};
+use std::fs;
+use std::path::Path;
+
+/// Reads a file that `--config` names.
+pub fn read(file: &Path) -> anyhow::Result<SourceText> {
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read {name}; --config names a file in TOML"))?;
+    Ok(SourceText { name, text })
+}
+
+/// A mistake as an error of one line, with its place.
+pub fn located(source: &SourceText, mistake: &Misconfigured) -> anyhow::Error {
+    anyhow::Error::msg(source.render(mistake))
+}
+
+/// A flag over a key that may be missing.
+pub fn put<T: Clone>(key: &mut Option<Spanned<T>>, flag: Option<&T>) {
+    if let Some(value) = flag {
+        *key = Some(from_command_line(value.clone()));
+    }
+}
+
+/// A flag that may be given several times: all of them over all of the file's.
+pub fn put_all<T: Clone>(key: &mut Vec<Spanned<T>>, flags: &[T]) {
+    if !flags.is_empty() {
+        *key = flags.iter().cloned().map(from_command_line).collect();
+    }
+}

@@ -1,0 +1,202 @@
+//! `sooner gate`: a PostgreSQL proxy that lets a bounded number of transactions into the database at a time.
+
+mod args;
+mod import;
+mod listen;
+mod top;
+
+pub use args::GateArgs;
+
+use anyhow::{Context, Result};
+use args::GateCommand;
+use listen::SocketFiles;
+use sooner_config::SourceText;
+use sooner_kernel::descriptors;
+use sooner_postgres::config::Config;
+use sooner_postgres::net::{Gateway, Listener, Settings, Stop};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
+
+use crate::config_file::located;
+use crate::notify::Supervisor;
+
+/// What the gate itself has open.
+const OWN_DESCRIPTORS: usize = 64;
+
+/// Serves until a signal comes, or does one of the commands.
+pub fn run(args: GateArgs) -> Result<ExitCode> {
+    match &args.command {
+        Some(GateCommand::Import(import)) => return import::run(import),
+        Some(GateCommand::Top(top)) => return top::run(top),
+        None => {}
+    }
+    let (config, source) = args.config()?;
+    let descriptors = descriptors_of(&config);
+    let settings = load(config.clone(), &source)?;
+    if args.check {
+        let _ = writeln!(io::stdout(), "the gate would start");
+        return Ok(ExitCode::SUCCESS);
+    }
+    descriptors::raise_limit(descriptors as u64).with_context(|| {
+        format!(
+            "{} clients: too many for this process",
+            config.limits.clients.get_ref()
+        )
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, serve(args, config, settings))
+}
+
+/// Each client has one, and may have a server connection.
+fn descriptors_of(config: &Config) -> usize {
+    let servers = config.limits.transactions.get() * config.database.len();
+    config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
+}
+
+/// Reads all files; says what is right today and will not be for long.
+fn load(config: Config, source: &SourceText) -> Result<Settings> {
+    let loaded = Settings::load(config, SystemTime::now());
+    let (settings, warnings) = loaded.map_err(|mistake| located(source, &mistake))?;
+    for warning in warnings {
+        say(&source.render(&warning));
+    }
+    Ok(settings)
+}
+
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "sooner gate: {line}");
+}
+
+async fn serve(args: GateArgs, config: Config, settings: Settings) -> Result<ExitCode> {
+    let supervisor = Supervisor::from_environment();
+    let mut files = SocketFiles::default();
+    let (listeners, metrics) = listeners(&config, &mut files).await?;
+    let mut signals = Signals::new(args.config.is_some())?;
+    let args = Rc::new(args);
+    let again = args.clone();
+    let reload = move || {
+        let load = || {
+            let (config, source) = again.config()?;
+            load(config, &source)
+        };
+        load().map_err(|error: anyhow::Error| format!("{error:#}"))
+    };
+    let gateway = Gateway::new(settings, Box::new(reload))?;
+    let ready = ready_line(&config);
+    // Whoever waits for this line may have left: that is no reason not to serve.
+    let _ = writeln!(io::stdout(), "{ready}");
+    supervisor.ready(&ready);
+    let grace = Duration::from_secs(config.limits.grace_seconds);
+    tokio::select! {
+        ended = gateway.serve(listeners, metrics) => ended?,
+        () = obey(&gateway, &supervisor, &mut signals, grace) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn listeners(
+    config: &Config,
+    files: &mut SocketFiles,
+) -> Result<(Vec<Listener>, Option<TcpListener>)> {
+    let mut listeners = Vec::new();
+    for place in &config.listen {
+        let listener = listen::listen(place.get_ref(), files).await;
+        listeners.push(listener.with_context(|| format!("--listen {}", place.get_ref()))?);
+    }
+    let metrics = match &config.metrics {
+        Some(address) => {
+            let bound = TcpListener::bind(address.get_ref()).await;
+            Some(bound.with_context(|| format!("--metrics {}", address.get_ref()))?)
+        }
+        None => None,
+    };
+    Ok((listeners, metrics))
+}
+
+fn ready_line(config: &Config) -> String {
+    let places: Vec<&str> = config
+        .listen
+        .iter()
+        .map(|at| at.get_ref().as_str())
+        .collect();
+    let mut servers: Vec<String> = config
+        .database
+        .iter()
+        .map(|table| table.server.get_ref().to_string())
+        .collect();
+    servers.sort();
+    servers.dedup();
+    let (places, servers) = (places.join(", "), servers.join(", "));
+    let limit = config.limits.transactions;
+    format!("ready: clients at {places}, at most {limit} transactions at a time in {servers}")
+}
+
+/// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time
+/// that they may take.
+async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals, grace: Duration) {
+    loop {
+        match signals.next().await {
+            Wish::Reload => {
+                supervisor.reloading();
+                gateway.reload();
+                supervisor.ready("serving");
+            }
+            Wish::Stop => break,
+        }
+    }
+    supervisor.stopping();
+    gateway.stop(Stop::WhenIdle);
+    if gateway.clients() > 0 {
+        let (clients, seconds) = (gateway.clients(), grace.as_secs());
+        say(&format!(
+            "stopping: {clients} clients may end their transactions, for {seconds} s; a second signal ends them now"
+        ));
+    }
+    // Those who are done in time let `serve` return first.
+    let _ = timeout(grace, async {
+        while signals.next().await == Wish::Reload {}
+    })
+    .await;
+}
+
+/// What somebody asked for by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Stop,
+    Reload,
+}
+
+struct Signals {
+    hang_up: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    /// What SIGHUP means: a terminal that closes, unless there is a file to read again.
+    at_hang_up: Wish,
+}
+
+impl Signals {
+    fn new(reloads: bool) -> io::Result<Self> {
+        Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            at_hang_up: if reloads { Wish::Reload } else { Wish::Stop },
+        })
+    }
+
+    async fn next(&mut self) -> Wish {
+        tokio::select! {
+            _ = self.terminate.recv() => Wish::Stop,
+            _ = self.interrupt.recv() => Wish::Stop,
+            _ = self.hang_up.recv() => self.at_hang_up,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `[limits]`: every bound with its reason.
+
+use serde::Deserialize;
+use sooner_config::{Misconfigured, Spanned};
+use std::num::NonZeroUsize;
+
+/// Bounds on what is let in, and for how long.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Transactions in a server at a time, and so server connections to it. 20: few databases do more with more.
+    pub transactions: NonZeroUsize,
+    /// Clients at a time; the next one is told so (53300). 1000: each is a descriptor.
+    pub clients: Spanned<NonZeroUsize>,
+    /// Seconds that a transaction may wait for its turn; 0, the default: as long as it takes.
+    pub query_wait_seconds: u64,
+    /// Seconds that a client waits for a server that does not answer. 15: a restart takes less.
+    pub patience_seconds: Spanned<u64>,
+    /// Seconds in which a client has to say who it is. 60: PostgreSQL's own.
+    pub login_seconds: Spanned<u64>,
+    /// Seconds after which an idle server connection is closed; 0: never. 600: PgBouncer's.
+    pub server_idle_seconds: u64,
+    /// Seconds after which a server connection is replaced by a new one as soon as it is idle; 0: never. 3600: PgBouncer's; what a
+    /// server process keeps for a session only grows.
+    pub server_lifetime_seconds: u64,
+    /// Seconds after which an idle server connection is asked whether it still works before it is lent; 0: always. 30: PgBouncer's.
+    pub server_check_seconds: u64,
+    /// Prepared statements that a server connection keeps. 200: PgBouncer's.
+    pub statements: NonZeroUsize,
+    /// Seconds that transactions under way and waiting may take after the stop. 30.
+    pub grace_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let some = |number| NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN);
+        Self {
+            transactions: some(20),
+            clients: Spanned::new(0..0, some(1000)),
+            query_wait_seconds: 0,
+            patience_seconds: Spanned::new(0..0, 15),
+            login_seconds: Spanned::new(0..0, 60),
+            server_idle_seconds: 600,
+            server_lifetime_seconds: 3600,
+            server_check_seconds: 30,
+            statements: some(200),
+            grace_seconds: 30,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn check(&self) -> Result<(), Misconfigured> {
+        let words = "nobody is that fast; write 1 or more";
+        if *self.login_seconds.get_ref() == 0 {
+            return Err(Misconfigured::at(
+                &self.login_seconds,
+                "limits.login_seconds",
+                words,
+            ));
+        }
+        Ok(())
+    }
+}

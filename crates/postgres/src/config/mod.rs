@@ -1,0 +1,117 @@
+//! `gate.toml`: which databases there are, who may come from where and how they prove it, who goes first, and every bound.
+//!
+//! Reading is pure, and so is every decision that follows from it: which database a name means, which rule counts for a client, which class it
+//! is in. Files that are named here are read by [`Settings::load`](crate::net::Settings::load).
+
+mod class;
+mod database;
+mod limits;
+mod paths;
+mod rule;
+mod server;
+mod shown;
+mod user;
+mod who;
+
+pub use class::{ClassTable, Of};
+pub use database::{DatabaseTable, Mode};
+pub use limits::Limits;
+pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
+pub use server::{Encryption, Place, ServerAddress};
+pub use user::{AuthQueryTable, UserTable};
+
+use serde::Deserialize;
+use sooner_config::{Misconfigured, Spanned};
+use sooner_tls::TlsConfig;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Everything the file can say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where clients come in: addresses with a port, or paths of socket files; default: `127.0.0.1:6432`.
+    pub listen: Vec<Spanned<String>>,
+    /// How clients prove who they are where no rule says something else; default: `scram`.
+    pub auth: AuthMethod,
+    /// A file of users and their secrets, as PgBouncer's userlist.txt.
+    pub users: Option<Spanned<PathBuf>>,
+    /// How long a client keeps a server connection; default: for a transaction.
+    pub mode: Mode,
+    /// Users who may do everything in the database `sooner` (or `pgbouncer`).
+    pub admins: Vec<String>,
+    /// Users who may look there.
+    pub watchers: Vec<String>,
+    /// Where Prometheus finds metrics; default: nowhere.
+    pub metrics: Option<Spanned<SocketAddr>>,
+    /// Every bound.
+    pub limits: Limits,
+    /// Certificates for clients; without any, clients cannot encrypt.
+    pub tls: Vec<TlsConfig>,
+    /// Where databases are; the first whose name fits counts.
+    pub database: Vec<DatabaseTable>,
+    /// What holds for single users.
+    pub user: Vec<UserTable>,
+    /// Who may come from where; the first that fits counts, and who fits none may not. Without any, everybody may by `auth`.
+    pub rule: Vec<RuleTable>,
+    /// Who goes first; the first that fits counts.
+    pub class: Vec<ClassTable>,
+    /// Where secrets are looked up that stand in no file.
+    pub auth_query: Option<AuthQueryTable>,
+}
+
+/// Names of the database that is the gate itself.
+pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
+
+impl Config {
+    /// Reads the file's text, without a look at anything else; the first mistake is the error.
+    pub fn parse(text: &str) -> Result<Self, Misconfigured> {
+        sooner_config::read(text)
+    }
+
+    /// What can only be wrong together.
+    pub fn check(&self) -> Result<(), Misconfigured> {
+        let words = "names no database; write [[database]] with name and server, or give --backend";
+        if self.database.is_empty() {
+            return Err(Misconfigured::without_place("database", words));
+        }
+        unique(
+            "database.name",
+            self.database.iter().map(|table| &table.name),
+        )?;
+        unique("user.name", self.user.iter().map(|table| &table.name))?;
+        unique("class.name", self.class.iter().map(|table| &table.name))?;
+        for table in &self.database {
+            table.check()?;
+        }
+        for table in &self.class {
+            table.check()?;
+        }
+        for table in &self.rule {
+            table.check(!self.tls.is_empty(), &self.tls)?;
+        }
+        self.limits.check()
+    }
+
+    /// The entry for a database of this name.
+    pub fn database(&self, name: &str) -> Option<&DatabaseTable> {
+        self.database.iter().find(|table| table.is_for(name))
+    }
+}
+
+fn unique<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a Spanned<String>>,
+) -> Result<(), Misconfigured> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.get_ref()) {
+            let words = format!("{:?} is there twice; keep one of them", name.get_ref());
+            return Err(Misconfigured::at(name, key, words));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

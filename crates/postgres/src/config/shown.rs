@@ -1,0 +1,63 @@
+//! The configuration in force as keys and values.
+
+use super::Config;
+
+impl Config {
+    /// Key, value and default of what holds for everybody; passwords are in none of them.
+    pub fn as_rows(&self) -> Vec<(String, String, String)> {
+        let standard = Config::default();
+        let all = self.values().into_iter().zip(standard.values());
+        all.map(|((key, value), (_, default))| (key.to_owned(), value, default))
+            .collect()
+    }
+
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let limits = &self.limits;
+        let listen: Vec<&str> = self.listen.iter().map(|at| at.get_ref().as_str()).collect();
+        let users = self.users.as_ref();
+        let metrics = self.metrics.as_ref();
+        vec![
+            ("listen", listen.join(", ")),
+            ("auth", format!("{:?}", self.auth).to_lowercase()),
+            (
+                "users",
+                users.map_or_else(String::new, |path| path.get_ref().display().to_string()),
+            ),
+            ("mode", format!("{:?}", self.mode).to_lowercase()),
+            ("admins", self.admins.join(", ")),
+            ("watchers", self.watchers.join(", ")),
+            (
+                "metrics",
+                metrics.map_or_else(String::new, |at| at.get_ref().to_string()),
+            ),
+            ("limits.transactions", limits.transactions.to_string()),
+            ("limits.clients", limits.clients.get_ref().to_string()),
+            (
+                "limits.query_wait_seconds",
+                limits.query_wait_seconds.to_string(),
+            ),
+            (
+                "limits.patience_seconds",
+                limits.patience_seconds.get_ref().to_string(),
+            ),
+            (
+                "limits.login_seconds",
+                limits.login_seconds.get_ref().to_string(),
+            ),
+            (
+                "limits.server_idle_seconds",
+                limits.server_idle_seconds.to_string(),
+            ),
+            (
+                "limits.server_lifetime_seconds",
+                limits.server_lifetime_seconds.to_string(),
+            ),
+            (
+                "limits.server_check_seconds",
+                limits.server_check_seconds.to_string(),
+            ),
+            ("limits.statements", limits.statements.to_string()),
+            ("limits.grace_seconds", limits.grace_seconds.to_string()),
+        ]
+    }
+}

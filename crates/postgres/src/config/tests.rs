@@ -1,0 +1,153 @@
+use super::*;
+use std::net::IpAddr;
+
+/// The first mistake of a text, with its line.
+fn mistake(text: &str) -> String {
+    let source = sooner_config::SourceText {
+        name: "gate.toml".into(),
+        text: text.into(),
+    };
+    let config = Config::parse(text);
+    let error = config.and_then(|config| config.check()).unwrap_err();
+    source.render(&error)
+}
+
+const SHOP: &str = "[[database]]\nname = \"shop\"\nserver = \"postgresql://db\"\n";
+
+fn config(text: &str) -> Config {
+    let config = Config::parse(text).unwrap();
+    config.check().unwrap();
+    config
+}
+
+#[test]
+fn what_is_not_said_has_a_default() {
+    let config = config(SHOP);
+    assert_eq!(config.auth, AuthMethod::Scram);
+    assert_eq!(config.limits.transactions.get(), 20);
+    assert_eq!(config.limits.query_wait_seconds, 0);
+    assert_eq!(config.mode, Mode::Transaction);
+}
+
+#[test]
+fn mistakes_have_a_line_and_a_key() {
+    for (text, expected) in [
+        ("", "gate.toml: database: names no database"),
+        (
+            "[limits]\ntransactions = 0\n",
+            "gate.toml:2: limits.transactions: ",
+        ),
+        (
+            "limit = 3",
+            "gate.toml:1: limit: unknown key; did you mean `limits`?",
+        ),
+        (
+            "[[database]]\nname = \"shop\"\nserver = \"db:5432\"\n",
+            "gate.toml:3: database.server: ",
+        ),
+        (
+            "[[database]]\nname = \"sooner\"\nserver = \"postgresql://db\"\n",
+            "gate.toml:2: database.name: a name of the gate's own",
+        ),
+        (
+            &format!("{SHOP}{SHOP}"),
+            "gate.toml:5: database.name: \"shop\" is there twice",
+        ),
+        (
+            &format!("{SHOP}[[rule]]\naddress = [\"10.0.0.1/8\"]\n"),
+            "gate.toml:5: rule.address: 10.0.0.1/8 names one address of a network",
+        ),
+        (
+            &format!("{SHOP}[[rule]]\nauth = \"certificate\"\n"),
+            "gate.toml:5: rule.auth: nobody can be trusted so",
+        ),
+        (
+            &format!("{SHOP}[[class]]\nname = \"high\"\npriority = 0\n"),
+            "gate.toml:6: class.priority: there are priorities 1 to 200",
+        ),
+        (
+            &format!("{SHOP}password = \"x\"\n"),
+            "gate.toml:4: database.password: of nobody",
+        ),
+    ] {
+        let said = mistake(text);
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn the_first_rule_that_fits_counts_and_who_fits_none_may_not_come() {
+    let config = config(&format!(
+        "{SHOP}[[rule]]\nuser = [\"ann\"]\naddress = [\"10.0.0.0/8\"]\nauth = \"trust\"\n\
+         [[rule]]\nuser = [\"ann\"]\nauth = \"md5\"\n\
+         [[rule]]\ntransport = \"unix\"\n"
+    ));
+    let demand = |user: &str, address: Option<&str>| {
+        let address: Option<IpAddr> = address.map(|text| text.parse().unwrap());
+        let transport = match address {
+            Some(_) => Transport::Clear,
+            None => Transport::Unix,
+        };
+        let client = Client {
+            user,
+            database: "shop",
+            address,
+            transport,
+        };
+        super::demand(&config.rule, config.auth, client)
+    };
+    assert_eq!(demand("ann", Some("10.1.2.3")), AuthMethod::Trust);
+    assert_eq!(demand("ann", Some("192.0.2.1")), AuthMethod::Md5);
+    assert_eq!(demand("ann", None), AuthMethod::Md5);
+    assert_eq!(demand("bob", None), AuthMethod::Scram);
+    assert_eq!(demand("bob", Some("10.1.2.3")), AuthMethod::Reject);
+    let client = Client {
+        user: "bob",
+        database: "shop",
+        address: None,
+        transport: Transport::Unix,
+    };
+    assert_eq!(super::demand(&[], AuthMethod::Md5, client), AuthMethod::Md5);
+}
+
+#[test]
+fn a_class_is_who_fits_all_that_it_names() {
+    let config = config(&format!(
+        "{SHOP}[[class]]\nname = \"buyers\"\npriority = 1\nuser = [\"shop\"]\napplication_name = [\"checkout\"]\n"
+    ));
+    let of = |user, application_name| Of {
+        user,
+        database: "shop",
+        application_name,
+        address: None,
+    };
+    let class = &config.class[0];
+    assert!(class.is_for(of("shop", "checkout")));
+    assert!(!class.is_for(of("shop", "report")) && !class.is_for(of("ann", "checkout")));
+}
+
+#[test]
+fn a_star_stands_for_all_that_have_no_entry_above_it() {
+    let config = config(&format!(
+        "{SHOP}[[database]]\nname = \"*\"\nserver = \"postgresql://other\"\n"
+    ));
+    let at = |name| config.database(name).unwrap().server.get_ref().to_string();
+    assert_eq!(
+        (at("shop").as_str(), at("x").as_str()),
+        ("db:5432", "other:5432")
+    );
+}
+
+#[test]
+fn paths_are_beside_the_file() {
+    let mut config = config(
+        "users = \"users.txt\"\nlisten = [\"./gate.sock\", \"127.0.0.1:1\"]\n[[database]]\nname = \"*\"\nserver = \"postgresql://db?sslrootcert=ca.pem\"\n",
+    );
+    config.relative_to(std::path::Path::new("/etc/sooner"));
+    let users = config.users.as_ref().unwrap().get_ref();
+    assert_eq!(users.to_str(), Some("/etc/sooner/users.txt"));
+    let authorities = config.database[0].server.get_ref().authorities.clone();
+    assert_eq!(authorities.unwrap().to_str(), Some("/etc/sooner/ca.pem"));
+    let listen: Vec<&String> = config.listen.iter().map(|at| at.get_ref()).collect();
+    assert_eq!(listen, ["/etc/sooner/./gate.sock", "127.0.0.1:1"]);
+}

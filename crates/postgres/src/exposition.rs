@@ -1,0 +1,241 @@
+//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::measured::{BOUNDS_US, Measured, Sums, Tallies, Tally};
+
+/// What is told.
+pub struct Snapshot<'a> {
+    /// Clients by what they do.
+    pub clients: [(&'static str, u64); 3],
+    /// Servers: how many transactions may be inside, are, and wait, and server connections.
+    pub gates: Vec<(String, [u64; 4])>,
+    /// What was measured.
+    pub measured: &'a Measured,
+}
+
+/// The text.
+pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Told(families(snapshot))));
+    let mut out = String::new();
+    text::encode(&mut out, &registry)?;
+    Ok(out)
+}
+
+#[derive(Debug)]
+struct Told(Vec<Family>);
+
+#[derive(Debug)]
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    rows: Vec<(Vec<(&'static str, String)>, Value)>,
+}
+
+#[derive(Debug)]
+enum Value {
+    Counter(f64),
+    Gauge(f64),
+    /// Sum, count, and how many are in each class.
+    Histogram(f64, u64, Vec<(f64, u64)>),
+}
+
+impl Value {
+    fn kind(&self) -> MetricType {
+        match self {
+            Self::Counter(_) => MetricType::Counter,
+            Self::Gauge(_) => MetricType::Gauge,
+            Self::Histogram(..) => MetricType::Histogram,
+        }
+    }
+
+    fn encode(&self, mut row: MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Counter(value) => row.encode_counter::<NoLabelSet, _, u64>(value, None),
+            Self::Gauge(value) => row.encode_gauge(value),
+            Self::Histogram(sum, count, classes) => {
+                row.encode_histogram::<NoLabelSet>(*sum, *count, classes, None)
+            }
+        }
+    }
+}
+
+impl Collector for Told {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for family in &self.0 {
+            let Some((_, first)) = family.rows.first() else {
+                continue;
+            };
+            let name = format!("sooner_gate_{}", family.name);
+            let unit = family.unit.as_ref();
+            let mut told = encoder.encode_descriptor(&name, family.help, unit, first.kind())?;
+            for (labels, value) in &family.rows {
+                value.encode(told.encode_family(labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
+    let clients = snapshot.clients.iter();
+    let clients = clients.map(|(doing, count)| {
+        (
+            vec![("doing", (*doing).to_owned())],
+            Value::Gauge(*count as f64),
+        )
+    });
+    let mut all = vec![Family {
+        name: "clients",
+        help: "Clients that are here",
+        unit: None,
+        rows: clients.collect(),
+    }];
+    for (at, (name, help)) in GATES.into_iter().enumerate() {
+        let row = |(server, figures): &(String, [u64; 4])| {
+            let labels = vec![("server", server.clone())];
+            (labels, Value::Gauge(figures[at] as f64))
+        };
+        all.push(Family {
+            name,
+            help,
+            unit: None,
+            rows: snapshot.gates.iter().map(row).collect(),
+        });
+    }
+    let measured = snapshot.measured;
+    for (name, help, unit, value) in SUMS {
+        all.push(Family {
+            name,
+            help,
+            unit,
+            rows: of_databases(&measured.databases, |tally| {
+                Value::Counter(value(&tally.sums))
+            }),
+        });
+    }
+    all.push(response_times(
+        "response_time",
+        "database",
+        &measured.databases,
+    ));
+    all.push(response_times(
+        "class_response_time",
+        "class",
+        &measured.classes,
+    ));
+    all
+}
+
+const GATES: [(&str, &str); 4] = [
+    ("limit_transactions", "Transactions that may be in a server"),
+    ("inside_transactions", "Transactions in a server"),
+    (
+        "waiting_transactions",
+        "Transactions that wait for a server",
+    ),
+    ("server_connections", "Connections to a server"),
+];
+
+/// A family by database: name, help, unit, and where its values are.
+type OfSums = (&'static str, &'static str, Option<Unit>, fn(&Sums) -> f64);
+
+const SUMS: [OfSums; 6] = [
+    ("transactions", "Transactions that ended", None, |sums| {
+        sums.transactions as f64
+    }),
+    ("queries", "Commands that were answered", None, |sums| {
+        sums.queries as f64
+    }),
+    ("received", "From clients", Some(Unit::Bytes), |sums| {
+        sums.received_bytes as f64
+    }),
+    ("sent", "To clients", Some(Unit::Bytes), |sums| {
+        sums.sent_bytes as f64
+    }),
+    (
+        "outside",
+        "Waiting for a turn",
+        Some(Unit::Seconds),
+        |sums| sums.outside_us as f64 / 1e6,
+    ),
+    (
+        "busy",
+        "In which servers had something to do",
+        Some(Unit::Seconds),
+        |sums| sums.busy_us as f64 / 1e6,
+    ),
+];
+
+fn of_databases(
+    tallies: &Tallies,
+    value: impl Fn(&Tally) -> Value,
+) -> Vec<(Vec<(&'static str, String)>, Value)> {
+    let row = |(name, tally): (&str, &Tally)| (vec![("database", name.to_owned())], value(tally));
+    tallies.iter().map(row).collect()
+}
+
+fn response_times(name: &'static str, label: &'static str, tallies: &Tallies) -> Family {
+    let row = |(of, tally): (&str, &Tally)| (vec![(label, of.to_owned())], histogram(tally));
+    Family {
+        name,
+        help: "From when a transaction came until it was over, its waiting included",
+        unit: Some(Unit::Seconds),
+        rows: tallies.iter().map(row).collect(),
+    }
+}
+
+fn histogram(tally: &Tally) -> Value {
+    let sums = &tally.sums;
+    let mut before = 0;
+    let mut classes: Vec<(f64, u64)> = Vec::new();
+    for (bound_us, at_most) in BOUNDS_US.into_iter().zip(tally.total_at_most) {
+        classes.push((bound_us as f64 / 1e6, at_most - before));
+        before = at_most;
+    }
+    classes.push((f64::MAX, sums.transactions - before));
+    Value::Histogram(tally.total_us as f64 / 1e6, sums.transactions, classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Done;
+
+    #[test]
+    fn what_was_measured_is_told_in_seconds() {
+        let mut measured = Measured::default();
+        let done = Done {
+            is_transaction: true,
+            queries: 3,
+            outside_us: 1500,
+            inside_us: 500,
+            ..Done::default()
+        };
+        measured.done("shop", "ann", "high", &done);
+        let snapshot = Snapshot {
+            clients: [("idle", 2), ("waiting", 1), ("active", 0)],
+            gates: vec![("db:5432".into(), [20, 3, 1, 4])],
+            measured: &measured,
+        };
+        let text = encode(&snapshot).unwrap();
+        for line in [
+            "sooner_gate_clients{doing=\"idle\"} 2.0",
+            "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
+            "sooner_gate_queries_total{database=\"shop\"} 3.0",
+            "sooner_gate_outside_seconds_total{database=\"shop\"} 0.0015",
+            "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",
+            "sooner_gate_response_time_seconds_bucket{le=\"0.001\",database=\"shop\"} 0",
+            "sooner_gate_class_response_time_seconds_count{class=\"high\"} 1",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+        }
+    }
+}

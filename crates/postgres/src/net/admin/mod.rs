@@ -1,0 +1,268 @@
+//! The database that is the gate itself, by the names `sooner` and `pgbouncer`: commands in, tables out, in the simple protocol.
+
+mod command;
+mod show;
+mod table;
+
+use std::rc::Rc;
+
+use bytes::BytesMut;
+
+use super::client::refuse;
+use super::door::Door;
+use super::greet::Greeted;
+use super::here::{Here, Leave};
+use super::refusal::Refusal;
+use super::shared::Shared;
+use super::stream::Stream;
+use crate::config::OWN_DATABASES;
+use crate::wire::{
+    ErrorReport, FrontendMessage, HEADER_BYTES, Look, ParameterStatus, Splitter, TransactionStatus,
+    write_authentication, write_complete, write_empty, write_error, write_key_data,
+    write_parameter_status, write_ready,
+};
+use command::Command;
+pub use command::Stop;
+use table::Table;
+
+/// The longest command, and all else that is sent here.
+const COMMAND_BYTES_MAX: usize = 1 << 16;
+/// What the gate says that it is; a version of PostgreSQL where drivers look for one.
+const VERSION: &str = concat!("15.0 (sooner ", env!("CARGO_PKG_VERSION"), ")");
+
+/// What somebody may do here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    Admin,
+    Watcher,
+}
+
+/// Serves somebody who has proved who it is.
+pub async fn serve(shared: &Rc<Shared>, greeted: Greeted, mut input: BytesMut) {
+    let (mut stream, user) = (greeted.stream, greeted.user);
+    let Some(rank) = rank(shared, &stream, &user) else {
+        let refusal = Refusal::no_admin(&user, &greeted.database);
+        return refuse(&mut stream, &refusal).await;
+    };
+    if welcome(&mut stream).await.is_err() {
+        return;
+    }
+    // Whoever has left is not told anything.
+    let _ = talk(shared, &mut stream, &mut input, rank).await;
+}
+
+fn rank(shared: &Shared, stream: &Stream, user: &str) -> Option<Rank> {
+    let settings = shared.settings();
+    let is_in = |names: &[String]| names.iter().any(|name| name == user);
+    let is_own = OWN_DATABASES.contains(&user) && stream.is_own_user();
+    if is_own || is_in(&settings.config.admins) {
+        return Some(Rank::Admin);
+    }
+    is_in(&settings.config.watchers).then_some(Rank::Watcher)
+}
+
+async fn welcome(stream: &mut Stream) -> std::io::Result<()> {
+    let mut out = BytesMut::new();
+    write_authentication(&mut out, 0, b"");
+    for (name, value) in [
+        ("server_version", VERSION),
+        ("server_encoding", "UTF8"),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO"),
+        ("TimeZone", "UTC"),
+        ("standard_conforming_strings", "on"),
+        ("is_superuser", "on"),
+    ] {
+        let (name, value) = (name.as_bytes(), value.as_bytes());
+        write_parameter_status(&mut out, &ParameterStatus { name, value });
+    }
+    write_key_data(&mut out, 0, &[0; 4]);
+    write_ready(&mut out, TransactionStatus::Idle);
+    stream.flush_all(&mut out).await
+}
+
+async fn talk(
+    shared: &Rc<Shared>,
+    stream: &mut Stream,
+    input: &mut BytesMut,
+    rank: Rank,
+) -> std::io::Result<()> {
+    let mut out = BytesMut::new();
+    let mut skips = false;
+    loop {
+        let piece = Splitter::new(|_| Look::Whole(COMMAND_BYTES_MAX)).next(input);
+        let length = match piece.map(|piece| piece.map(|piece| piece.bytes.len())) {
+            Ok(Some(length)) => length,
+            Ok(None) if stream.more(input).await? == 0 => return Ok(()),
+            Ok(None) => continue,
+            Err(error) => {
+                refuse(stream, &Refusal::of_protocol(&error.to_string())).await;
+                return Ok(());
+            }
+        };
+        let message = input.split_to(length);
+        match FrontendMessage::read(message[0], &message[HEADER_BYTES..], true) {
+            Ok(FrontendMessage::Terminate) => return Ok(()),
+            Ok(FrontendMessage::Query(sql)) => {
+                let sql = String::from_utf8_lossy(sql).into_owned();
+                run_all(shared, &sql, rank, &mut out).await;
+                write_ready(&mut out, TransactionStatus::Idle);
+            }
+            Ok(FrontendMessage::Sync) => {
+                skips = false;
+                write_ready(&mut out, TransactionStatus::Idle);
+            }
+            _ if skips => {}
+            _ => {
+                skips = true;
+                let words = "the gate itself takes commands in the simple protocol only";
+                error(&mut out, "0A000", words);
+            }
+        }
+        stream.flush_all(&mut out).await?;
+    }
+}
+
+async fn run_all(shared: &Rc<Shared>, text: &str, rank: Rank, out: &mut BytesMut) {
+    let commands = match command::read(text) {
+        Ok(commands) => commands,
+        Err(invalid) => return error(out, "42601", &invalid.to_string()),
+    };
+    if commands.is_empty() {
+        write_empty(out);
+    }
+    for command in commands {
+        let is_harmless = matches!(command, Command::Show(_) | Command::Set);
+        if rank == Rank::Watcher && !is_harmless {
+            return error(out, "42501", "watchers may only SHOW; admins may do this");
+        }
+        match run(shared, command).await {
+            Ok(Answer::Table(table)) => table.write(out),
+            Ok(Answer::Done(tag)) => write_complete(out, tag),
+            Err(what) => return error(out, "22023", &what),
+        }
+    }
+}
+
+enum Answer {
+    Table(Table),
+    Done(&'static str),
+}
+
+async fn run(shared: &Rc<Shared>, command: Command) -> Result<Answer, String> {
+    let done = match command {
+        Command::Show(what) => {
+            let table = show::show(shared, &what);
+            let unknown = || format!("there is nothing to show as {what}; SHOW HELP lists it");
+            return table.map(Answer::Table).ok_or_else(unknown);
+        }
+        Command::Set => "SET",
+        Command::Reload => {
+            shared.reload()?;
+            super::log("the configuration was read again");
+            "RELOAD"
+        }
+        Command::Pause(name) => {
+            pause(shared, name).await?;
+            "PAUSE"
+        }
+        Command::Resume(None) => {
+            shared.set_paused(false);
+            "RESUME"
+        }
+        Command::Resume(Some(name)) => {
+            door(shared, &name)?.resume();
+            "RESUME"
+        }
+        Command::Reconnect(name) => {
+            doors(shared, name)?
+                .iter()
+                .for_each(|door| door.reconnect());
+            "RECONNECT"
+        }
+        Command::Disable(name) => {
+            door(shared, &name)?.is_disabled.set(true);
+            "DISABLE"
+        }
+        Command::Enable(name) => {
+            door(shared, &name)?.is_disabled.set(false);
+            "ENABLE"
+        }
+        Command::Kill(name) => {
+            let door = door(shared, &name)?;
+            door.pause();
+            let of_it = |here: &Here| here.database == name;
+            tell(shared, of_it);
+            door.reconnect();
+            "KILL"
+        }
+        Command::KillClient(id) => {
+            let known = shared.clients.borrow().contains_key(&id);
+            tell(shared, |here| here.id == id);
+            known.then_some("KILL_CLIENT").ok_or_else(|| {
+                format!("there is no client {id}; SHOW CLIENTS has their numbers as ptr")
+            })?
+        }
+        Command::WaitClose(name) => {
+            for door in doors(shared, name)? {
+                door.is_empty().await;
+            }
+            "WAIT_CLOSE"
+        }
+        Command::Shutdown(how) => {
+            super::log("somebody said SHUTDOWN");
+            shared.stop(how);
+            "SHUTDOWN"
+        }
+    };
+    Ok(Answer::Done(done))
+}
+
+async fn pause(shared: &Rc<Shared>, name: Option<String>) -> Result<(), String> {
+    let doors = match name {
+        None => {
+            shared.set_paused(true);
+            shared.doors()
+        }
+        Some(name) => {
+            let door = door(shared, &name)?;
+            door.pause();
+            vec![door]
+        }
+    };
+    for door in doors {
+        door.is_empty().await;
+        // Whoever stops the server now is not held up by us.
+        door.reconnect();
+    }
+    Ok(())
+}
+
+fn tell(shared: &Shared, is_meant: impl Fn(&Here) -> bool) {
+    let clients: Vec<_> = shared.clients.borrow().values().cloned().collect();
+    for here in clients.iter().filter(|here| is_meant(here)) {
+        here.tell(Leave::Now);
+    }
+}
+
+fn door(shared: &Shared, name: &str) -> Result<Rc<Door>, String> {
+    let door = shared.door(name);
+    door.ok_or_else(|| format!("there is no database {name:?} here; SHOW DATABASES lists them"))
+}
+
+fn doors(shared: &Shared, name: Option<String>) -> Result<Vec<Rc<Door>>, String> {
+    match name {
+        Some(name) => door(shared, &name).map(|door| vec![door]),
+        None => Ok(shared.doors()),
+    }
+}
+
+fn error(out: &mut BytesMut, sqlstate: &str, message: &str) {
+    let report = ErrorReport {
+        severity: "ERROR",
+        sqlstate,
+        message,
+        hint: None,
+    };
+    write_error(out, &report);
+}

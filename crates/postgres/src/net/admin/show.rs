@@ -1,0 +1,266 @@
+//! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads ours, and our own, with percentiles.
+
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+
+use super::table::{Field, Table};
+use crate::config::{Mode, Place};
+use crate::measured::{Sums, Tally, Which};
+use crate::net::door::Door;
+use crate::net::here::{Doing, Here};
+use crate::net::shared::Shared;
+
+mod connections;
+mod statistics;
+
+/// What can be shown, and what that is.
+const HELP: &[(&str, &str)] = &[
+    (
+        "CLASSES",
+        "classes: who waits, times outside and inside, percentiles of the last minutes",
+    ),
+    ("CLIENTS", "clients that are here"),
+    ("CONFIG", "the configuration in force"),
+    ("DATABASES", "databases"),
+    (
+        "GATES",
+        "servers: how many transactions may be inside, are, and wait",
+    ),
+    ("HELP", "this table"),
+    ("LISTS", "how many there are of what"),
+    ("MEM", "memory of the process"),
+    (
+        "PERCENTILES",
+        "response times of databases, users and classes in the last minutes",
+    ),
+    (
+        "POOLS",
+        "clients and server connections of each database and user",
+    ),
+    ("SERVERS", "server connections"),
+    ("SOCKETS", "clients and server connections"),
+    ("STATE", "whether the gate is active, paused or stopping"),
+    ("STATS", "sums and averages of each database"),
+    ("STATS_AVERAGES", "averages of the last minute"),
+    ("STATS_TOTALS", "sums since the start"),
+    ("TOTALS", "sums of all databases"),
+    ("USERS", "users"),
+    ("VERSION", "the gate's version"),
+];
+
+/// A table by its name in upper case; `None` where there is none.
+pub fn show(shared: &Rc<Shared>, what: &str) -> Option<Table> {
+    Some(match what {
+        "CLASSES" => statistics::classes(shared),
+        "CLIENTS" => connections::clients(shared),
+        "CONFIG" => config(shared),
+        "DATABASES" => databases(shared),
+        "GATES" => gates(shared),
+        "HELP" => help(),
+        "LISTS" => lists(shared),
+        "MEM" => memory(),
+        "PERCENTILES" => statistics::percentiles(shared),
+        "POOLS" => connections::pools(shared),
+        "SERVERS" => connections::servers(shared),
+        "SOCKETS" | "ACTIVE_SOCKETS" => connections::sockets(shared),
+        "STATE" => state(shared),
+        "STATS" => statistics::stats(shared),
+        "STATS_AVERAGES" => statistics::averages(shared),
+        "STATS_TOTALS" => statistics::totals_by_database(shared),
+        "TOTALS" => statistics::totals(shared),
+        "USERS" => users(shared),
+        "VERSION" => version(),
+        // There is no resolver here: the system's is asked at every connection.
+        "DNS_HOSTS" => Table::new(&["hostname", "#ttl", "addrs"]),
+        "DNS_ZONES" => Table::new(&["zonename", "#serial", "#count"]),
+        _ => return None,
+    })
+}
+
+fn help() -> Table {
+    let mut table = Table::new(&["show", "what"]);
+    for (name, what) in HELP {
+        table.row([(*name).into(), (*what).into()]);
+    }
+    table
+}
+
+fn version() -> Table {
+    let mut table = Table::new(&["version"]);
+    table.row([concat!("sooner ", env!("CARGO_PKG_VERSION")).into()]);
+    table
+}
+
+fn state(shared: &Shared) -> Table {
+    let mut table = Table::new(&["key", "value"]);
+    let yes = |is_so: bool| Field::from(if is_so { "yes" } else { "no" });
+    let (is_paused, is_stopping) = (shared.is_paused(), shared.is_stopping());
+    table.row(["active".into(), yes(!is_paused && !is_stopping)]);
+    table.row(["paused".into(), yes(is_paused)]);
+    table.row(["suspended".into(), yes(false)]);
+    table.row(["stopping".into(), yes(is_stopping)]);
+    table
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Transaction => "transaction",
+        Mode::Session => "session",
+    }
+}
+
+fn config(shared: &Shared) -> Table {
+    let mut table = Table::new(&["key", "value", "default", "changeable"]);
+    let settings = shared.settings();
+    for (key, value, default) in settings.config.as_rows() {
+        let is_fixed = ["listen", "metrics"].contains(&key.as_str());
+        let changeable = if is_fixed { "no" } else { "yes" };
+        table.row([key.into(), value.into(), default.into(), changeable.into()]);
+    }
+    table
+}
+
+fn databases(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "name",
+        "host",
+        "#port",
+        "database",
+        "force_user",
+        "#pool_size",
+        "#min_pool_size",
+        "#reserve_pool",
+        "pool_mode",
+        "#max_connections",
+        "#current_connections",
+        "#paused",
+        "#disabled",
+    ]);
+    let settings = shared.settings();
+    for door in shared.doors() {
+        let (host, port) = match &door.backend.address.place {
+            Place::Tcp(host, port) => (host.clone(), *port),
+            Place::Unix(folder, port) => (folder.display().to_string(), *port),
+        };
+        let own = door.table.transactions.map(|limit| limit.get());
+        let limit = own.unwrap_or_else(|| settings.config.limits.transactions.get());
+        let name_there = door.table.name_there.clone();
+        table.row([
+            door.name.clone().into(),
+            host.into(),
+            u64::from(port).into(),
+            name_there.unwrap_or_else(|| door.name.clone()).into(),
+            door.table.user.clone().into(),
+            limit.into(),
+            0u64.into(),
+            0u64.into(),
+            door.table.mode.map(mode).into(),
+            limit.into(),
+            connections::of_door(&door).into(),
+            door.is_paused().into(),
+            door.is_disabled.get().into(),
+        ]);
+    }
+    table
+}
+
+fn gates(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "server",
+        "#limit",
+        "#inside",
+        "#waiting",
+        "#admitted",
+        "#connections",
+        "#idle",
+    ]);
+    for backend in shared.backends() {
+        let status = backend.gate.status();
+        let pool = backend.pool.borrow();
+        table.row([
+            backend.address.to_string().into(),
+            status.limit.into(),
+            status.inside.into(),
+            status.waiting.into(),
+            status.admitted.into(),
+            pool.open().into(),
+            pool.idle().count().into(),
+        ]);
+    }
+    table
+}
+
+fn users(shared: &Shared) -> Table {
+    let mut table = Table::new(&["name", "pool_mode", "#max_user_connections", "#clients"]);
+    let settings = shared.settings();
+    let here = shared.users();
+    let mut names: std::collections::BTreeSet<&str> =
+        settings.users.keys().map(String::as_str).collect();
+    names.extend(here.iter().map(|(name, _)| name.as_str()));
+    for name in names {
+        let own = settings.user(name);
+        let bound = own.and_then(|table| table.transactions);
+        let clients = here.iter().find(|(known, _)| known == name);
+        table.row([
+            name.into(),
+            own.and_then(|table| table.mode).map(mode).into(),
+            bound.map(|bound| bound.get()).into(),
+            clients.map_or(0, |(_, user)| user.clients.get()).into(),
+        ]);
+    }
+    table
+}
+
+fn lists(shared: &Shared) -> Table {
+    let mut table = Table::new(&["list", "#items"]);
+    let doing = |what| {
+        let clients = shared.clients.borrow();
+        clients
+            .values()
+            .filter(|here| here.doing.get() == what)
+            .count()
+    };
+    let (open, idle) = shared
+        .backends()
+        .iter()
+        .fold((0, 0), |(open, idle), backend| {
+            let pool = backend.pool.borrow();
+            (open + pool.open(), idle + pool.idle().count())
+        });
+    for (list, items) in [
+        ("databases", shared.doors().len()),
+        ("users", shared.users().len()),
+        ("pools", connections::pools_count(shared)),
+        ("free_clients", 0),
+        ("used_clients", shared.clients.borrow().len()),
+        (
+            "login_clients",
+            shared.connections.get() - shared.clients.borrow().len(),
+        ),
+        ("waiting_clients", doing(Doing::Waits)),
+        ("free_servers", idle),
+        ("used_servers", open - idle),
+        ("dns_names", 0),
+        ("dns_zones", 0),
+        ("dns_queries", 0),
+    ] {
+        table.row([list.into(), items.into()]);
+    }
+    table
+}
+
+fn memory() -> Table {
+    let mut table = Table::new(&["name", "#kilobytes"]);
+    // Where there is no /proc nothing is known.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("Vm")) {
+        if let Some((name, rest)) = line.split_once(':') {
+            let number = rest
+                .split_whitespace()
+                .next()
+                .and_then(|text| text.parse().ok());
+            table.row([name.into(), number.map(|number: u64| number).into()]);
+        }
+    }
+    table
+}

@@ -1,0 +1,223 @@
+//! What was measured, as tables.
+
+use super::*;
+
+/// Microseconds a transaction, PgBouncer's way: whole ones.
+fn mean(sum: u64, count: u64) -> u64 {
+    sum.checked_div(count).unwrap_or(0)
+}
+
+/// Sums of one database in PgBouncer's order.
+fn sums(sums: &Sums) -> [Field; 8] {
+    [
+        sums.turns.into(),
+        sums.transactions.into(),
+        sums.queries.into(),
+        sums.received_bytes.into(),
+        sums.sent_bytes.into(),
+        sums.inside_us.into(),
+        sums.busy_us.into(),
+        sums.outside_us.into(),
+    ]
+}
+
+/// Averages of a minute: a second, or a transaction.
+fn of_minute(minute: &Sums) -> [Field; 8] {
+    let a_second = |sum: u64| Field::from(sum / 60);
+    [
+        a_second(minute.turns),
+        a_second(minute.transactions),
+        a_second(minute.queries),
+        a_second(minute.received_bytes),
+        a_second(minute.sent_bytes),
+        mean(minute.inside_us, minute.turns).into(),
+        mean(minute.busy_us, minute.queries).into(),
+        mean(minute.outside_us, minute.turns).into(),
+    ]
+}
+
+pub fn stats(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "database",
+        "#total_server_assignment_count",
+        "#total_xact_count",
+        "#total_query_count",
+        "#total_received",
+        "#total_sent",
+        "#total_xact_time",
+        "#total_query_time",
+        "#total_wait_time",
+        "#avg_server_assignment_count",
+        "#avg_xact_count",
+        "#avg_query_count",
+        "#avg_recv",
+        "#avg_sent",
+        "#avg_xact_time",
+        "#avg_query_time",
+        "#avg_wait_time",
+    ]);
+    for (name, tally) in shared.measured.borrow().databases.iter() {
+        let figures = sums(&tally.sums)
+            .into_iter()
+            .chain(of_minute(&tally.minute));
+        table.row([Field::from(name)].into_iter().chain(figures));
+    }
+    table
+}
+
+const COUNTS: [&str; 9] = [
+    "database",
+    "#server_assignment_count",
+    "#xact_count",
+    "#query_count",
+    "#bytes_received",
+    "#bytes_sent",
+    "#xact_time",
+    "#query_time",
+    "#wait_time",
+];
+
+pub fn totals_by_database(shared: &Shared) -> Table {
+    let mut table = Table::new(&COUNTS);
+    for (name, tally) in shared.measured.borrow().databases.iter() {
+        table.row([Field::from(name)].into_iter().chain(sums(&tally.sums)));
+    }
+    table
+}
+
+pub fn averages(shared: &Shared) -> Table {
+    let mut table = Table::new(&COUNTS);
+    for (name, tally) in shared.measured.borrow().databases.iter() {
+        table.row(
+            [Field::from(name)]
+                .into_iter()
+                .chain(of_minute(&tally.minute)),
+        );
+    }
+    table
+}
+
+pub fn totals(shared: &Shared) -> Table {
+    let mut table = Table::new(&["name", "#value"]);
+    let measured = shared.measured.borrow();
+    let (mut all, mut minute) = (Sums::default(), Sums::default());
+    for (_, tally) in measured.databases.iter() {
+        all = all.with(&tally.sums);
+        minute = minute.with(&tally.minute);
+    }
+    let names = &COUNTS[1..];
+    for (prefix, fields) in [("total", sums(&all)), ("avg", of_minute(&minute))] {
+        for (name, value) in names.iter().zip(fields) {
+            let name = format!("{prefix}_{}", name.trim_start_matches('#'));
+            table.row([name.into(), value]);
+        }
+    }
+    table
+}
+
+const SHARES: [(Which, f64); 6] = [
+    (Which::Outside, 0.5),
+    (Which::Outside, 0.95),
+    (Which::Inside, 0.5),
+    (Which::Inside, 0.95),
+    (Which::Total, 0.95),
+    (Which::Total, 0.99),
+];
+
+fn quantiles(tally: &Tally) -> impl Iterator<Item = Field> {
+    SHARES
+        .iter()
+        .map(|(which, share)| tally.quantile_us(*which, *share).into())
+}
+
+pub fn percentiles(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "kind",
+        "name",
+        "#transactions",
+        "#mean_outside_us",
+        "#mean_inside_us",
+        "#outside_p50_us",
+        "#outside_p95_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "#total_p95_us",
+        "#total_p99_us",
+    ]);
+    let measured = shared.measured.borrow();
+    for (kind, tallies) in [
+        ("database", &measured.databases),
+        ("user", &measured.users),
+        ("class", &measured.classes),
+    ] {
+        for (name, tally) in tallies.iter() {
+            let all = tally.sums;
+            let head: [Field; 5] = [
+                kind.into(),
+                name.into(),
+                all.transactions.into(),
+                mean(all.outside_us, all.turns).into(),
+                mean(all.inside_us, all.turns).into(),
+            ];
+            table.row(head.into_iter().chain(quantiles(tally)));
+        }
+    }
+    table
+}
+
+pub fn classes(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "class",
+        "#priority",
+        "#clients",
+        "#waiting",
+        "#inside",
+        "#transactions",
+        "#mean_outside_us",
+        "#mean_inside_us",
+        "#outside_p50_us",
+        "#outside_p95_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "#total_p95_us",
+        "#total_p99_us",
+    ]);
+    let settings = shared.settings();
+    let measured = shared.measured.borrow();
+    let names = settings.config.class.iter();
+    let known = names.map(|class| {
+        (
+            class.name.get_ref().as_str(),
+            Some(*class.priority.get_ref()),
+        )
+    });
+    let nobody = Tally::default();
+    for (at, (name, priority)) in known.chain([("", None)]).enumerate() {
+        let number = (at < settings.config.class.len()).then_some(at);
+        let own = in_class(shared, number);
+        let doing = |what| own.iter().filter(|here| here.doing.get() == what).count();
+        let found = measured.classes.iter().find(|(known, _)| *known == name);
+        let tally = found.map_or(&nobody, |(_, tally)| tally);
+        let all = tally.sums;
+        let head: [Field; 8] = [
+            name.into(),
+            priority.map(u64::from).into(),
+            own.len().into(),
+            doing(Doing::Waits).into(),
+            doing(Doing::Works).into(),
+            all.transactions.into(),
+            mean(all.outside_us, all.turns).into(),
+            mean(all.inside_us, all.turns).into(),
+        ];
+        table.row(head.into_iter().chain(quantiles(tally)));
+    }
+    table
+}
+
+/// The clients that are in a class, by its number; `None`: in none.
+fn in_class(shared: &Shared, number: Option<usize>) -> Vec<Rc<Here>> {
+    let clients = shared.clients.borrow();
+    let is_in =
+        |here: &&Rc<Here>| shared.class(here.of(&here.application_name.borrow())).0 == number;
+    clients.values().filter(is_in).cloned().collect()
+}

@@ -1,0 +1,119 @@
+//! The clients that are here: what tables say of them, and how they are told to leave.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::Notify;
+
+use super::login::ServerKey;
+use crate::config::Of;
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Nothing.
+    Idle,
+    /// It waits for its turn.
+    Waits,
+    /// It has a server connection.
+    Works,
+}
+
+/// Whether a client has to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leave {
+    /// No.
+    No,
+    /// When its transaction is over: the gate stops.
+    WhenIdle,
+    /// At once: somebody said so.
+    Now,
+}
+
+/// A client that has been let in.
+pub struct Here {
+    pub id: u64,
+    pub user: String,
+    pub database: String,
+    pub peer: Option<SocketAddr>,
+    /// Version and cipher.
+    pub tls: Option<String>,
+    pub since: SystemTime,
+    pub application_name: RefCell<String>,
+    pub doing: Cell<Doing>,
+    /// When it began to wait or work.
+    pub doing_since: Cell<Instant>,
+    /// Why it keeps its server connection.
+    pub pinned_by: Cell<Option<&'static str>>,
+    /// The server connection that it has.
+    pub server: RefCell<Option<ServerKey>>,
+    leave: Cell<Leave>,
+    told: Notify,
+}
+
+impl Here {
+    /// One that does nothing yet.
+    pub fn new(
+        id: u64,
+        user: &str,
+        database: &str,
+        peer: Option<SocketAddr>,
+        tls: Option<String>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            peer,
+            tls,
+            since: SystemTime::now(),
+            application_name: RefCell::default(),
+            doing: Cell::new(Doing::Idle),
+            doing_since: Cell::new(Instant::now()),
+            pinned_by: Cell::new(None),
+            server: RefCell::default(),
+            leave: Cell::new(Leave::No),
+            told: Notify::new(),
+        })
+    }
+
+    /// What decides its class; it calls itself `application_name` at the moment.
+    pub fn of<'a>(&'a self, application_name: &'a str) -> Of<'a> {
+        Of {
+            user: &self.user,
+            database: &self.database,
+            application_name,
+            address: self.peer.map(|peer| peer.ip()),
+        }
+    }
+
+    /// It does something else from now on.
+    pub fn does(&self, doing: Doing) {
+        self.doing.set(doing);
+        self.doing_since.set(Instant::now());
+    }
+
+    /// Tells it to go.
+    pub fn tell(&self, leave: Leave) {
+        self.leave.set(leave.max(self.leave.get()));
+        self.told.notify_waiters();
+    }
+
+    /// Whether it has to go.
+    pub fn must(&self) -> Leave {
+        self.leave.get()
+    }
+
+    /// Ready when it has to go as `leave` says, or sooner.
+    pub async fn told(&self, leave: Leave) {
+        loop {
+            let told = self.told.notified();
+            if self.leave.get() >= leave {
+                return;
+            }
+            told.await;
+        }
+    }
+}

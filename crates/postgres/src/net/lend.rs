@@ -1,0 +1,214 @@
+//! Server connections on loan: opened or taken from the idle ones, given a client's settings, and given back as they were.
+
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sooner_gate::Permit;
+
+use super::door::{Backend, Door, InUse};
+use super::log;
+use super::login::{self, LoginError, LoginSecret};
+use super::pool::{Owner, Server};
+use super::refusal::Refusal;
+use super::settings::Settings;
+use super::shared::Shared;
+use crate::exchange::Unnamed;
+use crate::wire::{BackendMessage, HEADER_BYTES};
+
+/// Between two attempts to reach a server that does not answer.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long a command of the gate's own may take.
+pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Leave to be inside: of the user's transactions, the database's and the server's.
+pub type Inside = [Option<Permit>; 3];
+
+/// A server connection that a client has; closed when dropped, unless it was given back.
+pub struct Lent {
+    pub server: Option<Server>,
+    pub owner: Owner,
+    pub door: Rc<Door>,
+    _in_use: InUse,
+    _inside: Inside,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.server.take().is_some() {
+            self.door.backend.pool.borrow_mut().closed();
+        }
+    }
+}
+
+/// Who needs a server connection, and what logs in as it.
+pub struct Borrower<'a> {
+    pub user: &'a str,
+    pub door: Rc<Door>,
+    pub proof: Option<&'a LoginSecret>,
+}
+
+impl Borrower<'_> {
+    /// Whose connections it can have.
+    pub fn owner(&self) -> Owner {
+        let there = self.door.table.user.as_deref();
+        Owner {
+            user: there.unwrap_or(self.user).to_owned(),
+            database: self.door.name.clone(),
+        }
+    }
+
+    fn secret(&self, settings: &Settings) -> Option<LoginSecret> {
+        let Some(there) = &self.door.table.user else {
+            return self.proof.cloned();
+        };
+        let own = settings.logins.get(self.door.table.name.get_ref());
+        let known = own.or_else(|| settings.users.get(there));
+        known.cloned().map(LoginSecret::Kept)
+    }
+
+    /// Finds or opens one for somebody who has been let in.
+    pub async fn borrow(&self, shared: &Shared, inside: Inside) -> Result<Lent, Refusal> {
+        let owner = self.owner();
+        let in_use = InUse::one_more(&self.door);
+        let server = self.find(shared, &owner).await?;
+        Ok(Lent {
+            server: Some(server),
+            owner,
+            door: self.door.clone(),
+            _in_use: in_use,
+            _inside: inside,
+        })
+    }
+
+    async fn find(&self, shared: &Shared, owner: &Owner) -> Result<Server, Refusal> {
+        let begin = Instant::now();
+        let settings = shared.settings();
+        let patience = settings.patience();
+        let address = &self.door.backend.address;
+        loop {
+            if let Some(server) = self.take(&settings, owner).await {
+                return Ok(server);
+            }
+            let opening = Opening::begin(&self.door.backend);
+            match in_time(patience, self.open(&settings, owner)).await {
+                Ok(server) => {
+                    opening.done();
+                    let mut pool = self.door.backend.pool.borrow_mut();
+                    pool.greeted(owner, &server.state.settings);
+                    return Ok(server);
+                }
+                Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
+                    drop(opening);
+                    log(&format!("{address} does not answer: {error}; trying again"));
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(error) => return Err(Refusal::of_login(error, address, owner)),
+            }
+        }
+    }
+
+    /// An idle one; what has been idle for long is asked first whether it works.
+    async fn take(&self, settings: &Settings, owner: &Owner) -> Option<Server> {
+        let check = Duration::from_secs(settings.config.limits.server_check_seconds);
+        loop {
+            let mut server = self.door.backend.pool.borrow_mut().take(owner)?;
+            if server.used_at.elapsed() < check || run(&mut server, b"").await.is_ok() {
+                return Some(server);
+            }
+            self.door.backend.pool.borrow_mut().closed();
+        }
+    }
+
+    async fn open(&self, settings: &Settings, owner: &Owner) -> Result<Server, LoginError> {
+        let address = &self.door.backend.address;
+        let stream = login::connect(address, settings.connector(address)).await?;
+        let there = self.door.table.name_there.as_deref();
+        let database = there.unwrap_or(&owner.database);
+        let secret = self.secret(settings);
+        let session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
+        let statements_max = settings.config.limits.statements.get();
+        Ok(Server::new(session, statements_max, self.door.generation()))
+    }
+}
+
+impl Lent {
+    /// Gives it to whoever waits, as it was when it was new but for what is kept track of; `leaves_something` where more than that may have
+    /// been left.
+    pub async fn give_back(mut self, leaves_something: bool) {
+        let Some(mut server) = self.server.take() else {
+            return;
+        };
+        let pool = &self.door.backend.pool;
+        let cancelling = server.cancelling.clone();
+        // A cancel request that is on its way is this client's, and must not hit the next.
+        let _arrived = cancelling.lock().await;
+        if server.state.is_spoilt || server.generation != self.door.generation() {
+            pool.borrow_mut().closed();
+            return;
+        }
+        if leaves_something {
+            server.state.statements.forget_all();
+            server.state.unnamed = Unnamed::Nobodys;
+            server.state.extras.clear();
+            if run(&mut server, b"DISCARD ALL").await.is_err() {
+                pool.borrow_mut().closed();
+                return;
+            }
+        }
+        server.used_at = Instant::now();
+        pool.borrow_mut().give_back(&self.owner, server);
+    }
+}
+
+/// Runs a command of the gate's own.
+pub async fn run(server: &mut Server, sql: &[u8]) -> Result<(), LoginError> {
+    in_time(OWN_COMMAND_PATIENCE, server.run(sql)).await
+}
+
+/// A database that takes a connection and says nothing is one that does not answer. One that is starting, or full, is one as well: it will be
+/// there later.
+pub async fn in_time<T>(
+    patience: Duration,
+    asking: impl Future<Output = Result<T, LoginError>>,
+) -> Result<T, LoginError> {
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Err(LoginError::Refused(message))) if is_for_now(&message) => {
+            let words = "it takes no sessions at the moment";
+            Err(LoginError::Unreachable(io::Error::other(words)))
+        }
+        Ok(answer) => answer,
+        Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Whether the database says that it starts, stops or is full (57P03, 57P01, 53300).
+fn is_for_now(message: &[u8]) -> bool {
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
+    let codes: [&[u8]; 3] = [b"57P03", b"57P01", b"53300"];
+    matches!(read, Ok(BackendMessage::Error(Some(code))) if codes.contains(&code))
+}
+
+/// A place among the server connections while one is opened; given up when dropped.
+struct Opening<'a>(Option<&'a Backend>);
+
+impl<'a> Opening<'a> {
+    fn begin(backend: &'a Backend) -> Self {
+        let mut pool = backend.pool.borrow_mut();
+        pool.make_room(backend.gate.status().limit);
+        pool.opens();
+        Self(Some(backend))
+    }
+
+    fn done(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        if let Some(backend) = self.0 {
+            backend.pool.borrow_mut().closed();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for whoever only asks whether it lives.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::ready;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use super::here::Doing;
+use super::shared::Shared;
+use crate::exposition::{Snapshot, encode};
+
+/// More collectors than anybody has; the next one waits.
+const CONNECTIONS_MAX: usize = 64;
+/// A request, and the time until the next one, take no longer.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// Then a connection has to be made anew: so none that is not read stays for ever.
+const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
+/// As small as hyper allows.
+const BUFFER_BYTES: usize = 8 << 10;
+/// After a failure to accept it would fail again at once.
+const TIRED: Duration = Duration::from_secs(1);
+
+/// Answers whoever connects, for ever.
+pub async fn serve(shared: Rc<Shared>, listener: TcpListener) {
+    let desk = Rc::new(shared);
+    loop {
+        // Each connection holds one as well.
+        if Rc::strong_count(&desk) > CONNECTIONS_MAX {
+            tokio::time::sleep(TIRED).await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let converse = converse(stream, desk.clone());
+                tokio::task::spawn_local(timeout(CONNECTION_WITHIN, converse));
+            }
+            Err(_) => tokio::time::sleep(TIRED).await,
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, desk: Rc<Rc<Shared>>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        ready(Ok::<_, Infallible>(answer(&desk, request.uri().path())))
+    });
+    let connection = Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    // How it ends concerns nobody else.
+    let _ = connection.await;
+}
+
+fn answer(shared: &Shared, path: &str) -> Response<Full<Bytes>> {
+    let (status, text) = match path {
+        "/metrics" => match exposition(shared) {
+            Ok(text) => (StatusCode::OK, text),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        },
+        "/healthz" if shared.is_stopping() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into())
+        }
+        "/healthz" => (StatusCode::OK, "ok\n".into()),
+        _ => (
+            StatusCode::NOT_FOUND,
+            "there are /metrics and /healthz\n".into(),
+        ),
+    };
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    let kind = match path {
+        "/metrics" => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    };
+    let kind = hyper::header::HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
+    let clients = shared.clients.borrow();
+    let doing = |what| {
+        clients
+            .values()
+            .filter(|here| here.doing.get() == what)
+            .count() as u64
+    };
+    let backends = shared.backends();
+    let gates = backends.iter().map(|backend| {
+        let status = backend.gate.status();
+        let pool = backend.pool.borrow();
+        let figures = [status.limit, status.inside, status.waiting, pool.open()];
+        (
+            backend.address.to_string(),
+            figures.map(|figure| figure as u64),
+        )
+    });
+    let gates = gates.collect();
+    let clients = [
+        ("idle", doing(Doing::Idle)),
+        ("waiting", doing(Doing::Waits)),
+        ("active", doing(Doing::Works)),
+    ];
+    let measured = shared.measured.borrow();
+    encode(&Snapshot {
+        clients,
+        gates,
+        measured: &measured,
+    })
+}

@@ -1,0 +1,149 @@
+//! A client's proof of who it is, as its rule demands it.
+
+use bytes::{Bytes, BytesMut};
+
+use super::login::LoginSecret;
+use super::refusal::Refusal;
+use super::stream::Stream;
+use super::system_random;
+use crate::auth::scram::{Proof, ScramError, ServerExchange, Verifier, salt_of};
+use crate::auth::{Md5Salt, Secret};
+use crate::config::AuthMethod;
+use crate::wire::{FrameError, HEADER_BYTES, Look, Splitter, write_authentication};
+
+/// Answers to requests for a proof.
+const PROOF_BYTES_MAX: usize = 1 << 16;
+const SCRAM_OFFER: &[u8] = b"SCRAM-SHA-256\0\0";
+
+/// A client that has to prove who it is.
+pub struct Asked<'a> {
+    pub stream: &'a mut Stream,
+    pub input: &'a mut BytesMut,
+    pub user: &'a str,
+    /// What is known of its password.
+    pub secret: Option<&'a Secret>,
+    /// For the exchange with those whom nobody knows.
+    pub nobodys_secret: &'a [u8; 32],
+}
+
+impl Asked<'_> {
+    /// Has the client prove who it is; what logs in as it elsewhere.
+    pub async fn prove(&mut self, method: AuthMethod) -> Result<Option<LoginSecret>, Refusal> {
+        let kept = self.secret.cloned().map(LoginSecret::Kept);
+        match method {
+            AuthMethod::Trust => Ok(kept),
+            AuthMethod::Reject => Err(Refusal::wrong(self.user)),
+            AuthMethod::Certificate => {
+                let name = self
+                    .stream
+                    .certificate()
+                    .and_then(sooner_tls::common_name_of);
+                match name {
+                    Some(name) if name == self.user => Ok(kept),
+                    _ => Err(Refusal::wrong(self.user)),
+                }
+            }
+            AuthMethod::Password => self.password().await,
+            AuthMethod::Md5 if !matches!(self.secret, Some(Secret::Scram(_))) => {
+                self.md5().await?;
+                Ok(kept)
+            }
+            AuthMethod::Scram | AuthMethod::Md5 => {
+                let learned = self.scram().await?;
+                Ok(Some(match kept {
+                    Some(LoginSecret::Kept(Secret::Plain(password))) => {
+                        LoginSecret::Kept(Secret::Plain(password))
+                    }
+                    _ => LoginSecret::Learned(learned),
+                }))
+            }
+        }
+    }
+
+    async fn password(&mut self) -> Result<Option<LoginSecret>, Refusal> {
+        self.ask(3, b"").await?;
+        let password = text(self.answer().await?)?;
+        let is_right = |secret: &Secret| secret.is_password(self.user, &password);
+        match self.secret.is_some_and(is_right) {
+            true => Ok(Some(LoginSecret::Kept(Secret::Plain(password)))),
+            false => Err(Refusal::wrong(self.user)),
+        }
+    }
+
+    async fn md5(&mut self) -> Result<(), Refusal> {
+        let salt = system_random::bytes().map_err(|error| Refusal::ours(&error))?;
+        self.ask(5, &salt).await?;
+        let said = text(self.answer().await?)?;
+        let is_right = |secret: &Secret| Md5Salt(salt).is_answer(self.user, secret, &said);
+        match self.secret.is_some_and(is_right) {
+            true => Ok(()),
+            false => Err(Refusal::wrong(self.user)),
+        }
+    }
+
+    async fn scram(&mut self) -> Result<Proof, Refusal> {
+        let ours = |error: std::io::Error| Refusal::ours(&error);
+        let user = self.user;
+        let refused = |error: ScramError| match error {
+            ScramError::Wrong => Refusal::wrong(user),
+            ScramError::Malformed(_) => Refusal::of_protocol(&error.to_string()),
+        };
+        self.ask(10, SCRAM_OFFER).await?;
+        let salt = salt_of(self.nobodys_secret, user);
+        let verifier = self.secret.and_then(|secret| secret.as_verifier(salt));
+        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(self.nobodys_secret, user));
+        let first = self.answer().await?;
+        let first = sasl_first(&first)
+            .ok_or_else(|| Refusal::of_protocol("the first step of SASL is malformed"))?;
+        let nonce = system_random::nonce().map_err(ours)?;
+        let (exchange, said) = ServerExchange::begin(first, verifier, &nonce).map_err(refused)?;
+        self.ask(11, said.as_bytes()).await?;
+        let last = self.answer().await?;
+        let (said, keys) = exchange.end(&last).map_err(refused)?;
+        self.ask(12, said.as_bytes()).await?;
+        Ok(Proof::Keys(keys))
+    }
+
+    async fn ask(&mut self, code: i32, payload: &[u8]) -> Result<(), Refusal> {
+        let mut out = BytesMut::new();
+        write_authentication(&mut out, code, payload);
+        let sent = self.stream.flush_all(&mut out).await;
+        sent.map_err(|_| Refusal::gone())
+    }
+
+    /// The body of the client's answer.
+    async fn answer(&mut self) -> Result<Bytes, Refusal> {
+        let look = |tag| match tag {
+            b'p' => Look::Whole(PROOF_BYTES_MAX),
+            _ => Look::Unknown,
+        };
+        loop {
+            let broke =
+                |error: FrameError| Refusal::of_protocol(&format!("a proof is asked for: {error}"));
+            let piece = Splitter::new(look).next(self.input).map_err(broke)?;
+            let length = piece.map(|piece| piece.bytes.len());
+            if let Some(length) = length {
+                return Ok(self.input.split_to(length).freeze().slice(HEADER_BYTES..));
+            }
+            if !matches!(self.stream.more(self.input).await, Ok(1..)) {
+                return Err(Refusal::gone());
+            }
+        }
+    }
+}
+
+/// The mechanism's data in the first step of SASL.
+fn sasl_first(body: &[u8]) -> Option<&[u8]> {
+    let data = body.strip_prefix(b"SCRAM-SHA-256\0")?;
+    let (length, data) = data.split_first_chunk::<4>()?;
+    (usize::try_from(i32::from_be_bytes(*length)).ok()? == data.len()).then_some(data)
+}
+
+/// A password or its like, without its zero.
+fn text(body: Bytes) -> Result<String, Refusal> {
+    let text = body
+        .strip_suffix(b"\0")
+        .and_then(|text| str::from_utf8(text).ok());
+    text.map(str::to_owned)
+        .ok_or_else(|| Refusal::of_protocol("a password is malformed"))
+}

@@ -1,0 +1,177 @@
+//! Rows: those of answers to the gate's own questions, and those that it answers with itself. All of them are text.
+
+use bytes::{BufMut, BytesMut};
+
+use super::fields::{Fields, Malformed};
+use super::frontend::{write_parse, write_sync};
+
+/// The type of every column of ours that is text.
+const TEXT_OID: i32 = 25;
+/// And of every number.
+const INT8_OID: i32 = 20;
+
+/// The fields of a row (DataRow); `None` is NULL, and what is not UTF-8 is shown as well as it can be.
+pub fn texts_of_row(body: &[u8]) -> Result<Vec<Option<String>>, Malformed> {
+    let mut rest = Fields(body);
+    let count = u16::from_be_bytes([rest.byte()?, rest.byte()?]);
+    let mut fields = Vec::new();
+    for _ in 0..count {
+        let length = rest.int32()?;
+        if length < 0 {
+            fields.push(None);
+            continue;
+        }
+        let (field, after) = rest
+            .0
+            .split_at_checked(length as usize)
+            .ok_or(Malformed("a field is cut off"))?;
+        fields.push(Some(String::from_utf8_lossy(field).into_owned()));
+        rest = Fields(after);
+    }
+    rest.end()?;
+    Ok(fields)
+}
+
+/// The names of the columns (RowDescription).
+pub fn names_of_columns(body: &[u8]) -> Result<Vec<String>, Malformed> {
+    /// Table, column, type, size, modifier and format.
+    const REST_BYTES: usize = 4 + 2 + 4 + 2 + 4 + 2;
+    let mut rest = Fields(body);
+    let count = u16::from_be_bytes([rest.byte()?, rest.byte()?]);
+    let mut names = Vec::new();
+    for _ in 0..count {
+        names.push(String::from_utf8_lossy(rest.text()?).into_owned());
+        let cut_off = Malformed("a column is cut off");
+        rest = Fields(rest.0.get(REST_BYTES..).ok_or(cut_off)?);
+    }
+    rest.end()?;
+    Ok(names)
+}
+
+/// Writes the description of columns by their names; those that hold numbers are said to.
+pub fn write_columns(out: &mut BytesMut, columns: &[(&str, bool)]) {
+    message(out, b'T', |out| {
+        out.put_u16(columns.len() as u16);
+        for (name, is_number) in columns {
+            out.put_slice(name.as_bytes());
+            out.put_u8(0);
+            out.put_i32(0);
+            out.put_u16(0);
+            out.put_i32(if *is_number { INT8_OID } else { TEXT_OID });
+            out.put_i16(if *is_number { 8 } else { -1 });
+            out.put_i32(-1);
+            out.put_u16(0);
+        }
+    });
+}
+
+/// Writes a row.
+pub fn write_row(out: &mut BytesMut, fields: &[Option<String>]) {
+    message(out, b'D', |out| {
+        out.put_u16(fields.len() as u16);
+        for field in fields {
+            match field {
+                Some(text) => {
+                    out.put_i32(text.len() as i32);
+                    out.put_slice(text.as_bytes());
+                }
+                None => out.put_i32(-1),
+            }
+        }
+    });
+}
+
+/// Writes that a command is done.
+pub fn write_complete(out: &mut BytesMut, tag: &str) {
+    message(out, b'C', |out| {
+        out.put_slice(tag.as_bytes());
+        out.put_u8(0);
+    });
+}
+
+/// Writes that there was no command.
+pub fn write_empty(out: &mut BytesMut) {
+    message(out, b'I', |_| {});
+}
+
+/// Writes a question with one parameter that is text, to be answered with text.
+pub fn write_question(out: &mut BytesMut, sql: &str, parameter: &str) {
+    write_parse(out, b"", &[sql.as_bytes(), b"\0\0\0"].concat());
+    message(out, b'B', |out| {
+        // No names, no formats: text.
+        out.put_slice(b"\0\0\0\0");
+        out.put_u16(1);
+        out.put_i32(parameter.len() as i32);
+        out.put_slice(parameter.as_bytes());
+        out.put_u16(0);
+    });
+    message(out, b'E', |out| out.put_slice(b"\0\0\0\0\0"));
+    write_sync(out);
+}
+
+fn message(out: &mut BytesMut, tag: u8, body: impl FnOnce(&mut BytesMut)) {
+    let at = out.len();
+    out.put_u8(tag);
+    out.put_i32(0);
+    body(out);
+    let length = (out.len() - at - 1) as i32;
+    out[at + 1..at + 5].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use postgres_protocol::message::backend::Message;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_question_is_what_postgresqls_own_client_would_send() {
+        let mut ours = BytesMut::new();
+        write_question(&mut ours, "SELECT $1", "ann");
+        let mut theirs = BytesMut::new();
+        use postgres_protocol::message::frontend;
+        frontend::parse("", "SELECT $1", [], &mut theirs).unwrap();
+        let put = |value: &str, out: &mut BytesMut| {
+            out.extend_from_slice(value.as_bytes());
+            Ok(postgres_protocol::IsNull::No)
+        };
+        frontend::bind("", "", [], ["ann"], put, [], &mut theirs)
+            .ok()
+            .unwrap();
+        frontend::execute("", 0, &mut theirs).unwrap();
+        frontend::sync(&mut theirs);
+        assert_eq!(ours, theirs);
+    }
+
+    #[test]
+    fn columns_have_names_and_types() {
+        let mut out = BytesMut::new();
+        write_columns(&mut out, &[("name", false), ("count", true)]);
+        assert_eq!(names_of_columns(&out[5..]).unwrap(), ["name", "count"]);
+        let Some(Message::RowDescription(body)) = Message::parse(&mut out).unwrap() else {
+            panic!("no columns");
+        };
+        use fallible_iterator::FallibleIterator;
+        let types: Vec<u32> = body
+            .fields()
+            .map(|field| Ok(field.type_oid()))
+            .collect()
+            .unwrap();
+        assert_eq!(types, [25, 20]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_read_as_they_were_written(row: Vec<Option<String>>) {
+            let mut out = BytesMut::new();
+            write_row(&mut out, &row);
+            prop_assert_eq!(texts_of_row(&out[5..]), Ok(row));
+            prop_assert!(matches!(Message::parse(&mut out), Ok(Some(Message::DataRow(_)))));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            let _ = (texts_of_row(&bytes), names_of_columns(&bytes));
+        }
+    }
+}
