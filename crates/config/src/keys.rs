@@ -68,14 +68,12 @@ mod tests {
 
     #[derive(Deserialize, Default)]
     #[serde(deny_unknown_fields, default)]
-    #[expect(dead_code, reason = "only its keys are asked for")]
     struct Limits {
         head_bytes: u64,
     }
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only its keys are asked for")]
     struct Site {
         root: String,
     }

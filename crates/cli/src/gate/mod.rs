@@ -142,15 +142,10 @@ fn ready_line(config: &Config) -> String {
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time
 /// that they may take.
 async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals, grace: Duration) {
-    loop {
-        match signals.next().await {
-            Wish::Reload => {
-                supervisor.reloading();
-                gateway.reload();
-                supervisor.ready("serving");
-            }
-            Wish::Stop => break,
-        }
+    while let Wish::Reload = signals.next().await {
+        supervisor.reloading();
+        gateway.reload();
+        supervisor.ready("serving");
     }
     supervisor.stopping();
     gateway.stop(Stop::WhenIdle);

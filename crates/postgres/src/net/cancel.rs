@@ -7,7 +7,8 @@ use std::rc::{Rc, Weak};
 
 use bytes::{BufMut, BytesMut};
 
-use super::login::{self, ServerKey};
+use super::lend::{OWN_COMMAND_PATIENCE, in_time};
+use super::login::{self, LoginError, ServerKey};
 use super::shared::Shared;
 use super::system_random;
 use crate::config::ServerAddress;
@@ -91,8 +92,12 @@ pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
         .borrow()
         .as_ref()
         .is_some_and(|now| now.key == target.key);
-    if is_still_there && let Err(error) = send(shared, &target.address, &target.key).await {
-        let address = &target.address;
+    if !is_still_there {
+        return;
+    }
+    let address = &target.address;
+    let sent = in_time(OWN_COMMAND_PATIENCE, send(shared, address, &target.key)).await;
+    if let Err(error) = sent {
         super::log(&format!(
             "a cancel request did not reach {address}: {error}"
         ));
@@ -100,7 +105,11 @@ pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
 }
 
 /// Sends it, and waits until the server has taken it: it closes the connection then.
-pub async fn send(shared: &Shared, address: &ServerAddress, key: &ServerKey) -> io::Result<()> {
+pub async fn send(
+    shared: &Shared,
+    address: &ServerAddress,
+    key: &ServerKey,
+) -> Result<(), LoginError> {
     let settings = shared.settings();
     let mut stream = login::connect(address, settings.connector(address)).await?;
     let mut out = BytesMut::new();
@@ -109,5 +118,6 @@ pub async fn send(shared: &Shared, address: &ServerAddress, key: &ServerKey) -> 
     out.put_i32(key.process_id);
     out.put_slice(&key.secret);
     stream.flush_all(&mut out).await?;
-    stream.more(&mut BytesMut::new()).await.map(|_| ())
+    stream.more(&mut BytesMut::new()).await?;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! A new connection to the database: found, logged in, ready.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -23,20 +24,35 @@ const MESSAGE_BYTES_MAX: usize = 1 << 16;
 const SCRAM: &str = "SCRAM-SHA-256";
 
 /// A new connection, encrypted as its address says.
-pub async fn connect(address: &ServerAddress, tls: Option<&Connector>) -> io::Result<Stream> {
+pub async fn connect(
+    address: &ServerAddress,
+    tls: Option<&Connector>,
+) -> Result<Stream, LoginError> {
     match (&address.place, tls) {
         (Place::Tcp(host, port), tls) => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
             stream.set_nodelay(true)?;
             keep_alive(&stream);
             match tls {
-                Some(tls) => tls.encrypt(address, stream).await,
+                Some(tls) => tls.encrypt(address, stream).await.map_err(not_encrypted),
                 None => Ok(Stream::Tcp(stream)),
             }
         }
         (place @ Place::Unix(..), _) => {
             Ok(Stream::Unix(UnixStream::connect(place.to_string()).await?))
         }
+    }
+}
+
+/// What a certificate says, or does not, is the same at the next attempt.
+fn not_encrypted(error: io::Error) -> LoginError {
+    let is_lasting = error.kind() == io::ErrorKind::Unsupported
+        || error
+            .get_ref()
+            .is_some_and(|cause| cause.is::<rustls::Error>());
+    match is_lasting {
+        true => LoginError::Impossible(format!("TLS: {error}")),
+        false => LoginError::Unreachable(error),
     }
 }
 
@@ -74,6 +90,16 @@ pub enum LoginError {
     Refused(Bytes),
     /// What answers is no database, or wants what is not there.
     Impossible(String),
+}
+
+impl fmt::Display for LoginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(error) => error.fmt(f),
+            Self::Refused(_) => f.write_str("it refuses"),
+            Self::Impossible(what) => f.write_str(what),
+        }
+    }
 }
 
 impl From<io::Error> for LoginError {

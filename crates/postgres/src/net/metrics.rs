@@ -17,6 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use super::door::{Count, One};
 use super::here::Doing;
 use super::shared::Shared;
 use crate::exposition::{Snapshot, encode};
@@ -34,16 +35,15 @@ const TIRED: Duration = Duration::from_secs(1);
 
 /// Answers whoever connects, for ever.
 pub async fn serve(shared: Rc<Shared>, listener: TcpListener) {
-    let desk = Rc::new(shared);
+    let collectors = Count::default();
     loop {
-        // Each connection holds one as well.
-        if Rc::strong_count(&desk) > CONNECTIONS_MAX {
+        if collectors.get() >= CONNECTIONS_MAX {
             tokio::time::sleep(TIRED).await;
             continue;
         }
         match listener.accept().await {
             Ok((stream, _)) => {
-                let converse = converse(stream, desk.clone());
+                let converse = converse(stream, shared.clone(), collectors.one_more());
                 tokio::task::spawn_local(timeout(CONNECTION_WITHIN, converse));
             }
             Err(_) => tokio::time::sleep(TIRED).await,
@@ -51,9 +51,9 @@ pub async fn serve(shared: Rc<Shared>, listener: TcpListener) {
     }
 }
 
-async fn converse(stream: TcpStream, desk: Rc<Rc<Shared>>) {
+async fn converse(stream: TcpStream, shared: Rc<Shared>, _one: One) {
     let service = service_fn(|request: Request<Incoming>| {
-        ready(Ok::<_, Infallible>(answer(&desk, request.uri().path())))
+        ready(Ok::<_, Infallible>(answer(&shared, request.uri().path())))
     });
     let connection = Builder::new()
         .timer(TokioTimer::new())

@@ -89,9 +89,8 @@ impl Connector {
                 return Ok(Stream::Tcp(stream));
             }
             if !agrees {
-                return Err(io::Error::other(
-                    "it does not speak TLS, and sslmode wants it",
-                ));
+                let words = "it does not speak TLS, and sslmode wants it";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, words));
             }
         }
         let stream = self.connector.connect(self.name.clone(), stream).await?;

@@ -1,4 +1,5 @@
 //! A private PostgreSQL and a gate before it, both gone when dropped.
+#![allow(dead_code, reason = "every test program needs a part of it")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -61,8 +62,29 @@ impl Database {
 
     /// Starts it, for the first time or again.
     pub fn restart(&self) {
+        self.restart_with("-c listen_addresses= -p 5432");
+    }
+
+    /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and `server.key` in `folder`, and takes clients whose
+    /// certificate `ca.pem` there has signed; gives its port at 127.0.0.1.
+    pub fn restart_with_tls(&self, folder: &Path) -> u16 {
+        for file in ["server.pem", "server.key", "ca.pem"] {
+            let copy = self.folder().join("data").join(file);
+            fs::copy(folder.join(file), &copy).unwrap();
+            self.give(&copy);
+        }
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        self.restart_with(&format!(
+            "-c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file=server.pem -c ssl_key_file=server.key -c ssl_ca_file=ca.pem"
+        ));
+        port
+    }
+
+    fn restart_with(&self, options: &str) {
         let options = format!(
-            "-c fsync=off -c listen_addresses= -c unix_socket_directories={} -p {DATABASE_PORT} -c max_connections=50",
+            "-c fsync=off -c unix_socket_directories={} -c max_connections=50 {options}",
             self.folder().display()
         );
         let log = self.folder().join("log").display().to_string();
@@ -91,6 +113,12 @@ impl Database {
         self.folder.path()
     }
 
+    /// Gives a file to whoever runs its programs, and to nobody else.
+    pub fn give(&self, path: &Path) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(path, self.owner, None).unwrap();
+    }
+
     fn data(&self) -> String {
         self.folder().join("data").display().to_string()
     }
@@ -107,6 +135,8 @@ impl Database {
         command.arg(path);
         // pg_ctl cannot return to a folder that its owner may not enter.
         command.current_dir(self.folder()).stdin(Stdio::null());
+        // Nothing of whoever runs the tests is looked at.
+        command.env("HOME", self.folder());
         command
     }
 
@@ -278,6 +308,13 @@ impl Gate {
         let path = self.folder.path().join("gate.toml");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(path, change(text)).unwrap();
+    }
+
+    /// Whether it has ended by itself.
+    pub fn is_over(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_none_or(thread::JoinHandle::is_finished)
     }
 
     /// Its port at 127.0.0.1.
