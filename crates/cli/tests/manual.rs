@@ -110,6 +110,25 @@ fn the_manual_has_the_keys_of_the_configuration_file_and_no_others() {
         .split_once("\n### Configuration file\n")
         .expect("the section");
     let (section, _) = rest.split_once("\n### ").expect("another section");
+    holds(section, sooner_web::config::keys());
+}
+
+#[test]
+fn the_page_about_the_gate_has_the_keys_of_its_configuration_file_and_no_others() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gate.md");
+    let page = fs::read_to_string(path).expect("docs/gate.md");
+    let (_, rest) = page
+        .split_once("\n## A configuration\n")
+        .expect("the section");
+    let (section, _) = rest.split_once("\n## ").expect("another section");
+    holds(
+        section,
+        sooner_config::keys::<sooner_postgres::config::Config>(),
+    );
+}
+
+/// Fails unless the first cells of a section's tables are these keys.
+fn holds(section: &str, keys: Vec<String>) {
     let told: BTreeSet<String> = section
         .lines()
         .filter(|line| line.starts_with("| `"))
@@ -117,7 +136,7 @@ fn the_manual_has_the_keys_of_the_configuration_file_and_no_others() {
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .map(str::to_owned)
         .collect();
-    let read: BTreeSet<String> = sooner_web::config::keys().into_iter().collect();
+    let read: BTreeSet<String> = keys.into_iter().collect();
     let missing: Vec<_> = read.difference(&told).collect();
     let gone: Vec<_> = told.difference(&read).collect();
     assert!(

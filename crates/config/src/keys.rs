@@ -59,7 +59,6 @@ mod tests {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields, default)]
     #[derive(Default)]
-    #[expect(dead_code, reason = "only its keys are asked for")]
     struct Whole {
         listen: String,
         limits: Limits,
@@ -74,6 +73,7 @@ mod tests {
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its keys are asked for")]
     struct Site {
         root: String,
     }

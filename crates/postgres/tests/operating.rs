@@ -365,3 +365,32 @@ fn old_server_connections_are_replaced_and_dead_ones_not_lent() {
     database.ask(&format!("SELECT pg_terminate_backend({second})"));
     assert_eq!(client.ask("SELECT 'again'"), "again");
 }
+
+#[test]
+fn a_lower_class_does_not_wait_for_ever() {
+    let classes = "[[class]]\nname = \"high\"\npriority = 1\nuser = [\"postgres\"]\n";
+    let config = format!("{}{classes}", transactions(1));
+    let Some((database, gate)) = start_with("a_lower_class_does_not_wait", &config) else {
+        return;
+    };
+    let pgbench = || gate.program(&database, "pgbench");
+    printed(pgbench().args(["-i", "-q", "postgres"]));
+    let mut psql = gate.psql(&database, "bob");
+    let mut low = Talk::begin(psql.env("PGAPPNAME", "low"));
+    low.ask("SELECT 1");
+    thread::scope(|scope| {
+        let high = scope.spawn(|| {
+            let eight = ["-n", "-S", "-c", "8", "-T", "8", "postgres"];
+            printed(pgbench().args(eight))
+        });
+        until("the high ones are many", || {
+            gate.admin(&database, "SHOW CLASSES").contains("high|1|8|")
+        });
+        // Each waits for a place in which somebody of the other class could always go.
+        for _ in 0..3 {
+            assert_eq!(low.ask("SELECT 2"), "2");
+        }
+        assert!(!high.is_finished());
+        high.join().unwrap();
+    });
+}

@@ -22,7 +22,9 @@ use super::server::sooner;
 
 const DATABASE_PORT: &str = "5432";
 const PGBOUNCER_PORT: &str = "6543";
+const PGBOUNCER_BY_SESSION_PORT: &str = "6544";
 const GATE_PORT: &str = "6432";
+const GATE_BY_SESSION_PORT: &str = "6433";
 /// Server connections of either proxy.
 const LIMIT: &str = "20";
 const PROXY_CORE: &str = "0";
@@ -35,16 +37,43 @@ enum Way {
     Direct,
     PgBouncer,
     Gate,
+    PgBouncerBySession,
+    GateBySession,
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Direct, Self::PgBouncer, Self::Gate];
+    const ALL: [Self; 5] = [
+        Self::Direct,
+        Self::PgBouncer,
+        Self::Gate,
+        Self::PgBouncerBySession,
+        Self::GateBySession,
+    ];
+
+    /// Whether statements are sent so: the simple protocol is compared in transaction mode, and Debian's PgBouncer 1.18 cannot have prepared
+    /// statements there.
+    fn speaks(self, protocol: &str) -> bool {
+        match self {
+            Self::Direct | Self::Gate => true,
+            Self::PgBouncer => protocol == "simple",
+            Self::PgBouncerBySession | Self::GateBySession => protocol == "prepared",
+        }
+    }
+
+    fn mode(self) -> &'static str {
+        match self {
+            Self::PgBouncerBySession | Self::GateBySession => "session",
+            _ => "transaction",
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
             Self::PgBouncer => "PgBouncer",
             Self::Gate => "sooner gate",
+            Self::PgBouncerBySession => "PgBouncer, by session",
+            Self::GateBySession => "sooner gate, by session",
         }
     }
 
@@ -53,6 +82,8 @@ impl Way {
             Self::Direct => DATABASE_PORT,
             Self::PgBouncer => PGBOUNCER_PORT,
             Self::Gate => GATE_PORT,
+            Self::PgBouncerBySession => PGBOUNCER_BY_SESSION_PORT,
+            Self::GateBySession => GATE_BY_SESSION_PORT,
         }
     }
 }
@@ -70,9 +101,13 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("gate", "gate")?;
     let folder = Folder::new()?;
     let _database = folder.database()?;
-    let _pgbouncer = folder.pgbouncer()?;
-    let _gate = folder.gate()?;
-    let proxies = [None, Some(&_pgbouncer), Some(&_gate)];
+    let proxies = [
+        None,
+        Some(folder.pgbouncer(Way::PgBouncer)?),
+        Some(folder.gate(Way::Gate)?),
+        Some(folder.pgbouncer(Way::PgBouncerBySession)?),
+        Some(folder.gate(Way::GateBySession)?),
+    ];
     let mut table = String::from(
         "| protocol | clients | way | latency, us | transactions a second | processor time of the proxy, us a transaction |\n|---|---|---|---|---|---|\n",
     );
@@ -83,15 +118,14 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
         ("prepared", 1),
         ("prepared", 20),
     ] {
-        let mut all = [const { Vec::new() }; 3];
+        let mut all = [const { Vec::new() }; Way::ALL.len()];
         for repetition in 0..effort.repetitions.max(if effort.quick { 1 } else { 5 }) {
             for (index, way) in Way::ALL.into_iter().enumerate() {
-                // Debian's PgBouncer 1.18 cannot do it in transaction mode.
-                if protocol == "prepared" && way == Way::PgBouncer {
+                if !way.speaks(protocol) {
                     continue;
                 }
-                let measured =
-                    folder.pgbench(way, protocol, clients, proxies[index], effort.quick)?;
+                let proxy = proxies[index].as_ref();
+                let measured = folder.pgbench(way, protocol, clients, proxy, effort.quick)?;
                 record.add(&json!({"protocol": protocol, "clients": clients, "way": way.name(), "repetition": repetition,
                     "latency_us": measured.latency_us, "transactions_per_sec": measured.per_sec, "proxy_cpu_us": measured.cpu_us}))?;
                 all[index].push(measured);
@@ -112,25 +146,36 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 spread(&of(index, |one| one.cpu_us), 1),
             );
         }
-        let [direct, pgbouncer, gate] =
-            [0, 1, 2].map(|index| median(&of(index, |one| one.latency_us)));
-        match (protocol, clients) {
-            ("simple", 1) => part.at_most(
-                "simple, 1 client: latency added / PgBouncer's",
-                (gate - direct) / (pgbouncer - direct),
-                1.0,
-            ),
-            ("simple", _) => part.at_least(
-                "simple, 20 clients: throughput / PgBouncer's",
-                pgbouncer / gate,
-                THROUGHPUT_MIN,
-            ),
-            _ => {}
-        }
+        let latency = |way: Way| {
+            let index = Way::ALL.iter().position(|own| *own == way);
+            index.map_or(f64::NAN, |index| median(&of(index, |one| one.latency_us)))
+        };
+        judge(&mut part, protocol, clients, latency);
     }
     record.table("gate", &format!("{table}\n{}", part.table()))?;
     checks.extend(part);
     Ok(())
+}
+
+/// Holds the gate against PgBouncer: the latency that each adds for one client, their throughput for several, which is the inverse of latency.
+fn judge(part: &mut Checks, protocol: &str, clients: u32, latency: impl Fn(Way) -> f64) {
+    let (pgbouncer, gate) = match protocol {
+        "simple" => (Way::PgBouncer, Way::Gate),
+        _ => (Way::PgBouncerBySession, Way::GateBySession),
+    };
+    let (direct, pgbouncer, gate) = (latency(Way::Direct), latency(pgbouncer), latency(gate));
+    match clients {
+        1 => part.at_most(
+            &format!("{protocol}, 1 client: latency added / PgBouncer's"),
+            (gate - direct) / (pgbouncer - direct),
+            1.0,
+        ),
+        _ => part.at_least(
+            &format!("{protocol}, {clients} clients: throughput / PgBouncer's"),
+            pgbouncer / gate,
+            THROUGHPUT_MIN,
+        ),
+    }
 }
 
 /// Everything's folder, which the user postgres owns: neither PostgreSQL nor PgBouncer runs as root.
@@ -223,14 +268,15 @@ impl Folder {
         Ok(running)
     }
 
-    fn pgbouncer(&self) -> anyhow::Result<Running> {
+    fn pgbouncer(&self, way: Way) -> anyhow::Result<Running> {
+        let (port, mode) = (way.port(), way.mode());
         let at = self.path().display();
         let config = format!(
-            "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {PGBOUNCER_PORT}\nunix_socket_dir = {at}\n\
-             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = transaction\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer.log\nmax_client_conn = 100\n"
+            "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {port}\nunix_socket_dir = {at}\n\
+             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = {mode}\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer-{port}.log\nmax_client_conn = 100\n"
         );
         fs::write(self.path().join("users.txt"), "\"postgres\" \"\"\n")?;
-        let path = self.path().join("pgbouncer.ini");
+        let path = self.path().join(format!("pgbouncer-{port}.ini"));
         fs::write(&path, config)?;
         let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));
         let running = Running(
@@ -240,23 +286,24 @@ impl Folder {
                 .spawn()
                 .context("pgbouncer is needed")?,
         );
-        self.await_socket(PGBOUNCER_PORT)?;
+        self.await_socket(port)?;
         Ok(running)
     }
 
-    fn gate(&self) -> anyhow::Result<Running> {
+    fn gate(&self, way: Way) -> anyhow::Result<Running> {
         // Where the workspace lies postgres may not go.
-        let copy = self.path().join("sooner");
+        let copy = self.path().join(format!("sooner-{}", way.port()));
         fs::copy(sooner(), &copy)?;
         let mut command = self.program(PROXY_CORE, &copy);
-        command.args(["gate", "--auth", "trust", "--limit", LIMIT, "--backend"]);
+        command.args(["gate", "--auth", "trust", "--limit", LIMIT, "--mode"]);
+        command.args([way.mode(), "--backend"]);
         command.arg(format!(
             "postgresql:///?host={}&port={DATABASE_PORT}",
             self.path().display()
         ));
-        command.arg("--listen").arg(self.socket(GATE_PORT));
+        command.arg("--listen").arg(self.socket(way.port()));
         let running = Running(command.stdout(Stdio::null()).spawn()?);
-        self.await_socket(GATE_PORT)?;
+        self.await_socket(way.port())?;
         Ok(running)
     }
 

@@ -251,7 +251,7 @@ impl Client {
         let door = self.door()?;
         let user = self.shared.user(&self.here.user);
         let (class, priority) = self.class();
-        let inside = self.wait_outside(&door, &user, priority).await?;
+        let inside = self.wait_outside(&door, &user, (class, priority)).await?;
         let outside = came_at.elapsed();
         self.here.does(Doing::Works);
         let mut lent = self.borrower(door).borrow(&self.shared, inside).await?;
@@ -283,16 +283,19 @@ impl Client {
         &mut self,
         door: &Door,
         user: &UserDoor,
-        priority: u8,
+        (class, priority): (Option<usize>, u8),
     ) -> Result<Inside, Gone> {
         self.here.does(Doing::Waits);
+        let settings = self.shared.settings();
+        let kind = class.and_then(|at| settings.config.class.get(at));
         let waiting = Waiting {
             door,
             user,
             priority,
+            kind: kind.map_or("", |class| class.name.get_ref()),
         };
         let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
-        let went = match self.shared.settings().query_wait() {
+        let went = match settings.query_wait() {
             None => go_in.await,
             Some(most) => match tokio::time::timeout(most, go_in).await {
                 Ok(went) => went,

@@ -30,7 +30,7 @@ pub struct Lent {
     pub owner: Owner,
     pub door: Rc<Door>,
     _in_use: InUse,
-    _inside: Inside,
+    inside: Inside,
 }
 
 impl Drop for Lent {
@@ -77,7 +77,7 @@ impl Borrower<'_> {
             owner,
             door: self.door.clone(),
             _in_use: in_use,
-            _inside: inside,
+            inside,
         })
     }
 
@@ -140,6 +140,7 @@ impl Lent {
             return;
         };
         let pool = &self.door.backend.pool;
+        let inside = std::mem::take(&mut self.inside);
         let cancelling = server.cancelling.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
         let _arrived = cancelling.lock().await;
@@ -158,6 +159,7 @@ impl Lent {
         }
         server.used_at = Instant::now();
         pool.borrow_mut().give_back(&self.owner, server);
+        inside.into_iter().flatten().for_each(Permit::complete);
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Waiting<'a> {
     pub user: &'a UserDoor,
     /// 0 first.
     pub priority: u8,
+    /// Whose times tell how long this one will take: the guard against starvation counts time and not heads.
+    pub kind: &'a str,
 }
 
 /// Why somebody waits no longer.
@@ -49,7 +51,7 @@ impl Waiting<'_> {
 
     async fn pass(&self, gate: Option<&Gate>) -> Option<Permit> {
         // The queue has no bound, so nobody is refused.
-        gate?.enter(self.priority, String::new()).await.ok()
+        gate?.enter(self.priority, self.kind.to_owned()).await.ok()
     }
 
     /// The same for a client, which may leave meanwhile and is heard while it does not say too much.
