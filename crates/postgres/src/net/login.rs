@@ -15,8 +15,8 @@ use crate::auth::{Md5Salt, Secret};
 use crate::config::{Place, ServerAddress};
 use crate::exchange::Settings;
 use crate::wire::{
-    BackendMessage, HEADER_BYTES, Look, Splitter, Startup, Version, look_at_backend, texts_of_row,
-    write_password, write_query, write_question, write_sasl_first,
+    BackendMessage, HEADER_BYTES, Look, Malformed, Splitter, Startup, Version, look_at_backend,
+    names_of_columns, texts_of_row, write_password, write_query, write_question, write_sasl_first,
 };
 
 /// The longest message before a session is ready.
@@ -316,17 +316,23 @@ impl Session {
         let mut out = BytesMut::new();
         write_question(&mut out, sql, parameter);
         self.stream.flush_all(&mut out).await?;
-        self.answer(settings).await
+        self.answer(settings).await.map(|(_, rows)| rows)
     }
 
-    /// What comes until the server is ready again.
-    async fn answer(&mut self, settings: &mut Settings) -> Result<Rows, LoginError> {
-        let (mut failed, mut rows) = (None, Vec::new());
+    /// What comes until the server is ready again: names of columns, and rows.
+    pub(super) async fn answer(
+        &mut self,
+        settings: &mut Settings,
+    ) -> Result<(Vec<String>, Rows), LoginError> {
+        let (mut failed, mut columns, mut rows) = (None, Vec::new(), Vec::new());
         loop {
             let message = next(&mut self.stream, &mut self.input).await?;
-            if message[0] == b'D' {
-                let row = texts_of_row(&message[HEADER_BYTES..]);
-                rows.push(row.map_err(|error| odd(&error.to_string()))?);
+            let body = &message[HEADER_BYTES..];
+            let malformed = |error: Malformed| odd(&error.to_string());
+            match message[0] {
+                b'T' => columns = names_of_columns(body).map_err(malformed)?,
+                b'D' => rows.push(texts_of_row(body).map_err(malformed)?),
+                _ => {}
             }
             match read(&message)? {
                 BackendMessage::ParameterStatus(status) => {
@@ -340,7 +346,7 @@ impl Session {
         }
         match failed {
             Some(message) => Err(LoginError::Refused(message)),
-            None => Ok(rows),
+            None => Ok((columns, rows)),
         }
     }
 

@@ -6,6 +6,7 @@ mod admin;
 mod auth_query;
 mod cancel;
 mod client;
+mod console;
 mod door;
 mod greet;
 mod here;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 
 pub use admin::Stop;
+pub use console::{Answer, Console};
 pub use settings::Settings;
 use shared::Shared;
 

@@ -143,6 +143,21 @@ fn sqlstate(mut fields: Fields<'_>) -> Option<&[u8]> {
     }
 }
 
+/// What a whole error message says, and hints.
+pub fn message_of_error(message: &[u8]) -> String {
+    let mut fields = Fields(message.get(5..).unwrap_or_default());
+    let (mut words, mut hint) = (String::new(), String::new());
+    while let Ok(kind @ 1..) = fields.byte() {
+        let Ok(text) = fields.text() else { break };
+        match kind {
+            b'M' => words = String::from_utf8_lossy(text).into_owned(),
+            b'H' => hint = format!(" ({})", String::from_utf8_lossy(text)),
+            _ => {}
+        }
+    }
+    words + &hint
+}
+
 /// An error or a notice of the proxy's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorReport<'a> {

@@ -1,0 +1,217 @@
+//! `sooner gate` as a process: its configuration, its signals, its console, its metrics. What it does before a database is tested in the crate
+//! `postgres`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+fn sooner(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn folder_with(config: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("gate.toml"), config).unwrap();
+    folder
+}
+
+fn config_at(folder: &Path) -> String {
+    folder.join("gate.toml").display().to_string()
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
+/// A gate that runs; ended when dropped.
+struct Running {
+    child: Child,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Running {
+    fn start(folder: &Path) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sooner"))
+            .args(["gate", "--config", &config_at(folder)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut ready).unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Running { child, said };
+        assert!(
+            ready.starts_with("ready: clients at "),
+            "{ready:?} {}",
+            running.line()
+        );
+        running
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    /// The next line of its log.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Its exit code, once it has ended.
+    fn end(&mut self) -> Option<i32> {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it does not end");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_with_its_place() {
+    for (config, expected) in [
+        ("", "database: names no database"),
+        (
+            "[[database]]\nname = \"x\"\nserver = \"db\"\n",
+            "gate.toml:3: database.server: ",
+        ),
+        (
+            "[limits]\ntransaction = 1\n",
+            "gate.toml:2: limits.transaction: unknown key; did you mean `transactions`?",
+        ),
+        (
+            "users = \"nobody.txt\"\n[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
+            "gate.toml:1: users: cannot read ",
+        ),
+        (
+            "[[tls]]\ncertificate = \"a.pem\"\nkey = \"b.pem\"\n[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n[[rule]]\n",
+            "gate.toml:2: tls.certificate: there is no file ",
+        ),
+        (
+            "[[database]]\nname = \"*\"\nserver = \"postgresql://db?sslmode=verify-full&sslrootcert=no.pem\"\n[[rule]]\n",
+            "gate.toml:3: database.server: no certificate can be read from ",
+        ),
+        (
+            "[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
+            "nobody could log in",
+        ),
+    ] {
+        let folder = folder_with(config);
+        let output = sooner(&["gate", "--config", &config_at(folder.path())]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{config}: {said}");
+        assert!(
+            said.contains(expected) && said.trim().lines().count() == 1,
+            "{said}"
+        );
+    }
+    let output = sooner(&[
+        "gate",
+        "--backend",
+        "postgresql://db",
+        "--auth",
+        "trust",
+        "--check",
+    ]);
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_gate_is_watched_reloaded_and_stopped() {
+    let port = free_port();
+    let config = |limit: &str| {
+        format!(
+            "auth = \"trust\"\nlisten = [\"./.s.PGSQL.6432\"]\nmetrics = \"127.0.0.1:{port}\"\n[limits]\ntransactions = {limit}\n\
+             [[database]]\nname = \"*\"\nserver = \"postgresql:///?host=/nowhere\"\n[[class]]\nname = \"high\"\npriority = 1\nuser = [\"ann\"]\n"
+        )
+    };
+    let folder = folder_with(&config("7"));
+    let mut gate = Running::start(folder.path());
+    let socket = folder.path().join(".s.PGSQL.6432");
+    let at = socket.display().to_string();
+    let top = sooner(&["gate", "top", "--gate", &at, "--json", "--count", "2"]);
+    let text = String::from_utf8(top.stdout).unwrap();
+    let looks: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        looks.len(),
+        2,
+        "{text} {}",
+        String::from_utf8_lossy(&top.stderr)
+    );
+    assert_eq!(looks[0]["state"], "active");
+    assert_eq!(looks[1]["classes"][0]["name"], "high");
+    let table = sooner(&["gate", "top", "--gate", &at, "--count", "1"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(
+        table.contains("total p99") && table.contains("high"),
+        "{table}"
+    );
+    let mut http = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    http.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut metrics = String::new();
+    http.read_to_string(&mut metrics).unwrap();
+    assert!(
+        metrics.contains("sooner_gate_clients{doing=\"idle\"} 0"),
+        "{metrics}"
+    );
+    fs::write(folder.path().join("gate.toml"), config("many")).unwrap();
+    gate.signal(Signal::HUP);
+    let line = gate.line();
+    assert!(line.contains("the old configuration stays"), "{line}");
+    fs::write(folder.path().join("gate.toml"), config("8")).unwrap();
+    gate.signal(Signal::HUP);
+    assert_eq!(gate.line(), "sooner gate: the configuration was read again");
+    gate.signal(Signal::TERM);
+    assert_eq!(gate.end(), Some(0));
+    assert!(!socket.exists());
+    let gone = sooner(&["gate", "top", "--gate", &at, "--count", "1"]);
+    assert_eq!(gone.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no gate at"));
+}
+
+#[test]
+fn a_second_gate_does_not_take_the_socket_of_the_first() {
+    let config = "auth = \"trust\"\nlisten = [\"./.s.PGSQL.6432\"]\n[[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n";
+    let folder = folder_with(config);
+    let mut first = Running::start(folder.path());
+    let second = sooner(&["gate", "--config", &config_at(folder.path())]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("somebody serves there already"));
+    // What a crash leaves is no obstacle.
+    first.signal(Signal::KILL);
+    first.end();
+    let mut third = Running::start(folder.path());
+    third.signal(Signal::INT);
+    assert_eq!(third.end(), Some(0));
+}
