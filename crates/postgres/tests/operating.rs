@@ -394,3 +394,35 @@ fn a_lower_class_does_not_wait_for_ever() {
         high.join().unwrap();
     });
 }
+
+#[test]
+fn what_waits_can_be_cancelled() {
+    let Some((database, gate)) = start_with("what_waits_can_be_cancelled", &transactions(1)) else {
+        return;
+    };
+    let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
+    inside.ask("BEGIN");
+    let mut ann = gate.psql(&database, "ann");
+    // psql asks for a cancellation when it is interrupted, and goes on.
+    let commands = ["-v", "ON_ERROR_STOP=0", "-c", "SELECT 1", "-c", "SELECT 2"];
+    let waiting = ann.args(commands).stderr(std::process::Stdio::piped());
+    let waiting = waiting
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("ann waits", || {
+        gate.admin(&database, "SHOW LISTS")
+            .contains("waiting_clients|1")
+    });
+    support::interrupt_child_of(waiting.id());
+    thread::sleep(Duration::from_millis(300));
+    inside.ask("COMMIT");
+    let output = waiting.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said(&output).contains("canceling statement due to user request"),
+        "{}",
+        said(&output)
+    );
+    assert!(!text.contains('1'), "{text}");
+}

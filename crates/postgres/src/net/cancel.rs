@@ -1,12 +1,12 @@
 //! Cancel requests: a client knows a number and a key of the gate's, which stand for the server connection it has at the moment, if any.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::{Rc, Weak};
 
 use bytes::{BufMut, BytesMut};
 
+use super::here::Here;
 use super::lend::{OWN_COMMAND_PATIENCE, in_time};
 use super::login::{self, LoginError, ServerKey};
 use super::shared::Shared;
@@ -28,26 +28,22 @@ pub struct Running {
     pub cancelling: Rc<tokio::sync::Mutex<()>>,
 }
 
-/// What a client runs on, if anything, as its own loop and cancel requests see it.
-type Place = RefCell<Option<Running>>;
-
-/// A client's place among those that can be cancelled; gone when dropped.
+/// What a client is known by.
 pub struct Ticket {
     pub process_id: i32,
     pub secret: Vec<u8>,
-    pub running: Rc<Place>,
 }
 
 /// Everybody who can be cancelled.
 #[derive(Default)]
 pub struct Sessions {
-    by_id: HashMap<i32, (Vec<u8>, Weak<Place>)>,
+    by_id: HashMap<i32, (Vec<u8>, Weak<Here>)>,
     last_id: i32,
 }
 
 impl Sessions {
     /// A new client, whose key is long if it can keep that.
-    pub fn enter(&mut self, takes_long_key: bool) -> io::Result<Ticket> {
+    pub fn enter(&mut self, here: &Rc<Here>, takes_long_key: bool) -> io::Result<Ticket> {
         self.last_id = self.last_id.wrapping_add(1).max(1);
         while self.by_id.contains_key(&self.last_id) {
             self.last_id = self.last_id.wrapping_add(1).max(1);
@@ -61,9 +57,8 @@ impl Sessions {
         let ticket = Ticket {
             process_id: self.last_id,
             secret: secret[..length].to_vec(),
-            running: Rc::default(),
         };
-        let entry = (ticket.secret.clone(), Rc::downgrade(&ticket.running));
+        let entry = (ticket.secret.clone(), Rc::downgrade(here));
         self.by_id.insert(ticket.process_id, entry);
         Ok(ticket)
     }
@@ -73,22 +68,25 @@ impl Sessions {
         self.by_id.remove(&process_id);
     }
 
-    fn running(&self, process_id: i32, secret: &[u8]) -> Option<Rc<Place>> {
-        let (own, running) = self.by_id.get(&process_id)?;
-        (own == secret).then(|| running.upgrade())?
+    fn client(&self, process_id: i32, secret: &[u8]) -> Option<Rc<Here>> {
+        let (own, here) = self.by_id.get(&process_id)?;
+        (own == secret).then(|| here.upgrade())?
     }
 }
 
-/// Somebody asks for a cancellation: passed on if the key is right and the client runs something, else forgotten, and answered in neither case.
+/// Somebody asks for a cancellation. If the key is right it is passed on where the client runs something, and what waits for its turn is withdrawn;
+/// else it is forgotten, and answered in no case.
 pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
-    let found = shared.sessions.borrow().running(process_id, secret);
-    let Some(place) = found else { return };
-    let Some(target) = place.borrow().clone() else {
-        return;
+    let found = shared.sessions.borrow().client(process_id, secret);
+    let Some(here) = found else { return };
+    let running = here.running.borrow().clone();
+    let Some(target) = running else {
+        return here.withdraw();
     };
     let _held = target.cancelling.lock().await;
     // Meanwhile the connection may have gone to somebody else.
-    let is_still_there = place
+    let is_still_there = here
+        .running
         .borrow()
         .as_ref()
         .is_some_and(|now| now.key == target.key);

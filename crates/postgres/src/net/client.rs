@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::relay::{End, Played, relay};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{admin, log};
+use super::{admin, log, withdraw};
 use crate::config::OWN_DATABASES;
 use crate::exchange::{ClientState, Exchange};
 use crate::measured::Done;
@@ -161,7 +161,11 @@ impl Client {
 
     async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
         let takes_long_key = version >= Version::V3_2;
-        let ticket = self.shared.sessions.borrow_mut().enter(takes_long_key);
+        let ticket = self
+            .shared
+            .sessions
+            .borrow_mut()
+            .enter(&self.here, takes_long_key);
         let ticket = ticket.map_err(|error| Some(Refusal::ours(&error)))?;
         let served = self.serve(&ticket).await;
         self.shared.sessions.borrow_mut().leave(ticket.process_id);
@@ -180,10 +184,13 @@ impl Client {
                 return Ok(());
             }
             let turn = match held.take() {
-                Some(lent) => self.another_turn(lent),
+                Some(lent) => Some(self.another_turn(lent)),
                 None => self.begin_turn().await?,
             };
-            held = self.turn(turn, ticket).await?;
+            held = match turn {
+                Some(turn) => self.turn(turn).await?,
+                None => None,
+            };
         }
     }
 
@@ -195,7 +202,8 @@ impl Client {
         match known {
             Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
             _ => {
-                let turn = self.begin_turn().await?;
+                // Nobody has its key yet, so nothing is withdrawn.
+                let turn = self.begin_turn().await?.ok_or(None)?;
                 if let Some(server) = &turn.lent.server {
                     self.state.settings = server.state.settings.clone();
                 }
@@ -245,22 +253,25 @@ impl Client {
         }
     }
 
-    /// Waits to be let in, then for a server connection with the client's settings.
-    async fn begin_turn(&mut self) -> Result<Turn, Gone> {
+    /// Waits to be let in, then for a server connection with the client's settings; `None` where the client wants it no more.
+    async fn begin_turn(&mut self) -> Result<Option<Turn>, Gone> {
         let came_at = Instant::now();
         let door = self.door()?;
         let user = self.shared.user(&self.here.user);
         let (class, priority) = self.class();
-        let inside = self.wait_outside(&door, &user, (class, priority)).await?;
+        let Some(inside) = self.wait_outside(&door, &user, (class, priority)).await? else {
+            withdraw::withdraw(&mut self.stream, &mut self.input).await?;
+            return Ok(None);
+        };
         let outside = came_at.elapsed();
         self.here.does(Doing::Works);
         let mut lent = self.borrower(door).borrow(&self.shared, inside).await?;
         self.follow(&mut lent).await?;
-        Ok(Turn {
+        Ok(Some(Turn {
             lent,
             class,
             outside,
-        })
+        }))
     }
 
     /// One that begins on a server connection that it has kept.
@@ -284,7 +295,7 @@ impl Client {
         door: &Door,
         user: &UserDoor,
         (class, priority): (Option<usize>, u8),
-    ) -> Result<Inside, Gone> {
+    ) -> Result<Option<Inside>, Gone> {
         self.here.does(Doing::Waits);
         let settings = self.shared.settings();
         let kind = class.and_then(|at| settings.config.class.get(at));
@@ -302,10 +313,12 @@ impl Client {
                 Err(_) => return Err(Some(Refusal::waited(most.as_secs()))),
             },
         };
-        went.map_err(|gone| match gone {
-            NotIn::Left => None,
-            NotIn::Told => Some(Refusal::told()),
-        })
+        match went {
+            Ok(inside) => Ok(Some(inside)),
+            Err(NotIn::Withdrawn) => Ok(None),
+            Err(NotIn::Left) => Err(None),
+            Err(NotIn::Told) => Err(Some(Refusal::told())),
+        }
     }
 
     /// Gives a server connection the client's settings.
@@ -332,7 +345,7 @@ impl Client {
     }
 
     /// One turn; the server connection, if the client keeps it.
-    async fn turn(&mut self, turn: Turn, ticket: &Ticket) -> Result<Option<Lent>, Gone> {
+    async fn turn(&mut self, turn: Turn) -> Result<Option<Lent>, Gone> {
         let Turn {
             mut lent,
             class,
@@ -340,7 +353,7 @@ impl Client {
         } = turn;
         let began_at = Instant::now();
         let was_pinned = self.state.pinned_by.is_some();
-        let Some(played) = self.play(&mut lent, ticket).await else {
+        let Some(played) = self.play(&mut lent).await else {
             return Err(None);
         };
         if std::mem::take(&mut self.state.has_discarded) {
@@ -355,17 +368,17 @@ impl Client {
         self.note_application_name();
         self.account(&played, class, outside, began_at.elapsed());
         match played.end {
-            End::Over if self.keeps(&lent) => return Ok(Some(lent)),
+            End::Over if self.keeps(&lent) => Ok(Some(lent)),
             End::Over => {
-                ticket.running.take();
+                self.here.running.take();
                 self.give_back(lent).await;
-                return Ok(None);
+                Ok(None)
             }
             _ => {
-                ticket.running.take();
+                self.here.running.take();
+                self.end_turn(lent, played).await
             }
         }
-        self.end_turn(lent, played).await
     }
 
     /// A turn that did not end as it should is the client's last.
@@ -387,10 +400,9 @@ impl Client {
         })
     }
 
-    async fn play(&mut self, lent: &mut Lent, ticket: &Ticket) -> Option<Played> {
+    async fn play(&mut self, lent: &mut Lent) -> Option<Played> {
         let server = lent.server.as_mut()?;
-        *self.here.server.borrow_mut() = Some(server.key().clone());
-        *ticket.running.borrow_mut() = Some(Running {
+        *self.here.running.borrow_mut() = Some(Running {
             key: server.key().clone(),
             address: lent.door.backend.address.clone(),
             cancelling: server.cancelling.clone(),
@@ -400,7 +412,6 @@ impl Client {
         let (client, input) = (&mut self.stream, &mut self.input);
         let told = self.here.told(Leave::Now);
         let played = relay(client, input, &mut server.session, &mut exchange, told).await;
-        self.here.server.take();
         self.here.pinned_by.set(self.state.pinned_by);
         Some(played)
     }

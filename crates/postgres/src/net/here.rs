@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use tokio::sync::Notify;
 
-use super::login::ServerKey;
+use super::cancel::Running;
 use crate::config::Of;
 
 /// What a client is doing.
@@ -47,8 +47,10 @@ pub struct Here {
     pub doing_since: Cell<Instant>,
     /// Why it keeps its server connection.
     pub pinned_by: Cell<Option<&'static str>>,
-    /// The server connection that it has.
-    pub server: RefCell<Option<ServerKey>>,
+    /// The server connection that it has, as cancel requests need it.
+    pub running: RefCell<Option<Running>>,
+    /// Told when what waits for its turn is wanted no more.
+    withdrawn: Notify,
     leave: Cell<Leave>,
     told: Notify,
 }
@@ -73,7 +75,8 @@ impl Here {
             doing: Cell::new(Doing::Idle),
             doing_since: Cell::new(Instant::now()),
             pinned_by: Cell::new(None),
-            server: RefCell::default(),
+            running: RefCell::default(),
+            withdrawn: Notify::new(),
             leave: Cell::new(Leave::No),
             told: Notify::new(),
         })
@@ -99,6 +102,16 @@ impl Here {
     pub fn tell(&self, leave: Leave) {
         self.leave.set(leave.max(self.leave.get()));
         self.told.notify_waiters();
+    }
+
+    /// What waits for its turn is wanted no more.
+    pub fn withdraw(&self) {
+        self.withdrawn.notify_waiters();
+    }
+
+    /// Ready when that is so.
+    pub async fn withdrawn(&self) {
+        self.withdrawn.notified().await;
     }
 
     /// Whether it has to go.

@@ -24,6 +24,7 @@ mod stream;
 mod system_random;
 mod tls;
 mod upkeep;
+mod withdraw;
 
 use std::rc::Rc;
 use std::time::Duration;

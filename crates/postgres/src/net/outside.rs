@@ -32,6 +32,8 @@ pub enum Gone {
     Left,
     /// It has been told to.
     Told,
+    /// It wants what it waits for no more.
+    Withdrawn,
 }
 
 impl Waiting<'_> {
@@ -68,6 +70,7 @@ impl Waiting<'_> {
                 biased;
                 inside = &mut enter => return Ok(inside),
                 () = here.told(Leave::Now) => return Err(Gone::Told),
+                () = here.withdrawn() => return Err(Gone::Withdrawn),
                 heard = stream.more(input), if input.len() < AHEAD_BYTES => {
                     if !is_there(&heard) {
                         return Err(Gone::Left);

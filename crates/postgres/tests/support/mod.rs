@@ -378,6 +378,14 @@ impl Drop for Gate {
     }
 }
 
+/// Interrupts what runs below `timeout`, as Ctrl-C would.
+pub fn interrupt_child_of(id: u32) {
+    let interrupted = Command::new("pkill")
+        .args(["-INT", "-P", &id.to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+}
+
 /// Waits until it is so.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();

@@ -83,7 +83,11 @@ fn add_clients(shared: &Shared, table: &mut Table) {
             0
         };
         let peer = here.peer;
-        let server = here.server.borrow().as_ref().map(|key| key.process_id);
+        let server = here
+            .running
+            .borrow()
+            .as_ref()
+            .map(|running| running.key.process_id);
         table.row([
             "C".into(),
             here.user.clone().into(),
@@ -110,26 +114,27 @@ fn add_clients(shared: &Shared, table: &mut Table) {
 
 fn add_servers(shared: &Shared, table: &mut Table) {
     for here in shared.clients.borrow().values() {
-        let key = here.server.borrow();
-        let Some(key) = key.as_ref() else { continue };
-        let place = shared
-            .door(&here.database)
-            .map(|door| door.backend.address.to_string());
-        let link = Some(here.id);
+        let running = here.running.borrow();
+        let Some(running) = running.as_ref() else {
+            continue;
+        };
+        let names = (here.user.as_str(), here.database.as_str());
+        let place = running.address.to_string();
+        let process_id = running.key.process_id;
         add_server(
             table,
-            (&here.user, &here.database),
+            names,
             "active",
             place,
             None,
-            key.process_id,
-            link,
+            process_id,
+            Some(here.id),
         );
     }
     for backend in shared.backends() {
         for (owner, server) in backend.pool.borrow().idle() {
             let names = (owner.user.as_str(), owner.database.as_str());
-            let place = Some(backend.address.to_string());
+            let place = backend.address.to_string();
             let times = Some((server.opened_at, server.used_at));
             add_server(
                 table,
@@ -148,7 +153,7 @@ fn add_server(
     table: &mut Table,
     (user, database): (&str, &str),
     state: &str,
-    place: Option<String>,
+    place: String,
     times: Option<(Instant, Instant)>,
     process_id: i32,
     link: Option<u64>,
