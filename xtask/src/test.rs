@@ -56,7 +56,7 @@ fn report(tally: &Tally, times: &[(&str, Duration)]) {
 
 fn install(_: &mut Tally) -> Result<()> {
     packages::install(packages::FOR_TESTS);
-    Ok(())
+    packages::unpack_node_postgres()
 }
 
 fn check_tidy(tally: &mut Tally) -> Result<()> {
