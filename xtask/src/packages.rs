@@ -1,6 +1,9 @@
 //! Programs of other people that the tests use, and the Debian packages they come in.
 
 use crate::process;
+use anyhow::Result;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// What a test needs, its Debian package, and what it is for.
@@ -65,16 +68,34 @@ pub const FOR_TESTS: &[Need] = &[
         "postgresql",
         "tests of the gate before a PostgreSQL",
     ),
+    file(
+        "/usr/lib/python3/dist-packages/psycopg/__init__.py",
+        "python3-psycopg",
+        DRIVER,
+    ),
+    file(
+        "/usr/lib/python3/dist-packages/asyncpg/__init__.py",
+        "python3-asyncpg",
+        DRIVER,
+    ),
+    program("javac", "default-jdk-headless", DRIVER),
+    file(
+        "/usr/share/java/postgresql.jar",
+        "libpostgresql-jdbc-java",
+        DRIVER,
+    ),
+    file(
+        "/usr/share/gocode/src/github.com/lib/pq/conn.go",
+        "golang-github-lib-pq-dev",
+        DRIVER,
+    ),
     program("clang", "clang", BPF),
     program("llvm-objdump", "llvm", BPF),
-    Need {
-        wanted: Wanted::File("/usr/include/bpf/bpf_helpers.h"),
-        package: "libbpf-dev",
-        what_for: BPF,
-    },
+    file("/usr/include/bpf/bpf_helpers.h", "libbpf-dev", BPF),
 ];
 
 const BPF: &str = "the check that the BPF object is what its source says";
+const DRIVER: &str = "tests of the gate with drivers that people use";
 const CLIENT: &str = "tests of the server with programs that people use";
 
 const fn program(name: &'static str, package: &'static str, what_for: &'static str) -> Need {
@@ -83,6 +104,46 @@ const fn program(name: &'static str, package: &'static str, what_for: &'static s
         package,
         what_for,
     }
+}
+
+const fn file(path: &'static str, package: &'static str, what_for: &'static str) -> Need {
+    Need {
+        wanted: Wanted::File(path),
+        package,
+        what_for,
+    }
+}
+
+/// The driver of Node for PostgreSQL, with what it needs of others.
+const NODE_POSTGRES: [&str; 3] = ["node-pg", "node-split2", "node-xtend"];
+
+/// Unpacks the driver of Node below `target/debian`: Debian's cannot be installed beside a Node that is not Debian's. Where it cannot be had, says so.
+pub fn unpack_node_postgres() {
+    let into = process::root().join("target/debian");
+    if into.join("usr/share/nodejs/pg").exists() || !process::is_installed("apt-get") {
+        return;
+    }
+    if let Err(error) = unpack(&NODE_POSTGRES, &into) {
+        println!("cannot have node-pg ({DRIVER}): {error:#}");
+    }
+}
+
+fn unpack(packages: &[&str], into: &Path) -> Result<()> {
+    fs::create_dir_all(into)?;
+    if is_root() {
+        apt_get(&["update"]);
+    }
+    let mut download = Command::new("apt-get");
+    download.args(["--quiet=2", "download"]).args(packages);
+    process::run(download.current_dir(into))?;
+    for entry in fs::read_dir(into)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "deb") {
+            process::run(Command::new("dpkg").arg("-x").args([path.as_path(), into]))?;
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Installs what is missing with apt, when we are root on a Debian system; says what stays missing.

@@ -56,6 +56,7 @@ fn report(tally: &Tally, times: &[(&str, Duration)]) {
 
 fn install(_: &mut Tally) -> Result<()> {
     packages::install(packages::FOR_TESTS);
+    packages::unpack_node_postgres();
     Ok(())
 }
 

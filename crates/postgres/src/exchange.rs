@@ -6,6 +6,7 @@
 //! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
 //! mistake, like a statement that does not exist, is left to the server to say.
 
+mod from_server;
 mod state;
 
 use std::cell::RefCell;
@@ -17,10 +18,10 @@ use bytes::BytesMut;
 use crate::settings;
 use crate::sql::{self, Leaves};
 use crate::statements::{Refused, Statement, Statements};
-use crate::turn::{Answered, OutOfStep, Sent, Turn};
+use crate::turn::{OutOfStep, Sent, Turn};
 use crate::wire::{
-    BackendMessage, FrontendMessage, Malformed, Part, Piece, Target, write_bind,
-    write_close_statement, write_describe_statement, write_parse,
+    FrontendMessage, Malformed, Part, Piece, Target, write_bind, write_close_statement,
+    write_describe_statement, write_parse, write_sync,
 };
 
 pub use state::{ClientState, ServerState, Settings, Unnamed};
@@ -48,6 +49,10 @@ enum Fate {
     ClosedAsParsed { name: Vec<u8> },
     /// To Close of this statement, which was put in.
     ClosedUnseen(Arc<Statement>),
+    /// To the Close of a probe.
+    Probe,
+    /// The end of its cycle.
+    ProbeEnd,
 }
 
 /// Why a turn cannot go on.
@@ -74,6 +79,9 @@ const FATES_MAX: usize = 1 << 16;
 /// There is no such statement, or one of this name already: what is believed here is wrong, unless the client is.
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
+/// A prepared statement would have other columns than before (among other things).
+const CHANGED_PLAN: &[u8] = b"0A000";
+
 /// A turn.
 pub struct Exchange<'a> {
     client: &'a mut ClientState,
@@ -87,6 +95,14 @@ pub struct Exchange<'a> {
     is_left: bool,
     /// Whether the rest of a message of the server is left out.
     skips: bool,
+    /// Whether the server's last error was that it ends the session (57P01 and its like).
+    has_said_goodbye: bool,
+    /// Whether SET LOCAL was said.
+    has_local_settings: bool,
+    /// Whether RESET ALL was.
+    says_reset_all: bool,
+    /// Whether the last command that is done was it, or some other RESET behind it.
+    has_reset: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -105,6 +121,10 @@ impl<'a> Exchange<'a> {
             cycles: 0,
             is_left: false,
             skips: false,
+            has_said_goodbye: false,
+            has_local_settings: false,
+            says_reset_all: false,
+            has_reset: false,
         }
     }
 
@@ -116,6 +136,11 @@ impl<'a> Exchange<'a> {
     /// Whether the server has answered everything.
     pub fn is_answered(&self) -> bool {
         self.turn.is_answered()
+    }
+
+    /// Whether the client has been told by the server that its session ends.
+    pub fn has_said_goodbye(&self) -> bool {
+        self.has_said_goodbye
     }
 
     /// How many commands and their like were answered.
@@ -169,9 +194,20 @@ impl<'a> Exchange<'a> {
             other => {
                 self.note(&other);
                 out.extend_from_slice(piece.bytes);
+                if matches!(other, FrontendMessage::Sync) && self.turn.wants_probe() {
+                    self.probe(out);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Asks the server for an answer that can be told from all others.
+    fn probe(&mut self, out: &mut BytesMut) {
+        write_close_statement(out, NOBODYS);
+        write_sync(out);
+        self.turn.sent(Sent::Probe);
+        self.fates.extend([Fate::Probe, Fate::ProbeEnd]);
     }
 
     /// What is passed on as it is.
@@ -201,9 +237,21 @@ impl<'a> Exchange<'a> {
 
     /// Notes what a command leaves behind.
     fn see(&mut self, sql: &[u8]) {
+        if settings::makes_no_difference(&self.server.settings, sql) {
+            return;
+        }
         for leaves in sql::leaves(sql) {
             let keeps = match leaves {
                 Leaves::NotListening | Leaves::NoStatements | Leaves::Nothing => false,
+                Leaves::Local => {
+                    self.has_local_settings = true;
+                    false
+                }
+                Leaves::NoSettings => {
+                    self.says_reset_all = true;
+                    settings::doubt_extras(self.server);
+                    false
+                }
                 // What the server reports follows the client.
                 Leaves::Setting(name) => !settings::follows(&self.server.settings, name),
                 _ => true,
@@ -233,8 +281,12 @@ impl<'a> Exchange<'a> {
         }
         let statement = match name {
             b"" => self.all.borrow_mut().own(rest),
+            // What it means here it may not mean elsewhere.
+            _ if self.client.pinned_by.is_some() || self.has_local_settings => {
+                self.all.borrow_mut().own(rest)
+            }
             _ => {
-                let settings = settings::of_constants(&self.server.settings);
+                let settings = settings::of_meaning(self.server);
                 self.all.borrow_mut().share(&settings, rest)
             }
         };
@@ -330,132 +382,6 @@ impl<'a> Exchange<'a> {
         }
         let had = had.map(|statement| (name.to_vec(), statement));
         self.fates.push_back(Fate::Closed(had));
-    }
-
-    /// Takes a piece from the server; what goes to the client is written to `out`.
-    pub fn from_server(
-        &mut self,
-        piece: &Piece<'_>,
-        out: &mut BytesMut,
-    ) -> Result<(), ExchangeError> {
-        if piece.part == Part::First {
-            let message =
-                BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
-            self.skips = !self.is_shown(message, out)?;
-        }
-        if !self.skips {
-            out.extend_from_slice(piece.bytes);
-        }
-        Ok(())
-    }
-
-    /// Whether the client is to see it; what it sees instead is written to `out`.
-    fn is_shown(
-        &mut self,
-        message: BackendMessage<'_>,
-        out: &mut BytesMut,
-    ) -> Result<bool, ExchangeError> {
-        match message {
-            BackendMessage::Ready(status) => {
-                self.turn.answered(Answered::Ready(status))?;
-                self.cycles += 1;
-                // What is not answered by then was skipped.
-                self.undo_to_cycle();
-                self.fates.pop_front();
-            }
-            BackendMessage::ParseComplete => match self.fates.pop_front() {
-                Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
-                _ => return Err(OutOfStep.into()),
-            },
-            BackendMessage::CloseComplete => match self.fates.pop_front() {
-                Some(Fate::Closed(_)) => {}
-                Some(Fate::ClosedUnseen(_)) => return Ok(false),
-                Some(Fate::ClosedAsParsed { .. }) => {
-                    out.extend_from_slice(PARSE_COMPLETE);
-                    return Ok(false);
-                }
-                _ => return Err(OutOfStep.into()),
-            },
-            BackendMessage::Error(code) => self.fail(code)?,
-            BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,
-            BackendMessage::ParameterStatus(setting) => {
-                let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
-                self.server.settings.insert(name.clone(), value.clone());
-                self.client.settings.insert(name, value);
-            }
-            BackendMessage::CommandComplete(tag) => self.complete(tag),
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
-    fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
-        self.turn.answered(Answered::Error)?;
-        self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
-        self.undo_to_cycle();
-        self.server.unnamed = Unnamed::Nobodys;
-        Ok(())
-    }
-
-    /// Takes back what was believed of the messages of the first cycle that are not answered.
-    fn undo_to_cycle(&mut self) {
-        let (client, server) = (&mut *self.client, &mut *self.server);
-        while let Some(fate) = self.fates.pop_front_if(|fate| *fate != Fate::Cycle) {
-            match fate {
-                Fate::Parsed { number, name, .. } => {
-                    number.inspect(|number| server.statements.forget(*number));
-                    name.and_then(|name| client.statements.close(&name));
-                }
-                Fate::ClosedAsParsed { name } => drop(client.statements.close(&name)),
-                Fate::ClosedUnseen(closed) => server.statements.still_knows(closed),
-                // That its name is taken again is no failure of the client's.
-                Fate::Closed(Some((name, statement))) => {
-                    let _ = client.statements.prepare(&name, statement);
-                }
-                Fate::Closed(None) | Fate::Cycle => {}
-            }
-        }
-    }
-
-    /// The server waits for rows: some cycles are not answered.
-    fn copy_in(&mut self) -> Result<(), ExchangeError> {
-        let thrown_away = self.turn.answered(Answered::CopyIn)?;
-        let cycles = self
-            .fates
-            .iter()
-            .enumerate()
-            .filter(|(_, fate)| **fate == Fate::Cycle);
-        let first = usize::from(thrown_away.behind_first);
-        let positions: Vec<usize> = cycles
-            .map(|(at, _)| at)
-            .skip(first)
-            .take(thrown_away.syncs)
-            .collect();
-        for position in positions.into_iter().rev() {
-            self.fates.remove(position);
-        }
-        Ok(())
-    }
-
-    fn complete(&mut self, tag: &[u8]) {
-        let discards = tag == b"DISCARD ALL";
-        if !discards && tag != b"DEALLOCATE ALL" {
-            return;
-        }
-        // Behind it there may be statements already, or what ties the client: only alone it means what it says.
-        if self.turn.unanswered_cycles() > 1 || self.fates.iter().any(|fate| *fate != Fate::Cycle) {
-            self.server.is_spoilt = true;
-            return;
-        }
-        self.server.statements.forget_all();
-        self.server.unnamed = Unnamed::Nobodys;
-        self.client.statements.close_all();
-        if discards {
-            self.client.pinned_by = None;
-            self.client.has_discarded = true;
-            self.server.extras.clear();
-        }
     }
 }
 

@@ -53,9 +53,23 @@ impl Wanted {
         Ok(Wanted(wanted))
     }
 
-    /// Whether it asks for nothing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// What a client that asks for it is told on a server that greets new sessions with these settings, where that is known without asking the
+    /// server: it asks for what everybody has, or for what is taken as it is.
+    pub fn greeted(&self, greeting: &Settings) -> Option<Settings> {
+        let mut told = greeting.clone();
+        for (name, value) in &self.0 {
+            let (name, usual) = greeting
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+            let is_usual = usual == value || is_same_encoding(name, usual, value);
+            if !is_usual && !is_taken_as_it_is(name, value) {
+                return None;
+            }
+            if !is_usual {
+                told.insert(name.clone(), value.clone());
+            }
+        }
+        Some(told)
     }
 
     /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
@@ -77,6 +91,55 @@ impl Wanted {
     }
 }
 
+/// A name of the client; PostgreSQL cuts longer ones, and replaces what is not printable.
+fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
+    const NAME_BYTES_MAX: usize = 63;
+    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte);
+    name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
+}
+
+/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by more than one.
+fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
+    let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
+    let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
+    name == b"client_encoding" && usual == b"UTF8" && is_utf8
+}
+
+/// Whether a command is a SET of what is not reported and makes no difference: some drivers begin with it, and would all be tied. From PostgreSQL 12
+/// on, every `extra_float_digits` above 0 means the same, and 1 is the default.
+pub fn makes_no_difference(reported: &Settings, sql: &[u8]) -> bool {
+    const LONGEST_BYTES: usize = 40;
+    if sql.len() > LONGEST_BYTES {
+        return false;
+    }
+    let is_between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'=' | b';');
+    let mut words = sql.split(is_between).filter(|word| !word.is_empty());
+    let is_set = words
+        .next()
+        .is_some_and(|word| word.eq_ignore_ascii_case(b"SET"));
+    let name = words.next().unwrap_or_default();
+    let is_known = is_set && name.eq_ignore_ascii_case(b"extra_float_digits");
+    let value = words.find(|word| !word.eq_ignore_ascii_case(b"TO"));
+    let is_shortest = matches!(value, Some([b'1'..=b'3'])) && words.next().is_none();
+    is_known && is_shortest && major_version(reported) >= Some(12)
+}
+
+fn major_version(reported: &Settings) -> Option<u32> {
+    let version = find(reported, b"server_version")?;
+    let digits = version.split(|byte| !byte.is_ascii_digit()).next()?;
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// What no setting can be: a text without a zero.
+const NOBODY_KNOWS: &[u8] = b"\0";
+
+/// From here on it is not known whether a server has the settings that its client wanted and that are not reported.
+pub fn doubt_extras(server: &mut ServerState) {
+    for value in server.extras.values_mut() {
+        *value = NOBODY_KNOWS.to_vec();
+    }
+}
+
 /// Whether a setting follows its client: the server reports it, and it can be set by everybody.
 pub fn follows(reported: &Settings, name: &[u8]) -> bool {
     // What a backslash means decides what is seen of a command.
@@ -84,8 +147,9 @@ pub fn follows(reported: &Settings, name: &[u8]) -> bool {
     !is_read && !is_fixed(name) && find(reported, name).is_some()
 }
 
-/// The settings that decide what a constant means when a statement is prepared.
-pub fn of_constants(reported: &Settings) -> Vec<u8> {
+/// The settings that decide what a statement means when it is prepared: what its constants are, and by those of the client's first packet, such
+/// as search_path, which tables it names.
+pub fn of_meaning(server: &ServerState) -> Vec<u8> {
     let names = [
         "TimeZone",
         "DateStyle",
@@ -93,8 +157,14 @@ pub fn of_constants(reported: &Settings) -> Vec<u8> {
         "standard_conforming_strings",
         "client_encoding",
     ];
-    let values = names.map(|name| find(reported, name.as_bytes()).cloned().unwrap_or_default());
-    values.join(&b'\n')
+    let value = |name: &str| find(&server.settings, name.as_bytes()).cloned();
+    let values = names.map(|name| value(name).unwrap_or_default());
+    let mut all = values.join(&b'\n');
+    for (name, value) in &server.extras {
+        // What each is made of holds no zero.
+        all.extend([b"\0", &name[..], b"\0", value].concat());
+    }
+    all
 }
 
 fn is_fixed(name: &[u8]) -> bool {
@@ -112,17 +182,23 @@ fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
         .map(|(_, value)| value)
 }
 
+/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what new sessions have, not what another client left.
+fn is_part(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"DateStyle")
+}
+
 /// The commands that give a server connection a client's settings; `None` where it has them. `seen` is what was reported to the client last, and
 /// empty before anything was.
 pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
-    let mut sets = Vec::new();
+    let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
         let wants = find(seen, name).or_else(|| find(&wanted.0, name));
-        sets.extend(
-            wants
-                .filter(|wants| *wants != has)
-                .map(|wants| (name, wants)),
-        );
+        let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
+        if is_part {
+            sql += &format!("RESET {};", quoted(name, '"'));
+        }
+        let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
+        sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
     let extras = wanted.extras(&server.settings);
     sets.extend(
@@ -134,9 +210,7 @@ pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Opti
         .extras
         .keys()
         .filter(|name| !extras.contains_key(*name));
-    let mut sql: String = resets
-        .map(|name| format!("RESET {};", quoted(name, '"')))
-        .collect();
+    sql.extend(resets.map(|name| format!("RESET {};", quoted(name, '"'))));
     let calls: Vec<String> = sets
         .into_iter()
         .map(|(name, value)| format!("set_config({},{},false)", literal(name), literal(value)))
@@ -210,6 +284,67 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
+        let greeting = settings(&[
+            ("application_name", ""),
+            ("client_encoding", "UTF8"),
+            ("DateStyle", "ISO, MDY"),
+        ]);
+        let told = |parameters: &[(&str, &str)]| wanted(parameters).unwrap().greeted(&greeting);
+        assert_eq!(told(&[("user", "ann")]), Some(greeting.clone()));
+        let psql = told(&[("application_name", "psql"), ("client_encoding", "utf-8")]).unwrap();
+        assert_eq!(psql[&b"application_name"[..]], b"psql");
+        assert_eq!(psql[&b"client_encoding"[..]], b"UTF8");
+        assert!(told(&[("DateStyle", "ISO, MDY")]).is_some());
+        for asked in [
+            ("DateStyle", "ISO"),
+            ("client_encoding", "LATIN1"),
+            ("application_name", "caf\u{e9}"),
+            ("search_path", "x"),
+        ] {
+            assert_eq!(told(&[asked]), None, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn half_a_setting_is_not_completed_by_another_client() {
+        let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
+        let wanted = wanted(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
+        assert_eq!(
+            to_follow(&wanted, &Settings::new(), &server).unwrap(),
+            "RESET \"DateStyle\";SELECT set_config(E'DateStyle',E'ISO',false)"
+        );
+        let seen = settings(&[("DateStyle", "ISO, MDY")]);
+        assert_eq!(
+            to_follow(&wanted, &seen, &server).unwrap(),
+            "SELECT set_config(E'DateStyle',E'ISO, MDY',false)"
+        );
+    }
+
+    #[test]
+    fn what_drivers_set_at_first_ties_nobody() {
+        let server = |version: &str| Settings::from([(b"server_version".to_vec(), version.into())]);
+        let is_nothing = |version, sql: &str| makes_no_difference(&server(version), sql.as_bytes());
+        for sql in [
+            "SET extra_float_digits = 3",
+            "set extra_float_digits to 2;",
+            "SET extra_float_digits=1",
+        ] {
+            assert!(is_nothing("15.20 (Debian 15.20-0+deb12u1)", sql), "{sql}");
+            assert!(!is_nothing("11.2", sql), "it made one until version 12");
+        }
+        for sql in [
+            "SET extra_float_digits = 0",
+            "SET extra_float_digits = 3; SET a.b = 1",
+            "SET work_mem = 3",
+            "SET extra_float_digits",
+            "",
+        ] {
+            assert!(!is_nothing("15.20", sql), "{sql}");
+        }
+    }
+
+    #[test]
     fn what_is_reported_follows_the_client() {
         let reported = [
             ("TimeZone", "UTC"),
@@ -277,7 +412,10 @@ mod tests {
                 "{name}"
             );
         }
-        assert!(wanted(&[("replication", "off")]).unwrap().is_empty());
+        assert_eq!(
+            wanted(&[("replication", "off")]).unwrap(),
+            Wanted::default()
+        );
         let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
         assert_eq!(spaced.0[&b"search_path"[..]], b"a b,\\c");
     }

@@ -11,6 +11,8 @@ use std::sync::{Arc, Weak};
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Statement {
     number: u64,
+    /// Under which it is understood; empty if nobody else has it.
+    settings: Vec<u8>,
     /// What stands behind the name in a Parse.
     pub parse_rest: Vec<u8>,
 }
@@ -43,22 +45,37 @@ const SWEEP_MIN_BYTES: usize = 1 << 20;
 impl Statements {
     /// The statement of this text and these types, as it is understood under `settings`: what a constant means is settled when it is prepared.
     pub fn share(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
-        let key = [settings, b"\0", parse_rest].concat();
+        let key = key(settings, parse_rest);
         if let Some(statement) = self.by_text.get(&key).and_then(Weak::upgrade) {
             return statement;
         }
         self.kept_bytes += ENTRY_BYTES + key.len();
         self.sweep();
-        let statement = self.own(parse_rest);
+        let statement = self.make(settings, parse_rest);
         self.by_text.insert(key, Arc::downgrade(&statement));
         statement
     }
 
     /// A statement that nobody else has.
     pub fn own(&mut self, parse_rest: &[u8]) -> Arc<Statement> {
+        self.make(b"", parse_rest)
+    }
+
+    /// Whoever prepares it from now on gets another one. Those who have it keep it.
+    pub fn retire(&mut self, statement: &Statement) {
+        let key = key(&statement.settings, &statement.parse_rest);
+        let is_it = |known: &Weak<Statement>| std::ptr::eq(known.as_ptr(), statement);
+        if self.by_text.get(&key).is_some_and(is_it) {
+            self.by_text.remove(&key);
+            self.kept_bytes -= ENTRY_BYTES + key.len();
+        }
+    }
+
+    fn make(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
         self.made += 1;
         Arc::new(Statement {
             number: self.made,
+            settings: settings.to_vec(),
             parse_rest: parse_rest.to_vec(),
         })
     }
@@ -84,6 +101,10 @@ impl Statements {
         self.kept_bytes = texts.map(|key| ENTRY_BYTES + key.len()).sum();
         self.sweep_at_bytes = 2 * self.kept_bytes;
     }
+}
+
+fn key(settings: &[u8], parse_rest: &[u8]) -> Vec<u8> {
+    [settings, b"\0", parse_rest].concat()
 }
 
 /// The statements of one client, by its own names.
@@ -144,6 +165,11 @@ impl ClientStatements {
     /// It needs none of them any more (`DEALLOCATE ALL`, `DISCARD ALL`).
     pub fn close_all(&mut self) {
         *self = Self::default();
+    }
+
+    /// All that it has.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Statement>> {
+        self.by_name.values()
     }
 
     /// How many it has.

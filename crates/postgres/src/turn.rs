@@ -4,8 +4,9 @@
 //! a Sync; clients may send the next before the last is answered. The connection is free when every cycle is answered, no message of the
 //! extended protocol waits for its Sync, and no transaction is open. A COPY into the server is the exception to "every Sync is answered":
 //! until its end the server throws Syncs away (PostgreSQL's documentation, "COPY Operations"), also those that were sent before it was known
-//! that the statement is a COPY. Where such a COPY fails nobody can tell which of them the server threw away: the turn never ends then, and the
-//! connection is closed when its client leaves.
+//! that the statement is a COPY. Where such a COPY fails nobody can tell which of them the server threw away. A probe behind the client's next
+//! Sync can: a Close of ours and its own Sync, whose answer stands behind all that is still to come. Where something else has been sent that may
+//! be answered like it there is none: the turn never ends then, and the connection is closed when its client leaves.
 
 use std::collections::VecDeque;
 
@@ -22,6 +23,8 @@ pub enum Sent {
     Sync,
     /// The end of a COPY's rows, good or bad.
     CopyEnd,
+    /// A probe of ours.
+    Probe,
 }
 
 /// What a server has answered, as far as it matters here.
@@ -33,6 +36,8 @@ pub enum Answered {
     CopyIn,
     /// Something failed.
     Error,
+    /// The probe has been read; the end of its cycle follows.
+    Probe,
 }
 
 /// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
@@ -55,6 +60,19 @@ enum Mark {
     Cycle,
     Sync,
     CopyEnd,
+    Probe,
+}
+
+/// The one probe that may be on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    /// There is none.
+    None,
+    /// Nor may there be.
+    Never,
+    Sent,
+    /// Only the end of its cycle is to come.
+    Answered,
 }
 
 /// A client's turn on a server connection.
@@ -69,6 +87,7 @@ pub struct Turn {
     has_thrown_away: bool,
     /// Whether it is not known how many answers are to come.
     is_doubtful: bool,
+    probe: Probe,
     status: TransactionStatus,
 }
 
@@ -81,6 +100,7 @@ impl Default for Turn {
             copies_in: false,
             has_thrown_away: false,
             is_doubtful: false,
+            probe: Probe::None,
             status: TransactionStatus::Idle,
         }
     }
@@ -94,7 +114,16 @@ impl Turn {
                 self.unanswered.push_back(Mark::Cycle);
                 return true;
             }
-            Sent::Extended => self.is_unsynced = true,
+            Sent::Extended => {
+                self.is_unsynced = true;
+                if self.copies_in || self.has_thrown_away || self.is_doubtful {
+                    self.never_probe();
+                }
+            }
+            Sent::Probe => {
+                self.probe = Probe::Sent;
+                self.unanswered.push_back(Mark::Probe);
+            }
             Sent::Sync => {
                 self.is_unsynced = false;
                 if !self.copies_in {
@@ -121,8 +150,17 @@ impl Turn {
         match what {
             Answered::Ready(status) => {
                 self.drop_stray_copy_ends();
-                if self.unanswered.pop_front().is_none() && !self.is_doubtful {
-                    return Err(OutOfStep);
+                match self.unanswered.front() {
+                    // One of those that were perhaps thrown away, and were not.
+                    None | Some(Mark::Probe) if self.is_doubtful => {}
+                    None => return Err(OutOfStep),
+                    Some(Mark::Probe) if self.probe != Probe::Answered => return Err(OutOfStep),
+                    Some(mark) => {
+                        if *mark == Mark::Probe {
+                            self.probe = Probe::None;
+                        }
+                        self.unanswered.pop_front();
+                    }
                 }
                 self.copies_in = false;
                 self.has_thrown_away = false;
@@ -134,8 +172,32 @@ impl Turn {
                 self.is_doubtful |= self.has_thrown_away;
                 self.copies_in = false;
             }
+            Answered::Probe => {
+                let before = self.unanswered.iter().position(|mark| *mark == Mark::Probe);
+                self.unanswered.drain(..before.ok_or(OutOfStep)?);
+                self.probe = Probe::Answered;
+                self.is_doubtful = false;
+            }
         }
         Ok(ThrownAway::default())
+    }
+
+    /// Whether a probe is to follow the Sync that was just sent.
+    pub fn wants_probe(&self) -> bool {
+        let may_be_in_doubt = self.has_thrown_away || self.is_doubtful;
+        may_be_in_doubt && !self.copies_in && self.probe == Probe::None
+    }
+
+    /// Something was sent whose answer may look like a probe's.
+    pub fn never_probe(&mut self) {
+        if self.probe == Probe::None {
+            self.probe = Probe::Never;
+        }
+    }
+
+    /// Whether it is not known how many answers are to come.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_doubtful
     }
 
     /// Whether the connection is free for another client.
@@ -200,7 +262,7 @@ mod tests {
     use super::*;
 
     /// Plays a conversation, one letter an event, and says after each whether the turn is over: `-` not yet, `o` over, `!` out of step.
-    /// The client: `q` query, `x` extended, `s` Sync, `c` end of rows. The server: `I`, `T`, `F` ready in no, an open or a failed transaction, `G` rows
+    /// The client: `q` query, `x` extended, `s` Sync, `c` end of rows; `p` a probe of ours, if one is wanted. The server: `P` the probe was read, `I`, `T`, `F` ready in no, an open or a failed transaction, `G` rows
     /// are expected, `E` an error.
     fn played(events: &str) -> String {
         let mut turn = Turn::default();
@@ -210,6 +272,9 @@ mod tests {
                 'x' => Err(Sent::Extended),
                 's' => Err(Sent::Sync),
                 'c' => Err(Sent::CopyEnd),
+                'p' if !turn.wants_probe() => return 'n',
+                'p' => Err(Sent::Probe),
+                'P' => Ok(Answered::Probe),
                 'I' => Ok(Answered::Ready(TransactionStatus::Idle)),
                 'T' => Ok(Answered::Ready(TransactionStatus::Open)),
                 'F' => Ok(Answered::Ready(TransactionStatus::Failed)),
@@ -280,6 +345,29 @@ mod tests {
         // without them there is none
         assert_eq!(played("qGEI"), "---o");
         assert_eq!(played("xsGcsIxsEI"), "-----o---o");
+    }
+
+    #[test]
+    fn a_probe_tells_how_many_answers_there_were() {
+        // the copy went well
+        assert_eq!(played("xsGcspIPI"), "--------o");
+        // it failed behind the Sync that was thrown away, or before it
+        assert_eq!(played("xsGEcspIPI"), "---------o");
+        assert_eq!(played("xsGEIcspIPI"), "----------o");
+        assert_eq!(played("xsGcspEIIPI"), "----------o");
+        assert_eq!(played("xsGcspEIPqII"), "-----------o");
+        // what is sent next does not make it wait
+        assert_eq!(played("xsGcspqEIPII"), "-----------o");
+    }
+
+    #[test]
+    fn where_an_answer_may_be_mistaken_for_a_probes_there_is_none() {
+        assert_eq!(played("xsGxcsp"), "------n");
+        assert_eq!(played("xsGExsp"), "------n");
+        // nor where there is no doubt, or two at a time
+        assert_eq!(played("xsp"), "--n");
+        assert_eq!(played("xsGsp"), "----n");
+        assert_eq!(played("xsGcspsp"), "-------n");
     }
 
     #[test]

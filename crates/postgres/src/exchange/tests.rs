@@ -52,13 +52,14 @@ impl Conversation {
     }
 }
 
-/// `Q` query, `S` Sync, `E` Execute; `Pname=text`, `Bname`, `Dname`, `Cname`.
+/// `Q` query, `S` Sync, `E` Execute, `c` CopyDone; `Pname=text`, `Bname`, `Dname`, `Cname`.
 fn write_word(out: &mut BytesMut, word: &str) {
     let rest = &word[1..];
     match &word[..1] {
         "Q" => write_query(out, rest.as_bytes()),
         "S" => write_sync(out),
         "E" => out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0"),
+        "c" => out.extend_from_slice(b"c\0\0\0\x04"),
         "P" => {
             let (name, text) = rest.split_once('=').unwrap();
             write_parse(out, name.as_bytes(), format!("{text}\0\0\0").as_bytes());
@@ -75,11 +76,17 @@ fn write_word(out: &mut BytesMut, word: &str) {
     }
 }
 
-/// `1` `2` `3` complete, `I` ready, `E` error, `A` DISCARD ALL is done.
+/// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed plan, `G` rows are expected, `A` DISCARD ALL is done,
+/// `R` RESET, `W` SET.
 fn answer(word: &str) -> Vec<u8> {
     match word {
         "I" => b"Z\0\0\0\x05I".to_vec(),
         "E" => b"E\0\0\0\x0cC26000\0\0".to_vec(),
+        "T" => b"Z\0\0\0\x05T".to_vec(),
+        "P" => b"E\0\0\0\x0cC0A000\0\0".to_vec(),
+        "G" => b"G\0\0\0\x07\0\0\0".to_vec(),
+        "R" => b"C\0\0\0\x0aRESET\0".to_vec(),
+        "W" => b"C\0\0\0\x08SET\0".to_vec(),
         "A" => b"C\0\0\0\x10DISCARD ALL\0".to_vec(),
         digit => [digit.as_bytes(), b"\0\0\0\x04"].concat(),
     }
@@ -220,6 +227,7 @@ fn the_statement_without_a_name_follows_its_client() {
     let mut talk = Conversation::new(10);
     assert_eq!(talk.turn("c:P=1 c:S s:1 s:I"), "c:P c:S s:1 s:Z o");
     assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
+    // a command of the gate's own has taken its place
     talk.server.unnamed = Unnamed::Nobodys;
     assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
     // another client has none, and does not reach this one's
@@ -245,4 +253,73 @@ fn discard_all_forgets_and_unpins() {
     talk.turn("c:QDISCARD s:A s:I");
     assert_eq!(talk.client.pinned_by, None);
     assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+}
+
+#[test]
+fn what_has_other_columns_now_is_prepared_anew() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    // as asyncpg and pgjdbc do: the same text under another name
+    assert_eq!(talk.turn("c:Ba c:S s:P s:I"), "c:B#1 c:S s:E s:Z o");
+    assert_eq!(talk.turn("c:Pb=1 c:S s:1 s:I"), "c:P#2 c:S s:1 s:Z o");
+    // whoever has the first keeps it
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#1 c:S s:2 s:Z o");
+}
+
+#[test]
+fn what_a_text_means_only_here_is_not_shared() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.next_client();
+    talk.turn("c:QBEGIN s:T c:QSET/**/LOCAL s:T c:Pa=1 c:S s:1 s:T c:QCOMMIT s:I");
+    assert_eq!(talk.client.statements.named(b"a").unwrap().number(), 2);
+    talk.next_client();
+    talk.client.pinned_by = Some("LISTEN");
+    assert_eq!(talk.turn("c:Pa=1 c:S s:1 s:I"), "c:P#3 c:S s:1 s:Z o");
+    // nor with settings of a first packet that others do not have
+    talk.next_client();
+    let extra = (b"search_path".to_vec(), b"shop".to_vec());
+    talk.server.extras.extend([extra]);
+    assert_eq!(talk.turn("c:Pa=1 c:S s:1 s:I"), "c:P#4 c:S s:1 s:Z o");
+    talk.next_client();
+    assert_eq!(
+        talk.turn("c:Pa=1 c:S s:3 s:I"),
+        "c:C#0 c:S s:1 s:Z o",
+        "but with those who do"
+    );
+}
+
+#[test]
+fn reset_all_gives_the_first_settings_back_and_ties_nobody() {
+    let mut talk = Conversation::new(10);
+    talk.server
+        .extras
+        .insert(b"work_mem".to_vec(), b"1".to_vec());
+    talk.turn("c:QRESET/**/ALL s:R s:I");
+    assert!(talk.client.has_discarded && talk.client.pinned_by.is_none());
+    assert_ne!(talk.server.extras[&b"work_mem"[..]], b"1");
+    // not where it may be rolled back, or something was set behind it
+    talk.client.has_discarded = false;
+    talk.turn("c:QRESET/**/ALL s:R s:T c:Q s:I");
+    talk.turn("c:QRESET/**/ALL c:QSET s:R s:I s:W s:I");
+    talk.turn("c:QRESET/**/ALL s:R s:E s:I");
+    assert!(!talk.client.has_discarded);
+}
+
+#[test]
+fn a_copy_with_syncs_on_their_way_is_probed_and_nobody_sees_it() {
+    let mut talk = Conversation::new(10);
+    let begin = "c:E c:S s:G";
+    let well = talk.turn(&format!("{begin} c:c c:S s:I s:3 s:I"));
+    assert_eq!(well, "c:E c:S s:G c:c c:S,C#0,S s:Z s: s: o");
+    // the first Sync is answered after all
+    let early = talk.turn(&format!("{begin} s:E s:I c:c c:S s:I s:3 s:I"));
+    assert_eq!(early, "c:E c:S s:G s:E s:Z c:c c:S,C#0,S s:Z s: s: o");
+    let late = talk.turn(&format!("{begin} c:c c:S s:E s:I s:3 s:I"));
+    assert_eq!(late, "c:E c:S s:G c:c c:S,C#0,S s:E s:Z s: s: o");
+    // what is sent behind the probe is answered behind it
+    let more = talk.turn(&format!(
+        "{begin} c:c c:S c:Pa=1 c:S s:E s:I s:3 s:I s:1 s:I"
+    ));
+    assert!(more.ends_with("s:E s:Z s: s: s:1 s:Z o"), "{more}");
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::rc::{Rc, Weak};
+use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
 
@@ -76,9 +77,13 @@ impl Sessions {
 
 /// Somebody asks for a cancellation. If the key is right it is passed on where the client runs something, and what waits for its turn is withdrawn;
 /// else it is forgotten, and answered in no case.
-pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8]) {
+pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8], came_at: Instant) {
     let found = shared.sessions.borrow().client(process_id, secret);
     let Some(here) = found else { return };
+    // What began later it does not mean, however long it was on its way.
+    if here.doing_since.get() > came_at {
+        return;
+    }
     let running = here.running.borrow().clone();
     let Some(target) = running else {
         return here.withdraw();

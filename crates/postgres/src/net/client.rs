@@ -177,7 +177,8 @@ impl Client {
         self.welcome(ticket).await?;
         let mut held = None;
         loop {
-            if self.input.is_empty() && !self.hear(held.is_some()).await? {
+            // Whoever keeps a server connection hears of it as well.
+            if self.input.is_empty() && held.is_none() && !self.hear().await? {
                 return Ok(());
             }
             if held.is_none() && self.input.first() == Some(&b'X') {
@@ -198,10 +199,14 @@ impl Client {
     async fn learn_settings(&mut self) -> Result<(), Gone> {
         let door = self.door()?;
         let owner = self.borrower(door.clone()).owner();
-        let known = door.backend.pool.borrow().greeting(&owner).cloned();
+        let known = {
+            let pool = door.backend.pool.borrow();
+            let greeting = pool.greeting(&owner);
+            greeting.and_then(|greeting| self.wanted.greeted(greeting))
+        };
         match known {
-            Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
-            _ => {
+            Some(settings) => self.state.settings = settings,
+            None => {
                 // Nobody has its key yet, so nothing is withdrawn.
                 let turn = self.begin_turn().await?.ok_or(None)?;
                 if let Some(server) = &turn.lent.server {
@@ -226,12 +231,10 @@ impl Client {
     }
 
     /// Waits for something from the client; whether it is still there.
-    async fn hear(&mut self, holds: bool) -> Result<bool, Gone> {
+    async fn hear(&mut self) -> Result<bool, Gone> {
         // Whoever is silent keeps no buffer.
         self.input = BytesMut::new();
-        if !holds {
-            self.here.does(Doing::Idle);
-        }
+        self.here.does(Doing::Idle);
         tokio::select! {
             biased;
             heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
@@ -264,7 +267,6 @@ impl Client {
             return Ok(None);
         };
         let outside = came_at.elapsed();
-        self.here.does(Doing::Works);
         let mut lent = self.borrower(door).borrow(&self.shared, inside).await?;
         self.follow(&mut lent).await?;
         Ok(Some(Turn {
@@ -276,7 +278,7 @@ impl Client {
 
     /// One that begins on a server connection that it has kept.
     fn another_turn(&self, lent: Lent) -> Turn {
-        self.here.does(Doing::Works);
+        self.here.does(Doing::Idle);
         Turn {
             lent,
             class: self.class().0,
@@ -351,7 +353,6 @@ impl Client {
             class,
             outside,
         } = turn;
-        let began_at = Instant::now();
         let was_pinned = self.state.pinned_by.is_some();
         let Some(played) = self.play(&mut lent).await else {
             return Err(None);
@@ -366,7 +367,7 @@ impl Client {
             ));
         }
         self.note_application_name();
-        self.account(&played, class, outside, began_at.elapsed());
+        self.account(&played, class, outside);
         match played.end {
             End::Over if self.keeps(&lent) => Ok(Some(lent)),
             End::Over => {
@@ -394,6 +395,7 @@ impl Client {
         }
         Err(match played.end {
             End::ClientBroke(what) => Some(Refusal::of_protocol(&what)),
+            End::ServerBroke(what) if played.has_said_goodbye => Some(Refusal::after(&what)),
             End::ServerBroke(what) => Some(Refusal::lost(&what)),
             End::Told => Some(Refusal::told()),
             End::ClientLeft | End::Over => None,
@@ -410,20 +412,19 @@ impl Client {
         let statements = &self.shared.statements;
         let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
         let (client, input) = (&mut self.stream, &mut self.input);
-        let told = self.here.told(Leave::Now);
-        let played = relay(client, input, &mut server.session, &mut exchange, told).await;
+        let played = relay(client, input, &mut server.session, &mut exchange, &self.here).await;
         self.here.pinned_by.set(self.state.pinned_by);
         Some(played)
     }
 
-    fn account(&self, played: &Played, class: Option<usize>, outside: Duration, inside: Duration) {
+    fn account(&self, played: &Played, class: Option<usize>, outside: Duration) {
         let settings = self.shared.settings();
         let class = class.and_then(|at| settings.config.class.get(at));
         let done = Done {
             is_transaction: matches!(played.end, End::Over),
             queries: played.cycles,
             outside_us: outside.as_micros() as u64,
-            inside_us: inside.as_micros() as u64,
+            inside_us: played.inside.as_micros() as u64,
             busy_us: played.busy.as_micros() as u64,
             received_bytes: played.received_bytes,
             sent_bytes: played.sent_bytes,

@@ -1,5 +1,7 @@
 //! The beginning of a client: what it wants, whether it may have that, and the proof of who it is.
 
+use std::time::Instant;
+
 use bytes::{Buf, BytesMut};
 
 use super::login::LoginSecret;
@@ -46,6 +48,7 @@ pub async fn greet(
     stream: Stream,
     input: &mut BytesMut,
 ) -> Result<Option<Greeted>, Refused> {
+    let came_at = Instant::now();
     let mut stream = begin(shared, stream).await?;
     let startup = loop {
         let packet = match first_packet(&mut stream, input).await {
@@ -62,7 +65,7 @@ pub async fn greet(
                 return Err(told(stream, Refusal::of_protocol(words)));
             }
             FirstPacket::Cancel { process_id, secret } => {
-                cancel::cancel(shared, process_id, &secret).await;
+                cancel::cancel(shared, process_id, &secret, came_at).await;
                 return Ok(None);
             }
             FirstPacket::Startup(startup) => break startup,

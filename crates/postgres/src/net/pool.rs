@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::login::{LoginError, ServerKey, Session};
-use crate::exchange::{ServerState, Settings};
+use crate::exchange::{ServerState, Settings, Unnamed};
 
 /// Whose connection it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,8 @@ impl Server {
 
     /// Runs a command of the gate's own.
     pub async fn run(&mut self, sql: &[u8]) -> Result<(), LoginError> {
+        // It takes the place of the statement without a name.
+        self.state.unnamed = Unnamed::Nobodys;
         self.session.run(sql, &mut self.state.settings).await
     }
 }

@@ -132,6 +132,15 @@ impl Refusal {
         Self::new("08006", message, Some(hint))
     }
 
+    /// The same, when the server's own last words have been passed on: there is nothing to add.
+    pub fn after(what: &str) -> Self {
+        let told = Told::Nothing;
+        Self {
+            told,
+            ..Self::lost(what)
+        }
+    }
+
     /// There is no server connection for it.
     pub fn of_login(error: LoginError, address: &ServerAddress, owner: &Owner) -> Self {
         let Owner { user, database } = owner;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 
+use super::here::{Doing, Here, Leave};
 use super::login::Session;
 use super::stream::Stream;
 use crate::exchange::{Exchange, ExchangeError};
@@ -38,8 +39,12 @@ pub struct Played {
     pub end: End,
     /// Whether the server connection is free.
     pub is_free: bool,
+    /// Whether the server itself has told the client that its session ends.
+    pub has_said_goodbye: bool,
     /// Commands and their like that were answered.
     pub cycles: u64,
+    /// How long it was, from the client's first message on.
+    pub inside: Duration,
     /// How long the server had something to do.
     pub busy: Duration,
     /// From the client.
@@ -48,13 +53,14 @@ pub struct Played {
     pub sent_bytes: u64,
 }
 
-/// Plays a turn to its end, or until the client is `told` to leave. `input` is what the client has sent and nobody has looked at.
+/// Plays a turn to its end, or until the client is told to leave: before anything has been asked, or at once. `input` is what the client has sent
+/// and nobody has looked at.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut Session,
     exchange: &mut Exchange<'_>,
-    told: impl Future<Output = ()>,
+    here: &Here,
 ) -> Played {
     let mut relay = Relay {
         client,
@@ -65,21 +71,20 @@ pub async fn relay(
         from_server: Splitter::new(look_at_backend),
         to_client: BytesMut::new(),
         to_server: BytesMut::new(),
-        has_begun: false,
+        here,
+        began_at: None,
         busy_since: None,
         busy: Duration::ZERO,
         received_bytes: 0,
         sent_bytes: 0,
     };
-    let end = tokio::select! {
-        biased;
-        end = poll_fn(|cx| relay.poll(cx)) => end,
-        () = told => End::Told,
-    };
+    let end = relay.play(here).await;
     relay.note_busy();
     Played {
         is_free: relay.is_server_free(),
+        has_said_goodbye: relay.exchange.has_said_goodbye(),
         cycles: relay.exchange.cycles(),
+        inside: relay.began_at.map_or(Duration::ZERO, |at| at.elapsed()),
         busy: relay.busy,
         received_bytes: relay.received_bytes,
         sent_bytes: relay.sent_bytes,
@@ -96,8 +101,9 @@ struct Relay<'a, 'e> {
     from_server: Splitter,
     to_client: BytesMut,
     to_server: BytesMut,
-    /// Whether anything of the client has been looked at.
-    has_begun: bool,
+    here: &'a Here,
+    /// When something of the client was looked at first.
+    began_at: Option<Instant>,
     /// Since when the server has something to do.
     busy_since: Option<Instant>,
     busy: Duration,
@@ -109,6 +115,22 @@ struct Relay<'a, 'e> {
 type Step = Result<bool, End>;
 
 impl Relay<'_, '_> {
+    async fn play(&mut self, here: &Here) -> End {
+        tokio::select! {
+            biased;
+            end = poll_fn(|cx| self.poll(cx)) => return end,
+            () = here.told(Leave::WhenIdle) => {}
+        }
+        if self.began_at.is_none() && self.is_server_free() {
+            return End::Told;
+        }
+        tokio::select! {
+            biased;
+            end = poll_fn(|cx| self.poll(cx)) => end,
+            () = here.told(Leave::Now) => End::Told,
+        }
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let moved = match self.step(cx) {
@@ -138,7 +160,7 @@ impl Relay<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        self.has_begun
+        self.began_at.is_some()
             && self.is_server_free()
             && self.to_client.is_empty()
             && self.client.is_flushed()
@@ -185,7 +207,10 @@ impl Relay<'_, '_> {
             let count = piece.bytes.len();
             self.input.advance(count);
             self.received_bytes += count as u64;
-            self.has_begun = true;
+            if self.began_at.is_none() {
+                self.began_at = Some(Instant::now());
+                self.here.does(Doing::Works);
+            }
             moved = true;
             if self.exchange.is_left() {
                 return Err(End::ClientLeft);

@@ -28,6 +28,10 @@ pub enum Leaves<'a> {
     PreparedBySql,
     /// A library was loaded.
     Library,
+    /// Every setting of the session is what it was at first (RESET ALL).
+    NoSettings,
+    /// Settings that end with the transaction (SET LOCAL).
+    Local,
     /// Prepared statements are gone.
     NoStatements,
     /// Everything is gone (DISCARD ALL).
@@ -86,7 +90,7 @@ impl Leaves<'_> {
             Self::HeldCursor => "a cursor WITH HOLD",
             Self::PreparedBySql => "PREPARE",
             Self::Library => "LOAD",
-            Self::NoStatements | Self::Nothing => "nothing",
+            Self::NoSettings | Self::Local | Self::NoStatements | Self::Nothing => "nothing",
         }
     }
 }
@@ -120,7 +124,8 @@ impl<'a> Command<'a> {
         let at = self.first.len();
         match word(0) {
             first if is(first, "set") && at > 1 => match word(1) {
-                what if is_one_of(what, &["local", "transaction", "constraints"]) => None,
+                what if is(what, "local") => (at == 2).then_some(Leaves::Local),
+                what if is_one_of(what, &["transaction", "constraints"]) => None,
                 what if is(what, "names") => Some(Leaves::Setting(b"client_encoding")),
                 what if is(what, "time") => Some(Leaves::Setting(b"TimeZone")),
                 what if is(what, "session") && at == 2 => None,
@@ -130,7 +135,10 @@ impl<'a> Command<'a> {
                 what if is(what, "session") => Some(Leaves::Setting(word(2))),
                 name => Some(Leaves::Setting(name)),
             },
-            first if is(first, "reset") && at == 2 => Some(Leaves::Setting(word(1))),
+            first if is(first, "reset") && at == 2 => Some(match word(1) {
+                what if is(what, "all") => Leaves::NoSettings,
+                name => Leaves::Setting(name),
+            }),
             first if is(first, "listen") => Some(Leaves::Listening),
             first if is(first, "unlisten") => Some(Leaves::NotListening),
             first if is(first, "load") => Some(Leaves::Library),
@@ -198,6 +206,8 @@ mod tests {
             Leaves::HeldCursor => 'H',
             Leaves::PreparedBySql => 'P',
             Leaves::Library => 'B',
+            Leaves::NoSettings => 'R',
+            Leaves::Local => 'l',
             Leaves::NoStatements => 'N',
             Leaves::Nothing => '0',
         };
@@ -211,7 +221,9 @@ mod tests {
             ("set session time zone 'UTC'", "S"),
             ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "S"),
             ("SET ROLE auditor", "S"),
-            ("RESET ALL", "S"),
+            ("RESET ALL", "R"),
+            ("RESET work_mem", "S"),
+            ("SET LOCAL work_mem = '1MB'", "l"),
             ("select set_config('a.b', 'c', false)", "S"),
             ("LISTEN news", "L"),
             ("UNLISTEN *", "U"),
@@ -240,7 +252,6 @@ mod tests {
             "",
             ";;",
             "SELECT 1",
-            "SET LOCAL work_mem = '1MB'",
             "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
             "SET CONSTRAINTS ALL DEFERRED",
             "UPDATE t SET a = 1",

@@ -378,12 +378,11 @@ impl Drop for Gate {
     }
 }
 
-/// Interrupts what runs below `timeout`, as Ctrl-C would.
-pub fn interrupt_child_of(id: u32) {
-    let interrupted = Command::new("pkill")
-        .args(["-INT", "-P", &id.to_string()])
-        .status();
-    assert!(interrupted.unwrap().success());
+/// Sends a signal to what runs below `timeout`.
+pub fn signal_child_of(id: u32, signal: &str) {
+    let parent = id.to_string();
+    let sent = Command::new("pkill").args([signal, "-P", &parent]).status();
+    assert!(sent.unwrap().success());
 }
 
 /// Waits until it is so.
@@ -450,10 +449,7 @@ impl Talk {
 
     /// Ends it as a crash would.
     pub fn kill(mut self) {
-        // psql itself, which is below `timeout`: its end is what the gate sees.
-        let _ = Command::new("pkill")
-            .args(["-KILL", "-P", &self.psql.id().to_string()])
-            .status();
+        signal_child_of(self.psql.id(), "-KILL");
         let _ = self.psql.wait();
     }
 }

@@ -1,0 +1,178 @@
+//! The server's side of a turn: what was believed when something was passed on becomes known, or is taken back.
+
+use bytes::BytesMut;
+
+use super::{
+    CHANGED_PLAN, Exchange, ExchangeError, Fate, PARSE_COMPLETE, STATEMENT_ERRORS, Unnamed,
+};
+use crate::turn::{Answered, OutOfStep};
+use crate::wire::{BackendMessage, Part, Piece};
+
+impl Exchange<'_> {
+    /// Takes a piece from the server; what goes to the client is written to `out`.
+    pub fn from_server(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ExchangeError> {
+        if piece.part == Part::First {
+            let message =
+                BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
+            self.skips = !self.is_shown(message, out)?;
+        }
+        if !self.skips {
+            out.extend_from_slice(piece.bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether the client is to see it; what it sees instead is written to `out`.
+    fn is_shown(
+        &mut self,
+        message: BackendMessage<'_>,
+        out: &mut BytesMut,
+    ) -> Result<bool, ExchangeError> {
+        match message {
+            BackendMessage::Ready(status) => {
+                self.turn.answered(Answered::Ready(status))?;
+                // What is not answered by then was skipped.
+                self.undo_to_cycle();
+                if self
+                    .fates
+                    .pop_front_if(|fate| *fate == Fate::ProbeEnd)
+                    .is_some()
+                {
+                    return Ok(false);
+                }
+                self.cycles += 1;
+                self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
+                // Only where nothing came behind it: what was set since would be lost.
+                let has_reset = std::mem::take(&mut self.has_reset);
+                self.client.has_discarded |= has_reset && self.turn.is_over();
+            }
+            BackendMessage::ParseComplete => match self.fates.pop_front() {
+                Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
+                _ => return Err(OutOfStep.into()),
+            },
+            BackendMessage::CloseComplete if self.ends_doubt() => {
+                self.turn.answered(Answered::Probe)?;
+                return Ok(false);
+            }
+            BackendMessage::CloseComplete => match self.fates.pop_front() {
+                Some(Fate::Closed(_)) => {}
+                Some(Fate::ClosedUnseen(_)) => return Ok(false),
+                Some(Fate::ClosedAsParsed { .. }) => {
+                    out.extend_from_slice(PARSE_COMPLETE);
+                    return Ok(false);
+                }
+                _ => return Err(OutOfStep.into()),
+            },
+            BackendMessage::Error(code) => {
+                let ends = |code: &[u8]| code.starts_with(b"57P0");
+                self.has_said_goodbye = code.is_some_and(ends);
+                self.fail(code)?;
+            }
+            BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,
+            BackendMessage::ParameterStatus(setting) => {
+                let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
+                self.server.settings.insert(name.clone(), value.clone());
+                self.client.settings.insert(name, value);
+            }
+            BackendMessage::CommandComplete(tag) => self.complete(tag),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Whether what was closed is the probe's: then nothing before it is to come any more.
+    fn ends_doubt(&mut self) -> bool {
+        let is_probe = |fate: &Fate| *fate == Fate::Probe;
+        if self.turn.is_doubtful()
+            && let Some(at) = self.fates.iter().position(is_probe)
+        {
+            self.fates.drain(..at);
+        }
+        self.fates.pop_front_if(|fate| is_probe(fate)).is_some()
+    }
+
+    /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
+    fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
+        self.turn.answered(Answered::Error)?;
+        self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
+        self.has_reset = false;
+        self.undo_to_cycle();
+        if code == Some(CHANGED_PLAN) {
+            // Clients that know this error prepare the same text once more, and must not get the same again.
+            let mut all = self.all.borrow_mut();
+            let statements = self.client.statements.iter();
+            statements.for_each(|statement| all.retire(statement));
+        }
+        self.server.unnamed = Unnamed::Nobodys;
+        Ok(())
+    }
+
+    /// Takes back what was believed of the messages of the first cycle that are not answered.
+    fn undo_to_cycle(&mut self) {
+        let (client, server) = (&mut *self.client, &mut *self.server);
+        let ends = [Fate::Cycle, Fate::Probe, Fate::ProbeEnd];
+        while let Some(fate) = self.fates.pop_front_if(|fate| !ends.contains(fate)) {
+            match fate {
+                Fate::Parsed { number, name, .. } => {
+                    number.inspect(|number| server.statements.forget(*number));
+                    name.and_then(|name| client.statements.close(&name));
+                }
+                Fate::ClosedAsParsed { name } => drop(client.statements.close(&name)),
+                Fate::ClosedUnseen(closed) => server.statements.still_knows(closed),
+                // That its name is taken again is no failure of the client's.
+                Fate::Closed(Some((name, statement))) => {
+                    let _ = client.statements.prepare(&name, statement);
+                }
+                Fate::Closed(None) | Fate::Cycle | Fate::Probe | Fate::ProbeEnd => {}
+            }
+        }
+    }
+
+    /// The server waits for rows: some cycles are not answered.
+    fn copy_in(&mut self) -> Result<(), ExchangeError> {
+        let thrown_away = self.turn.answered(Answered::CopyIn)?;
+        let cycles = self
+            .fates
+            .iter()
+            .enumerate()
+            .filter(|(_, fate)| **fate == Fate::Cycle);
+        let first = usize::from(thrown_away.behind_first);
+        let positions: Vec<usize> = cycles
+            .map(|(at, _)| at)
+            .skip(first)
+            .take(thrown_away.syncs)
+            .collect();
+        for position in positions.into_iter().rev() {
+            self.fates.remove(position);
+        }
+        if self.fates.iter().any(|fate| *fate != Fate::Cycle) {
+            self.turn.never_probe();
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, tag: &[u8]) {
+        self.has_reset = self.says_reset_all && tag == b"RESET";
+        let discards = tag == b"DISCARD ALL";
+        if !discards && tag != b"DEALLOCATE ALL" {
+            return;
+        }
+        // Behind it there may be statements already, or what ties the client: only alone it means what it says.
+        if self.turn.unanswered_cycles() > 1 || self.fates.iter().any(|fate| *fate != Fate::Cycle) {
+            self.server.is_spoilt = true;
+            return;
+        }
+        self.server.statements.forget_all();
+        self.server.unnamed = Unnamed::Nobodys;
+        self.client.statements.close_all();
+        if discards {
+            self.client.pinned_by = None;
+            self.client.has_discarded = true;
+            self.server.extras.clear();
+        }
+    }
+}
