@@ -103,14 +103,9 @@ impl Translation<'_> {
         Ok(())
     }
 
-    fn hba_rules(&mut self, said: hba::Rule, setting: String) -> Result<(), ImportError> {
-        if said.transport == Some("tls") && !self.can_encrypt() {
-            self.document.gap(GROUP);
-            let why = "nobody can come so: client_tls_sslmode is disable, the default";
-            self.document.leave_out(GROUP, &setting, why);
-            return Ok(());
-        }
-        let (auth, mut why_not) = match said.method.as_str() {
+    /// The method, and why it is not the one that was said.
+    fn method(&self, said: &hba::Rule) -> (&'static str, Option<&'static str>) {
+        match said.method.as_str() {
             "trust" => ("trust", None),
             "reject" => ("reject", None),
             "md5" => ("md5", None),
@@ -126,7 +121,17 @@ impl Translation<'_> {
             ),
             "peer" => ("reject", Some("the gate does not ask who runs a client")),
             _ => ("reject", Some("the gate asks no LDAP server")),
-        };
+        }
+    }
+
+    fn hba_rules(&mut self, said: hba::Rule, setting: String) -> Result<(), ImportError> {
+        if said.transport == Some("tls") && !self.can_encrypt() {
+            self.document.gap(GROUP);
+            let why = "nobody can come so: client_tls_sslmode is disable, the default";
+            self.document.leave_out(GROUP, &setting, why);
+            return Ok(());
+        }
+        let (auth, mut why_not) = self.method(&said);
         let users = match (&said.users, auth) {
             // To the gate all names are equal where no secret is asked for.
             (Names::All, "trust" | "certificate") if !self.asks_for_users() => {
