@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::{Secret, userlist};
-use sooner_postgres::net::ServerAddress;
+use sooner_postgres::config::ServerAddress;
 use sooner_postgres::sql::leaves;
 
 fuzz_target!(|bytes: &[u8]| {

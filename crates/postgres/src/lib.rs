@@ -9,6 +9,7 @@ pub mod auth;
 pub mod config;
 pub mod exchange;
 pub mod exposition;
+pub mod import;
 pub mod measured;
 pub mod net;
 pub mod settings;

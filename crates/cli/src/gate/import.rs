@@ -1,10 +1,15 @@
 //! `sooner gate import`.
 
 use clap::Args;
-use std::path::PathBuf;
+use sooner_postgres::import::{Imported, Place, import};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Makes a gate.toml of a pgbouncer.ini, and says what it leaves out.
+///
+/// Start it in the folder that PgBouncer is started in: names of files in a pgbouncer.ini are relative to that.
 #[derive(Args)]
 pub struct ImportArgs {
     /// The file.
@@ -13,6 +18,23 @@ pub struct ImportArgs {
 }
 
 /// Writes the configuration to standard output.
-pub fn run(_args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not yet")
+pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    let place = Place {
+        folder: &std::env::current_dir()?,
+        read: &read,
+    };
+    let Imported { text, left_out } = import(&args.file.display().to_string(), &place)?;
+    io::stdout().write_all(text.as_bytes())?;
+    let words = match left_out {
+        0 => "everything is carried over".to_owned(),
+        1 => "1 setting is not carried over; a comment says which".to_owned(),
+        _ => format!("{left_out} settings are not carried over; comments say which"),
+    };
+    let _ = writeln!(io::stderr(), "sooner gate import: {words}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is no text becomes a letter that stands for that: in a comment it does no harm.
+fn read(file: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
 }

@@ -1,13 +1,17 @@
 //! Where clients come in.
 
 use anyhow::{Context, Result, bail};
+use rustix::net::sockopt::set_ipv6_v6only;
 use sooner_postgres::net::Listener;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
+
+/// Connections that have not been accepted yet.
+const BACKLOG: u32 = 1024;
 
 /// Socket files of ours with their numbers; gone when dropped.
 #[derive(Default)]
@@ -24,13 +28,27 @@ impl Drop for SocketFiles {
     }
 }
 
+/// An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address.is_ipv6() {
+        true => TcpSocket::new_v6()?,
+        false => TcpSocket::new_v4()?,
+    };
+    socket.set_reuseaddr(true)?;
+    if address.is_ipv6() {
+        set_ipv6_v6only(&socket, true)?;
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Listens at an address with a port, or at the path of a socket file.
 pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Listener> {
     if !place.starts_with(['/', '.']) {
         let address: SocketAddr = place.parse().context(
             "neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file",
         )?;
-        return Ok(Listener::Tcp(TcpListener::bind(address).await?));
+        return Ok(Listener::Tcp(listen_at(address)?));
     }
     let path = PathBuf::from(place);
     match UnixStream::connect(&path).await {
