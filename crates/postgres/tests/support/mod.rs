@@ -212,10 +212,15 @@ pub struct Gate {
 impl Gate {
     /// Before `database`; `change` makes it other than usual.
     pub fn before(database: &Database, change: impl FnOnce(&mut Settings)) -> Gate {
+        Self::before_folder(database.folder(), change)
+    }
+
+    /// Before whatever has a database's socket file in `server`.
+    pub fn before_folder(server: &Path, change: impl FnOnce(&mut Settings)) -> Gate {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut settings = Settings {
-            server: ServerAddress::Unix(database.folder().to_owned(), DATABASE_PORT),
+            server: ServerAddress::Unix(server.to_owned(), DATABASE_PORT),
             auth: AuthMethod::Trust,
             users: Default::default(),
             limit: 4,
