@@ -33,7 +33,8 @@ pub async fn serve(shared: Rc<Shared>, mut stream: Stream) {
     let here = Here::one_more(&shared);
     let mut input = BytesMut::new();
     let patience = shared.settings.login_patience;
-    let greeting = greet::greet(&shared, &mut stream, &mut input);
+    // In a box, like all else that a client is rarely in: whoever is silent keeps no room for it.
+    let greeting = Box::pin(greet::greet(&shared, &mut stream, &mut input));
     let greeted = match tokio::time::timeout(patience, greeting).await {
         Ok(Ok(greeted)) => greeted,
         Ok(Err(refusal)) => return refuse(&mut stream, &refusal).await,
@@ -102,7 +103,7 @@ struct Client {
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 struct Lent {
-    server: Option<Server>,
+    server: Option<Box<Server>>,
     shared: Rc<Shared>,
     /// Leave to be in the database, for as long.
     _permit: Permit,
@@ -135,11 +136,11 @@ impl Client {
         match known {
             Some(greeting) if self.wanted.is_empty() => self.state.settings = greeting,
             _ => {
-                let lent = self.borrow_server().await?;
+                let lent = Box::pin(self.borrow_server()).await?;
                 if let Some(server) = &lent.server {
                     self.state.settings = server.state.settings.clone();
                 }
-                self.give_back(lent).await;
+                Box::pin(self.give_back(lent)).await;
             }
         }
         self.welcome(ticket).await?;
@@ -153,9 +154,9 @@ impl Client {
             }
             let lent = match held.take() {
                 Some(lent) => lent,
-                None => self.borrow_server().await?,
+                None => Box::pin(self.borrow_server()).await?,
             };
-            held = self.turn(lent, ticket).await?;
+            held = Box::pin(self.turn(lent, ticket)).await?;
         }
     }
 
@@ -220,7 +221,7 @@ impl Client {
         }
     }
 
-    async fn find_server(&mut self) -> Result<Server, Refusal> {
+    async fn find_server(&mut self) -> Result<Box<Server>, Refusal> {
         let begin = Instant::now();
         let config = &self.shared.settings;
         loop {
@@ -288,7 +289,7 @@ impl Client {
             End::Over if keeps => return Ok(Some(lent)),
             End::Over => {
                 ticket.running.take();
-                self.give_back(lent).await;
+                Box::pin(self.give_back(lent)).await;
                 return Ok(None);
             }
             _ => {
@@ -296,7 +297,7 @@ impl Client {
             }
         }
         if is_free && !matches!(end, End::ServerBroke(_)) {
-            self.give_back(lent).await;
+            Box::pin(self.give_back(lent)).await;
         } else {
             // What it runs is nobody's any more; until that is over it has its place inside.
             let cancelled = cancel::send(&self.shared.settings.server, &key);

@@ -40,7 +40,7 @@ impl Server {
 #[derive(Default)]
 pub struct Pool {
     /// By owner, the last used last.
-    idle: BTreeMap<Owner, Vec<Server>>,
+    idle: BTreeMap<Owner, Vec<Box<Server>>>,
     /// Those that are lent as well.
     open: usize,
     /// Settings as each database reported them to a new session.
@@ -49,7 +49,7 @@ pub struct Pool {
 
 impl Pool {
     /// An idle one that still works.
-    pub fn take(&mut self, owner: &Owner) -> Option<Server> {
+    pub fn take(&mut self, owner: &Owner) -> Option<Box<Server>> {
         let idle = self.idle.get_mut(owner)?;
         while let Some(mut server) = idle.pop() {
             if server.session.is_quiet() {
@@ -84,7 +84,7 @@ impl Pool {
     }
 
     /// One comes back.
-    pub fn give_back(&mut self, owner: &Owner, server: Server) {
+    pub fn give_back(&mut self, owner: &Owner, server: Box<Server>) {
         self.idle.entry(owner.clone()).or_default().push(server);
     }
 
@@ -105,12 +105,12 @@ pub async fn open(
     owner: &Owner,
     secret: Option<&LoginSecret>,
     statements_max: usize,
-) -> Result<Server, LoginError> {
+) -> Result<Box<Server>, LoginError> {
     let mut session = log_in(address, &owner.user, &owner.database, secret).await?;
     let settings = std::mem::take(&mut session.settings);
-    Ok(Server {
+    Ok(Box::new(Server {
         session,
         state: ServerState::new(statements_max, settings),
         cancelling: Rc::default(),
-    })
+    }))
 }
