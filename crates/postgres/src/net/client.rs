@@ -109,11 +109,17 @@ struct Lent {
     _permit: Permit,
 }
 
-impl Drop for Lent {
-    fn drop(&mut self) {
+impl Lent {
+    fn close_server(&mut self) {
         if self.server.take().is_some() {
             self.shared.pool.borrow_mut().closed();
         }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.close_server();
     }
 }
 
@@ -186,22 +192,36 @@ impl Client {
             shared: self.shared.clone(),
             _permit: permit,
         };
-        lent.server = Some(self.find_server().await.map_err(Some)?);
-        if let Some(server) = &mut lent.server {
-            // Before anything was reported to it, and after it threw that away, a client has what new ones have.
-            if self.state.settings.is_empty()
-                && let Some(greeting) = self.shared.pool.borrow().greeting(&self.owner)
-            {
-                self.state.settings = self.wanted.besides(greeting);
+        let begin = Instant::now();
+        loop {
+            let found = self.find_server(begin).await.map_err(Some)?;
+            let Err(error) = self.follow(lent.server.insert(found)).await else {
+                return Ok(lent);
+            };
+            lent.close_server();
+            let is_late = begin.elapsed() >= self.shared.settings.connect_patience;
+            if is_late || !matches!(error, LoginError::Unreachable(_)) {
+                return Err(Some(self.refusal(error)));
             }
-            let seen = &self.state.settings;
-            if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
-                let ran = run(server, sql.as_bytes()).await;
-                ran.map_err(|error| Some(self.refusal(error)))?;
-                server.state.extras = self.wanted.extras(&server.state.settings);
-            }
+            // It has ended a moment ago, and nothing of the client's was on it: another one will do.
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
-        Ok(lent)
+    }
+
+    /// Gives a server connection the client's settings.
+    async fn follow(&mut self, server: &mut Server) -> Result<(), LoginError> {
+        // Before anything was reported to it, and after it threw that away, a client has what new ones have.
+        if self.state.settings.is_empty()
+            && let Some(greeting) = self.shared.pool.borrow().greeting(&self.owner)
+        {
+            self.state.settings = self.wanted.besides(greeting);
+        }
+        let seen = &self.state.settings;
+        if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
+            run(server, sql.as_bytes()).await?;
+            server.state.extras = self.wanted.extras(&server.state.settings);
+        }
+        Ok(())
     }
 
     /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
@@ -221,8 +241,8 @@ impl Client {
         }
     }
 
-    async fn find_server(&mut self) -> Result<Box<Server>, Refusal> {
-        let begin = Instant::now();
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`.
+    async fn find_server(&mut self, begin: Instant) -> Result<Box<Server>, Refusal> {
         let config = &self.shared.settings;
         loop {
             if let Some(server) = self.shared.pool.borrow_mut().take(&self.owner) {
