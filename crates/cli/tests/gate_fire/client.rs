@@ -150,6 +150,14 @@ impl Client {
             true => ("SELECT pg_sleep(1)", CANCEL_AGAIN),
             false => ("SELECT pg_sleep(0.04)", CANCEL_AGAIN / 5),
         };
+        // In a transaction it is inside already, and every request finds it.
+        let is_inside = self.random.in_1000(500);
+        if is_inside {
+            self.say(wire, &query("BEGIN"));
+            if self.hear(wire, "begin")?.complaint.is_some() {
+                return Ok(());
+            }
+        }
         self.say(wire, &query(sql));
         sleep(self.random.pause(CANCEL_WITHIN));
         loop {
@@ -164,7 +172,10 @@ impl Client {
             _ => "a sleep was not cancelled",
         };
         self.arena.ledger.count(how);
-        Ok(())
+        match is_inside {
+            true => self.end(wire),
+            false => Ok(()),
+        }
     }
 
     /// Asks to cancel itself; sometimes with a key that is wrong, which must hit nobody.
@@ -235,11 +246,16 @@ impl Client {
             let told = format!("{what}: neither done nor failed: {answer:?}");
             self.arena.ledger.violation(told);
         }
-        // A victim's ROLLBACK may be cancelled as well.
+        self.end(&mut wire)?;
+        Ok(wire)
+    }
+
+    /// Rolls back, until that is done: a victim's ROLLBACK may be cancelled as well.
+    fn end(&mut self, wire: &mut Wire) -> Result<(), Over> {
         loop {
-            self.say(&mut wire, &query("ROLLBACK"));
-            if self.hear(&mut wire, "rollback")?.status == b'I' {
-                return Ok(wire);
+            self.say(wire, &query("ROLLBACK"));
+            if self.hear(wire, "rollback")?.status == b'I' {
+                return Ok(());
             }
         }
     }
