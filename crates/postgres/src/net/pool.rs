@@ -40,6 +40,10 @@ impl Server {
 #[derive(Default)]
 pub struct Pool {
     /// By owner, the last used last.
+    #[expect(
+        clippy::vec_box,
+        reason = "they are lent in their boxes, which are as small as a place in a client's task should be"
+    )]
     idle: BTreeMap<Owner, Vec<Box<Server>>>,
     /// Those that are lent as well.
     open: usize,
