@@ -15,6 +15,7 @@ mod cpu;
 mod crate_bench;
 mod demo;
 mod gate;
+mod gate_memory;
 mod generator;
 mod generator_cpu;
 mod hostile;
@@ -23,6 +24,8 @@ mod others;
 mod overload;
 mod page;
 mod parse;
+mod postgres;
+mod postgres_client;
 mod proc;
 mod proxied;
 mod proxies;
@@ -52,13 +55,14 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 19] = [
+const PARTS: [(&str, Part); 20] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
     ("classifier", classifier::run),
     ("attach-cpu", attach_cpu::run),
     ("gate", gate::run),
+    ("gate-memory", gate_memory::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

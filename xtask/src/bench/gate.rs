@@ -4,11 +4,8 @@
 //! what is left of the machine.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::json;
@@ -16,19 +13,15 @@ use serde_json::json;
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
+use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, OTHERS_CORE, PROXY_CORE};
 use super::proc::cpu_seconds;
 use super::record::Record;
-use super::server::sooner;
 
-const DATABASE_PORT: &str = "5432";
 const PGBOUNCER_PORT: &str = "6543";
 const PGBOUNCER_BY_SESSION_PORT: &str = "6544";
-const GATE_PORT: &str = "6432";
 const GATE_BY_SESSION_PORT: &str = "6433";
 /// Server connections of either proxy.
 const LIMIT: &str = "20";
-const PROXY_CORE: &str = "0";
-const OTHERS_CORE: &str = "1";
 /// Of PgBouncer's throughput that the gate's may have at least.
 const THROUGHPUT_MIN: f64 = 0.95;
 
@@ -101,12 +94,16 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let mut record = Record::open("gate", "gate")?;
     let folder = Folder::new()?;
     let _database = folder.database()?;
+    folder.fill()?;
     let proxies = [
         None,
         Some(folder.pgbouncer(Way::PgBouncer)?),
-        Some(folder.gate(Way::Gate)?),
+        Some(folder.gate(GATE_PORT, &["--limit", LIMIT])?),
         Some(folder.pgbouncer(Way::PgBouncerBySession)?),
-        Some(folder.gate(Way::GateBySession)?),
+        Some(folder.gate(
+            GATE_BY_SESSION_PORT,
+            &["--limit", LIMIT, "--mode", "session"],
+        )?),
     ];
     let mut table = String::from(
         "| protocol | clients | way | latency, us | transactions a second | processor time of the proxy, us a transaction |\n|---|---|---|---|---|---|\n",
@@ -178,85 +175,8 @@ fn judge(part: &mut Checks, protocol: &str, clients: u32, latency: impl Fn(Way) 
     }
 }
 
-/// Everything's folder, which the user postgres owns: neither PostgreSQL nor PgBouncer runs as root.
-struct Folder {
-    scratch: tempfile::TempDir,
-    programs: PathBuf,
-}
-
 impl Folder {
-    fn new() -> anyhow::Result<Self> {
-        let scratch = tempfile::tempdir()?;
-        let users = fs::read_to_string("/etc/passwd")?;
-        let line = users.lines().find(|line| line.starts_with("postgres:"));
-        let uid = line
-            .and_then(|line| line.split(':').nth(2))
-            .context("there is no user postgres: install postgresql")?;
-        chown(scratch.path(), Some(uid.parse()?), None).context(
-            "PostgreSQL refuses to run as root, so this needs root to run it as postgres",
-        )?;
-        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755))?;
-        let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")?
-            .flatten()
-            .map(|entry| entry.path().join("bin"))
-            .collect();
-        versions.sort();
-        let programs = versions
-            .pop()
-            .context("no PostgreSQL in /usr/lib/postgresql")?;
-        Ok(Self { scratch, programs })
-    }
-
-    fn path(&self) -> &Path {
-        self.scratch.path()
-    }
-
-    /// A program as the user postgres, on a core.
-    fn program(&self, core: &str, program: &Path) -> Command {
-        let mut command = Command::new("taskset");
-        command.args([
-            "-c",
-            core,
-            "setpriv",
-            "--reuid=postgres",
-            "--regid=postgres",
-            "--init-groups",
-        ]);
-        command
-            .arg(program)
-            .current_dir(self.path())
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn database(&self) -> anyhow::Result<Running> {
-        let data = self.path().join("data");
-        let mut initdb = self.program(OTHERS_CORE, &self.programs.join("initdb"));
-        initdb
-            .arg("-D")
-            .arg(&data)
-            .args(["-U", "postgres", "-A", "trust", "--no-sync"]);
-        ensure!(
-            initdb.stdout(Stdio::null()).status()?.success(),
-            "initdb failed"
-        );
-        let mut postgres = self.program(OTHERS_CORE, &self.programs.join("postgres"));
-        postgres.arg("-D").arg(&data).args([
-            "-p",
-            DATABASE_PORT,
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "fsync=off",
-            "-c",
-            "log_min_messages=fatal",
-        ]);
-        postgres.args([
-            "-c",
-            &format!("unix_socket_directories={}", self.path().display()),
-        ]);
-        let running = Running(postgres.stderr(Stdio::null()).spawn()?);
-        self.await_socket(DATABASE_PORT)?;
+    fn fill(&self) -> anyhow::Result<()> {
         let mut fill = self.pgbench_through(Way::Direct);
         ensure!(
             fill.args(["-i", "-q", "-s", "10", "postgres"])
@@ -265,7 +185,7 @@ impl Folder {
                 .success(),
             "pgbench -i failed"
         );
-        Ok(running)
+        Ok(())
     }
 
     fn pgbouncer(&self, way: Way) -> anyhow::Result<Running> {
@@ -288,39 +208,6 @@ impl Folder {
         );
         self.await_socket(port)?;
         Ok(running)
-    }
-
-    fn gate(&self, way: Way) -> anyhow::Result<Running> {
-        // Where the workspace lies postgres may not go.
-        let copy = self.path().join(format!("sooner-{}", way.port()));
-        fs::copy(sooner(), &copy)?;
-        let mut command = self.program(PROXY_CORE, &copy);
-        command.args(["gate", "--auth", "trust", "--limit", LIMIT, "--mode"]);
-        command.args([way.mode(), "--backend"]);
-        command.arg(format!(
-            "postgresql:///?host={}&port={DATABASE_PORT}",
-            self.path().display()
-        ));
-        command.arg("--listen").arg(self.socket(way.port()));
-        let running = Running(command.stdout(Stdio::null()).spawn()?);
-        self.await_socket(way.port())?;
-        Ok(running)
-    }
-
-    fn socket(&self, port: &str) -> PathBuf {
-        self.path().join(format!(".s.PGSQL.{port}"))
-    }
-
-    fn await_socket(&self, port: &str) -> anyhow::Result<()> {
-        for _ in 0..200 {
-            if std::os::unix::net::UnixStream::connect(self.socket(port)).is_ok() {
-                // It listens before it is ready for a session.
-                sleep(Duration::from_millis(500));
-                return Ok(());
-            }
-            sleep(Duration::from_millis(50));
-        }
-        anyhow::bail!("nobody listens on port {port} after 10 s")
     }
 
     fn pgbench_through(&self, way: Way) -> Command {

@@ -45,10 +45,24 @@ fn seconds_in(process: &str, first: usize) -> f64 {
 
 /// Resident memory of a process and its children, KiB; what they share is counted once for each.
 pub fn resident_kib(pid: u32) -> f64 {
+    status_kib(pid, "VmRSS:") + children(pid).into_iter().map(resident_kib).sum::<f64>()
+}
+
+/// The most that a process had resident since the last `forget_peak`, KiB.
+pub fn peak_kib(pid: u32) -> f64 {
+    status_kib(pid, "VmHWM:")
+}
+
+/// From now on the peak is looked for anew.
+pub fn forget_peak(pid: u32) -> std::io::Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5")
+}
+
+fn status_kib(pid: u32, field: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let own = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    own.unwrap_or(f64::NAN) + children(pid).into_iter().map(resident_kib).sum::<f64>()
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.unwrap_or(f64::NAN)
 }
 
 /// How many descriptors a process has open.

@@ -55,7 +55,8 @@ fn whole_bytes(received: &[u8]) -> Option<usize> {
     Some(head.len() + 4 + length.trim().parse::<usize>().ok()?)
 }
 
-fn allow_descriptors(count: u64) -> anyhow::Result<()> {
+/// Lets this process have so many descriptors.
+pub fn allow_descriptors(count: u64) -> anyhow::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let hard = getrlimit(Resource::Nofile).maximum;
     anyhow::ensure!(

@@ -1,12 +1,13 @@
 //! Where clients come in.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::io::Errno;
 use rustix::net::sockopt::set_ipv6_v6only;
 use sooner_postgres::net::Listener;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
 
@@ -42,14 +43,38 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Listens at an address with a port, or at the path of a socket file.
-pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Listener> {
-    if !place.starts_with(['/', '.']) {
-        let address: SocketAddr = place.parse().context(
-            "neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file",
-        )?;
-        return Ok(Listener::Tcp(listen_at(address)?));
+/// Listens at an address with a port, at all addresses of a name, or at the path of a socket file.
+pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener>> {
+    if place.starts_with(['/', '.']) {
+        return Ok(vec![listen_at_path(place, files).await?]);
     }
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(place)
+        .await
+        .context(
+            "neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file",
+        )?
+        .collect();
+    let mut listeners = Vec::new();
+    for address in &addresses {
+        match listen_at(*address) {
+            Ok(listener) => listeners.push(Listener::Tcp(listener)),
+            // A name may have an address of a kind that this machine has not.
+            Err(error) if addresses.len() > 1 && is_of_no_kind(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    ensure!(!listeners.is_empty(), "it has no address on this machine");
+    Ok(listeners)
+}
+
+fn is_of_no_kind(error: &io::Error) -> bool {
+    let errors = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL];
+    errors
+        .iter()
+        .any(|known| error.raw_os_error() == Some(known.raw_os_error()))
+}
+
+async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener> {
     let path = PathBuf::from(place);
     match UnixStream::connect(&path).await {
         Ok(_) => bail!("somebody serves there already"),
@@ -59,6 +84,8 @@ pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Listener> {
     }
     let listener = UnixListener::bind(&path)?;
     let number = fs::metadata(&path)?.ino();
-    files.0.push((path, number));
+    files.0.push((path.clone(), number));
+    // As PostgreSQL's own: who may come is for the gate to say, or for the folder's rights.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
     Ok(Listener::Unix(listener))
 }

@@ -109,7 +109,7 @@ async fn listeners(
     let mut listeners = Vec::new();
     for place in &config.listen {
         let listener = listen::listen(place.get_ref(), files).await;
-        listeners.push(listener.with_context(|| format!("--listen {}", place.get_ref()))?);
+        listeners.extend(listener.with_context(|| format!("--listen {}", place.get_ref()))?);
     }
     let metrics = match &config.metrics {
         Some(address) => {

@@ -52,12 +52,13 @@ impl Default for Limits {
 impl Limits {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
         let words = "nobody is that fast; write 1 or more";
-        if *self.login_seconds.get_ref() == 0 {
-            return Err(Misconfigured::at(
-                &self.login_seconds,
-                "limits.login_seconds",
-                words,
-            ));
+        for (seconds, key) in [
+            (&self.login_seconds, "limits.login_seconds"),
+            (&self.patience_seconds, "limits.patience_seconds"),
+        ] {
+            if *seconds.get_ref() == 0 {
+                return Err(Misconfigured::at(seconds, key, words));
+            }
         }
         Ok(())
     }

@@ -9,9 +9,10 @@ use super::cancel::{self, Running, Ticket};
 use super::door::{Door, One, UserDoor};
 use super::greet::{self, Greeted};
 use super::here::{Doing, Here, Leave};
-use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, RETRY_PAUSE, run};
+use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, RETRY_PAUSE, owner, run};
 use super::login::LoginSecret;
 use super::outside::{Gone as NotIn, Waiting, is_there};
+use super::pool::Server;
 use super::refusal::Refusal;
 use super::relay::{End, Played, relay};
 use super::shared::Shared;
@@ -186,10 +187,11 @@ impl Client {
             }
             let turn = match held.take() {
                 Some(lent) => Some(self.another_turn(lent)),
-                None => self.begin_turn().await?,
+                // In boxes, like all else that a client is rarely in: whoever is silent keeps no room for it.
+                None => Box::pin(self.begin_turn()).await?,
             };
             held = match turn {
-                Some(turn) => self.turn(turn).await?,
+                Some(turn) => Box::pin(self.turn(turn)).await?,
                 None => None,
             };
         }
@@ -198,7 +200,7 @@ impl Client {
     /// What it is told at the beginning depends on its database, which may have to be asked.
     async fn learn_settings(&mut self) -> Result<(), Gone> {
         let door = self.door()?;
-        let owner = self.borrower(door.clone()).owner();
+        let owner = owner(&self.here.user, &door);
         let known = {
             let pool = door.backend.pool.borrow();
             let greeting = pool.greeting(&owner);
@@ -208,11 +210,11 @@ impl Client {
             Some(settings) => self.state.settings = settings,
             None => {
                 // Nobody has its key yet, so nothing is withdrawn.
-                let turn = self.begin_turn().await?.ok_or(None)?;
+                let turn = Box::pin(self.begin_turn()).await?.ok_or(None)?;
                 if let Some(server) = &turn.lent.server {
                     self.state.settings = server.state.settings.clone();
                 }
-                self.give_back(turn.lent).await;
+                Box::pin(self.give_back(turn.lent)).await;
             }
         }
         self.note_application_name();
@@ -248,14 +250,6 @@ impl Client {
         door.ok_or_else(|| Some(Refusal::no_database(name)))
     }
 
-    fn borrower(&self, door: Rc<Door>) -> Borrower<'_> {
-        Borrower {
-            user: &self.here.user,
-            door,
-            proof: self.proof.as_ref(),
-        }
-    }
-
     /// Waits to be let in, then for a server connection with the client's settings; `None` where the client wants it no more.
     async fn begin_turn(&mut self) -> Result<Option<Turn>, Gone> {
         let came_at = Instant::now();
@@ -267,13 +261,36 @@ impl Client {
             return Ok(None);
         };
         let outside = came_at.elapsed();
-        let mut lent = self.borrower(door).borrow(&self.shared, inside).await?;
-        self.follow(&mut lent).await?;
+        let lent = self.borrow(door, inside).await?;
         Ok(Some(Turn {
             lent,
             class,
             outside,
         }))
+    }
+
+    /// A server connection with the client's settings.
+    async fn borrow(&mut self, door: Rc<Door>, inside: Inside) -> Result<Lent, Refusal> {
+        let borrower = Borrower {
+            user: &self.here.user,
+            door: door.clone(),
+            proof: self.proof.as_ref(),
+        };
+        let (wanted, seen, owner) = (&self.wanted, &mut self.state.settings, borrower.owner());
+        let follow = async |server: &mut Server| {
+            // Before anything was reported to it, and after it threw that away, a client has what new ones have.
+            if seen.is_empty()
+                && let Some(greeting) = door.backend.pool.borrow().greeting(&owner)
+            {
+                *seen = wanted.besides(greeting);
+            }
+            if let Some(sql) = settings::to_follow(wanted, seen, &server.state) {
+                run(server, sql.as_bytes()).await?;
+                server.state.extras = wanted.extras(&server.state.settings);
+            }
+            Ok(())
+        };
+        borrower.borrow_for(&self.shared, inside, follow).await
     }
 
     /// One that begins on a server connection that it has kept.
@@ -321,29 +338,6 @@ impl Client {
             Err(NotIn::Left) => Err(None),
             Err(NotIn::Told) => Err(Some(Refusal::told())),
         }
-    }
-
-    /// Gives a server connection the client's settings.
-    async fn follow(&mut self, lent: &mut Lent) -> Result<(), Gone> {
-        let backend = lent.door.backend.clone();
-        let owner = lent.owner.clone();
-        let Some(server) = &mut lent.server else {
-            return Ok(());
-        };
-        // Before anything was reported to it, and after it threw that away, a client has what new ones have.
-        if self.state.settings.is_empty()
-            && let Some(greeting) = backend.pool.borrow().greeting(&owner)
-        {
-            self.state.settings = self.wanted.besides(greeting);
-        }
-        let seen = &self.state.settings;
-        if let Some(sql) = settings::to_follow(&self.wanted, seen, &server.state) {
-            let ran = run(server, sql.as_bytes()).await;
-            let refusal = |error| Refusal::of_login(error, &backend.address, &owner);
-            ran.map_err(|error| Some(refusal(error)))?;
-            server.state.extras = self.wanted.extras(&server.state.settings);
-        }
-        Ok(())
     }
 
     /// One turn; the server connection, if the client keeps it.
@@ -412,7 +406,14 @@ impl Client {
         let statements = &self.shared.statements;
         let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
         let (client, input) = (&mut self.stream, &mut self.input);
-        let played = relay(client, input, &mut server.session, &mut exchange, &self.here).await;
+        let played = relay(
+            client,
+            input,
+            &mut server.session,
+            &mut exchange,
+            &self.here,
+        )
+        .await;
         self.here.pinned_by.set(self.state.pinned_by);
         Some(played)
     }

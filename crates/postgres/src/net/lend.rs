@@ -26,18 +26,33 @@ pub type Inside = [Option<Permit>; 3];
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lent {
-    pub server: Option<Server>,
+    pub server: Option<Box<Server>>,
     pub owner: Owner,
     pub door: Rc<Door>,
     _in_use: InUse,
     inside: Inside,
 }
 
-impl Drop for Lent {
-    fn drop(&mut self) {
+impl Lent {
+    fn close_server(&mut self) {
         if self.server.take().is_some() {
             self.door.backend.pool.borrow_mut().closed();
         }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.close_server();
+    }
+}
+
+/// Whose connections a user can have in a database.
+pub fn owner(user: &str, door: &Door) -> Owner {
+    let there = door.table.user.as_deref();
+    Owner {
+        user: there.unwrap_or(user).to_owned(),
+        database: door.name.clone(),
     }
 }
 
@@ -51,11 +66,7 @@ pub struct Borrower<'a> {
 impl Borrower<'_> {
     /// Whose connections it can have.
     pub fn owner(&self) -> Owner {
-        let there = self.door.table.user.as_deref();
-        Owner {
-            user: there.unwrap_or(self.user).to_owned(),
-            database: self.door.name.clone(),
-        }
+        owner(self.user, &self.door)
     }
 
     fn secret(&self, settings: &Settings) -> Option<LoginSecret> {
@@ -67,22 +78,58 @@ impl Borrower<'_> {
         known.cloned().map(LoginSecret::Kept)
     }
 
-    /// Finds or opens one for somebody who has been let in.
-    pub async fn borrow(&self, shared: &Shared, inside: Inside) -> Result<Lent, Refusal> {
+    /// What will have one, for somebody who has been let in.
+    fn lent(&self, inside: Inside) -> Lent {
         let owner = self.owner();
-        let in_use = InUse::one_more(&self.door);
-        let server = self.find(shared, &owner).await?;
-        Ok(Lent {
-            server: Some(server),
+        Lent {
+            server: None,
             owner,
             door: self.door.clone(),
-            _in_use: in_use,
+            _in_use: InUse::one_more(&self.door),
             inside,
-        })
+        }
     }
 
-    async fn find(&self, shared: &Shared, owner: &Owner) -> Result<Server, Refusal> {
+    /// Finds or opens one for somebody who has been let in.
+    pub async fn borrow(&self, shared: &Shared, inside: Inside) -> Result<Lent, Refusal> {
+        let mut lent = self.lent(inside);
+        let found = self.find(shared, &lent.owner, Instant::now()).await?;
+        lent.server = Some(found);
+        Ok(lent)
+    }
+
+    /// The same, with a client's settings, which `follow` gives it.
+    pub async fn borrow_for(
+        &self,
+        shared: &Shared,
+        inside: Inside,
+        mut follow: impl AsyncFnMut(&mut Server) -> Result<(), LoginError>,
+    ) -> Result<Lent, Refusal> {
         let begin = Instant::now();
+        let mut lent = self.lent(inside);
+        loop {
+            let found = self.find(shared, &lent.owner, begin).await?;
+            let Err(error) = follow(lent.server.insert(found)).await else {
+                return Ok(lent);
+            };
+            lent.close_server();
+            let is_late = begin.elapsed() >= shared.settings().patience();
+            if is_late || !matches!(error, LoginError::Unreachable(_)) {
+                let address = &self.door.backend.address;
+                return Err(Refusal::of_login(error, address, &lent.owner));
+            }
+            // It has ended a moment ago, and nothing of the client's was on it: another one will do.
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`.
+    async fn find(
+        &self,
+        shared: &Shared,
+        owner: &Owner,
+        begin: Instant,
+    ) -> Result<Box<Server>, Refusal> {
         let settings = shared.settings();
         let patience = settings.patience();
         let address = &self.door.backend.address;
@@ -109,7 +156,7 @@ impl Borrower<'_> {
     }
 
     /// An idle one; what has been idle for long is asked first whether it works.
-    async fn take(&self, settings: &Settings, owner: &Owner) -> Option<Server> {
+    async fn take(&self, settings: &Settings, owner: &Owner) -> Option<Box<Server>> {
         let check = Duration::from_secs(settings.config.limits.server_check_seconds);
         loop {
             let mut server = self.door.backend.pool.borrow_mut().take(owner)?;
@@ -120,7 +167,7 @@ impl Borrower<'_> {
         }
     }
 
-    async fn open(&self, settings: &Settings, owner: &Owner) -> Result<Server, LoginError> {
+    async fn open(&self, settings: &Settings, owner: &Owner) -> Result<Box<Server>, LoginError> {
         let address = &self.door.backend.address;
         let stream = login::connect(address, settings.connector(address)).await?;
         let there = self.door.table.name_there.as_deref();
@@ -128,7 +175,8 @@ impl Borrower<'_> {
         let secret = self.secret(settings);
         let session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
         let statements_max = settings.config.limits.statements.get();
-        Ok(Server::new(session, statements_max, self.door.generation()))
+        let generation = self.door.generation();
+        Ok(Box::new(Server::new(session, statements_max, generation)))
     }
 }
 

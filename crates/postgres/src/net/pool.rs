@@ -63,7 +63,11 @@ impl Server {
 #[derive(Default)]
 pub struct Pool {
     /// By owner, the last used last.
-    idle: BTreeMap<Owner, Vec<Server>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "they are lent in their boxes, which are as small as a place in a client's task should be"
+    )]
+    idle: BTreeMap<Owner, Vec<Box<Server>>>,
     /// Those that are lent as well.
     open: usize,
     /// Settings as each database reported them to a new session.
@@ -72,7 +76,7 @@ pub struct Pool {
 
 impl Pool {
     /// An idle one that still works.
-    pub fn take(&mut self, owner: &Owner) -> Option<Server> {
+    pub fn take(&mut self, owner: &Owner) -> Option<Box<Server>> {
         let idle = self.idle.get_mut(owner)?;
         while let Some(mut server) = idle.pop() {
             if server.session.is_quiet() {
@@ -107,7 +111,7 @@ impl Pool {
     }
 
     /// One comes back.
-    pub fn give_back(&mut self, owner: &Owner, server: Server) {
+    pub fn give_back(&mut self, owner: &Owner, server: Box<Server>) {
         self.idle.entry(owner.clone()).or_default().push(server);
     }
 
@@ -152,7 +156,7 @@ impl Pool {
     /// All that are idle, with their owners.
     pub fn idle(&self) -> impl Iterator<Item = (&Owner, &Server)> {
         let all = self.idle.iter();
-        all.flat_map(|(owner, servers)| servers.iter().map(move |server| (owner, server)))
+        all.flat_map(|(owner, servers)| servers.iter().map(move |server| (owner, &**server)))
     }
 
     /// All that are open, lent or not.

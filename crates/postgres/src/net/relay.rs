@@ -160,10 +160,11 @@ impl Relay<'_, '_> {
     }
 
     fn is_over(&self) -> bool {
-        self.began_at.is_some()
-            && self.is_server_free()
-            && self.to_client.is_empty()
-            && self.client.is_flushed()
+        self.is_over_but_for_output() && self.to_client.is_empty() && self.client.is_flushed()
+    }
+
+    fn is_over_but_for_output(&self) -> bool {
+        self.began_at.is_some() && self.is_server_free()
     }
 
     /// Whether nothing is on its way to the server or from it, in no direction half a message.
@@ -225,7 +226,9 @@ impl Relay<'_, '_> {
 
     fn take_from_server(&mut self) -> Step {
         let mut moved = false;
-        while self.to_client.len() < OUTPUT_BYTES {
+        // What comes behind the end of a turn, such as that the server ends this connection, is no answer to the client: if it keeps the connection
+        // it hears of it in its next turn, else the connection is not lent again.
+        while self.to_client.len() < OUTPUT_BYTES && !self.is_over_but_for_output() {
             let broke = |error: FrameError| End::ServerBroke(error.to_string());
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;

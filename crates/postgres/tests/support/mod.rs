@@ -249,9 +249,14 @@ pub struct Gate {
 impl Gate {
     /// Before `database`, with this configuration besides; everybody is trusted and four transactions go in, unless it says something else.
     pub fn before(database: &Database, config: &str) -> Gate {
+        Gate::before_folder(database.folder(), config)
+    }
+
+    /// Before whatever has a database's socket file in `server`.
+    pub fn before_folder(server: &Path, config: &str) -> Gate {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let server = format!("postgresql:///?host={}", database.folder().display());
+        let server = format!("postgresql:///?host={}", server.display());
         Gate::at(&server, config, folder)
     }
 
