@@ -8,6 +8,7 @@ mod h2spec;
 mod instructions;
 mod package;
 mod packages;
+mod postgres;
 mod process;
 mod tally;
 mod test;

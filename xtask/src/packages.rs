@@ -69,6 +69,11 @@ pub const FOR_TESTS: &[Need] = &[
         "tests of the gate before a PostgreSQL",
     ),
     file(
+        "/usr/lib/python3/dist-packages/pip/__init__.py",
+        "python3-pip",
+        "tests of the gate before PostgreSQL 16 and 18",
+    ),
+    file(
         "/usr/lib/python3/dist-packages/psycopg/__init__.py",
         "python3-psycopg",
         DRIVER,

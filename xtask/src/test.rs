@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
-use crate::{bpf, fuzz, h2spec, instructions, packages, process, tally::Tally, tidy};
+use crate::{bpf, fuzz, h2spec, instructions, packages, postgres, process, tally::Tally, tidy};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ const STEPS: &[Step] = &[
     ("h2spec", h2spec::build),
     ("instructions", instructions::check),
     ("test", cargo_test),
+    ("postgres", postgres::run),
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
 

