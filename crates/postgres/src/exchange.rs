@@ -7,6 +7,7 @@
 //! mistake, like a statement that does not exist, is left to the server to say.
 
 mod from_server;
+mod pending;
 mod state;
 
 use std::cell::RefCell;
@@ -47,8 +48,8 @@ enum Fate {
     Closed(Option<(Vec<u8>, Arc<Statement>)>),
     /// To Close in the place of Parse.
     ClosedAsParsed { name: Vec<u8> },
-    /// To Close of this statement, which was put in.
-    ClosedUnseen(Arc<Statement>),
+    /// To Close of this statement, or of nobody's, which was put in.
+    ClosedUnseen(Option<Arc<Statement>>),
     /// To the Close of a probe.
     Probe,
     /// The end of its cycle.
@@ -341,12 +342,19 @@ impl<'a> Exchange<'a> {
         let before = self.server.statements.use_statement(statement);
         if let Some(closed) = before.close {
             write_close_statement(out, &closed.server_name());
-            self.fates.push_back(Fate::ClosedUnseen(closed));
+            self.fates.push_back(Fate::ClosedUnseen(Some(closed)));
         }
         match name {
             _ if before.prepare => {
                 self.push_parsed(Some(statement.number()), name, name.is_some());
                 write_parse(out, &statement.server_name(), &statement.parse_rest);
+            }
+            Some(_) if self.turn.has_failed() => {
+                // A Close would be done even now: this is refused, unless the transaction has come to its end meanwhile.
+                self.push_parsed(None, name, true);
+                write_parse(out, NOBODYS, &statement.parse_rest);
+                self.fates.push_back(Fate::ClosedUnseen(None));
+                write_close_statement(out, NOBODYS);
             }
             Some(name) => {
                 let name = name.to_vec();

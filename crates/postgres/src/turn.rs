@@ -210,6 +210,11 @@ impl Turn {
             && self.status == TransactionStatus::Idle
     }
 
+    /// Whether the transaction had failed when the server was last ready.
+    pub fn has_failed(&self) -> bool {
+        self.status == TransactionStatus::Failed
+    }
+
     /// Whether every cycle is answered.
     pub fn is_answered(&self) -> bool {
         self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd)

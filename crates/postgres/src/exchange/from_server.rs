@@ -107,7 +107,9 @@ impl Exchange<'_> {
             let statements = self.client.statements.iter();
             statements.for_each(|statement| all.retire(statement));
         }
-        self.server.unnamed = Unnamed::Nobodys;
+        if !self.fates.iter().any(|fate| fate.is_about(b"")) {
+            self.server.unnamed = Unnamed::Nobodys;
+        }
         Ok(())
     }
 
@@ -115,14 +117,27 @@ impl Exchange<'_> {
     fn undo_to_cycle(&mut self) {
         let (client, server) = (&mut *self.client, &mut *self.server);
         let ends = [Fate::Cycle, Fate::Probe, Fate::ProbeEnd];
-        while let Some(fate) = self.fates.pop_front_if(|fate| !ends.contains(fate)) {
+        let is_end = |fate: &Fate| ends.contains(fate);
+        let end = self.fates.iter().position(is_end);
+        let end = end.unwrap_or(self.fates.len());
+        let has_later_unnamed = self.fates.range(end..).any(|fate| fate.is_about(b""));
+        let undone = self.fates.drain(..end);
+        // The last first: what was prepared and closed again was never there.
+        for fate in undone.rev() {
             match fate {
                 Fate::Parsed { number, name, .. } => {
                     number.inspect(|number| server.statements.forget(*number));
-                    name.and_then(|name| client.statements.close(&name));
+                    // One without a name that a later cycle brings stays.
+                    let is_later = name.as_deref() == Some(b"") && has_later_unnamed;
+                    name.filter(|_| !is_later)
+                        .and_then(|name| client.statements.close(&name));
                 }
                 Fate::ClosedAsParsed { name } => drop(client.statements.close(&name)),
-                Fate::ClosedUnseen(closed) => server.statements.still_knows(closed),
+                Fate::ClosedUnseen(closed) => {
+                    let known = closed.into_iter();
+                    known.for_each(|closed| server.statements.still_knows(closed));
+                }
+                Fate::Closed(Some((name, _))) if name.is_empty() && has_later_unnamed => {}
                 // That its name is taken again is no failure of the client's.
                 Fate::Closed(Some((name, statement))) => {
                     let _ = client.statements.prepare(&name, statement);

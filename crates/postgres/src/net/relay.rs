@@ -200,9 +200,14 @@ impl Relay<'_, '_> {
         let mut moved = false;
         while self.to_server.len() < OUTPUT_BYTES {
             let broke = |error: FrameError| End::ClientBroke(error.to_string());
+            let before = self.from_client.clone();
             let Some(piece) = self.from_client.next(self.input).map_err(broke)? else {
                 break;
             };
+            if self.exchange.must_wait(&piece) {
+                self.from_client = before;
+                break;
+            }
             let taken = self.exchange.from_client(&piece, &mut self.to_server);
             taken.map_err(|error: ExchangeError| End::ClientBroke(error.to_string()))?;
             let count = piece.bytes.len();

@@ -1,0 +1,67 @@
+//! What a message depends on that is not answered yet.
+//!
+//! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
+//! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
+
+use super::{Exchange, Fate};
+use crate::wire::{FrontendMessage, Part, Piece, Target};
+
+impl Exchange<'_> {
+    /// Whether a piece from the client cannot be taken yet: an earlier cycle that is not answered decides what it means.
+    pub fn must_wait(&self, piece: &Piece<'_>) -> bool {
+        let is_cycle = |fate: &Fate| *fate == Fate::Cycle;
+        let Some(end) = self.fates.iter().rposition(is_cycle) else {
+            return false;
+        };
+        if piece.part == Part::More {
+            return false;
+        }
+        let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last);
+        match message {
+            // How it is prepared depends on whether the transaction has failed, and whether another of this text was.
+            Ok(FrontendMessage::Parse { name, .. }) => !name.is_empty(),
+            Ok(
+                FrontendMessage::Bind {
+                    statement: name, ..
+                }
+                | FrontendMessage::Describe(Target::Statement, name)
+                | FrontendMessage::Close(Target::Statement, name),
+            ) => {
+                let known = self.client.statements.named(name).ok();
+                self.is_pending(end, name, known.map(|statement| statement.number()))
+            }
+            // It takes the place of the statement without a name, unless that is given back.
+            Ok(FrontendMessage::Query(_)) => self.is_pending(end, b"", None),
+            _ => false,
+        }
+    }
+
+    /// Whether a name of the client's, or the statement of this number, is in what the first `end` fates are about, and the name in none behind them.
+    fn is_pending(&self, end: usize, name: &[u8], number: Option<u64>) -> bool {
+        let is_renewed = || self.fates.range(end..).any(|fate| fate.is_about(name));
+        let names = |fate: &Fate| fate.is_about(name);
+        let mut earlier = self.fates.range(..end);
+        let is_number = |fate: &Fate| number.is_some() && fate.number() == number;
+        earlier.clone().any(is_number) || (earlier.any(names) && !is_renewed())
+    }
+}
+
+impl Fate {
+    /// Whether it decides what a client's name means.
+    pub(super) fn is_about(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Parsed { name: own, .. } => own.as_deref() == Some(name),
+            Self::ClosedAsParsed { name: own } | Self::Closed(Some((own, _))) => own == name,
+            _ => false,
+        }
+    }
+
+    /// The statement that a server connection will know, or will not.
+    fn number(&self) -> Option<u64> {
+        match self {
+            Self::Parsed { number, .. } => *number,
+            Self::ClosedUnseen(Some(statement)) => Some(statement.number()),
+            _ => None,
+        }
+    }
+}
