@@ -5,6 +5,7 @@ pub mod counters;
 pub mod demo;
 pub mod emulator;
 pub mod experiment;
+pub mod gate_demo;
 pub mod hosts;
 mod machine;
 pub mod pages;

@@ -22,6 +22,8 @@ const MESSAGE_BYTES_MAX: u64 = 16 * 1024;
 #[derive(Debug)]
 pub struct OwnedChild {
     child: Child,
+    /// What asks it to end.
+    end_signal: Signal,
     /// Whether it has ended and its number may be another process's by now.
     is_collected: bool,
     message: Option<JoinHandle<String>>,
@@ -53,10 +55,16 @@ impl OwnedChild {
             .map(|from| thread::spawn(|| first_bytes(from)));
         Ok(OwnedChild {
             child,
+            end_signal: Signal::TERM,
             is_collected: false,
             message,
             lines: Mutex::new(lines),
         })
+    }
+
+    /// From now on it is asked to end by `signal`; before by SIGTERM.
+    pub fn end_by(&mut self, signal: Signal) {
+        self.end_signal = signal;
     }
 
     /// Its process id, and its group's.
@@ -86,7 +94,7 @@ impl OwnedChild {
     pub fn end(&mut self) -> Option<ExitStatus> {
         if let Some(pid) = self.pid().filter(|_| !self.is_collected) {
             // It may have ended just now, which is what is wanted.
-            kill_process(pid, Signal::TERM).ok();
+            kill_process(pid, self.end_signal).ok();
             let asked = Instant::now();
             while !self.has_ended() && asked.elapsed() < END_WAIT {
                 thread::sleep(PAUSE);

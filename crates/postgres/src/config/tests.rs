@@ -1,3 +1,5 @@
+//! The gate's configuration: what is taken, what is refused, and with which words.
+
 use super::*;
 use std::net::IpAddr;
 

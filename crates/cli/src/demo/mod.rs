@@ -1,7 +1,9 @@
-//! `sooner demo`: a real trace against a limited link, FAIR beside SRPT.
+//! `sooner demo`: a real trace against a limited link, FAIR beside SRPT; and `sooner demo gate`.
+
+mod gate;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use clap::{Args, Subcommand};
 use sooner_lab::demo::{self, DemoOptions, Page};
 use sooner_lab::progress::Display;
 use sooner_policy::PolicyName;
@@ -17,7 +19,10 @@ use std::time::Duration;
 ///
 /// Needs no privilege and no network. Prints a table and writes an HTML report.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct DemoArgs {
+    #[command(subcommand)]
+    command: Option<DemoCommand>,
     /// Rate of the link, like 10mbit (bit, kbit, mbit, gbit).
     #[arg(long, default_value = "10mbit")]
     uplink: Rate,
@@ -48,9 +53,19 @@ pub struct DemoArgs {
     report: Option<PathBuf>,
 }
 
+/// What else can be shown.
+#[derive(Subcommand)]
+enum DemoCommand {
+    /// Show what the gate is worth: the same load on a private PostgreSQL, without and with it.
+    Gate(gate::GateDemoArgs),
+}
+
 /// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives
 /// exit code 1.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
+    if let Some(DemoCommand::Gate(gate)) = &args.command {
+        return gate::run(gate);
+    }
     let page = match &args.report {
         Some(path) => {
             Page::at(path).with_context(|| format!("cannot write the report {}", path.display()))?

@@ -1,0 +1,104 @@
+//! `sooner demo gate`: the same load on a private PostgreSQL, directly, through the gate, and through the gate with a class that goes first.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use sooner_lab::gate_demo::{self, GateDemoOptions, Installation};
+use std::env;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// Fewer leave processors idle that have two.
+const LIMIT_MIN: usize = 5;
+/// Times the processors: some transactions wait for something else than a processor.
+const LIMIT_PER_PROCESSOR: usize = 2;
+/// Times the limit, so that there is somebody to put in order.
+const CLIENTS_PER_PLACE: usize = 10;
+/// One client of so many goes first.
+const CLIENTS_PER_HIGH: usize = 10;
+
+/// Shows what the gate is worth: the same load on a private PostgreSQL, directly, then through the gate first come first served, then through
+/// the gate with a class that goes first.
+///
+/// Needs an installed PostgreSQL and nothing set up; makes a database of its own and removes it.
+#[derive(Args)]
+pub struct GateDemoArgs {
+    /// Length of each run in seconds, warm-up included.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..))]
+    seconds: u64,
+    /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is more.
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+    /// Clients of both classes, by default ten times the limit.
+    #[arg(long, value_name = "N")]
+    clients: Option<NonZeroUsize>,
+    /// Clients whose transactions go first, by default a tenth of all.
+    #[arg(long, value_name = "N")]
+    high: Option<NonZeroUsize>,
+    /// Chooses rows and pauses.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How often each way is measured, by turns.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it. Errors are bad input, or that there is no PostgreSQL; a measurement that failed is reported here and gives exit code 1.
+pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
+    let options = options(args)?;
+    match measure(&options, args.json) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "sooner: {error:#}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn measure(options: &GateDemoOptions, json: bool) -> Result<()> {
+    let report = gate_demo::run(options, &mut |line| {
+        // Whoever read this may have left; the measurement goes on.
+        let _ = writeln!(io::stderr(), "{line}");
+    })?;
+    let text = if json {
+        format!("{}\n", serde_json::to_string_pretty(&report)?)
+    } else {
+        format!("\n{}", report.render())
+    };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("cannot write the result")
+}
+
+fn options(args: &GateDemoArgs) -> Result<GateDemoOptions> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let limit = args.limit.map_or(
+        LIMIT_MIN.max(LIMIT_PER_PROCESSOR * processors),
+        NonZeroUsize::get,
+    );
+    let clients = args
+        .clients
+        .map_or(CLIENTS_PER_PLACE * limit, NonZeroUsize::get);
+    let high = args
+        .high
+        .map_or((clients / CLIENTS_PER_HIGH).max(1), NonZeroUsize::get);
+    ensure!(
+        high < clients,
+        "--high {high} of --clients {clients}: there has to be one more client at least, who goes after them"
+    );
+    Ok(GateDemoOptions {
+        program: env::current_exe().context("cannot find this program's own file")?,
+        installation: Installation::find()?,
+        duration: Duration::from_secs(args.seconds),
+        limit_transactions: limit,
+        clients,
+        high_clients: high,
+        seed: args.seed,
+        repetitions: args.repetitions,
+    })
+}
