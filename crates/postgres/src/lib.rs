@@ -6,6 +6,7 @@
 //! [`measured`] keeps what it took. None of it does I/O or reads a clock; [`net`] does both.
 
 pub mod auth;
+pub mod command;
 pub mod config;
 pub mod exchange;
 pub mod exposition;

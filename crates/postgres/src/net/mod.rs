@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
 
-pub use admin::Stop;
+pub use crate::command::Stop;
 pub use console::{Answer, Console};
 pub use settings::Settings;
 use shared::Shared;

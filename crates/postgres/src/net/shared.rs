@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-use super::admin::Stop;
 use super::cancel::Sessions;
 use super::door::{Backend, Count, Door, UserDoor};
 use super::here::{Here, Leave};
 use super::settings::Settings;
 use super::{Reload, system_random};
+use crate::command::Stop;
 use crate::config::{DatabaseTable, Of, ServerAddress};
 use crate::measured::Measured;
 use crate::statements::Statements;

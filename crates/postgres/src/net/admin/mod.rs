@@ -1,6 +1,5 @@
 //! The database that is the gate itself, by the names `sooner` and `pgbouncer`: commands in, tables out, in the simple protocol.
 
-mod command;
 mod show;
 mod table;
 
@@ -15,14 +14,13 @@ use super::here::{Here, Leave};
 use super::refusal::Refusal;
 use super::shared::Shared;
 use super::stream::Stream;
+use crate::command::{self, Command};
 use crate::config::OWN_DATABASES;
 use crate::wire::{
     ErrorReport, FrontendMessage, HEADER_BYTES, Look, ParameterStatus, Splitter, TransactionStatus,
     write_authentication, write_complete, write_empty, write_error, write_key_data,
     write_parameter_status, write_ready,
 };
-use command::Command;
-pub use command::Stop;
 use table::Table;
 
 /// The longest command, and all else that is sent here.
