@@ -1,4 +1,4 @@
-//! `host=... password='it''s'`: what stands behind a name in [databases], [users] and [peers].
+//! `host=... password='it''s'`: what stands behind a name in `[databases]`, `[users]` and `[peers]`.
 
 use super::names::in_quotes;
 

@@ -2,7 +2,7 @@
 
 use super::document::Group;
 
-/// Keys of [pgbouncer] that are translated.
+/// Keys of `[pgbouncer]` that are translated.
 const CARRIED: [&str; 34] = [
     "admin_users",
     "auth_dbname",
@@ -45,7 +45,7 @@ pub const OF_PROCESS: &str = "autodb_idle_timeout conffile job_name listen_backl
     log_stats logfile pidfile pkt_buf sbuf_loopcnt scram_iterations service_name stats_period suspend_timeout syslog syslog_facility \
     syslog_ident tcp_defer_accept tcp_socket_buffer user verbose";
 
-/// Keys that have no default, so that a second [pgbouncer] leaves them alone.
+/// Keys that have no default, so that a second `[pgbouncer]` leaves them alone.
 pub const KEYS_THAT_STAY: [&str; 10] = [
     "auth_dbname",
     "auth_file",
@@ -59,7 +59,7 @@ pub const KEYS_THAT_STAY: [&str; 10] = [
     "verbose",
 ];
 
-/// Keys of [pgbouncer] with the same reason why they are not carried over.
+/// Keys of `[pgbouncer]` with the same reason why they are not carried over.
 pub struct LeftOut {
     /// Where they would stand.
     pub group: Group,
@@ -211,14 +211,14 @@ impl LeftOut {
     }
 }
 
-/// What may stand behind a name in [databases].
+/// What may stand behind a name in `[databases]`.
 const OF_DATABASE: &str = "host port dbname user password pool_size max_db_connections max_db_client_connections pool_mode auth_user \
     auth_dbname auth_query min_pool_size reserve_pool reserve_pool_size connect_query client_encoding datestyle timezone application_name \
     server_lifetime load_balance_hosts target_session_attrs client_idle_timeout query_timeout idle_transaction_timeout transaction_timeout";
-/// What may stand behind a name in [users].
+/// What may stand behind a name in `[users]`.
 const OF_USER: &str = "pool_mode max_user_connections max_user_client_connections pool_size min_pool_size reserve_pool_size \
     query_timeout idle_transaction_timeout transaction_timeout client_idle_timeout";
-/// What may stand behind a number in [peers].
+/// What may stand behind a number in `[peers]`.
 const OF_PEER: &str = "host port pool_size";
 
 /// The section of this name.
@@ -234,7 +234,7 @@ pub fn section(name: &str) -> Result<&'static str, String> {
     }
 }
 
-/// Whether [pgbouncer] has this key.
+/// Whether `[pgbouncer]` has this key.
 pub fn check(key: &str) -> Result<(), String> {
     let is_known = CARRIED.contains(&key)
         || OF_PROCESS.split_whitespace().any(|own| own == key)
@@ -267,7 +267,7 @@ pub fn check_pairs(section: &str, pairs: &[(String, String)]) -> Result<(), Stri
     }
 }
 
-/// Every key of [pgbouncer].
+/// Every key of `[pgbouncer]`.
 #[cfg(test)]
 pub fn all() -> impl Iterator<Item = &'static str> {
     let left_out = LEFT_OUT

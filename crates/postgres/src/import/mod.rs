@@ -2,7 +2,7 @@
 //!
 //! There is no general INI reader here on purpose: what counts are PgBouncer's own rules (comments only at the beginning of a line,
 //! `%include`, quotes doubled inside connection strings, a section that begins again and forgets what was said), and the line of every
-//! mistake. [`ini`] and its helpers read, one file a topic translates, [`document`] writes. What narrows who may come is never widened: where
+//! mistake. `ini` and its helpers read, one file a topic translates, `document` writes. What narrows who may come is never widened: where
 //! a rule cannot be said, those whom it may have meant are rejected. Files are read through a [`Place`], so nothing here does I/O.
 
 mod address;

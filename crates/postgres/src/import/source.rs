@@ -15,7 +15,7 @@ pub struct Setting {
     pub at: At,
 }
 
-/// An entry of [databases], [users] or [peers].
+/// An entry of `[databases]`, `[users]` or `[peers]`.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// What stands before the `=`.
@@ -41,15 +41,15 @@ impl Entry {
 /// Everything.
 #[derive(Default)]
 pub struct Source {
-    /// [pgbouncer], by key.
+    /// `[pgbouncer]`, by key.
     pub settings: BTreeMap<String, Setting>,
-    /// What a second [pgbouncer] made PgBouncer forget.
+    /// What a second `[pgbouncer]` made PgBouncer forget.
     pub forgotten: Vec<(String, Setting)>,
-    /// [databases], in their order, `*` last.
+    /// `[databases]`, in their order, `*` last.
     pub databases: Vec<Entry>,
-    /// [users].
+    /// `[users]`.
     pub users: Vec<Entry>,
-    /// [peers].
+    /// `[peers]`.
     pub peers: Vec<Entry>,
 }
 
