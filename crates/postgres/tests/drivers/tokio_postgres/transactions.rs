@@ -1,5 +1,7 @@
 //! What lasts as long as a transaction or a command.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt, TryStreamExt, pin_mut, stream};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -152,6 +154,8 @@ async fn cancelled(config: &Config, b: &Client) -> Vec<String> {
 
     token.cancel_query(NoTls).await.unwrap();
 
+    // The driver does not wait until it has arrived, and what is asked before that is meant.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     found.extend(ask(&c, "SELECT 'again'", &[]).await);
 
     found
