@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_gate::{Admission, JobId, Order, Time};
+use sooner_gate::{Admission, Coming, JobId, Lateness, Order, Promise, Time};
 use std::collections::BTreeSet;
 
 /// One event; few job names, so that events meet.
@@ -13,6 +13,21 @@ enum Event {
         job: u8,
         class: u8,
         expected_ns: Option<u32>,
+        slack_ns: Option<u32>,
+    },
+    Pass {
+        ns: u32,
+    },
+    Settle {
+        job: u8,
+        actual_ns: u32,
+    },
+    Order {
+        order: u8,
+    },
+    Weight {
+        class: u8,
+        weight: u32,
     },
     Leave {
         job: u8,
@@ -24,20 +39,27 @@ enum Event {
 
 #[derive(Arbitrary, Debug)]
 struct Play {
-    is_fcfs: bool,
+    order: u8,
     limit: u8,
     waiting_max: Option<u8>,
     events: Vec<Event>,
 }
 
+fn order(number: u8) -> Order {
+    match number % 6 {
+        0 => Order::Fcfs,
+        1 => Order::Longest,
+        2 => Order::Targets(Lateness::ByPriority),
+        3 => Order::Targets(Lateness::InProportion),
+        4 => Order::Shares,
+        _ => Order::Expected,
+    }
+}
+
 fuzz_target!(|play: Play| {
-    let order = if play.is_fcfs {
-        Order::Fcfs
-    } else {
-        Order::Expected
-    };
+    let mut now = Time::ZERO;
     let mut limit = usize::from(play.limit);
-    let mut admission = Admission::new(order, limit, play.waiting_max.map(usize::from));
+    let mut admission = Admission::new(order(play.order), limit, play.waiting_max.map(usize::from));
     let mut inside = BTreeSet::new();
     for event in play.events {
         match event {
@@ -45,22 +67,38 @@ fuzz_target!(|play: Play| {
                 job,
                 class,
                 expected_ns,
+                slack_ns,
             } => {
                 let job = JobId(u64::from(job));
+                let coming = Coming {
+                    class,
+                    expected_ns: expected_ns.map(u64::from),
+                    promise: slack_ns.map(|slack_ns| Promise {
+                        due_at: now.after(u64::from(slack_ns)),
+                        target_ns: u64::from(slack_ns),
+                        group: class,
+                    }),
+                };
                 // A refusal is an answer.
-                let _ = admission.arrive(job, class, expected_ns.map(u64::from), Time::ZERO);
+                let _ = admission.arrive(job, coming, now);
             }
+            Event::Pass { ns } => now = now.after(u64::from(ns)),
+            Event::Settle { job, actual_ns } => {
+                admission.settle(JobId(u64::from(job)), u64::from(actual_ns));
+            }
+            Event::Order { order: number } => admission.set_order(order(number), now),
+            Event::Weight { class, weight } => admission.set_weight(class, weight),
             Event::Leave { job } => {
                 let job = JobId(u64::from(job));
                 inside.remove(&job);
-                admission.leave(job, Time::ZERO);
+                admission.leave(job, now);
             }
             Event::Limit { jobs } => {
                 limit = usize::from(jobs);
                 admission.set_limit(limit);
             }
         }
-        while let Some(job) = admission.admit(Time::ZERO) {
+        while let Some(job) = admission.admit(now) {
             assert!(inside.insert(job), "let in twice");
             assert!(inside.len() <= limit, "above the limit");
         }

@@ -9,8 +9,11 @@
 //! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the oldest, under shortest-first the oldest
 //! is the longest, and 5 % of the jobs can be most of the work.
 
-use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Scheduler, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use sooner_policy::{Arrival, JobId, Promise, Time};
+
+use crate::order::{Order, Queue};
 
 /// The service in one turn of the oldest job, ns of expected time.
 pub const TURN_NS: u64 = 10_000_000;
@@ -18,14 +21,15 @@ pub const TURN_NS: u64 = 10_000_000;
 /// Longer expectations count as this long, ns (an hour): it bounds the turns in one decision.
 const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
 
-/// In which order jobs of the same class go in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The shortest expected time first.
-    #[default]
-    Expected,
-    /// First come, first served.
-    Fcfs,
+/// What is known of a job that comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coming {
+    /// Its class.
+    pub class: u8,
+    /// How long it is expected to stay inside, ns; while nothing is known it counts as short, which is how one finds out.
+    pub expected_ns: Option<u64>,
+    /// When it should have been let in.
+    pub promise: Option<Promise>,
 }
 
 /// More jobs would wait than the operator allows.
@@ -41,69 +45,93 @@ pub struct QueueFull {
 /// The order of calls for a job: [`arrive`](Self::arrive), then [`leave`](Self::leave) at any time. After each of them, and after
 /// [`set_limit`](Self::set_limit), [`admit`](Self::admit) until it says `None`. Unknown jobs are ignored.
 pub struct Admission {
-    scheduler: Box<dyn Scheduler + Send>,
+    order: Order,
+    queue: Queue,
     limit: usize,
     waiting_max: Option<usize>,
-    /// The imagined service each waiting job still needs, ns.
-    waiting: BTreeMap<JobId, u64>,
-    inside: BTreeSet<JobId>,
+    waiting: BTreeMap<JobId, Waiting>,
+    /// With what was expected of them.
+    inside: BTreeMap<JobId, Coming>,
+    weights: BTreeMap<u8, u32>,
+    arrivals: u64,
+}
+
+struct Waiting {
+    coming: Coming,
+    /// The imagined service it still needs, ns.
+    left_ns: u64,
+    sequence: u64,
+}
+
+impl Coming {
+    fn size_ns(&self) -> Option<u64> {
+        self.expected_ns.map(|ns| ns.clamp(1, EXPECTED_NS_MAX))
+    }
 }
 
 impl Admission {
     /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that is said.
     pub fn new(order: Order, limit: usize, waiting_max: Option<usize>) -> Self {
-        let policy = match order {
-            Order::Expected => PolicyName::Srpt,
-            Order::Fcfs => PolicyName::Fcfs,
-        };
-        // Nobody outside a backend can be given a trickle: the guard's second promise is switched off.
-        let guard = GuardLimits {
-            silence_ns_max: u64::MAX,
-            ..GuardLimits::with_turn(TURN_NS)
-        };
         Self {
-            scheduler: policy.scheduler(TURN_NS, Some(guard)),
+            order,
+            queue: Queue::new(order),
             limit,
             waiting_max,
             waiting: BTreeMap::new(),
-            inside: BTreeSet::new(),
+            inside: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            arrivals: 0,
         }
     }
 
-    /// A job comes that is expected to stay `expected_ns` inside; while nothing is known it goes first, which is how one finds out.
-    pub fn arrive(
-        &mut self,
-        job: JobId,
-        class: u8,
-        expected_ns: Option<u64>,
-        now: Time,
-    ) -> Result<(), QueueFull> {
+    /// A job comes.
+    pub fn arrive(&mut self, job: JobId, coming: Coming, now: Time) -> Result<(), QueueFull> {
         if let Some(waiting_max) = self.waiting_max
             && self.inside.len() >= self.limit
             && self.waiting.len() >= waiting_max
         {
             return Err(QueueFull { waiting_max });
         }
-        if self.inside.contains(&job) || self.waiting.contains_key(&job) {
+        if self.inside.contains_key(&job) || self.waiting.contains_key(&job) {
             return Ok(());
         }
-        let size = expected_ns.map(|ns| ns.clamp(1, EXPECTED_NS_MAX));
-        self.waiting.insert(job, size.unwrap_or(1));
+        let waiting = Waiting {
+            coming,
+            left_ns: coming.size_ns().unwrap_or(1),
+            sequence: self.arrivals,
+        };
+        self.arrivals += 1;
+        self.waiting.insert(job, waiting);
+        self.enqueue(job, coming, now);
+        Ok(())
+    }
+
+    fn enqueue(&mut self, job: JobId, coming: Coming, now: Time) {
         let arrival = Arrival {
             id: job,
-            class,
-            size,
+            class: coming.class,
+            size: coming.size_ns(),
             trickle: 0,
         };
-        self.scheduler.arrive(arrival, now);
-        Ok(())
+        self.queue.scheduler().arrive(arrival, now);
+        if let Some(promise) = coming.promise {
+            self.queue.promise(job, promise);
+        }
     }
 
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
         self.inside.remove(&job);
         if self.waiting.remove(&job).is_some() {
-            self.scheduler.depart(job, now);
+            self.queue.scheduler().depart(job, now);
+        }
+    }
+
+    /// A job inside took `actual_ns`, whatever was expected.
+    pub fn settle(&mut self, job: JobId, actual_ns: u64) {
+        if let Some(coming) = self.inside.get(&job) {
+            let expected_ns = coming.size_ns().unwrap_or(1);
+            self.queue.settle(coming.class, expected_ns, actual_ns);
         }
     }
 
@@ -113,25 +141,52 @@ impl Admission {
             return None;
         }
         let job = self.first_done(now)?;
-        self.waiting.remove(&job);
-        self.scheduler.depart(job, now);
-        self.inside.insert(job);
+        let waiting = self.waiting.remove(&job)?;
+        self.queue.scheduler().depart(job, now);
+        self.inside.insert(job, waiting.coming);
         Some(job)
     }
 
     /// Serves the waiting jobs in the imagination until one has had all it is expected to need.
     fn first_done(&mut self, now: Time) -> Option<JobId> {
         loop {
-            let grant = self.scheduler.next(now)?;
-            let left_ns = self.waiting.get_mut(&grant.job)?;
-            let served_ns = grant.max_amount.min(*left_ns);
-            *left_ns -= served_ns;
-            let is_done = *left_ns == 0;
-            self.scheduler.progress(grant.job, served_ns, now);
+            let grant = self.queue.scheduler().next(now)?;
+            let waiting = self.waiting.get_mut(&grant.job)?;
+            let served_ns = grant.max_amount.min(waiting.left_ns);
+            waiting.left_ns -= served_ns;
+            let is_done = waiting.left_ns == 0;
+            self.queue.scheduler().progress(grant.job, served_ns, now);
             if is_done {
                 return Some(grant.job);
             }
         }
+    }
+
+    /// From now on those who wait go in by `order`; who has waited longest is not forgotten, but what it was given in the imagination is.
+    pub fn set_order(&mut self, order: Order, now: Time) {
+        if order == self.order {
+            return;
+        }
+        self.order = order;
+        self.queue = Queue::new(order);
+        for (&class, &weight) in &self.weights {
+            self.queue.set_weight(class, weight);
+        }
+        let mut waiting: Vec<(u64, JobId, Coming)> = Vec::new();
+        for (&job, one) in &mut self.waiting {
+            one.left_ns = one.coming.size_ns().unwrap_or(1);
+            waiting.push((one.sequence, job, one.coming));
+        }
+        waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
+        for (_, job, coming) in waiting {
+            self.enqueue(job, coming, now);
+        }
+    }
+
+    /// In an order by weights `class` gets so many parts of the service; 1 if nobody says so.
+    pub fn set_weight(&mut self, class: u8, weight: u32) {
+        self.weights.insert(class, weight);
+        self.queue.set_weight(class, weight);
     }
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.

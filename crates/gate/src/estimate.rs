@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The samples a key's mean remembers.
-const KEY_MEMORY: u64 = 8;
+/// The samples a key's mean remembers, unless somebody says how many.
+pub const KEY_MEMORY: u64 = 8;
 /// The samples the mean of everything remembers.
 const OVERALL_MEMORY: u64 = 64;
 
@@ -50,6 +50,7 @@ impl Mean {
 #[derive(Debug)]
 pub struct Estimates {
     keys_max: usize,
+    key_memory: u64,
     slots: Vec<Slot>,
     slot_of: HashMap<Arc<str>, usize>,
     /// The slot that is looked at first when one has to go.
@@ -68,8 +69,14 @@ struct Slot {
 impl Estimates {
     /// A table of at most `keys_max` keys.
     pub fn new(keys_max: usize) -> Self {
+        Self::with_memory(keys_max, KEY_MEMORY)
+    }
+
+    /// The same, with means of the last `key_memory` samples.
+    pub fn with_memory(keys_max: usize, key_memory: u64) -> Self {
         Self {
             keys_max: keys_max.max(1),
+            key_memory,
             slots: Vec::new(),
             slot_of: HashMap::new(),
             hand: 0,
@@ -108,7 +115,7 @@ impl Estimates {
         let key: Arc<str> = key.into();
         let slot = Slot {
             key: key.clone(),
-            mean: Mean::new(KEY_MEMORY),
+            mean: Mean::new(self.key_memory),
             is_used: false,
         };
         let index = if self.slots.len() < self.keys_max {

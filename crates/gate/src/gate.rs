@@ -1,7 +1,10 @@
 //! The gate as futures: wait to go in, hold a permit while inside, let the next one in by dropping it.
 
-use crate::admission::{Admission, Order, QueueFull};
+use crate::admission::{Admission, Coming, QueueFull};
 use crate::estimate::Estimates;
+use crate::goals::{Goal, Goals, Standing};
+use crate::order::Order;
+use crate::window::{Window, Windows};
 use sooner_policy::{JobId, Time};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -21,6 +24,8 @@ pub struct GateLimits {
     pub order: Order,
     /// How many may wait; `None`: all that come.
     pub waiting_max: Option<usize>,
+    /// How many jobs of a key its expected time remembers.
+    pub key_memory: u64,
 }
 
 /// How a gate is doing.
@@ -49,7 +54,12 @@ pub struct Gate {
 
 struct Shared {
     admission: Admission,
+    order: Order,
     estimates: Estimates,
+    goals: Goals,
+    /// Which goals: jobs that came under earlier ones are counted nowhere.
+    generation: u64,
+    windows: Windows,
     /// Jobs whose future has not been told yet that they are inside.
     outside: HashMap<JobId, Outside>,
     jobs: u64,
@@ -68,7 +78,11 @@ impl Gate {
     pub fn new(limits: GateLimits) -> Self {
         let shared = Shared {
             admission: Admission::new(limits.order, limits.limit, limits.waiting_max),
-            estimates: Estimates::new(KEYS_MAX),
+            order: limits.order,
+            estimates: Estimates::with_memory(KEYS_MAX, limits.key_memory),
+            goals: Goals::default(),
+            generation: 0,
+            windows: Windows::default(),
             outside: HashMap::new(),
             jobs: 0,
             admitted: 0,
@@ -82,11 +96,17 @@ impl Gate {
 
     /// A job of `class` comes, like others of `key`. It waits from now on, polled or not; dropping the future gives it up.
     pub fn enter(&self, class: u8, key: String) -> Enter {
+        self.enter_after(class, key, 0)
+    }
+
+    /// The same for a job that has already waited elsewhere: its target counts from when it came there.
+    pub fn enter_after(&self, class: u8, key: String, waited_ns: u64) -> Enter {
+        let mut generation = 0;
         let state = self.change(|shared, now| {
             let job = JobId(shared.jobs);
             shared.jobs += 1;
-            let expected_ns = shared.estimates.expected_ns(&key);
-            match shared.admission.arrive(job, class, expected_ns, now) {
+            generation = shared.generation;
+            match shared.arrive(job, class, &key, waited_ns, now) {
                 Ok(()) => {
                     shared.outside.insert(job, Outside::Waiting(None));
                     State::Waiting { job, came_at: now }
@@ -96,9 +116,43 @@ impl Gate {
         });
         Enter {
             gate: self.clone(),
-            key,
+            visit: Visit {
+                class,
+                key,
+                waited_ns,
+                generation,
+            },
             state,
         }
+    }
+
+    /// From now on classes have these goals, by number, and those who wait go in by `order`. What was learned of classes that stay, stays.
+    pub fn set_goals(&self, order: Order, goals: Vec<Goal>) {
+        self.change(|shared, now| {
+            shared.order = order;
+            shared.generation += 1;
+            for (number, goal) in (0..=u8::MAX).zip(&goals) {
+                shared.admission.set_weight(number, goal.weight);
+            }
+            shared.goals.replace(goals);
+            shared.admission.set_order(order, now);
+        });
+    }
+
+    /// How the classes are doing, by number.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.lock().goals.standings()
+    }
+
+    /// What each target needs of the backend: the expected time inside, and the target, ns.
+    pub fn needs(&self) -> Vec<(u64, u64)> {
+        self.lock().goals.needs().collect()
+    }
+
+    /// What was seen since the last time somebody asked.
+    pub fn take_window(&self) -> Window {
+        // Whatever changes brings the sums up to date.
+        self.change(|shared, _| shared.windows.take())
     }
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
@@ -132,6 +186,8 @@ impl Gate {
         let now = self.now();
         let (result, called) = {
             let mut shared = self.lock();
+            let (inside, waiting) = (shared.admission.inside(), shared.admission.waiting());
+            shared.windows.pass(inside, waiting, now);
             let result = change(&mut shared, now);
             (result, shared.admit_all(now))
         };
@@ -143,6 +199,52 @@ impl Gate {
 }
 
 impl Shared {
+    fn arrive(
+        &mut self,
+        job: JobId,
+        number: u8,
+        key: &str,
+        waited_ns: u64,
+        now: Time,
+    ) -> Result<(), QueueFull> {
+        let expected_ns = self.estimates.expected_ns(key);
+        let priority = self.goals.goal(number).map(|goal| goal.priority);
+        let class = match self.order {
+            Order::Shares => number,
+            _ => priority.unwrap_or(number),
+        };
+        let promise = self.goals.arrive(number, expected_ns, waited_ns, now);
+        let coming = Coming {
+            class,
+            expected_ns,
+            promise,
+        };
+        let came = self.admission.arrive(job, coming, now);
+        if came.is_err() {
+            self.goals.leave(number);
+        }
+        came
+    }
+
+    fn leave(&mut self, job: JobId, visit: &Visit, now: Time) {
+        if visit.generation == self.generation {
+            self.goals.leave(visit.class);
+        }
+        self.admission.leave(job, now);
+    }
+
+    /// A job was inside for so long, and is done.
+    fn done(&mut self, job: JobId, visit: &Visit, outside_ns: u64, inside_ns: u64) {
+        self.completed += 1;
+        self.windows.completed(inside_ns);
+        self.estimates.observe(&visit.key, inside_ns);
+        self.admission.settle(job, inside_ns);
+        if visit.generation == self.generation {
+            let outside_ns = visit.waited_ns + outside_ns;
+            self.goals.done(visit.class, outside_ns, inside_ns);
+        }
+    }
+
     fn admit_all(&mut self, now: Time) -> Vec<Waker> {
         let mut called = Vec::new();
         while let Some(job) = self.admission.admit(now) {
@@ -155,10 +257,19 @@ impl Shared {
     }
 }
 
+/// Who comes.
+#[derive(Default)]
+struct Visit {
+    class: u8,
+    key: String,
+    waited_ns: u64,
+    generation: u64,
+}
+
 /// A job in front of the gate.
 pub struct Enter {
     gate: Gate,
-    key: String,
+    visit: Visit,
     state: State,
 }
 
@@ -203,7 +314,7 @@ impl Future for Enter {
         this.state = State::Told;
         Poll::Ready(Ok(Permit {
             gate: this.gate.clone(),
-            key: std::mem::take(&mut this.key),
+            visit: std::mem::take(&mut this.visit),
             job,
             came_at,
             admitted_at,
@@ -216,7 +327,7 @@ impl Drop for Enter {
         if let State::Waiting { job, .. } = self.state {
             self.gate.change(|shared, now| {
                 shared.outside.remove(&job);
-                shared.admission.leave(job, now);
+                shared.leave(job, &self.visit, now);
             });
         }
     }
@@ -226,7 +337,7 @@ impl Drop for Enter {
 #[must_use = "dropping the permit leaves the backend"]
 pub struct Permit {
     gate: Gate,
-    key: String,
+    visit: Visit,
     job: JobId,
     came_at: Time,
     admitted_at: Time,
@@ -242,15 +353,14 @@ impl Permit {
     /// nothing, and are dropped instead.
     pub fn complete(self) {
         let mut shared = self.gate.lock();
-        let service_ns = self.gate.now().since(self.admitted_at);
-        shared.completed += 1;
-        shared.estimates.observe(&self.key, service_ns);
+        let inside_ns = self.gate.now().since(self.admitted_at);
+        shared.done(self.job, &self.visit, self.wait_ns(), inside_ns);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         self.gate
-            .change(|shared, now| shared.admission.leave(self.job, now));
+            .change(|shared, now| shared.leave(self.job, &self.visit, now));
     }
 }

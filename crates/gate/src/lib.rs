@@ -10,10 +10,17 @@
 mod admission;
 mod estimate;
 mod gate;
+mod goals;
 mod key;
+mod order;
+mod recent;
+mod window;
 
-pub use admission::{Admission, Order, QueueFull, TURN_NS};
-pub use estimate::{Estimates, Mean};
+pub use admission::{Admission, Coming, QueueFull, TURN_NS};
+pub use estimate::{Estimates, KEY_MEMORY, Mean};
 pub use gate::{Enter, Gate, GateLimits, GateStatus, Permit};
+pub use goals::{Aim, Goal, Standing};
 pub use key::key;
-pub use sooner_policy::{JobId, Time};
+pub use order::Order;
+pub use sooner_policy::{JobId, Lateness, Promise, Time};
+pub use window::Window;

@@ -1,8 +1,16 @@
 //! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and so on.
 
-use sooner_gate::{Admission, JobId, Order, QueueFull, TURN_NS, Time};
+use sooner_gate::{Admission, Coming, JobId, Order, QueueFull, TURN_NS, Time};
 
 const MS: u64 = 1_000_000;
+
+fn coming(class: u8, expected_ns: Option<u64>) -> Coming {
+    Coming {
+        class,
+        expected_ns,
+        promise: None,
+    }
+}
 
 struct Play {
     admission: Admission,
@@ -24,7 +32,7 @@ impl Play {
         let job = JobId(self.jobs);
         self.jobs += 1;
         self.admission
-            .arrive(job, class, Some(expected_ms * MS), Time::ZERO)
+            .arrive(job, coming(class, Some(expected_ms * MS)), Time::ZERO)
             .unwrap();
         self.admit();
     }
@@ -114,7 +122,7 @@ fn a_smaller_limit_holds_from_the_next_job_on_and_a_larger_one_at_once() {
 fn a_bounded_queue_refuses_only_who_would_wait() {
     let mut admission = Admission::new(Order::Expected, 1, Some(1));
     let mut come = |job| {
-        let result = admission.arrive(JobId(job), 0, None, Time::ZERO);
+        let result = admission.arrive(JobId(job), coming(0, None), Time::ZERO);
         while admission.admit(Time::ZERO).is_some() {}
         result
     };
@@ -134,7 +142,7 @@ fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
     while !play.order.contains('b') {
         let job = JobId(1000 + shorts);
         play.admission
-            .arrive(job, 0, Some(9 * MS), Time::ZERO)
+            .arrive(job, coming(0, Some(9 * MS)), Time::ZERO)
             .unwrap();
         let inside = if shorts == 0 {
             JobId(0)

@@ -1,7 +1,7 @@
 //! The gate's futures: nobody is polled who was not called, and still everybody gets in.
 
 use proptest::prelude::*;
-use sooner_gate::{Enter, Gate, GateLimits, Order, Permit};
+use sooner_gate::{Enter, Gate, GateLimits, KEY_MEMORY, Order, Permit};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,7 @@ fn gate(limit: usize) -> Gate {
         limit,
         order: Order::Expected,
         waiting_max: None,
+        key_memory: KEY_MEMORY,
     })
 }
 
@@ -141,6 +142,7 @@ fn a_full_queue_says_so() {
         limit: 0,
         order: Order::Fcfs,
         waiting_max: Some(0),
+        key_memory: KEY_MEMORY,
     });
     let mut enter = Box::pin(gate.enter(0, String::new()));
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));

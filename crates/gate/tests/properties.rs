@@ -1,7 +1,7 @@
 //! Whatever comes and goes, in whatever order.
 
 use proptest::prelude::*;
-use sooner_gate::{Admission, JobId, Order, TURN_NS, Time};
+use sooner_gate::{Admission, Coming, JobId, Lateness, Order, Promise, TURN_NS, Time};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
@@ -9,7 +9,13 @@ enum Event {
     Come {
         class: u8,
         expected_ns: Option<u64>,
+        /// By when it was promised a start, from now on, and its target.
+        promise: Option<(u64, u64)>,
     },
+    /// Time passes, ns.
+    Pass(u64),
+    /// One of those inside took so long, whatever was expected.
+    Settle(prop::sample::Index, u64),
     /// One of those present, inside or outside, leaves.
     Leave(prop::sample::Index),
     Limit(usize),
@@ -17,15 +23,25 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        5 => (0..3u8, prop::option::of(0..500_000_000u64))
-            .prop_map(|(class, expected_ns)| Event::Come { class, expected_ns }),
+        5 => (0..3u8, prop::option::of(0..500_000_000u64), prop::option::of((0..900_000_000u64, 1..900_000_000u64)))
+            .prop_map(|(class, expected_ns, promise)| Event::Come { class, expected_ns, promise }),
+        2 => (0..300_000_000u64).prop_map(Event::Pass),
+        1 => (any::<prop::sample::Index>(), 0..900_000_000u64)
+            .prop_map(|(which, actual_ns)| Event::Settle(which, actual_ns)),
         4 => any::<prop::sample::Index>().prop_map(Event::Leave),
         1 => (0..5usize).prop_map(Event::Limit),
     ]
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    prop_oneof![Just(Order::Expected), Just(Order::Fcfs)]
+    prop_oneof![
+        Just(Order::Expected),
+        Just(Order::Fcfs),
+        Just(Order::Longest),
+        Just(Order::Targets(Lateness::ByPriority)),
+        Just(Order::Targets(Lateness::InProportion)),
+        Just(Order::Shares),
+    ]
 }
 
 /// A job that has come, as the test sees it.
@@ -94,16 +110,29 @@ proptest! {
         let mut limit = 2;
         let mut admission = Admission::new(order, limit, None);
         let mut world = World::default();
+        let mut now = Time::ZERO;
+        admission.set_weight(1, 7);
         for event in events {
             match event {
-                Event::Come { class, expected_ns } => {
+                Event::Come { class, expected_ns, promise } => {
                     let job = world.come(expected_ns.unwrap_or(1).max(1));
-                    admission.arrive(job, class, expected_ns, Time::ZERO).unwrap();
+                    let promise = promise.map(|(slack_ns, target_ns)| Promise {
+                        due_at: now.after(slack_ns),
+                        target_ns,
+                        group: class,
+                    });
+                    admission.arrive(job, Coming { class, expected_ns, promise }, now).unwrap();
                 }
+                Event::Pass(ns) => now = now.after(ns),
+                Event::Settle(index, actual_ns) if !world.seen.is_empty() => {
+                    let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
+                    admission.settle(JobId(id), actual_ns);
+                }
+                Event::Settle(..) => {}
                 Event::Leave(index) if !world.seen.is_empty() => {
                     let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
                     world.seen.remove(&id);
-                    admission.leave(JobId(id), Time::ZERO);
+                    admission.leave(JobId(id), now);
                 }
                 Event::Leave(_) => {}
                 Event::Limit(new) => {
@@ -112,7 +141,7 @@ proptest! {
                 }
             }
             let inside_before = world.inside();
-            while let Some(job) = admission.admit(Time::ZERO) {
+            while let Some(job) = admission.admit(now) {
                 world.admitted(job)?;
                 prop_assert!(world.inside() <= limit);
             }
@@ -123,13 +152,13 @@ proptest! {
         }
         // All that wait go in once those inside leave.
         admission.set_limit(1);
-        while let Some(job) = admission.admit(Time::ZERO) {
+        while let Some(job) = admission.admit(now) {
             world.admitted(job)?;
         }
         while let Some(id) = world.seen.iter().find(|(_, job)| job.is_inside).map(|(id, _)| *id) {
             world.seen.remove(&id);
-            admission.leave(JobId(id), Time::ZERO);
-            while let Some(job) = admission.admit(Time::ZERO) {
+            admission.leave(JobId(id), now);
+            while let Some(job) = admission.admit(now) {
                 world.admitted(job)?;
             }
         }

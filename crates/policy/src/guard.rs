@@ -154,6 +154,11 @@ impl<S: Scheduler> Guard<S> {
         }
     }
 
+    /// What decides while nobody starves; jobs come and go through the guard.
+    pub fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
     fn oldest(&self) -> Option<JobId> {
         self.by_age.first().map(|&(_, id)| id)
     }

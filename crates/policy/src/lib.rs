@@ -21,6 +21,8 @@ pub mod order;
 mod path;
 mod queue;
 mod scheduler;
+mod shares;
+mod targets;
 mod time;
 mod virtual_time;
 
@@ -33,5 +35,7 @@ pub use order::Order;
 pub use path::Path;
 pub use queue::Queue;
 pub use scheduler::{Grant, Scheduler};
+pub use shares::Shares;
+pub use targets::{Lateness, Promise, Targets};
 pub use time::Time;
 pub use virtual_time::VirtualTime;

@@ -11,7 +11,7 @@ use crate::proxy::server::Server;
 use crate::proxy::trouble::Trouble;
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
-use sooner_gate::{Gate, GateLimits, Order};
+use sooner_gate::{Gate, GateLimits, KEY_MEMORY, Order};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -50,6 +50,7 @@ impl Upstream {
                     OrderName::Fcfs => Order::Fcfs,
                 },
                 waiting_max: table.waiting_max,
+                key_memory: KEY_MEMORY,
             }),
             turn: Cell::new(0),
             all_down: Notify::new(),

@@ -1,0 +1,254 @@
+//! What classes are to get, and by when a job has to be let in for that (thesis 10.3.2, 10.4).
+//!
+//! A job of a class with a target has until its arrival + the target - the time that its like take inside; of several targets the most stringent
+//! counts. What a class takes inside is learned from its own jobs. Two things that one formula does not see are corrected by what comes out:
+//! a free place is not there at the very moment when a job is due, and what bounds a percentile of a sum is not the percentile. So each
+//! target has a correction that grows while the class is early and shrinks while it is late, within bounds, because with more load than the targets
+//! allow no correction helps.
+//!
+//! Where a class is to vary little (10.4.1), each kind of its jobs has the mean response time of them all as its target: what takes long goes
+//! early, and what is short waits.
+
+use sooner_policy::{Promise, Time};
+
+use crate::estimate::Mean;
+use crate::recent::Recent;
+
+/// The jobs that the mean of a class remembers: the mean of heavy-tailed times needs many.
+const CLASS_MEMORY: u64 = 1024;
+/// What is aimed at, of a target: the rest is for what varies.
+const AIM: f64 = 0.97;
+/// The most by which a job is started before the formula says, of its target.
+const EARLIER_MOST: f64 = 0.25;
+/// The most by which it is started after.
+const LATER_MOST: f64 = 0.5;
+/// A correction moves by one part in this many of an error, and in four more for each job that is on its way, whose error cannot be known yet.
+const CALM: f64 = 64.0;
+
+/// A target for the response times of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aim {
+    /// Their mean, ns.
+    Mean(u64),
+    /// A share of them, 0 to 1, takes at most so long, ns.
+    Share(f64, u64),
+}
+
+impl Aim {
+    /// The time that it is about, ns.
+    pub fn target_ns(self) -> u64 {
+        match self {
+            Self::Mean(target_ns) | Self::Share(_, target_ns) => target_ns,
+        }
+    }
+}
+
+/// What a class is to get.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Goal {
+    /// What people call the class; what was learned of it stays when the goals change.
+    pub name: String,
+    /// 0 goes first; in an order by targets among those that are late.
+    pub priority: u8,
+    /// In an order by weights.
+    pub weight: u32,
+    /// Its targets; without any it is served as well as can be.
+    pub aims: Vec<Aim>,
+    /// Whether all kinds of its jobs are to take the same time.
+    pub evens_out: bool,
+}
+
+/// How a class is doing.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// What people call it.
+    pub name: String,
+    /// Its jobs that are in the gate, waiting or inside.
+    pub present: usize,
+    /// The mean time inside, ns.
+    pub inside_ns: Option<u64>,
+    /// The mean response time, ns.
+    pub response_ns: Option<u64>,
+    /// Each target with what was achieved recently, ns, in the goal's order.
+    pub achieved: Vec<(Aim, u64)>,
+}
+
+/// All classes, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Goals {
+    classes: Vec<Class>,
+}
+
+#[derive(Debug)]
+struct Class {
+    goal: Goal,
+    /// ns, one for each target.
+    corrections: Vec<f64>,
+    present: usize,
+    inside: Mean,
+    response: Mean,
+    recent_inside: Recent,
+    recent_response: Recent,
+}
+
+impl Class {
+    fn new(goal: Goal) -> Self {
+        Self {
+            corrections: vec![0.0; goal.aims.len()],
+            goal,
+            present: 0,
+            inside: Mean::new(CLASS_MEMORY),
+            response: Mean::new(CLASS_MEMORY),
+            recent_inside: Recent::default(),
+            recent_response: Recent::default(),
+        }
+    }
+
+    /// What it is expected to take inside, as a target counts it, ns.
+    fn inside_ns(&self, aim: Aim) -> Option<u64> {
+        match aim {
+            Aim::Mean(_) => self.inside.get(),
+            Aim::Share(share, _) => self.recent_inside.quantile(share),
+        }
+    }
+
+    /// By how much after its arrival a job of a kind that takes `kind_ns` inside has to be started, and for which target, ns.
+    fn slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
+        let aims = self.goal.aims.iter().zip(&self.corrections);
+        let slacks = aims.map(|(&aim, correction)| {
+            let inside_ns = self.inside_ns(aim).unwrap_or(0) as f64;
+            let target_ns = aim.target_ns();
+            (target_ns as f64 - inside_ns + correction, target_ns)
+        });
+        let even = self.goal.evens_out.then(|| self.even_slack(kind_ns));
+        slacks
+            .chain(even.flatten())
+            .min_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    fn even_slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
+        let mean_ns = self.response.get()?;
+        let inside_ns = kind_ns.or(self.inside.get()).unwrap_or(0);
+        Some((mean_ns as f64 - inside_ns as f64, mean_ns.max(1)))
+    }
+
+    fn correct(&mut self, outside_ns: u64, inside_ns: u64) {
+        let response_ns = (outside_ns + inside_ns) as f64;
+        let mean_inside_ns = self.inside.get().unwrap_or(inside_ns) as f64;
+        let gain = 1.0 / (CALM + 4.0 * self.present as f64);
+        for (aim, correction) in self.goal.aims.iter().zip(&mut self.corrections) {
+            let target_ns = aim.target_ns() as f64;
+            let error_ns = match aim {
+                // With the mean of what comes later: how long this very job took inside says nothing about the order.
+                Aim::Mean(_) => AIM * target_ns - outside_ns as f64 - mean_inside_ns,
+                Aim::Share(share, _) => {
+                    let is_met = response_ns <= AIM * target_ns;
+                    target_ns * (f64::from(u8::from(is_met)) - share)
+                }
+            };
+            *correction = (*correction + gain * error_ns)
+                .clamp(-EARLIER_MOST * target_ns, LATER_MOST * target_ns);
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let achieved = self.goal.aims.iter().filter_map(|&aim| {
+            let achieved_ns = match aim {
+                Aim::Mean(_) => self.response.get(),
+                Aim::Share(share, _) => self.recent_response.quantile(share),
+            };
+            Some((aim, achieved_ns?))
+        });
+        Standing {
+            name: self.goal.name.clone(),
+            present: self.present,
+            inside_ns: self.inside.get(),
+            response_ns: self.response.get(),
+            achieved: achieved.collect(),
+        }
+    }
+}
+
+impl Goals {
+    /// From now on these; of classes that stay, what was learned stays. Jobs that are here are counted nowhere any more.
+    pub(crate) fn replace(&mut self, goals: Vec<Goal>) {
+        let mut old = std::mem::take(&mut self.classes);
+        let keep = |goal: Goal| {
+            let known = old.iter().position(|class| class.goal.name == goal.name);
+            let Some(at) = known else {
+                return Class::new(goal);
+            };
+            let mut class = old.swap_remove(at);
+            if class.goal.aims != goal.aims {
+                class.corrections = vec![0.0; goal.aims.len()];
+            }
+            class.goal = goal;
+            class.present = 0;
+            class
+        };
+        self.classes = goals.into_iter().map(keep).collect();
+    }
+
+    /// What the class with this number is to get.
+    pub(crate) fn goal(&self, class: u8) -> Option<&Goal> {
+        self.class(class).map(|class| &class.goal)
+    }
+
+    fn class(&self, number: u8) -> Option<&Class> {
+        self.classes.get(usize::from(number))
+    }
+
+    /// A job of a class comes, which has waited elsewhere before, of a kind that takes `kind_ns` inside.
+    pub(crate) fn arrive(
+        &mut self,
+        number: u8,
+        kind_ns: Option<u64>,
+        waited_ns: u64,
+        now: Time,
+    ) -> Option<Promise> {
+        let class = self.classes.get_mut(usize::from(number))?;
+        class.present += 1;
+        let (slack_ns, target_ns) = class.slack(kind_ns)?;
+        let due_ns = now.as_ns() as f64 - waited_ns as f64 + slack_ns;
+        Some(Promise {
+            // What was due before the origin is due.
+            due_at: Time::from_ns(due_ns.max(0.0) as u64),
+            target_ns,
+            group: number,
+        })
+    }
+
+    /// A job leaves, done or not.
+    pub(crate) fn leave(&mut self, number: u8) {
+        if let Some(class) = self.classes.get_mut(usize::from(number)) {
+            class.present = class.present.saturating_sub(1);
+        }
+    }
+
+    /// A job was done.
+    pub(crate) fn done(&mut self, number: u8, outside_ns: u64, inside_ns: u64) {
+        if let Some(class) = self.classes.get_mut(usize::from(number)) {
+            class.inside.add(inside_ns);
+            class.response.add(outside_ns + inside_ns);
+            class.recent_inside.add(inside_ns);
+            class.recent_response.add(outside_ns + inside_ns);
+            class.correct(outside_ns, inside_ns);
+        }
+    }
+
+    /// What each target needs of the backend: the expected time inside, and the target, ns (thesis 10.3.5, 10.4.2).
+    pub(crate) fn needs(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.classes.iter().flat_map(|class| {
+            let aims = class.goal.aims.iter();
+            aims.filter_map(|&aim| Some((class.inside_ns(aim)?, aim.target_ns())))
+        })
+    }
+
+    /// How all are doing, in the order of their numbers.
+    pub(crate) fn standings(&self) -> Vec<Standing> {
+        self.classes.iter().map(Class::standing).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

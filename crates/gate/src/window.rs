@@ -1,0 +1,55 @@
+//! What a gate sees between two looks of whoever sets its limit.
+//!
+//! Integrals over time, so that it does not matter how often somebody looks: how many were inside, whether somebody waited outside. Only while
+//! somebody waited says the number of those who were done something about the limit; else it says how many came.
+
+use sooner_policy::Time;
+
+/// Sums since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Window {
+    /// How long it was, ns.
+    pub duration_ns: u64,
+    /// In which somebody waited outside, ns.
+    pub backlogged_ns: u64,
+    /// Jobs inside, times how long they were, ns.
+    pub inside_ns: u128,
+    /// Jobs that were done.
+    pub completed: u64,
+    /// The time inside of these, ns.
+    pub service_sum_ns: u128,
+    /// Its squares, ns².
+    pub service_squares_ns2: f64,
+}
+
+/// Keeps the sums.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Windows {
+    window: Window,
+    seen_at: Time,
+}
+
+impl Windows {
+    /// `inside` and `waiting` were so since the last call; they change now.
+    pub(crate) fn pass(&mut self, inside: usize, waiting: usize, now: Time) {
+        let passed_ns = now.since(self.seen_at);
+        self.seen_at = self.seen_at.max(now);
+        self.window.duration_ns += passed_ns;
+        self.window.inside_ns += inside as u128 * u128::from(passed_ns);
+        if waiting > 0 {
+            self.window.backlogged_ns += passed_ns;
+        }
+    }
+
+    /// One was done.
+    pub(crate) fn completed(&mut self, service_ns: u64) {
+        self.window.completed += 1;
+        self.window.service_sum_ns += u128::from(service_ns);
+        self.window.service_squares_ns2 += (service_ns as f64).powi(2);
+    }
+
+    /// The sums; they begin anew.
+    pub(crate) fn take(&mut self) -> Window {
+        std::mem::take(&mut self.window)
+    }
+}
