@@ -15,6 +15,8 @@ pub struct Snapshot<'a> {
     pub clients: [(&'static str, u64); 3],
     /// Servers: how many transactions may be inside, are, and wait, and server connections.
     pub gates: Vec<(String, [u64; 4])>,
+    /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it recently, s.
+    pub targets: Vec<([String; 3], [f64; 2])>,
     /// What was measured.
     pub measured: &'a Measured,
 }
@@ -110,6 +112,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
             rows: snapshot.gates.iter().map(row).collect(),
         });
     }
+    all.extend(targets(&snapshot.targets));
     let measured = snapshot.measured;
     for (name, help, unit, value) in SUMS {
         all.push(Family {
@@ -174,6 +177,27 @@ const SUMS: [OfSums; 6] = [
     ),
 ];
 
+/// What was asked for and what was achieved: their quotient is above 1 where a class is late.
+fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
+    let family = |name, help, at: usize| Family {
+        name,
+        help,
+        unit: Some(Unit::Seconds),
+        rows: rows
+            .iter()
+            .map(|(of, figures)| {
+                let labels = ["server", "class", "target"].into_iter();
+                let labels = labels.zip(of.iter().cloned()).collect();
+                (labels, Value::Gauge(figures[at]))
+            })
+            .collect(),
+    };
+    [
+        family("class_target", "Response time that a class is to have", 0),
+        family("class_achieved", "Response time that it had recently", 1),
+    ]
+}
+
 fn of_databases(
     tallies: &Tallies,
     value: impl Fn(&Tally) -> Value,
@@ -223,6 +247,7 @@ mod tests {
         let snapshot = Snapshot {
             clients: [("idle", 2), ("waiting", 1), ("active", 0)],
             gates: vec![("db:5432".into(), [20, 3, 1, 4])],
+            targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
             measured: &measured,
         };
         let text = encode(&snapshot).unwrap();
@@ -234,6 +259,7 @@ mod tests {
             "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",
             "sooner_gate_response_time_seconds_bucket{le=\"0.001\",database=\"shop\"} 0",
             "sooner_gate_class_response_time_seconds_count{class=\"high\"} 1",
+            "sooner_gate_class_achieved_seconds{server=\"db:5432\",class=\"high\",target=\"p95\"} 0.027",
         ] {
             assert!(text.lines().any(|own| own == line), "{line}\n{text}");
         }

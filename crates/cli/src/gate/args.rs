@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use sooner_config::{SourceText, Spanned, from_command_line};
-use sooner_postgres::config::{AuthMethod, Config, DatabaseTable, Mode, ServerAddress};
+use sooner_postgres::config::{
+    AuthMethod, Config, DatabaseTable, Mode, ServerAddress, Transactions,
+};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -40,9 +42,9 @@ pub struct GateArgs {
     /// Users and their secrets, as in PgBouncer's userlist.txt.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// How many transactions may be in a server at a time, by default 20.
-    #[arg(long, value_name = "N")]
-    limit: Option<NonZeroUsize>,
+    /// How many transactions may be in a server at a time, by default 20; `auto`: as few as cost no throughput.
+    #[arg(long, value_name = "N|auto")]
+    limit: Option<Transactions>,
     /// How long a client keeps a server connection, by default for a transaction.
     #[arg(long, value_enum)]
     mode: Option<ModeName>,

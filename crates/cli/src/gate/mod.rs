@@ -12,7 +12,7 @@ use args::GateCommand;
 use listen::SocketFiles;
 use sooner_config::SourceText;
 use sooner_kernel::descriptors;
-use sooner_postgres::config::Config;
+use sooner_postgres::config::{Config, Transactions};
 use sooner_postgres::net::{Gateway, Listener, Settings, Stop};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
 
 /// Each client has one, and may have a server connection.
 fn descriptors_of(config: &Config) -> usize {
-    let servers = config.limits.transactions.get() * config.database.len();
+    let servers = config.limits.transactions_most() * config.database.len();
     config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
 }
 
@@ -135,8 +135,11 @@ fn ready_line(config: &Config) -> String {
     servers.sort();
     servers.dedup();
     let (places, servers) = (places.join(", "), servers.join(", "));
-    let limit = config.limits.transactions;
-    format!("ready: clients at {places}, at most {limit} transactions at a time in {servers}")
+    let limit = match config.limits.transactions {
+        Transactions::Fixed(limit) => format!("at most {limit}"),
+        Transactions::Auto => "as many as it takes".into(),
+    };
+    format!("ready: clients at {places}, {limit} transactions at a time in {servers}")
 }
 
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time

@@ -69,8 +69,8 @@ pub struct Standing {
     pub inside_ns: Option<u64>,
     /// The mean response time, ns.
     pub response_ns: Option<u64>,
-    /// Each target with what was achieved recently, ns, in the goal's order.
-    pub achieved: Vec<(Aim, u64)>,
+    /// Each target with what was achieved recently, ns, in the goal's order; `None` before the first job was done.
+    pub achieved: Vec<(Aim, Option<u64>)>,
 }
 
 /// All classes, by number.
@@ -152,12 +152,12 @@ impl Class {
     }
 
     fn standing(&self) -> Standing {
-        let achieved = self.goal.aims.iter().filter_map(|&aim| {
+        let achieved = self.goal.aims.iter().map(|&aim| {
             let achieved_ns = match aim {
                 Aim::Mean(_) => self.response.get(),
                 Aim::Share(share, _) => self.recent_response.quantile(share),
             };
-            Some((aim, achieved_ns?))
+            (aim, achieved_ns)
         });
         Standing {
             name: self.goal.name.clone(),

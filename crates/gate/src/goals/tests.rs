@@ -293,7 +293,7 @@ fn what_was_learned_stays() {
     let standings = goals.standings();
     assert_eq!(standings[0].response_ns, None);
     assert_eq!(standings[1].response_ns, Some(3 * MS));
-    assert_eq!(standings[1].achieved, [(Aim::Mean(10 * MS), 3 * MS)]);
+    assert_eq!(standings[1].achieved, [(Aim::Mean(10 * MS), Some(3 * MS))]);
     assert_eq!(goals.needs().collect::<Vec<_>>(), [(2 * MS, 10 * MS)]);
 }
 

@@ -1,9 +1,13 @@
-//! `[[class]]`: who goes first. Which class a transaction is in follows from who its client is and what it calls itself.
+//! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows from who its client is and what it calls
+//! itself.
 
 use serde::Deserialize;
 use sooner_config::{Misconfigured, Network, Spanned};
+use sooner_gate::Goal;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
+use super::target::{TargetTable, aims};
 use super::who::{comes_from, fits};
 
 /// One class. All of what it names must fit; what it does not name fits everybody.
@@ -12,8 +16,18 @@ use super::who::{comes_from, fits};
 pub struct ClassTable {
     /// What tables and metrics call it.
     pub name: Spanned<String>,
-    /// 1 goes before 2; 1 to 200.
+    /// 1 goes before 2; 1 to 200. 100: between those that matter more and those that matter less.
+    #[serde(default = "middle")]
     pub priority: Spanned<u8>,
+    /// How long its transactions may take; without any as long as the others need.
+    #[serde(default)]
+    pub target: TargetTable,
+    /// Whether all kinds of its transactions are to take the same time.
+    #[serde(default)]
+    pub variability: Option<Variability>,
+    /// Its part of the server, where classes share it by weight.
+    #[serde(default)]
+    pub weight: Option<Spanned<NonZeroU32>>,
     /// Users.
     #[serde(default)]
     pub user: Option<Vec<String>>,
@@ -26,6 +40,18 @@ pub struct ClassTable {
     /// Networks that clients come from.
     #[serde(default)]
     pub address: Option<Vec<Network>>,
+}
+
+/// What becomes of how much response times differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variability {
+    /// They are brought near the mean: what takes long goes early, what is short waits.
+    Reduce,
+}
+
+fn middle() -> Spanned<u8> {
+    Spanned::new(0..0, 100)
 }
 
 /// What is known of a client that wants a turn.
@@ -49,7 +75,35 @@ impl ClassTable {
             let words = "there are priorities 1 to 200, and 1 goes first";
             return Err(Misconfigured::at(&self.priority, "class.priority", words));
         }
-        Ok(())
+        aims(&self.target)?;
+        let words =
+            "a class has a weight or a target, not both: a share of the server promises no time";
+        match &self.weight {
+            Some(weight) if self.has_target() => {
+                Err(Misconfigured::at(weight, "class.weight", words))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether something is asked for its response times.
+    pub fn has_target(&self) -> bool {
+        !self.target.is_empty() || self.variability.is_some()
+    }
+
+    /// What its transactions are to get.
+    pub fn goal(&self) -> Goal {
+        Goal {
+            name: self.name.get_ref().clone(),
+            priority: self.priority.get_ref() - 1,
+            weight: self
+                .weight
+                .as_ref()
+                .map_or(1, |weight| weight.get_ref().get()),
+            // They were read before.
+            aims: aims(&self.target).unwrap_or_default(),
+            evens_out: self.variability.is_some(),
+        }
     }
 
     /// Whether a client is in it.

@@ -4,12 +4,18 @@ use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned};
 use std::num::NonZeroUsize;
 
+use super::transactions::Transactions;
+
 /// Bounds on what is let in, and for how long.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Transactions in a server at a time, and so server connections to it. 20: few databases do more with more.
-    pub transactions: NonZeroUsize,
+    pub transactions: Transactions,
+    /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own default allows a hundred connections.
+    pub transactions_max: Spanned<NonZeroUsize>,
+    /// The throughput that may be lost, of the most that can be had, for fewer transactions at a time. 0.05.
+    pub throughput_loss: Spanned<f64>,
     /// Clients at a time; the next one is told so (53300). 1000: each is a descriptor.
     pub clients: Spanned<NonZeroUsize>,
     /// Seconds that a transaction may wait for its turn; 0, the default: as long as it takes.
@@ -35,7 +41,9 @@ impl Default for Limits {
     fn default() -> Self {
         let some = |number| NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN);
         Self {
-            transactions: some(20),
+            transactions: Transactions::Fixed(some(20)),
+            transactions_max: Spanned::new(0..0, some(64)),
+            throughput_loss: Spanned::new(0..0, 0.05),
             clients: Spanned::new(0..0, some(1000)),
             query_wait_seconds: 0,
             patience_seconds: Spanned::new(0..0, 15),
@@ -60,6 +68,24 @@ impl Limits {
                 return Err(Misconfigured::at(seconds, key, words));
             }
         }
+        let loss = *self.throughput_loss.get_ref();
+        if !(0.01..=0.5).contains(&loss) {
+            let words =
+                "a loss is from 0.01, which is as little as can be told from chance, to 0.5";
+            return Err(Misconfigured::at(
+                &self.throughput_loss,
+                "limits.throughput_loss",
+                words,
+            ));
+        }
         Ok(())
+    }
+
+    /// The most transactions that may ever be in a server at a time.
+    pub fn transactions_most(&self) -> usize {
+        match self.transactions {
+            Transactions::Fixed(number) => number.get(),
+            Transactions::Auto => self.transactions_max.get_ref().get(),
+        }
     }
 }

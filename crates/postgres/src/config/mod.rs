@@ -6,18 +6,24 @@
 mod class;
 mod database;
 mod limits;
+mod order;
 mod paths;
 mod rule;
 mod server;
 mod shown;
+mod target;
+mod transactions;
 mod user;
 mod who;
 
-pub use class::{ClassTable, Of};
+pub use class::{ClassTable, Of, Variability};
 pub use database::{DatabaseTable, Mode};
 pub use limits::Limits;
+pub use order::{LateName, OrderName};
 pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
 pub use server::{Encryption, Place, ServerAddress};
+pub use target::{TargetTable, name_of};
+pub use transactions::Transactions;
 pub use user::{AuthQueryTable, UserTable};
 
 use serde::Deserialize;
@@ -56,9 +62,16 @@ pub struct Config {
     pub rule: Vec<RuleTable>,
     /// Who goes first; the first that fits counts.
     pub class: Vec<ClassTable>,
+    /// In which order those of one class go in; default: first come, first served.
+    pub order: Option<Spanned<OrderName>>,
+    /// At whose cost there is more load than targets allow; default: that of the less important classes.
+    pub late: LateName,
     /// Where secrets are looked up that stand in no file.
     pub auth_query: Option<AuthQueryTable>,
 }
+
+/// Each has a number of eight bits, and so have those in none.
+const CLASSES_MAX: usize = 200;
 
 /// Names of the database that is the gate itself.
 pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
@@ -87,6 +100,11 @@ impl Config {
         for table in &self.class {
             table.check()?;
         }
+        if let Some(table) = self.class.get(CLASSES_MAX) {
+            let words = format!("there are at most {CLASSES_MAX} classes");
+            return Err(Misconfigured::at(&table.name, "class.name", words));
+        }
+        self.check_order()?;
         for table in &self.rule {
             table.check(!self.tls.is_empty(), &self.tls)?;
         }

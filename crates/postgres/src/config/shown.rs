@@ -30,7 +30,16 @@ impl Config {
                 "metrics",
                 metrics.map_or_else(String::new, |at| at.get_ref().to_string()),
             ),
+            ("order", format!("{:?}", self.order())),
             ("limits.transactions", limits.transactions.to_string()),
+            (
+                "limits.transactions_max",
+                limits.transactions_max.get_ref().to_string(),
+            ),
+            (
+                "limits.throughput_loss",
+                limits.throughput_loss.get_ref().to_string(),
+            ),
             ("limits.clients", limits.clients.get_ref().to_string()),
             (
                 "limits.query_wait_seconds",

@@ -139,8 +139,8 @@ type Gone = Option<Refusal>;
 /// What a turn begins with.
 struct Turn {
     lent: Lent,
-    /// The class's number.
-    class: Option<usize>,
+    /// Its number; behind the last where it is in none.
+    class: usize,
     outside: Duration,
 }
 
@@ -255,8 +255,8 @@ impl Client {
         let came_at = Instant::now();
         let door = self.door()?;
         let user = self.shared.user(&self.here.user);
-        let (class, priority) = self.class();
-        let Some(inside) = self.wait_outside(&door, &user, (class, priority)).await? else {
+        let class = self.class();
+        let Some(inside) = self.wait_outside(&door, &user, class, came_at).await? else {
             withdraw::withdraw(&mut self.stream, &mut self.input).await?;
             return Ok(None);
         };
@@ -298,12 +298,12 @@ impl Client {
         self.here.does(Doing::Idle);
         Turn {
             lent,
-            class: self.class().0,
+            class: self.class(),
             outside: Duration::ZERO,
         }
     }
 
-    fn class(&self) -> (Option<usize>, u8) {
+    fn class(&self) -> usize {
         let name = self.here.application_name.borrow();
         self.shared.class(self.here.of(&name))
     }
@@ -313,15 +313,18 @@ impl Client {
         &mut self,
         door: &Door,
         user: &UserDoor,
-        (class, priority): (Option<usize>, u8),
+        class: usize,
+        came_at: Instant,
     ) -> Result<Option<Inside>, Gone> {
         self.here.does(Doing::Waits);
         let settings = self.shared.settings();
-        let kind = class.and_then(|at| settings.config.class.get(at));
+        let kind = settings.config.class.get(class);
         let waiting = Waiting {
             door,
             user,
-            priority,
+            // There are fewer classes than that.
+            class: u8::try_from(class).unwrap_or(u8::MAX),
+            came_at,
             kind: kind.map_or("", |class| class.name.get_ref()),
         };
         let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
@@ -418,9 +421,9 @@ impl Client {
         Some(played)
     }
 
-    fn account(&self, played: &Played, class: Option<usize>, outside: Duration) {
+    fn account(&self, played: &Played, class: usize, outside: Duration) {
         let settings = self.shared.settings();
-        let class = class.and_then(|at| settings.config.class.get(at));
+        let class = settings.config.class.get(class);
         let done = Done {
             is_transaction: matches!(played.end, End::Over),
             queries: played.cycles,

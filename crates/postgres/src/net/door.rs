@@ -4,11 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sooner_gate::{Gate, GateLimits, Order};
+use sooner_gate::{Gate, GateLimits};
 use tokio::sync::Notify;
 
 use super::pool::{Owner, Pool};
-use crate::config::{DatabaseTable, ServerAddress};
+use crate::config::{Config, DatabaseTable, ServerAddress};
 
 /// A server, and the one queue of all who want into it.
 pub struct Backend {
@@ -18,22 +18,29 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// At most `transactions` at a time.
-    pub fn new(address: ServerAddress, transactions: usize) -> Self {
+    /// Nobody has been there yet.
+    pub fn new(address: ServerAddress, config: &Config) -> Self {
         Self {
             address,
-            gate: gate(transactions),
+            gate: gate(config.limits.transactions.first(), config),
             pool: RefCell::default(),
         }
     }
 }
 
-fn gate(limit: usize) -> Gate {
-    Gate::new(GateLimits {
+/// The transactions of a kind whose times tell how long the next one will take: they vary, and one that is wrong goes in at the wrong time.
+const KIND_MEMORY: u64 = 64;
+
+/// Lets `limit` in at a time; its classes are numbered as in the configuration.
+fn gate(limit: usize, config: &Config) -> Gate {
+    let gate = Gate::new(GateLimits {
         limit,
-        order: Order::Fcfs,
+        order: config.order(),
         waiting_max: None,
-    })
+        key_memory: KIND_MEMORY,
+    });
+    gate.set_goals(config.order(), config.goals());
+    gate
 }
 
 /// The way to one database, by the name that clients use.
@@ -58,10 +65,11 @@ pub struct Door {
 
 impl Door {
     /// An open one.
-    pub fn new(name: &str, table: &DatabaseTable, backend: Rc<Backend>) -> Self {
+    pub fn new(name: &str, table: &DatabaseTable, backend: Rc<Backend>, config: &Config) -> Self {
+        let bound = table.transactions;
         Self {
             name: name.to_owned(),
-            gate: table.transactions.map(|limit| gate(limit.get())),
+            gate: bound.map(|limit| gate(limit.get(), config)),
             table: table.clone(),
             backend,
             is_paused: Cell::new(false),
@@ -74,8 +82,8 @@ impl Door {
     }
 
     /// Of another entry: whoever is here stays, and what was closed is.
-    pub fn with_table(&self, table: &DatabaseTable, backend: Rc<Backend>) -> Self {
-        let mut new = Self::new(&self.name, table, backend);
+    pub fn with_table(&self, table: &DatabaseTable, backend: Rc<Backend>, config: &Config) -> Self {
+        let mut new = Self::new(&self.name, table, backend, config);
         new.clients = self.clients.clone();
         new.is_paused.set(self.is_paused.get());
         new.is_disabled.set(self.is_disabled.get());
@@ -192,17 +200,17 @@ pub struct UserDoor {
 
 impl UserDoor {
     /// At most `transactions` at a time.
-    pub fn new(transactions: Option<usize>) -> Self {
+    pub fn new(transactions: Option<usize>, config: &Config) -> Self {
         Self {
-            gate: transactions.map(gate),
+            gate: transactions.map(|limit| gate(limit, config)),
             clients: Count::default(),
         }
     }
 
     /// The same with a bound.
-    pub fn bounded(&self, transactions: usize) -> Self {
+    pub fn bounded(&self, transactions: usize, config: &Config) -> Self {
         Self {
-            gate: Some(gate(transactions)),
+            gate: Some(gate(transactions, config)),
             clients: self.clients.clone(),
         }
     }

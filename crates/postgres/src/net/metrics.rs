@@ -17,9 +17,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::door::{Count, One};
+use super::door::{Backend, Count, One};
 use super::here::Doing;
 use super::shared::Shared;
+use crate::config::name_of;
 use crate::exposition::{Snapshot, encode};
 
 /// More collectors than anybody has; the next one waits.
@@ -90,6 +91,28 @@ fn answer(shared: &Shared, path: &str) -> Response<Full<Bytes>> {
     response
 }
 
+fn targets(backends: &[Rc<Backend>]) -> Vec<([String; 3], [f64; 2])> {
+    let mut targets = Vec::new();
+    for backend in backends {
+        for class in backend.gate.standings() {
+            for (aim, achieved_ns) in class.achieved {
+                // Nothing is told of a class before it has done something.
+                let Some(achieved_ns) = achieved_ns else {
+                    continue;
+                };
+                let of = [
+                    backend.address.to_string(),
+                    class.name.clone(),
+                    name_of(aim),
+                ];
+                let seconds = [aim.target_ns(), achieved_ns].map(|ns| ns as f64 / 1e9);
+                targets.push((of, seconds));
+            }
+        }
+    }
+    targets
+}
+
 fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
     let clients = shared.clients.borrow();
     let doing = |what| {
@@ -118,6 +141,7 @@ fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
     encode(&Snapshot {
         clients,
         gates,
+        targets: targets(&backends),
         measured: &measured,
     })
 }

@@ -4,6 +4,7 @@
 //! is the one that counts. Places are taken in this order everywhere, so nobody waits in a circle.
 
 use std::io;
+use std::time::Instant;
 
 use bytes::BytesMut;
 use sooner_gate::{Gate, Permit};
@@ -20,8 +21,10 @@ const AHEAD_BYTES: usize = 64 * 1024;
 pub struct Waiting<'a> {
     pub door: &'a Door,
     pub user: &'a UserDoor,
-    /// 0 first.
-    pub priority: u8,
+    /// The number of its class.
+    pub class: u8,
+    /// When it began to wait.
+    pub came_at: Instant,
     /// Whose times tell how long this one will take: the guard against starvation counts time and not heads.
     pub kind: &'a str,
 }
@@ -53,7 +56,9 @@ impl Waiting<'_> {
 
     async fn pass(&self, gate: Option<&Gate>) -> Option<Permit> {
         // The queue has no bound, so nobody is refused.
-        gate?.enter(self.priority, self.kind.to_owned()).await.ok()
+        let waited_ns = self.came_at.elapsed().as_nanos() as u64;
+        let enter = gate?.enter_after(self.class, self.kind.to_owned(), waited_ns);
+        enter.await.ok()
     }
 
     /// The same for a client, which may leave meanwhile and is heard while it does not say too much.

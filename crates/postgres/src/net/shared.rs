@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use sooner_gate::Gate;
 use tokio::sync::Notify;
 
 use super::cancel::Sessions;
@@ -75,7 +76,8 @@ impl Shared {
         }
         let settings = self.settings();
         let table = settings.config.database(name)?;
-        let door = Rc::new(Door::new(name, table, self.backend(table)));
+        let config = &settings.config;
+        let door = Rc::new(Door::new(name, table, self.backend(table), config));
         if self.is_paused.get() {
             door.pause();
         }
@@ -86,10 +88,10 @@ impl Shared {
 
     fn backend(&self, table: &DatabaseTable) -> Rc<Backend> {
         let address = table.server.get_ref();
-        let limit = self.settings().config.limits.transactions.get();
+        let settings = self.settings();
         let mut backends = self.backends.borrow_mut();
         let backend = backends.entry(address.clone());
-        let new = || Rc::new(Backend::new(address.clone(), limit));
+        let new = || Rc::new(Backend::new(address.clone(), &settings.config));
         backend.or_insert_with(new).clone()
     }
 
@@ -99,7 +101,8 @@ impl Shared {
         let bound = settings.user(name).and_then(|table| table.transactions);
         let mut users = self.users.borrow_mut();
         let user = users.entry(name.to_owned());
-        let new = || Rc::new(UserDoor::new(bound.map(|limit| limit.get())));
+        let bound = bound.map(|limit| limit.get());
+        let new = || Rc::new(UserDoor::new(bound, &settings.config));
         user.or_insert_with(new).clone()
     }
 
@@ -120,14 +123,12 @@ impl Shared {
         self.backends.borrow().values().cloned().collect()
     }
 
-    /// A client's class: its number among those of the configuration, and its priority, 0 first. Whoever is in none goes last.
-    pub fn class(&self, of: Of<'_>) -> (Option<usize>, u8) {
+    /// A client's class: its number among those of the configuration, behind the last for whoever is in none.
+    pub fn class(&self, of: Of<'_>) -> usize {
         let settings = self.settings.borrow();
         let classes = &settings.config.class;
-        match classes.iter().position(|class| class.is_for(of)) {
-            Some(at) => (Some(at), classes[at].priority.get_ref() - 1),
-            None => (None, u8::MAX),
-        }
+        let at = classes.iter().position(|class| class.is_for(of));
+        at.unwrap_or(classes.len())
     }
 
     /// A number for a new client.
@@ -145,10 +146,12 @@ impl Shared {
 
     /// Other settings from now on. Nobody is dropped: server connections that are wrong now are closed when they come back.
     fn replace(&self, settings: Settings) {
-        let limits = settings.config.limits.clone();
-        *self.settings.borrow_mut() = Rc::new(settings);
+        let settings = Rc::new(settings);
+        *self.settings.borrow_mut() = settings.clone();
         for backend in self.backends() {
-            backend.gate.set_limit(limits.transactions.get());
+            backend
+                .gate
+                .set_limit(settings.config.limits.transactions.first());
         }
         for door in self.doors() {
             self.replace_door(&door);
@@ -156,6 +159,21 @@ impl Shared {
         for (name, _) in self.users() {
             self.replace_user(&name);
         }
+        let (order, goals) = (settings.config.order(), settings.config.goals());
+        for gate in self.gates() {
+            gate.set_goals(order, goals.clone());
+        }
+    }
+
+    /// All queues: of servers, of databases and users that are bounded.
+    fn gates(&self) -> Vec<Gate> {
+        let backends = self.backends();
+        let backends = backends.iter().map(|backend| backend.gate.clone());
+        let doors = self.doors();
+        let doors = doors.iter().filter_map(|door| door.gate.clone());
+        let users = self.users();
+        let users = users.iter().filter_map(|(_, user)| user.gate.clone());
+        backends.chain(doors).chain(users).collect()
     }
 
     fn replace_door(&self, old: &Rc<Door>) {
@@ -171,7 +189,7 @@ impl Shared {
         }
         old.reconnect();
         let backend = self.backend(table);
-        let new = Rc::new(old.with_table(table, backend));
+        let new = Rc::new(old.with_table(table, backend, &settings.config));
         old.resume();
         self.doors.borrow_mut().insert(old.name.clone(), new);
     }
@@ -187,7 +205,9 @@ impl Shared {
             (Some(gate), Some(limit)) => gate.set_limit(limit.get()),
             // Nobody is held back by what is no longer said.
             (Some(gate), None) => gate.set_limit(usize::MAX),
-            (None, Some(limit)) => *user = Rc::new(user.bounded(limit.get())),
+            (None, Some(limit)) => {
+                *user = Rc::new(user.bounded(limit.get(), &settings.config));
+            }
             (None, None) => {}
         }
     }

@@ -43,6 +43,10 @@ const HELP: &[(&str, &str)] = &[
     ("STATS", "sums and averages of each database"),
     ("STATS_AVERAGES", "averages of the last minute"),
     ("STATS_TOTALS", "sums since the start"),
+    (
+        "TARGETS",
+        "targets of classes: what was achieved of them recently, in each server",
+    ),
     ("TOTALS", "sums of all databases"),
     ("USERS", "users"),
     ("VERSION", "the gate's version"),
@@ -65,6 +69,7 @@ pub fn show(shared: &Rc<Shared>, what: &str) -> Option<Table> {
         "SOCKETS" | "ACTIVE_SOCKETS" => connections::sockets(shared),
         "STATE" => state(shared),
         "STATS" => statistics::stats(shared),
+        "TARGETS" => statistics::targets(shared),
         "STATS_AVERAGES" => statistics::averages(shared),
         "STATS_TOTALS" => statistics::totals_by_database(shared),
         "TOTALS" => statistics::totals(shared),
@@ -136,14 +141,13 @@ fn databases(shared: &Shared) -> Table {
         "#paused",
         "#disabled",
     ]);
-    let settings = shared.settings();
     for door in shared.doors() {
         let (host, port) = match &door.backend.address.place {
             Place::Tcp(host, port) => (host.clone(), *port),
             Place::Unix(folder, port) => (folder.display().to_string(), *port),
         };
         let own = door.table.transactions.map(|limit| limit.get());
-        let limit = own.unwrap_or_else(|| settings.config.limits.transactions.get());
+        let limit = own.unwrap_or_else(|| door.backend.gate.status().limit);
         let name_there = door.table.name_there.clone();
         table.row([
             door.name.clone().into(),

@@ -1,6 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
+use crate::config::name_of;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.
 fn mean(sum: u64, count: u64) -> u64 {
@@ -192,8 +193,7 @@ pub fn classes(shared: &Shared) -> Table {
         )
     });
     let nobody = Tally::default();
-    for (at, (name, priority)) in known.chain([("", None)]).enumerate() {
-        let number = (at < settings.config.class.len()).then_some(at);
+    for (number, (name, priority)) in known.chain([("", None)]).enumerate() {
         let own = in_class(shared, number);
         let doing = |what| own.iter().filter(|here| here.doing.get() == what).count();
         let found = measured.classes.iter().find(|(known, _)| *known == name);
@@ -214,10 +214,46 @@ pub fn classes(shared: &Shared) -> Table {
     table
 }
 
-/// The clients that are in a class, by its number; `None`: in none.
-fn in_class(shared: &Shared, number: Option<usize>) -> Vec<Rc<Here>> {
+/// Parts in a hundred of its target that a class has achieved: above 100 it is late (the performance index of z/OS, times 100).
+fn index_percent(target_ns: u64, achieved_ns: u64) -> u64 {
+    achieved_ns.saturating_mul(100) / target_ns.max(1)
+}
+
+pub fn targets(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "server",
+        "class",
+        "target",
+        "#target_us",
+        "#achieved_us",
+        "#achieved_percent",
+        "#inside_us",
+        "#present",
+    ]);
+    for backend in shared.backends() {
+        for class in backend.gate.standings() {
+            let us = |ns: u64| ns / 1000;
+            for (aim, achieved_ns) in &class.achieved {
+                let target_ns = aim.target_ns();
+                table.row([
+                    backend.address.to_string().into(),
+                    class.name.clone().into(),
+                    name_of(*aim).into(),
+                    us(target_ns).into(),
+                    achieved_ns.map(us).into(),
+                    achieved_ns.map(|ns| index_percent(target_ns, ns)).into(),
+                    class.inside_ns.map(us).into(),
+                    class.present.into(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+/// The clients that are in a class, by its number; the one behind the last: in none.
+fn in_class(shared: &Shared, number: usize) -> Vec<Rc<Here>> {
     let clients = shared.clients.borrow();
-    let is_in =
-        |here: &&Rc<Here>| shared.class(here.of(&here.application_name.borrow())).0 == number;
+    let is_in = |here: &&Rc<Here>| shared.class(here.of(&here.application_name.borrow())) == number;
     clients.values().filter(is_in).cloned().collect()
 }
