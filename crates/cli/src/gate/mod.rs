@@ -3,6 +3,7 @@
 mod args;
 mod import;
 mod listen;
+mod look;
 mod top;
 
 pub use args::GateArgs;

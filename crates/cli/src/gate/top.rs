@@ -1,18 +1,17 @@
 //! `sooner gate top`: what a gate that runs is doing, every second.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
-use serde::Serialize;
-use sooner_postgres::config::Place;
-use sooner_postgres::net::{Answer, Console};
+use sooner_postgres::net::Console;
 use sooner_report::columns::aligned;
 use sooner_report::number;
 use std::collections::BTreeMap;
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+use super::look::{Class, Look, Target, look, place};
 
 /// Watches a gate that runs: servers and classes, who waits, how long transactions take.
 ///
@@ -34,40 +33,6 @@ pub struct TopArgs {
     /// A line of JSON a look instead of tables.
     #[arg(long)]
     json: bool,
-}
-
-/// One look.
-#[derive(Serialize)]
-struct Look {
-    state: String,
-    servers: Vec<Server>,
-    classes: Vec<Class>,
-}
-
-#[derive(Serialize)]
-struct Server {
-    address: String,
-    limit_transactions: u64,
-    inside_transactions: u64,
-    waiting_transactions: u64,
-    connections: u64,
-}
-
-#[derive(Serialize)]
-struct Class {
-    name: String,
-    priority: Option<u64>,
-    clients: u64,
-    waiting_clients: u64,
-    transactions: u64,
-    /// Since the last look.
-    transactions_per_sec: Option<f64>,
-    outside_p50_us: Option<u64>,
-    outside_p95_us: Option<u64>,
-    inside_p50_us: Option<u64>,
-    inside_p95_us: Option<u64>,
-    total_p95_us: Option<u64>,
-    total_p99_us: Option<u64>,
 }
 
 /// Prints tables until it is ended.
@@ -111,91 +76,26 @@ async fn watch(args: &TopArgs) -> Result<()> {
     }
 }
 
-fn place(text: &str) -> Result<Place> {
-    let is_path = text.starts_with(['/', '.']);
-    let parts = match is_path {
-        true => text.rsplit_once("/.s.PGSQL."),
-        false => text.rsplit_once(':'),
-    };
-    let Some((at, port)) = parts.and_then(|(at, port)| Some((at, port.parse().ok()?))) else {
-        bail!(
-            "--gate {text}: neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file, like /run/sooner/.s.PGSQL.6432"
-        );
-    };
-    Ok(match is_path {
-        true => Place::Unix(PathBuf::from(at), port),
-        false => Place::Tcp(at.trim_matches(['[', ']']).to_owned(), port),
-    })
+fn time(us: Option<u64>) -> String {
+    us.map_or("-".into(), |us| number::duration(us as f64 / 1e3))
 }
 
-async fn look(console: &mut Console, place: &Place) -> Result<Look> {
-    let mut answers = Vec::new();
-    for command in ["SHOW STATE", "SHOW GATES", "SHOW CLASSES"] {
-        let answer = console.ask(place, command).await;
-        answers.push(answer.map_err(anyhow::Error::msg)?);
-    }
-    let [state, gates, classes] = &answers[..] else {
-        bail!("the gate has answered too little");
-    };
-    let is_so = |row: &&Vec<Option<String>>| state.field(row, "value") == "yes";
-    let states = state.rows.iter().filter(is_so);
-    let states: Vec<&str> = states.map(|row| state.field(row, "key")).collect();
-    Ok(Look {
-        state: states.join(", "),
-        servers: gates
-            .rows
-            .iter()
-            .map(|row| Server::read(gates, row))
-            .collect(),
-        classes: classes
-            .rows
-            .iter()
-            .map(|row| Class::read(classes, row))
-            .collect(),
-    })
-}
-
-fn number_of(answer: &Answer, row: &[Option<String>], column: &str) -> Option<u64> {
-    answer.field(row, column).parse().ok()
-}
-
-impl Server {
-    fn read(answer: &Answer, row: &[Option<String>]) -> Self {
-        let number = |column| number_of(answer, row, column).unwrap_or(0);
-        Self {
-            address: answer.field(row, "server").to_owned(),
-            limit_transactions: number("limit"),
-            inside_transactions: number("inside"),
-            waiting_transactions: number("waiting"),
-            connections: number("connections"),
-        }
+impl Target {
+    fn cells(&self) -> Vec<String> {
+        let percent = self.achieved_percent;
+        vec![
+            self.class.clone(),
+            self.server.clone(),
+            self.target.clone(),
+            time(Some(self.target_us)),
+            time(self.achieved_us),
+            percent.map_or("-".into(), |percent| percent.to_string()),
+        ]
     }
 }
 
 impl Class {
-    fn read(answer: &Answer, row: &[Option<String>]) -> Self {
-        let number = |column| number_of(answer, row, column);
-        Self {
-            name: answer.field(row, "class").to_owned(),
-            priority: number("priority"),
-            clients: number("clients").unwrap_or(0),
-            waiting_clients: number("waiting").unwrap_or(0),
-            transactions: number("transactions").unwrap_or(0),
-            transactions_per_sec: None,
-            outside_p50_us: number("outside_p50_us"),
-            outside_p95_us: number("outside_p95_us"),
-            inside_p50_us: number("inside_p50_us"),
-            inside_p95_us: number("inside_p95_us"),
-            total_p95_us: number("total_p95_us"),
-            total_p99_us: number("total_p99_us"),
-        }
-    }
-
     fn cells(&self) -> Vec<String> {
-        let time = |us: Option<u64>| match us {
-            Some(us) => number::duration(us as f64 / 1e3),
-            None => "-".into(),
-        };
         let name = if self.name.is_empty() {
             "(none)"
         } else {
@@ -215,21 +115,6 @@ impl Class {
             time(self.inside_p95_us),
             time(self.total_p99_us),
         ]
-    }
-}
-
-impl Look {
-    fn counts(&self) -> BTreeMap<String, u64> {
-        let count = |class: &Class| (class.name.clone(), class.transactions);
-        self.classes.iter().map(count).collect()
-    }
-
-    fn compare(&mut self, before: &BTreeMap<String, u64>, passed: Duration) {
-        for class in &mut self.classes {
-            let then = before.get(&class.name).copied().unwrap_or(0);
-            let more = class.transactions.saturating_sub(then);
-            class.transactions_per_sec = Some(more as f64 / passed.as_secs_f64());
-        }
     }
 }
 
@@ -272,5 +157,11 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(look.classes.iter().map(Class::cells));
     writeln!(out, "{}", aligned(&rows))?;
+    if !look.targets.is_empty() {
+        let head = ["class", "server", "target", "", "achieved", "percent"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        rows.extend(look.targets.iter().map(Target::cells));
+        writeln!(out, "{}", aligned(&rows))?;
+    }
     Ok(out.flush()?)
 }

@@ -1,6 +1,7 @@
 //! The gate's configuration: what is taken, what is refused, and with which words.
 
 use super::*;
+use sooner_gate::{Aim, Lateness, Order};
 use std::net::IpAddr;
 
 /// The first mistake of a text, with its line.
@@ -66,6 +67,34 @@ fn mistakes_have_a_line_and_a_key() {
         (
             &format!("{SHOP}[[class]]\nname = \"high\"\npriority = 0\n"),
             "gate.toml:6: class.priority: there are priorities 1 to 200",
+        ),
+        (
+            &format!("{SHOP}[[class]]\nname = \"a\"\ntarget = {{ mean = \"30ms\",\n  p95 = \"120 millis\" }}\n"),
+            "gate.toml:7: class.target.p95: no unit is called \"millis\"; there are us, ms, s and min",
+        ),
+        (
+            &format!("{SHOP}[[class]]\nname = \"a\"\ntarget.median = \"30ms\"\n"),
+            "gate.toml:6: class.target.median: there are targets for the mean and for percentiles",
+        ),
+        (
+            &format!("{SHOP}[[class]]\nname = \"a\"\nweight = 3\ntarget.mean = \"30ms\"\n"),
+            "gate.toml:6: class.weight: a class has a weight or a target, not both",
+        ),
+        (
+            &format!("{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"),
+            "gate.toml:6: class.weight: some classes have weights and some have targets",
+        ),
+        (
+            &format!("order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"),
+            "gate.toml:1: order: the order follows from the classes' targets or weights",
+        ),
+        (
+            "[limits]\ntransactions = \"many\"\n",
+            "gate.toml:2: limits.transactions: \"many\": a number from 1 on, or \"auto\"",
+        ),
+        (
+            &format!("{SHOP}[limits]\nthroughput_loss = 5\n"),
+            "gate.toml:5: limits.throughput_loss: a loss is from 0.01",
         ),
         (
             &format!("{SHOP}password = \"x\"\n"),
@@ -152,4 +181,25 @@ fn paths_are_beside_the_file() {
     assert_eq!(authorities.unwrap().to_str(), Some("/etc/sooner/ca.pem"));
     let listen: Vec<&String> = config.listen.iter().map(|at| at.get_ref()).collect();
     assert_eq!(listen, ["/etc/sooner/./gate.sock", "127.0.0.1:1"]);
+}
+
+#[test]
+fn the_order_follows_from_what_classes_ask_for() {
+    let order = |text: &str| config(&format!("{SHOP}{text}")).order();
+    let class = "[[class]]\nname = \"a\"\n";
+    assert_eq!(order(class), Order::Fcfs);
+    assert_eq!(order(&format!("{class}weight = 2\n")), Order::Shares);
+    let target = format!("{class}target = {{ mean = \"30ms\", p95 = \"0.1s\" }}\n");
+    assert_eq!(order(&target), Order::Targets(Lateness::ByPriority));
+    let shared = config(&format!("late = \"in-proportion\"\n{SHOP}{target}"));
+    assert_eq!(shared.order(), Order::Targets(Lateness::InProportion));
+    let shortest = config(&format!("order = \"shortest\"\n{SHOP}"));
+    assert_eq!(shortest.order(), Order::Expected);
+
+    let goals = shared.goals();
+    let aims = [Aim::Mean(30_000_000), Aim::Share(0.95, 100_000_000)];
+    assert_eq!((goals[0].name.as_str(), goals[0].priority), ("a", 99));
+    assert_eq!(goals[0].aims, aims);
+    // Whoever is in no class.
+    assert_eq!((goals.len(), goals[1].priority), (2, u8::MAX));
 }

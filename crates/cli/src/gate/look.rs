@@ -1,0 +1,180 @@
+//! What a gate that runs says of itself, read from its own tables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use sooner_postgres::config::Place;
+use sooner_postgres::net::{Answer, Console};
+
+/// One look.
+#[derive(Serialize)]
+pub struct Look {
+    pub state: String,
+    pub servers: Vec<Server>,
+    pub classes: Vec<Class>,
+    pub targets: Vec<Target>,
+}
+
+#[derive(Serialize)]
+pub struct Server {
+    pub address: String,
+    pub limit_transactions: u64,
+    pub inside_transactions: u64,
+    pub waiting_transactions: u64,
+    pub connections: u64,
+}
+
+#[derive(Serialize)]
+pub struct Class {
+    pub name: String,
+    pub priority: Option<u64>,
+    pub clients: u64,
+    pub waiting_clients: u64,
+    pub transactions: u64,
+    /// Since the last look.
+    pub transactions_per_sec: Option<f64>,
+    pub outside_p50_us: Option<u64>,
+    pub outside_p95_us: Option<u64>,
+    pub inside_p50_us: Option<u64>,
+    pub inside_p95_us: Option<u64>,
+    pub total_p95_us: Option<u64>,
+    pub total_p99_us: Option<u64>,
+}
+
+/// A target of a class in a server.
+#[derive(Serialize)]
+pub struct Target {
+    pub server: String,
+    pub class: String,
+    /// `mean`, or a percentile.
+    pub target: String,
+    pub target_us: u64,
+    pub achieved_us: Option<u64>,
+    /// Achieved, in parts in a hundred of the target: above 100 it is late.
+    pub achieved_percent: Option<u64>,
+    pub inside_us: Option<u64>,
+}
+
+/// Where a gate is: an address with a port, or the path of its socket file.
+pub fn place(text: &str) -> Result<Place> {
+    let is_path = text.starts_with(['/', '.']);
+    let parts = match is_path {
+        true => text.rsplit_once("/.s.PGSQL."),
+        false => text.rsplit_once(':'),
+    };
+    let Some((at, port)) = parts.and_then(|(at, port)| Some((at, port.parse().ok()?))) else {
+        bail!(
+            "--gate {text}: neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file, like /run/sooner/.s.PGSQL.6432"
+        );
+    };
+    Ok(match is_path {
+        true => Place::Unix(PathBuf::from(at), port),
+        false => Place::Tcp(at.trim_matches(['[', ']']).to_owned(), port),
+    })
+}
+
+/// One look.
+pub async fn look(console: &mut Console, place: &Place) -> Result<Look> {
+    let mut answers = Vec::new();
+    for command in ["SHOW STATE", "SHOW GATES", "SHOW CLASSES", "SHOW TARGETS"] {
+        let answer = console.ask(place, command).await;
+        answers.push(answer.map_err(anyhow::Error::msg)?);
+    }
+    let [state, gates, classes, targets] = &answers[..] else {
+        bail!("the gate has answered too little");
+    };
+    let is_so = |row: &&Vec<Option<String>>| state.field(row, "value") == "yes";
+    let states = state.rows.iter().filter(is_so);
+    let states: Vec<&str> = states.map(|row| state.field(row, "key")).collect();
+    Ok(Look {
+        state: states.join(", "),
+        servers: gates
+            .rows
+            .iter()
+            .map(|row| Server::read(gates, row))
+            .collect(),
+        classes: classes
+            .rows
+            .iter()
+            .map(|row| Class::read(classes, row))
+            .collect(),
+        targets: targets
+            .rows
+            .iter()
+            .map(|row| Target::read(targets, row))
+            .collect(),
+    })
+}
+
+fn number_of(answer: &Answer, row: &[Option<String>], column: &str) -> Option<u64> {
+    answer.field(row, column).parse().ok()
+}
+
+impl Server {
+    fn read(answer: &Answer, row: &[Option<String>]) -> Self {
+        let number = |column| number_of(answer, row, column).unwrap_or(0);
+        Self {
+            address: answer.field(row, "server").to_owned(),
+            limit_transactions: number("limit"),
+            inside_transactions: number("inside"),
+            waiting_transactions: number("waiting"),
+            connections: number("connections"),
+        }
+    }
+}
+
+impl Class {
+    fn read(answer: &Answer, row: &[Option<String>]) -> Self {
+        let number = |column| number_of(answer, row, column);
+        Self {
+            name: answer.field(row, "class").to_owned(),
+            priority: number("priority"),
+            clients: number("clients").unwrap_or(0),
+            waiting_clients: number("waiting").unwrap_or(0),
+            transactions: number("transactions").unwrap_or(0),
+            transactions_per_sec: None,
+            outside_p50_us: number("outside_p50_us"),
+            outside_p95_us: number("outside_p95_us"),
+            inside_p50_us: number("inside_p50_us"),
+            inside_p95_us: number("inside_p95_us"),
+            total_p95_us: number("total_p95_us"),
+            total_p99_us: number("total_p99_us"),
+        }
+    }
+}
+
+impl Look {
+    /// Transactions of each class since the start.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let count = |class: &Class| (class.name.clone(), class.transactions);
+        self.classes.iter().map(count).collect()
+    }
+
+    /// Notes how many a second that is since an earlier look.
+    pub fn compare(&mut self, before: &BTreeMap<String, u64>, passed: Duration) {
+        for class in &mut self.classes {
+            let then = before.get(&class.name).copied().unwrap_or(0);
+            let more = class.transactions.saturating_sub(then);
+            class.transactions_per_sec = Some(more as f64 / passed.as_secs_f64());
+        }
+    }
+}
+
+impl Target {
+    fn read(answer: &Answer, row: &[Option<String>]) -> Self {
+        let number = |column| number_of(answer, row, column);
+        let text = |column| answer.field(row, column).to_owned();
+        Self {
+            server: text("server"),
+            class: text("class"),
+            target: text("target"),
+            target_us: number("target_us").unwrap_or(0),
+            achieved_us: number("achieved_us"),
+            achieved_percent: number("achieved_percent"),
+            inside_us: number("inside_us"),
+        }
+    }
+}
