@@ -221,10 +221,20 @@ pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Opti
     (!sql.is_empty()).then_some(sql)
 }
 
-/// Escaped so that it means the same whatever standard_conforming_strings says.
+/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever encoding the last client has left: beyond ASCII
+/// its bytes are the database's own, as in a first packet.
 fn literal(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text).replace('\\', "\\\\");
-    format!("E{}", quoted(text.as_bytes(), '\''))
+    let mut literal = String::from("E'");
+    for byte in text {
+        match byte {
+            b'\'' => literal.push_str("''"),
+            b'\\' => literal.push_str("\\\\"),
+            0x80.. => literal.push_str(&format!("\\{byte:03o}")),
+            _ => literal.push(char::from(*byte)),
+        }
+    }
+    literal.push('\'');
+    literal
 }
 
 fn quoted(text: &[u8], quote: char) -> String {
@@ -418,5 +428,11 @@ mod tests {
         );
         let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
         assert_eq!(spaced.0[&b"search_path"[..]], b"a b,\\c");
+    }
+
+    #[test]
+    fn a_literal_means_the_same_in_every_encoding() {
+        assert_eq!(literal("sch\u{e9}ma".as_bytes()), "E'sch\\303\\251ma'");
+        assert_eq!(literal(b"it's a \\ \x83\x5c"), "E'it''s a \\\\ \\203\\\\'");
     }
 }

@@ -27,7 +27,7 @@ use crate::config_file::located;
 use crate::notify::Supervisor;
 
 /// What the gate itself has open.
-const OWN_DESCRIPTORS: usize = 64;
+const OWN_DESCRIPTORS: usize = 128;
 
 /// Serves until a signal comes, or does one of the commands.
 pub fn run(args: GateArgs) -> Result<ExitCode> {

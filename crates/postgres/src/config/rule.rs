@@ -5,6 +5,7 @@ use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_tls::TlsConfig;
 use std::net::IpAddr;
 
+use super::OWN_DATABASES;
 use super::who::{comes_from, fits};
 
 /// How clients prove who they are.
@@ -111,7 +112,11 @@ impl RuleTable {
 
     fn is_for(&self, client: Client<'_>) -> bool {
         let comes_so = |way: &Spanned<Transport>| *way.get_ref() == client.transport;
-        fits(&self.database, client.database)
+        // The gate's own database has two names, and what is said of the one holds for the other.
+        let own = OWN_DATABASES.iter();
+        let is_own = OWN_DATABASES.contains(&client.database);
+        let fits_own = || is_own && own.clone().any(|name| fits(&self.database, name));
+        (fits(&self.database, client.database) || fits_own())
             && fits(&self.user, client.user)
             && comes_from(&self.address, client.address)
             && self.transport.as_ref().is_none_or(comes_so)

@@ -69,7 +69,9 @@ fn mistakes_have_a_line_and_a_key() {
             "gate.toml:6: class.priority: there are priorities 1 to 200",
         ),
         (
-            &format!("{SHOP}[[class]]\nname = \"a\"\ntarget = {{ mean = \"30ms\",\n  p95 = \"120 millis\" }}\n"),
+            &format!(
+                "{SHOP}[[class]]\nname = \"a\"\ntarget = {{ mean = \"30ms\",\n  p95 = \"120 millis\" }}\n"
+            ),
             "gate.toml:7: class.target.p95: no unit is called \"millis\"; there are us, ms, s and min",
         ),
         (
@@ -81,11 +83,15 @@ fn mistakes_have_a_line_and_a_key() {
             "gate.toml:6: class.weight: a class has a weight or a target, not both",
         ),
         (
-            &format!("{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"),
+            &format!(
+                "{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"
+            ),
             "gate.toml:6: class.weight: some classes have weights and some have targets",
         ),
         (
-            &format!("order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"),
+            &format!(
+                "order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"
+            ),
             "gate.toml:1: order: the order follows from the classes' targets or weights",
         ),
         (
@@ -202,4 +208,26 @@ fn the_order_follows_from_what_classes_ask_for() {
     assert_eq!(goals[0].aims, aims);
     // Whoever is in no class.
     assert_eq!((goals.len(), goals[1].priority), (2, u8::MAX));
+}
+
+#[test]
+fn what_rules_say_of_one_name_of_the_gates_own_database_holds_for_the_other() {
+    let config = config(&format!(
+        "{SHOP}[[rule]]\ndatabase = [\"pgbouncer\"]\naddress = [\"10.0.0.5/32\"]\n\
+         [[rule]]\ndatabase = [\"sooner\"]\nauth = \"reject\"\n[[rule]]\nauth = \"trust\"\n"
+    ));
+    let demand = |database: &str, address: &str| {
+        let client = Client {
+            user: "ann",
+            database,
+            address: Some(address.parse().unwrap()),
+            transport: Transport::Clear,
+        };
+        super::demand(&config.rule, config.auth, client)
+    };
+    for own in OWN_DATABASES {
+        assert_eq!(demand(own, "10.0.0.5"), AuthMethod::Scram, "{own}");
+        assert_eq!(demand(own, "10.0.0.6"), AuthMethod::Reject, "{own}");
+    }
+    assert_eq!(demand("shop", "10.0.0.5"), AuthMethod::Trust);
 }

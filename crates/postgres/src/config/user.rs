@@ -41,6 +41,7 @@ pub struct AuthQueryTable {
 }
 
 fn query() -> Spanned<String> {
-    let all = "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname = $1 AND rolcanlogin";
+    // With the schema of everything that it names: who owns a database may have others searched first.
+    let all = "SELECT rolname, CASE WHEN rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() THEN NULL ELSE rolpassword END FROM pg_catalog.pg_authid WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.name AND rolcanlogin";
     Spanned::new(0..0, all.into())
 }

@@ -6,16 +6,23 @@
 use super::{Exchange, Fate};
 use crate::wire::{FrontendMessage, Part, Piece, Target};
 
+/// Beyond so many messages without an answer no more is taken while the server has a cycle to answer.
+const FATES_HELD: usize = 1024;
+
 impl Exchange<'_> {
     /// Whether a piece from the client cannot be taken yet: an earlier cycle that is not answered decides what it means.
     pub fn must_wait(&self, piece: &Piece<'_>) -> bool {
+        if piece.part == Part::More || self.turn.is_answered() {
+            return false;
+        }
+        // The server will answer some of it, and until then there is enough to look through for each message.
+        if self.fates.len() >= FATES_HELD {
+            return true;
+        }
         let is_cycle = |fate: &Fate| *fate == Fate::Cycle;
         let Some(end) = self.fates.iter().rposition(is_cycle) else {
             return false;
         };
-        if piece.part == Part::More {
-            return false;
-        }
         let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last);
         match message {
             // How it is prepared depends on whether the transaction has failed, and whether another of this text was.

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
 
+use super::door::Backend;
 use super::here::Here;
 use super::lend::{OWN_COMMAND_PATIENCE, in_time};
 use super::login::{self, LoginError, ServerKey};
 use super::shared::Shared;
 use super::system_random;
-use crate::config::ServerAddress;
 
 /// The longest key, for clients that speak protocol 3.2.
 const SECRET_BYTES: usize = 32;
@@ -25,9 +25,13 @@ const CANCEL: i32 = 80_877_102;
 #[derive(Clone)]
 pub struct Running {
     pub key: ServerKey,
-    pub address: ServerAddress,
-    pub cancelling: Rc<tokio::sync::Mutex<()>>,
+    pub backend: Rc<Backend>,
+    pub cancelling: Cancelling,
 }
+
+/// Locked while a cancel request is on its way to a server connection: the next client is not to be hit. Holds whether one may still come although
+/// nobody waits for it any more.
+pub type Cancelling = Rc<tokio::sync::Mutex<bool>>;
 
 /// What a client is known by.
 pub struct Ticket {
@@ -88,7 +92,7 @@ pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8], came_at: In
     let Some(target) = running else {
         return here.withdraw();
     };
-    let _held = target.cancelling.lock().await;
+    let mut may_still_come = target.cancelling.lock().await;
     // Meanwhile the connection may have gone to somebody else.
     let is_still_there = here
         .running
@@ -98,23 +102,22 @@ pub async fn cancel(shared: &Shared, process_id: i32, secret: &[u8], came_at: In
     if !is_still_there {
         return;
     }
-    let address = &target.address;
-    let sent = in_time(OWN_COMMAND_PATIENCE, send(shared, address, &target.key)).await;
-    if let Err(error) = sent {
-        super::log(&format!(
-            "a cancel request did not reach {address}: {error}"
-        ));
+    // Whoever drops this future while the request is on its way leaves it so.
+    *may_still_come = true;
+    let backend = &target.backend;
+    match in_time(OWN_COMMAND_PATIENCE, send(backend, &target.key)).await {
+        Ok(()) => *may_still_come = false,
+        Err(error) => super::log(&format!(
+            "a cancel request did not reach {}: {error}",
+            backend.address
+        )),
     }
 }
 
 /// Sends it, and waits until the server has taken it: it closes the connection then.
-pub async fn send(
-    shared: &Shared,
-    address: &ServerAddress,
-    key: &ServerKey,
-) -> Result<(), LoginError> {
-    let settings = shared.settings();
-    let mut stream = login::connect(address, settings.connector(address)).await?;
+pub async fn send(backend: &Backend, key: &ServerKey) -> Result<(), LoginError> {
+    let connector = backend.connector();
+    let mut stream = login::connect(&backend.address, connector.as_deref()).await?;
     let mut out = BytesMut::new();
     out.put_i32(12 + key.secret.len() as i32);
     out.put_i32(CANCEL);

@@ -46,10 +46,6 @@ pub async fn serve(shared: Rc<Shared>, stream: Stream) {
         }
         Err(_) => return log("a client took too long to say who it is"),
     };
-    let clients_max = shared.settings().config.limits.clients.get_ref().get();
-    if shared.connections.get() > clients_max {
-        return refuse(&mut greeted.stream, &Refusal::full(clients_max)).await;
-    }
     if OWN_DATABASES.contains(&greeted.database.as_str()) {
         return admin::serve(&shared, greeted, input).await;
     }
@@ -59,6 +55,7 @@ pub async fn serve(shared: Rc<Shared>, stream: Stream) {
         Err(refusal) => return refuse(&mut greeted.stream, &refusal).await,
     };
     let version = greeted.version;
+    let _guest = greeted.guest.take();
     let mut client = Client::new(&shared, greeted, input);
     let entered = Entered::enter(&shared, client.here.clone());
     let served = client.begin_and_serve(version).await;
@@ -66,6 +63,11 @@ pub async fn serve(shared: Rc<Shared>, stream: Stream) {
     if let Err(Some(refusal)) = served {
         refuse(&mut client.stream, &refusal).await;
     }
+}
+
+/// Tells a client that there are too many, whatever it wants.
+pub async fn turn_away(mut stream: Stream, clients_max: usize) {
+    refuse(&mut stream, &Refusal::full(clients_max)).await;
 }
 
 /// A client's places among those of its user and its database.
@@ -253,24 +255,34 @@ impl Client {
     /// Waits to be let in, then for a server connection with the client's settings; `None` where the client wants it no more.
     async fn begin_turn(&mut self) -> Result<Option<Turn>, Gone> {
         let came_at = Instant::now();
-        let door = self.door()?;
-        let user = self.shared.user(&self.here.user);
-        let class = self.class();
-        let Some(inside) = self.wait_outside(&door, &user, class, came_at).await? else {
-            withdraw::withdraw(&mut self.stream, &mut self.input).await?;
-            return Ok(None);
-        };
-        let outside = came_at.elapsed();
-        let lent = self.borrow(door, inside).await?;
-        Ok(Some(Turn {
-            lent,
-            class,
-            outside,
-        }))
+        loop {
+            let door = self.door()?;
+            let user = self.shared.user(&self.here.user);
+            let class = self.class();
+            let inside = match self.wait_outside(&door, &user, class, came_at).await? {
+                Ok(inside) => inside,
+                Err(NotIn::Moved) => continue,
+                Err(NotIn::Withdrawn) => {
+                    withdraw::withdraw(&mut self.stream, &mut self.input).await?;
+                    return Ok(None);
+                }
+                Err(NotIn::Left) => return Err(None),
+                Err(NotIn::Told) => return Err(Some(Refusal::told())),
+            };
+            let outside = came_at.elapsed();
+            // Where the database has been moved meanwhile, it is looked for where it is now.
+            if let Some(lent) = self.borrow(door, inside).await? {
+                return Ok(Some(Turn {
+                    lent,
+                    class,
+                    outside,
+                }));
+            }
+        }
     }
 
     /// A server connection with the client's settings.
-    async fn borrow(&mut self, door: Rc<Door>, inside: Inside) -> Result<Lent, Refusal> {
+    async fn borrow(&mut self, door: Rc<Door>, inside: Inside) -> Result<Option<Lent>, Refusal> {
         let borrower = Borrower {
             user: &self.here.user,
             door: door.clone(),
@@ -315,7 +327,7 @@ impl Client {
         user: &UserDoor,
         class: usize,
         came_at: Instant,
-    ) -> Result<Option<Inside>, Gone> {
+    ) -> Result<Result<Inside, NotIn>, Gone> {
         self.here.does(Doing::Waits);
         let settings = self.shared.settings();
         let kind = settings.config.class.get(class);
@@ -328,19 +340,12 @@ impl Client {
             kind: kind.map_or("", |class| class.name.get_ref()),
         };
         let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
-        let went = match settings.query_wait() {
-            None => go_in.await,
-            Some(most) => match tokio::time::timeout(most, go_in).await {
-                Ok(went) => went,
-                Err(_) => return Err(Some(Refusal::waited(most.as_secs()))),
-            },
+        let Some(most) = settings.query_wait() else {
+            return Ok(go_in.await);
         };
-        match went {
-            Ok(inside) => Ok(Some(inside)),
-            Err(NotIn::Withdrawn) => Ok(None),
-            Err(NotIn::Left) => Err(None),
-            Err(NotIn::Told) => Err(Some(Refusal::told())),
-        }
+        let until = tokio::time::Instant::from_std(came_at + most);
+        let went = tokio::time::timeout_at(until, go_in).await;
+        went.map_err(|_| Some(Refusal::waited(most.as_secs())))
     }
 
     /// One turn; the server connection, if the client keeps it.
@@ -385,8 +390,7 @@ impl Client {
             self.give_back(lent).await;
         } else if let Some(key) = lent.server.as_ref().map(|server| server.key().clone()) {
             // What it runs is nobody's any more; until that is over it has its place inside.
-            let address = &lent.door.backend.address;
-            let cancelled = cancel::send(&self.shared, address, &key);
+            let cancelled = cancel::send(&lent.door.backend, &key);
             let _ = tokio::time::timeout(OWN_COMMAND_PATIENCE, cancelled).await;
             drop(lent);
         }
@@ -403,7 +407,7 @@ impl Client {
         let server = lent.server.as_mut()?;
         *self.here.running.borrow_mut() = Some(Running {
             key: server.key().clone(),
-            address: lent.door.backend.address.clone(),
+            backend: lent.door.backend.clone(),
             cancelling: server.cancelling.clone(),
         });
         let statements = &self.shared.statements;

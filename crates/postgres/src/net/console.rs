@@ -6,7 +6,7 @@ use bytes::BytesMut;
 
 use super::login::{self, LoginError, LoginSecret, Rows, Session};
 use crate::auth::Secret;
-use crate::config::{OWN_DATABASES, Place, ServerAddress};
+use crate::config::{Encryption, OWN_DATABASES, Place, ServerAddress};
 use crate::exchange::Settings;
 use crate::wire::message_of_error;
 
@@ -39,7 +39,8 @@ impl Answer {
 impl Console {
     /// Logs `user` in; why not, in words.
     pub async fn open(place: &Place, user: &str, password: Option<String>) -> Result<Self, String> {
-        let address = ServerAddress::at(place.clone());
+        let mut address = ServerAddress::at(place.clone());
+        address.encryption = Encryption::Disable;
         let secret = password.map(|text| LoginSecret::Kept(Secret::Plain(text)));
         let open = async {
             let stream = login::connect(&address, None).await?;

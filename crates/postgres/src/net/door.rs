@@ -4,29 +4,60 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sooner_gate::{Gate, GateLimits};
-use tokio::sync::Notify;
+use sooner_gate::{Gate, GateLimits, Order};
 
+use super::lending::Lending;
 use super::pool::{Owner, Pool};
+use super::settings::Settings;
+use super::tls::Connector;
 use crate::config::{Config, DatabaseTable, ServerAddress};
 
 /// A server, and the one queue of all who want into it.
 pub struct Backend {
     pub address: ServerAddress,
+    /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
+    connector: RefCell<Option<Rc<Connector>>>,
     pub gate: Gate,
     pub pool: RefCell<Pool>,
+    /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
+    pub lookups: RefCell<Pool>,
+    pub lookup_gate: Gate,
 }
 
 impl Backend {
     /// Nobody has been there yet.
-    pub fn new(address: ServerAddress, config: &Config) -> Self {
+    pub fn new(address: ServerAddress, settings: &Settings) -> Self {
+        let config = &settings.config;
         Self {
+            connector: RefCell::new(settings.connector(&address)),
             address,
             gate: gate(config.limits.transactions.first(), config),
             pool: RefCell::default(),
+            lookups: RefCell::default(),
+            lookup_gate: Gate::new(GateLimits {
+                limit: LOOKUPS,
+                order: Order::Fcfs,
+                waiting_max: None,
+                key_memory: KIND_MEMORY,
+            }),
+        }
+    }
+
+    /// What encrypts a new connection.
+    pub fn connector(&self) -> Option<Rc<Connector>> {
+        self.connector.borrow().clone()
+    }
+
+    /// Files that it was read from may have changed; where it is named no more, it stays as it is.
+    pub fn renew_connector(&self, settings: &Settings) {
+        if let Some(connector) = settings.connector(&self.address) {
+            self.connector.replace(Some(connector));
         }
     }
 }
+
+/// Secrets that are looked up in a server at a time.
+const LOOKUPS: usize = 2;
 
 /// The transactions of a kind whose times tell how long the next one will take: they vary, and one that is wrong goes in at the wrong time.
 const KIND_MEMORY: u64 = 64;
@@ -53,14 +84,12 @@ pub struct Door {
     is_paused: Cell<bool>,
     /// Whether new clients are sent away.
     pub is_disabled: Cell<bool>,
-    /// Told when the state changes or a server connection comes back.
-    changed: Notify,
-    /// Server connections that are in use.
-    lent: Cell<usize>,
+    /// Whether there is another one for this name, or none: nobody goes in here any more.
+    is_replaced: Cell<bool>,
+    /// Server connections that are in use, those of earlier entries of this name included.
+    pub lending: Lending,
     /// Clients that are here.
     pub clients: Count,
-    /// Server connections of earlier ones are closed when they come back.
-    generation: Cell<u64>,
 }
 
 impl Door {
@@ -74,10 +103,9 @@ impl Door {
             backend,
             is_paused: Cell::new(false),
             is_disabled: Cell::new(false),
-            changed: Notify::new(),
-            lent: Cell::new(0),
+            is_replaced: Cell::new(false),
+            lending: Lending::default(),
             clients: Count::default(),
-            generation: Cell::new(0),
         }
     }
 
@@ -85,6 +113,7 @@ impl Door {
     pub fn with_table(&self, table: &DatabaseTable, backend: Rc<Backend>, config: &Config) -> Self {
         let mut new = Self::new(&self.name, table, backend, config);
         new.clients = self.clients.clone();
+        new.lending = self.lending.clone();
         new.is_paused.set(self.is_paused.get());
         new.is_disabled.set(self.is_disabled.get());
         new
@@ -103,45 +132,40 @@ impl Door {
     /// And no longer.
     pub fn resume(&self) {
         self.is_paused.set(false);
-        self.changed.notify_waiters();
+        self.lending.tell();
     }
 
-    /// Waits until transactions need not wait.
+    /// Another one takes its place, or none: those who wait here look for that one, and all server connections are closed when they come back.
+    pub fn replaced(&self) {
+        self.is_replaced.set(true);
+        self.reconnect();
+        self.lending.tell();
+    }
+
+    /// Whether that is so.
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced.get()
+    }
+
+    /// Waits until transactions need not wait here.
     pub async fn opened(&self) {
-        self.until(|| !self.is_paused()).await;
+        let lending = &self.lending;
+        lending
+            .until(|| !self.is_paused() || self.is_replaced())
+            .await;
     }
 
-    /// Waits until no server connection is in use.
-    pub async fn is_empty(&self) {
-        self.until(|| self.lent.get() == 0).await;
-    }
-
-    async fn until(&self, is_so: impl Fn() -> bool) {
-        loop {
-            // Before the look: what happens between the two is not missed.
-            let change = self.changed.notified();
-            if is_so() {
-                return;
-            }
-            change.await;
-        }
-    }
-
-    /// Server connections that are in use.
-    pub fn lent(&self) -> usize {
-        self.lent.get()
-    }
-
-    /// Which server connections are good.
-    pub fn generation(&self) -> u64 {
-        self.generation.get()
+    /// Waits until it has been replaced.
+    pub async fn until_replaced(&self) {
+        self.lending.until(|| self.is_replaced()).await;
     }
 
     /// All server connections are replaced: idle ones now, the others when they come back.
     pub fn reconnect(&self) {
-        self.generation.set(self.generation.get() + 1);
+        self.lending.renew();
         let is_its = |owner: &Owner| owner.database == self.name;
         self.backend.pool.borrow_mut().close_idle(is_its);
+        self.backend.lookups.borrow_mut().close_idle(is_its);
     }
 }
 
@@ -169,24 +193,6 @@ impl Drop for One {
     fn drop(&mut self) {
         let Self(Count(count)) = self;
         count.set(count.get() - 1);
-    }
-}
-
-/// A server connection in use.
-pub struct InUse(Rc<Door>);
-
-impl InUse {
-    /// One more.
-    pub fn one_more(door: &Rc<Door>) -> Self {
-        door.lent.set(door.lent.get() + 1);
-        Self(door.clone())
-    }
-}
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        self.0.lent.set(self.0.lent.get() - 1);
-        self.0.changed.notify_waiters();
     }
 }
 

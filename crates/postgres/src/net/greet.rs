@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
+use super::door::One;
 use super::login::LoginSecret;
 use super::prove::Asked;
 use super::refusal::Refusal;
@@ -19,6 +20,8 @@ const ENCRYPTION: &[u8] = b"S";
 
 /// A session that a client wants, and has proved that it may have.
 pub struct Greeted {
+    /// Its place among all clients; none is needed for the gate's own database.
+    pub guest: Option<One>,
     pub stream: Stream,
     pub user: String,
     /// As the client calls it.
@@ -72,7 +75,8 @@ pub async fn greet(
         }
     };
     match let_in(shared, &mut stream, input, &startup).await {
-        Ok((wanted, proof)) => Ok(Some(Greeted {
+        Ok((wanted, proof, guest)) => Ok(Some(Greeted {
+            guest,
             stream,
             user: startup.user().to_owned(),
             database: startup.database().to_owned(),
@@ -141,18 +145,25 @@ async fn first_packet(stream: &mut Stream, input: &mut BytesMut) -> Result<First
     }
 }
 
-/// What the client wants besides its name and database, and what logs in as it elsewhere.
+/// What the client wants besides its name and database, what logs in as it elsewhere, and its place among all clients.
 async fn let_in(
     shared: &Shared,
     stream: &mut Stream,
     input: &mut BytesMut,
     startup: &Startup,
-) -> Result<(Wanted, Option<LoginSecret>), Refusal> {
+) -> Result<(Wanted, Option<LoginSecret>, Option<One>), Refusal> {
     negotiate(stream, startup).await?;
     let wanted = Wanted::read(startup).map_err(Refusal::unsupported)?;
     let settings = shared.settings();
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
+    let clients_max = settings.config.limits.clients.get_ref().get();
+    // Before anything is computed or looked up for it; whoever wants to see what is wrong comes in all the same.
+    let guest = match is_own {
+        true => None,
+        false if shared.guests.get() >= clients_max => return Err(Refusal::full(clients_max)),
+        false => Some(shared.guests.one_more()),
+    };
     let client = Client {
         user,
         database,
@@ -161,7 +172,7 @@ async fn let_in(
     };
     if is_own && OWN_DATABASES.contains(&user) && stream.is_own_user() {
         // Whoever runs the gate could do everything that is done there anyway.
-        return Ok((wanted, None));
+        return Ok((wanted, None, guest));
     }
     let config = &settings.config;
     let method = demand(&config.rule, config.auth, client);
@@ -180,9 +191,10 @@ async fn let_in(
         user,
         secret: secret.as_ref(),
         nobodys_secret: &shared.nobodys_secret,
+        verifiers: &shared.verifiers,
     };
     let proof = asked.prove(method).await?;
-    Ok((wanted, proof))
+    Ok((wanted, proof, guest))
 }
 
 /// Says what of a newer protocol is not spoken.

@@ -1,15 +1,17 @@
 //! Server connections on loan: opened or taken from the idle ones, given a client's settings, and given back as they were.
 
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sooner_gate::Permit;
 
-use super::door::{Backend, Door, InUse};
+use super::door::Door;
+use super::lending::InUse;
 use super::log;
 use super::login::{self, LoginError, LoginSecret};
-use super::pool::{Owner, Server};
+use super::pool::{Owner, Pool, Server};
 use super::refusal::Refusal;
 use super::settings::Settings;
 use super::shared::Shared;
@@ -85,32 +87,27 @@ impl Borrower<'_> {
             server: None,
             owner,
             door: self.door.clone(),
-            _in_use: InUse::one_more(&self.door),
+            _in_use: self.door.lending.lend(),
             inside,
         }
     }
 
-    /// Finds or opens one for somebody who has been let in.
-    pub async fn borrow(&self, shared: &Shared, inside: Inside) -> Result<Lent, Refusal> {
-        let mut lent = self.lent(inside);
-        let found = self.find(shared, &lent.owner, Instant::now()).await?;
-        lent.server = Some(found);
-        Ok(lent)
-    }
-
-    /// The same, with a client's settings, which `follow` gives it.
+    /// Finds or opens one for somebody who has been let in, and has `follow` give it a client's settings; `None` where the database has been moved
+    /// meanwhile.
     pub async fn borrow_for(
         &self,
         shared: &Shared,
         inside: Inside,
         mut follow: impl AsyncFnMut(&mut Server) -> Result<(), LoginError>,
-    ) -> Result<Lent, Refusal> {
+    ) -> Result<Option<Lent>, Refusal> {
         let begin = Instant::now();
         let mut lent = self.lent(inside);
         loop {
-            let found = self.find(shared, &lent.owner, begin).await?;
+            let Some(found) = self.find(shared, &lent.owner, begin).await? else {
+                return Ok(None);
+            };
             let Err(error) = follow(lent.server.insert(found)).await else {
-                return Ok(lent);
+                return Ok(Some(lent));
             };
             lent.close_server();
             let is_late = begin.elapsed() >= shared.settings().patience();
@@ -123,27 +120,27 @@ impl Borrower<'_> {
         }
     }
 
-    /// An idle one or a new one; for the latter the client's patience has begun at `begin`.
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None` where the database has been moved meanwhile.
     async fn find(
         &self,
         shared: &Shared,
         owner: &Owner,
         begin: Instant,
-    ) -> Result<Box<Server>, Refusal> {
+    ) -> Result<Option<Box<Server>>, Refusal> {
         let settings = shared.settings();
         let patience = settings.patience();
         let address = &self.door.backend.address;
-        loop {
+        while !self.door.is_replaced() {
             if let Some(server) = self.take(&settings, owner).await {
-                return Ok(server);
+                return Ok(Some(server));
             }
-            let opening = Opening::begin(&self.door.backend);
+            let opening = self.make_place();
             match in_time(patience, self.open(&settings, owner)).await {
                 Ok(server) => {
                     opening.done();
                     let mut pool = self.door.backend.pool.borrow_mut();
                     pool.greeted(owner, &server.state.settings);
-                    return Ok(server);
+                    return Ok(Some(server));
                 }
                 Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
                     drop(opening);
@@ -153,29 +150,46 @@ impl Borrower<'_> {
                 Err(error) => return Err(Refusal::of_login(error, address, owner)),
             }
         }
+        Ok(None)
     }
 
     /// An idle one; what has been idle for long is asked first whether it works.
     async fn take(&self, settings: &Settings, owner: &Owner) -> Option<Box<Server>> {
         let check = Duration::from_secs(settings.config.limits.server_check_seconds);
+        let backend = &self.door.backend;
         loop {
-            let mut server = self.door.backend.pool.borrow_mut().take(owner)?;
-            if server.used_at.elapsed() < check || run(&mut server, b"").await.is_ok() {
+            let mut server = backend.pool.borrow_mut().take(owner)?;
+            if server.used_at.elapsed() < check {
                 return Some(server);
             }
-            self.door.backend.pool.borrow_mut().closed();
+            // Whoever gives up meanwhile takes it along.
+            let asked = Place::taken(&backend.pool);
+            if run(&mut server, b"").await.is_ok() {
+                asked.done();
+                return Some(server);
+            }
         }
     }
 
+    /// A place for one more, for which one of somebody else is closed where there are enough.
+    fn make_place(&self) -> Place<'_> {
+        let backend = &self.door.backend;
+        let limit = backend.gate.status().limit;
+        backend.pool.borrow_mut().make_room(limit);
+        Place::new(&backend.pool)
+    }
+
     async fn open(&self, settings: &Settings, owner: &Owner) -> Result<Box<Server>, LoginError> {
+        // Before it is opened: whoever says meanwhile that all are to be replaced means this one too.
+        let generation = self.door.lending.generation();
         let address = &self.door.backend.address;
-        let stream = login::connect(address, settings.connector(address)).await?;
+        let connector = self.door.backend.connector();
+        let stream = login::connect(address, connector.as_deref()).await?;
         let there = self.door.table.name_there.as_deref();
         let database = there.unwrap_or(&owner.database);
         let secret = self.secret(settings);
         let session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
         let statements_max = settings.config.limits.statements.get();
-        let generation = self.door.generation();
         Ok(Box::new(Server::new(session, statements_max, generation)))
     }
 }
@@ -191,8 +205,9 @@ impl Lent {
         let inside = std::mem::take(&mut self.inside);
         let cancelling = server.cancelling.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
-        let _arrived = cancelling.lock().await;
-        if server.state.is_spoilt || server.generation != self.door.generation() {
+        let may_still_come = cancelling.lock().await;
+        let is_old = server.generation != self.door.lending.generation();
+        if server.state.is_spoilt || is_old || self.door.is_replaced() || *may_still_come {
             pool.borrow_mut().closed();
             return;
         }
@@ -239,26 +254,31 @@ fn is_for_now(message: &[u8]) -> bool {
     matches!(read, Ok(BackendMessage::Error(Some(code))) if codes.contains(&code))
 }
 
-/// A place among the server connections while one is opened; given up when dropped.
-struct Opening<'a>(Option<&'a Backend>);
+/// A place among the server connections of a pool while one is opened or asked; given up when dropped.
+pub struct Place<'a>(Option<&'a RefCell<Pool>>);
 
-impl<'a> Opening<'a> {
-    fn begin(backend: &'a Backend) -> Self {
-        let mut pool = backend.pool.borrow_mut();
-        pool.make_room(backend.gate.status().limit);
-        pool.opens();
-        Self(Some(backend))
+impl<'a> Place<'a> {
+    /// For one more.
+    pub fn new(pool: &'a RefCell<Pool>) -> Self {
+        pool.borrow_mut().opens();
+        Self(Some(pool))
     }
 
-    fn done(mut self) {
+    /// That of one which was taken out.
+    pub fn taken(pool: &'a RefCell<Pool>) -> Self {
+        Self(Some(pool))
+    }
+
+    /// The connection has it from now on.
+    pub fn done(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if let Some(backend) = self.0 {
-            backend.pool.borrow_mut().closed();
+        if let Some(pool) = self.0 {
+            pool.borrow_mut().closed();
         }
     }
 }

@@ -12,7 +12,7 @@ use super::system_random;
 use super::tls::Connector;
 use crate::auth::scram::{ClientExchange, Proof};
 use crate::auth::{Md5Salt, Secret};
-use crate::config::{Place, ServerAddress};
+use crate::config::{Encryption, Place, ServerAddress};
 use crate::exchange::Settings;
 use crate::wire::{
     BackendMessage, HEADER_BYTES, Look, Malformed, Splitter, Startup, Version, look_at_backend,
@@ -29,6 +29,11 @@ pub async fn connect(
     tls: Option<&Connector>,
 ) -> Result<Stream, LoginError> {
     match (&address.place, tls) {
+        (Place::Tcp(..), None) if address.encryption != Encryption::Disable => {
+            // What is to be encrypted is never sent otherwise.
+            let words = "nothing is prepared for TLS";
+            Err(LoginError::Impossible(words.into()))
+        }
         (Place::Tcp(host, port), tls) => {
             let stream = TcpStream::connect((host.as_str(), *port)).await?;
             stream.set_nodelay(true)?;
@@ -56,12 +61,12 @@ fn not_encrypted(error: io::Error) -> LoginError {
     }
 }
 
-/// A server that is gone without a word is noticed after some minutes, while nothing is asked of it.
-fn keep_alive(stream: &TcpStream) {
+/// Whoever is gone without a word is noticed after some minutes, while nothing is said.
+pub fn keep_alive(stream: &TcpStream) {
     let keepalive = socket2::TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
         .with_interval(Duration::from_secs(20));
-    // Without it a server is noticed later.
+    // Without it that is noticed later.
     let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 

@@ -11,6 +11,8 @@ mod door;
 mod greet;
 mod here;
 mod lend;
+mod lending;
+mod log;
 mod login;
 mod metrics;
 mod outside;
@@ -33,6 +35,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 pub use crate::command::Stop;
 pub use console::{Answer, Console};
+use log::log;
 pub use settings::Settings;
 use shared::Shared;
 
@@ -75,6 +78,7 @@ impl Gateway {
         shared.stopped().await;
         tasks.shutdown().await;
         shared.is_empty().await;
+        log::finish();
         Ok(())
     }
 
@@ -100,11 +104,19 @@ impl Gateway {
 /// Pause after a failure to accept, such as no descriptor left: it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Connections beyond those of clients: for whoever wants to look what is wrong, for cancel requests, for a proper no.
+const PLACES_BESIDE: usize = 32;
+
 async fn accept(shared: Rc<Shared>, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok(stream) => {
-                tokio::task::spawn_local(client::serve(shared.clone(), stream));
+                let max = shared.settings().config.limits.clients.get_ref().get();
+                if shared.connections.get() < max + PLACES_BESIDE {
+                    tokio::task::spawn_local(client::serve(shared.clone(), stream));
+                } else {
+                    tokio::task::spawn_local(client::turn_away(stream, max));
+                }
             }
             Err(error) => {
                 log(&format!("cannot accept a client: {error}"));
@@ -120,15 +132,10 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 stream.set_nodelay(true)?;
+                login::keep_alive(&stream);
                 Ok(stream::Stream::Tcp(stream))
             }
             Self::Unix(listener) => Ok(stream::Stream::Unix(listener.accept().await?.0)),
         }
     }
-}
-
-/// One line for the operator. A stderr that nobody reads must not stop the gate.
-fn log(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "sooner gate: {line}");
 }

@@ -37,6 +37,8 @@ pub enum Gone {
     Told,
     /// It wants what it waits for no more.
     Withdrawn,
+    /// The way to its database is another one now.
+    Moved,
 }
 
 impl Waiting<'_> {
@@ -73,6 +75,7 @@ impl Waiting<'_> {
         loop {
             tokio::select! {
                 biased;
+                () = self.door.until_replaced() => return Err(Gone::Moved),
                 inside = &mut enter => return Ok(inside),
                 () = here.told(Leave::Now) => return Err(Gone::Told),
                 () = here.withdrawn() => return Err(Gone::Withdrawn),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::cancel::Cancelling;
 use super::login::{LoginError, ServerKey, Session};
 use crate::exchange::{ServerState, Settings, Unnamed};
 
@@ -23,8 +24,7 @@ pub struct Owner {
 pub struct Server {
     pub session: Session,
     pub state: ServerState,
-    /// Held while a cancel request is on its way to it: the next client is not to be hit.
-    pub cancelling: Rc<tokio::sync::Mutex<()>>,
+    pub cancelling: Cancelling,
     pub opened_at: Instant,
     pub used_at: Instant,
     /// Which connections of its database were good when it was opened.
@@ -90,10 +90,11 @@ impl Pool {
     /// Makes room for one more among `max`; nothing where there is.
     pub fn make_room(&mut self, max: usize) {
         while self.open >= max {
-            let Some(idle) = self.idle.values_mut().find(|idle| !idle.is_empty()) else {
+            // Of each owner the first is the one that was used least recently.
+            let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
+            let Some(idle) = idle.min_by_key(|idle| idle[0].used_at) else {
                 return;
             };
-            // The least recently used of that owner.
             drop(idle.remove(0));
             self.open -= 1;
         }

@@ -1,5 +1,8 @@
 //! A client's proof of who it is, as its rule demands it.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use bytes::{Bytes, BytesMut};
 
 use super::login::LoginSecret;
@@ -24,6 +27,33 @@ pub struct Asked<'a> {
     pub secret: Option<&'a Secret>,
     /// For the exchange with those whom nobody knows.
     pub nobodys_secret: &'a [u8; 32],
+    /// Of those who have come before.
+    pub verifiers: &'a RefCell<Verifiers>,
+}
+
+/// Verifiers of passwords, by user: each takes thousands of hashes, and whoever has not proved anything yet is not to have them computed again
+/// and again.
+#[derive(Default)]
+pub struct Verifiers(BTreeMap<String, (Secret, Verifier)>);
+
+/// Beyond so many users all are forgotten.
+const VERIFIERS_MAX: usize = 10_000;
+
+impl Verifiers {
+    fn of(&mut self, user: &str, secret: &Secret, nobodys_secret: &[u8; 32]) -> Option<Verifier> {
+        if let Some((known, verifier)) = self.0.get(user)
+            && known == secret
+        {
+            return Some(verifier.clone());
+        }
+        let verifier = secret.as_verifier(salt_of(nobodys_secret, user))?;
+        if self.0.len() >= VERIFIERS_MAX {
+            self.0.clear();
+        }
+        let entry = (secret.clone(), verifier.clone());
+        self.0.insert(user.to_owned(), entry);
+        Some(verifier)
+    }
 }
 
 impl Asked<'_> {
@@ -89,13 +119,14 @@ impl Asked<'_> {
             ScramError::Malformed(_) => Refusal::of_protocol(&error.to_string()),
         };
         self.ask(10, SCRAM_OFFER).await?;
-        let salt = salt_of(self.nobodys_secret, user);
-        let verifier = self.secret.and_then(|secret| secret.as_verifier(salt));
-        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(self.nobodys_secret, user));
         let first = self.answer().await?;
         let first = sasl_first(&first)
             .ok_or_else(|| Refusal::of_protocol("the first step of SASL is malformed"))?;
         let nonce = system_random::nonce().map_err(ours)?;
+        let (verifiers, nobodys_secret) = (self.verifiers, self.nobodys_secret);
+        let known = |secret| verifiers.borrow_mut().of(user, secret, nobodys_secret);
+        let verifier = self.secret.and_then(known);
+        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(nobodys_secret, user));
         let (exchange, said) = ServerExchange::begin(first, verifier, &nonce).map_err(refused)?;
         self.ask(11, said.as_bytes()).await?;
         let last = self.answer().await?;

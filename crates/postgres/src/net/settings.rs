@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -24,7 +25,7 @@ pub struct Settings {
     /// What encrypts clients' connections.
     pub tls: Option<Arc<ServerConfig>>,
     /// What encrypts servers' connections.
-    connectors: BTreeMap<ServerAddress, Connector>,
+    connectors: BTreeMap<ServerAddress, Rc<Connector>>,
 }
 
 impl Settings {
@@ -40,6 +41,10 @@ impl Settings {
         };
         for table in &config.user {
             if let Some(password) = &table.password {
+                if password.get_ref().is_empty() {
+                    let words = "nobody logs in without a password; leave the key out";
+                    return Err(Misconfigured::at(password, "user.password", words));
+                }
                 let secret = secret(password, "user.password")?;
                 users.insert(table.name.get_ref().clone(), secret);
             }
@@ -52,7 +57,7 @@ impl Settings {
                 logins.insert(table.name.get_ref().clone(), secret);
             }
             if let Some(connector) = Connector::for_server(&table.server)? {
-                connectors.insert(table.server.get_ref().clone(), connector);
+                connectors.insert(table.server.get_ref().clone(), Rc::new(connector));
             }
         }
         let (tls, warnings) = match config.tls.is_empty() {
@@ -73,8 +78,8 @@ impl Settings {
     }
 
     /// What encrypts connections to a server.
-    pub fn connector(&self, address: &ServerAddress) -> Option<&Connector> {
-        self.connectors.get(address)
+    pub fn connector(&self, address: &ServerAddress) -> Option<Rc<Connector>> {
+        self.connectors.get(address).cloned()
     }
 
     /// Whether this user's clients of this database keep a server connection.

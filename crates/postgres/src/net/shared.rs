@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::cancel::Sessions;
 use super::door::{Backend, Count, Door, UserDoor};
 use super::here::{Here, Leave};
+use super::prove::Verifiers;
 use super::settings::Settings;
 use super::{Reload, system_random};
 use crate::command::Stop;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub sessions: RefCell<Sessions>,
     /// Connections, whoever they are.
     pub connections: Count,
+    /// Of these, those that have said that they want a database of somebody's.
+    pub guests: Count,
     /// Clients that were let in, by number.
     pub clients: RefCell<BTreeMap<u64, Rc<Here>>>,
     last_client: Cell<u64>,
@@ -40,6 +43,8 @@ pub struct Shared {
     pub changed: Notify,
     /// For the exchange with those whom nobody knows.
     pub nobodys_secret: [u8; 32],
+    /// Of users whose passwords are known.
+    pub verifiers: RefCell<Verifiers>,
 }
 
 impl Shared {
@@ -53,6 +58,7 @@ impl Shared {
             statements: RefCell::default(),
             sessions: RefCell::default(),
             connections: Count::default(),
+            guests: Count::default(),
             clients: RefCell::default(),
             last_client: Cell::new(0),
             measured: RefCell::default(),
@@ -61,6 +67,7 @@ impl Shared {
             is_paused: Cell::new(false),
             changed: Notify::new(),
             nobodys_secret: system_random::bytes()?,
+            verifiers: RefCell::default(),
         })
     }
 
@@ -91,7 +98,7 @@ impl Shared {
         let settings = self.settings();
         let mut backends = self.backends.borrow_mut();
         let backend = backends.entry(address.clone());
-        let new = || Rc::new(Backend::new(address.clone(), &settings.config));
+        let new = || Rc::new(Backend::new(address.clone(), &settings));
         backend.or_insert_with(new).clone()
     }
 
@@ -152,6 +159,7 @@ impl Shared {
             backend
                 .gate
                 .set_limit(settings.config.limits.transactions.first());
+            backend.renew_connector(&settings);
         }
         for door in self.doors() {
             self.replace_door(&door);
@@ -180,18 +188,17 @@ impl Shared {
         let settings = self.settings();
         let Some(table) = settings.config.database(&old.name) else {
             // Nobody new comes in; those who are here are told when they ask.
-            old.reconnect();
+            old.replaced();
             self.doors.borrow_mut().remove(&old.name);
             return;
         };
         if old.table.is_same(table) {
             return;
         }
-        old.reconnect();
         let backend = self.backend(table);
         let new = Rc::new(old.with_table(table, backend, &settings.config));
-        old.resume();
         self.doors.borrow_mut().insert(old.name.clone(), new);
+        old.replaced();
     }
 
     fn replace_user(&self, name: &str) {
@@ -276,7 +283,7 @@ impl Shared {
         };
         self.doors.borrow_mut().retain(|_, door| {
             let is_closed = door.is_paused() || door.is_disabled.get();
-            door.clients.get() > 0 || door.lent() > 0 || is_closed || is_idle(door)
+            door.clients.get() > 0 || door.lending.lent() > 0 || is_closed || is_idle(door)
         });
         self.users
             .borrow_mut()

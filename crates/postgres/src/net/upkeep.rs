@@ -37,8 +37,10 @@ fn close_old(shared: &Shared) {
     );
     let now = Instant::now();
     for backend in shared.backends() {
-        let mut pool = backend.pool.borrow_mut();
-        pool.close_dead();
-        pool.close_old(now, idle, life);
+        for pool in [&backend.pool, &backend.lookups] {
+            let mut pool = pool.borrow_mut();
+            pool.close_dead();
+            pool.close_old(now, idle, life);
+        }
     }
 }

@@ -203,7 +203,7 @@ async fn run(shared: &Rc<Shared>, command: Command) -> Result<Answer, String> {
         }
         Command::WaitClose(name) => {
             for door in doors(shared, name)? {
-                door.is_empty().await;
+                door.lending.old_ones_back().await;
             }
             "WAIT_CLOSE"
         }
@@ -229,7 +229,7 @@ async fn pause(shared: &Rc<Shared>, name: Option<String>) -> Result<(), String> 
         }
     };
     for door in doors {
-        door.is_empty().await;
+        door.lending.all_back().await;
         // Whoever stops the server now is not held up by us.
         door.reconnect();
     }

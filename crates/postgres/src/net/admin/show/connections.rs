@@ -119,7 +119,7 @@ fn add_servers(shared: &Shared, table: &mut Table) {
             continue;
         };
         let names = (here.user.as_str(), here.database.as_str());
-        let place = running.address.to_string();
+        let place = running.backend.address.to_string();
         let process_id = running.key.process_id;
         add_server(
             table,
@@ -184,7 +184,7 @@ fn add_server(
 pub fn of_door(door: &Door) -> usize {
     let pool = door.backend.pool.borrow();
     let idle = pool.idle().filter(|(owner, _)| owner.database == door.name);
-    door.lent() + idle.count()
+    door.lending.lent() + idle.count()
 }
 
 #[derive(Default)]
