@@ -259,6 +259,11 @@ impl ServerStatements {
         *self = Self::new(self.max);
     }
 
+    /// Whether it knows the statement of this number.
+    pub fn knows(&self, number: u64) -> bool {
+        self.used_at.contains_key(&number)
+    }
+
     /// How many it knows.
     pub fn len(&self) -> usize {
         self.used_at.len()

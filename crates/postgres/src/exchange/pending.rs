@@ -31,16 +31,30 @@ impl Exchange<'_> {
                 FrontendMessage::Bind {
                     statement: name, ..
                 }
-                | FrontendMessage::Describe(Target::Statement, name)
-                | FrontendMessage::Close(Target::Statement, name),
+                | FrontendMessage::Describe(Target::Statement, name),
             ) => {
-                let known = self.client.statements.named(name).ok();
-                self.is_pending(end, name, known.map(|statement| statement.number()))
+                let number = self.number_of(name);
+                self.is_pending(end, name, number) || self.would_let_go(end, number)
+            }
+            Ok(FrontendMessage::Close(Target::Statement, name)) => {
+                self.is_pending(end, name, self.number_of(name))
             }
             // It takes the place of the statement without a name, unless that is given back.
             Ok(FrontendMessage::Query(_)) => self.is_pending(end, b"", None),
             _ => false,
         }
+    }
+
+    fn number_of(&self, name: &[u8]) -> Option<u64> {
+        let known = self.client.statements.named(name).ok();
+        known.map(|statement| statement.number())
+    }
+
+    /// Whether the statement of this number would be prepared, for which another one may have to go: which, depends on what the first `end` fates
+    /// are about.
+    fn would_let_go(&self, end: usize, number: Option<u64>) -> bool {
+        let is_new = number.is_some_and(|number| !self.server.statements.knows(number));
+        is_new && self.fates.range(..end).any(|fate| fate.number().is_some())
     }
 
     /// Whether a name of the client's, or the statement of this number, is in what the first `end` fates are about, and the name in none behind them.

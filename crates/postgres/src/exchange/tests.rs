@@ -24,14 +24,20 @@ impl Conversation {
         self.client = ClientState::default();
     }
 
-    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over.
+    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over. `w:` is a word
+    /// that the client would say: whether it has to wait.
     fn turn(&mut self, events: &str) -> String {
         let mut exchange = Exchange::new(&mut self.client, &mut self.server, &self.all);
         let mut said = Vec::new();
         for event in events.split_whitespace() {
             let (side, word) = event.split_at(2);
             let (mut bytes, mut out) = (BytesMut::new(), BytesMut::new());
-            if side == "c:" {
+            if side == "w:" {
+                write_word(&mut bytes, word);
+                let piece = Splitter::new(look_at_frontend).next(&bytes);
+                let waits = exchange.must_wait(&piece.unwrap().unwrap());
+                said.push(if waits { "waits" } else { "goes" }.into());
+            } else if side == "c:" {
                 write_word(&mut bytes, word);
                 let mut splitter = Splitter::new(look_at_frontend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
@@ -322,4 +328,25 @@ fn a_copy_with_syncs_on_their_way_is_probed_and_nobody_sees_it() {
         "{begin} c:c c:S c:Pa=1 c:S s:E s:I s:3 s:I s:1 s:I"
     ));
     assert!(more.ends_with("s:E s:Z s: s: s:1 s:Z o"), "{more}");
+}
+
+/// Which statement goes depends on whether the one before it came: in a transaction that has failed it did not.
+#[test]
+fn what_needs_room_waits_for_what_is_being_prepared() {
+    let mut talk = Conversation::new(1);
+    talk.turn("c:Pa=one c:S s:1 s:I");
+    talk.turn("c:Pb=two c:S s:3 s:1 s:I");
+    talk.turn("c:Pc=three c:S s:3 s:1 s:I");
+    assert_eq!(
+        talk.turn("c:Ba c:S w:Bb w:Bc s:3 s:1 s:2 s:I w:Bb"),
+        "c:C#3,P#1,B#1 c:S waits waits s: s: s:2 s:Z goes o"
+    );
+}
+
+#[test]
+fn messages_without_an_answer_are_held_back_while_there_is_one_to_come() {
+    let mut talk = Conversation::new(4);
+    let syncs = "c:S ".repeat(1023);
+    let said = talk.turn(&format!("c:Q1 {syncs} w:Ba s:I w:Ba"));
+    assert!(said.ends_with("waits s:Z goes"), "{said}");
 }
