@@ -12,6 +12,9 @@ pub const KEY_MEMORY: u64 = 8;
 /// The samples the mean of everything remembers.
 const OVERALL_MEMORY: u64 = 64;
 
+/// What a mean that was scaled counts as.
+const SCALED_SAMPLES: u64 = 16;
+
 /// A mean of the recent past: of all samples while they are few, then exponentially weighted.
 #[derive(Clone, Copy, Debug)]
 pub struct Mean {
@@ -38,6 +41,12 @@ impl Mean {
         } else {
             self.value -= (self.value - sample) / self.samples;
         }
+    }
+
+    /// From now on everything takes `factor` times as long, as far as is known: what comes next counts as if there had been few samples.
+    pub fn scale(&mut self, factor: f64) {
+        self.value = (self.value as f64 * factor) as u64;
+        self.samples = self.samples.min(SCALED_SAMPLES);
     }
 
     /// The mean; `None` before the first sample.

@@ -157,7 +157,14 @@ impl Gate {
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
     pub fn set_limit(&self, limit: usize) {
-        self.change(|shared, _| shared.admission.set_limit(limit));
+        self.change(|shared, _| {
+            // While nobody waits, how many may be inside says nothing about how many are.
+            if shared.admission.waiting() > 0 {
+                let factor = limit as f64 / shared.admission.limit().max(1) as f64;
+                shared.goals.rescale(factor);
+            }
+            shared.admission.set_limit(limit);
+        });
     }
 
     /// How it is doing.

@@ -8,6 +8,7 @@
 //! futures to wait in. It needs no runtime: whoever polls will be woken.
 
 mod admission;
+mod controller;
 mod estimate;
 mod gate;
 mod goals;
@@ -17,6 +18,7 @@ mod recent;
 mod window;
 
 pub use admission::{Admission, Coming, QueueFull, TURN_NS};
+pub use controller::{Change, Controller, ControllerLimits, Why, start};
 pub use estimate::{Estimates, KEY_MEMORY, Mean};
 pub use gate::{Enter, Gate, GateLimits, GateStatus, Permit};
 pub use goals::{Aim, Goal, Standing};

@@ -31,6 +31,12 @@ impl Recent {
         }
     }
 
+    /// From now on everything takes `factor` times as long, as far as is known.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        let all = self.times.iter_mut().chain(&mut self.sorted);
+        all.for_each(|time| *time = (*time as f64 * factor) as u64);
+    }
+
     /// The time that a share of them, 0 to 1, took at most; `None` before the first.
     pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
         let last = self.sorted.len().checked_sub(1)?;

@@ -10,6 +10,8 @@ mod replay;
 mod seconds;
 mod surge;
 mod surge_fit;
+mod tpcc;
+mod transactions;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -34,6 +36,8 @@ enum LoadCommand {
     Mkroot(mkroot::MkrootArgs),
     /// Let SURGE's users loose on a server: pages with embedded files, and pauses as published.
     Surge(Box<surge::SurgeArgs>),
+    /// TPC-C in its shape against a PostgreSQL: fill it, run it, check it.
+    Tpcc(Box<tpcc::TpccArgs>),
     /// Draw everything SURGE is made of, and compare it with what was published.
     SurgeFit(surge_fit::FitArgs),
 }
@@ -46,6 +50,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         LoadCommand::Closed(args) => closed::run(args)?,
         LoadCommand::Mkroot(args) => mkroot::run(args)?,
         LoadCommand::Surge(args) => surge::run(&args)?,
+        LoadCommand::Tpcc(args) => return tpcc::run(*args),
         LoadCommand::SurgeFit(args) => return surge_fit::run(args),
     }
     Ok(ExitCode::SUCCESS)

@@ -244,6 +244,14 @@ impl Goals {
         })
     }
 
+    /// So many times as many may be inside from now on: times inside grow in proportion (thesis 10.3.5, 10.4.2).
+    pub(crate) fn rescale(&mut self, factor: f64) {
+        for class in &mut self.classes {
+            class.inside.scale(factor);
+            class.recent_inside.scale(factor);
+        }
+    }
+
     /// How all are doing, in the order of their numbers.
     pub(crate) fn standings(&self) -> Vec<Standing> {
         self.classes.iter().map(Class::standing).collect()

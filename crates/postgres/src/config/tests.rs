@@ -27,7 +27,7 @@ fn config(text: &str) -> Config {
 fn what_is_not_said_has_a_default() {
     let config = config(SHOP);
     assert_eq!(config.auth, AuthMethod::Scram);
-    assert_eq!(config.limits.transactions.first(), 20);
+    assert_eq!(config.limits.transactions_most(), 20);
     assert_eq!(config.limits.query_wait_seconds, 0);
     assert_eq!(config.mode, Mode::Transaction);
 }

@@ -6,9 +6,6 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// Where the search begins when nothing is known of a server.
-const FIRST: NonZeroUsize = NonZeroUsize::new(8).unwrap();
-
 /// `transactions = 20`, or `transactions = "auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
@@ -56,16 +53,6 @@ impl fmt::Display for Transactions {
         match self {
             Self::Fixed(number) => number.fmt(f),
             Self::Auto => f.write_str("auto"),
-        }
-    }
-}
-
-impl Transactions {
-    /// How many there are at the beginning.
-    pub fn first(self) -> usize {
-        match self {
-            Self::Fixed(number) => number.get(),
-            Self::Auto => FIRST.get(),
         }
     }
 }

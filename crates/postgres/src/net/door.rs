@@ -4,13 +4,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sooner_gate::{Gate, GateLimits, Order};
+use sooner_gate::{Controller, Gate, GateLimits, Order};
 
 use super::lending::Lending;
 use super::pool::{Owner, Pool};
 use super::settings::Settings;
 use super::tls::Connector;
-use crate::config::{Config, DatabaseTable, ServerAddress};
+use super::tuning;
+use crate::config::{Config, DatabaseTable, Limits, ServerAddress, Transactions};
 
 /// A server, and the one queue of all who want into it.
 pub struct Backend {
@@ -18,6 +19,8 @@ pub struct Backend {
     /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
     connector: RefCell<Option<Rc<Connector>>>,
     pub gate: Gate,
+    /// What finds the gate's limit, where that is not said.
+    pub controller: RefCell<Option<Controller>>,
     pub pool: RefCell<Pool>,
     /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
     pub lookups: RefCell<Pool>,
@@ -31,7 +34,8 @@ impl Backend {
         Self {
             connector: RefCell::new(settings.connector(&address)),
             address,
-            gate: gate(config.limits.transactions.first(), config),
+            gate: gate(first_limit(&config.limits), config),
+            controller: RefCell::default(),
             pool: RefCell::default(),
             lookups: RefCell::default(),
             lookup_gate: Gate::new(GateLimits {
@@ -40,6 +44,18 @@ impl Backend {
                 waiting_max: None,
                 key_memory: KIND_MEMORY,
             }),
+        }
+    }
+
+    /// The bounds are others now; a limit that was found within the same bounds stays.
+    pub fn renew_limit(&self, before: &Limits, now: &Limits) {
+        let said = |limits: &Limits| {
+            let loss = limits.throughput_loss.get_ref().to_bits();
+            (limits.transactions, limits.transactions_most(), loss)
+        };
+        if said(before) != said(now) {
+            self.controller.replace(None);
+            self.gate.set_limit(first_limit(now));
         }
     }
 
@@ -53,6 +69,14 @@ impl Backend {
         if let Some(connector) = settings.connector(&self.address) {
             self.connector.replace(Some(connector));
         }
+    }
+}
+
+/// How many transactions a server gets at a time at the beginning.
+pub fn first_limit(limits: &Limits) -> usize {
+    match limits.transactions {
+        Transactions::Fixed(limit) => limit.get(),
+        Transactions::Auto => tuning::bounds(limits).start,
     }
 }
 

@@ -25,6 +25,7 @@ mod shared;
 mod stream;
 mod system_random;
 mod tls;
+mod tuning;
 mod upkeep;
 mod withdraw;
 
@@ -72,6 +73,7 @@ impl Gateway {
             tasks.spawn_local(accept(shared.clone(), listener));
         }
         tasks.spawn_local(upkeep::keep_up(shared.clone()));
+        tasks.spawn_local(tuning::tune(shared.clone()));
         if let Some(listener) = metrics {
             tasks.spawn_local(metrics::serve(shared.clone(), listener));
         }

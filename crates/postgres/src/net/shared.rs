@@ -154,11 +154,9 @@ impl Shared {
     /// Other settings from now on. Nobody is dropped: server connections that are wrong now are closed when they come back.
     fn replace(&self, settings: Settings) {
         let settings = Rc::new(settings);
-        *self.settings.borrow_mut() = settings.clone();
+        let before = self.settings.replace(settings.clone());
         for backend in self.backends() {
-            backend
-                .gate
-                .set_limit(settings.config.limits.transactions.first());
+            backend.renew_limit(&before.config.limits, &settings.config.limits);
             backend.renew_connector(&settings);
         }
         for door in self.doors() {

@@ -1,0 +1,116 @@
+//! `sooner load tpcc`: fill a database, run transactions, check that nothing was lost.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use sooner_oltp::tpcc::{self, Scale, Tpcc};
+use sooner_oltp::{Place, run as oltp};
+use tokio::task::LocalSet;
+
+use super::transactions::{RunArgs, print, print_checks};
+use super::{print_json, runtime};
+
+/// TPC-C in its shape: five transactions of a wholesaler. Not comparable with published results.
+#[derive(Args)]
+pub struct TpccArgs {
+    #[command(subcommand)]
+    command: TpccCommand,
+}
+
+#[derive(Subcommand)]
+enum TpccCommand {
+    /// Make the tables in an empty database, and fill them.
+    Fill(FillArgs),
+    /// Carry out transactions, and measure how long they take.
+    Run(Box<RunArgs>),
+    /// Look whether the data is as it must be, whatever ran.
+    Check(CheckArgs),
+}
+
+#[derive(Args)]
+struct FillArgs {
+    /// The database: postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name.
+    #[arg(long)]
+    url: Place,
+    /// Warehouses: about 75 MB each.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    warehouses: u64,
+    /// Customers of each of a warehouse's ten districts.
+    #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(10..=3000))]
+    customers: u64,
+    /// Items that can be ordered.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(100..=100_000))]
+    items: u64,
+    /// Of the data.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// The database.
+    #[arg(long)]
+    url: Place,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: TpccArgs) -> Result<ExitCode> {
+    let (runtime, local) = (runtime()?, LocalSet::new());
+    local.block_on(&runtime, async {
+        match args.command {
+            TpccCommand::Fill(args) => fill(&args).await,
+            TpccCommand::Run(args) => carry_out(&args).await,
+            TpccCommand::Check(args) => check(&args).await,
+        }
+    })
+}
+
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+async fn fill(args: &FillArgs) -> Result<ExitCode> {
+    let client = args.url.connect("sooner load").await?;
+    let scale = Scale {
+        warehouses: args.warehouses,
+        customers: args.customers,
+        items: args.items,
+    };
+    tpcc::fill(&client, &scale, args.seed, say).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn carry_out(args: &RunArgs) -> Result<ExitCode> {
+    let options = args.options()?;
+    let client = args.url.connect("sooner load").await?;
+    let kit = Rc::new(Tpcc(tpcc::scale_of(&client).await?));
+    drop(client);
+    let measured = oltp::run(kit.clone(), &args.url, &options, say).await?;
+    print(&measured, &options, kit.as_ref(), args.json)
+}
+
+async fn check(args: &CheckArgs) -> Result<ExitCode> {
+    let client = args.url.connect("sooner load").await?;
+    let checks = tpcc::check(&client).await?;
+    if args.json {
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|check| serde_json::json!({"what": check.what, "violations": check.violations}))
+            .collect();
+        print_json(&rows)?;
+    } else {
+        print_checks(&checks);
+    }
+    let is_clean = checks.iter().all(|check| check.violations == 0);
+    Ok(if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

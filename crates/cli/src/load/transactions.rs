@@ -1,0 +1,245 @@
+//! What `sooner load tpcc run` and its like have in common: who triggers transactions, which classes there are, what is printed.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use sooner_oltp::run::{Class, Group, Measured, Model, Options, Report};
+use sooner_oltp::{Check, Isolation, Kit, Place};
+use sooner_report::columns::aligned;
+use sooner_report::number;
+
+use super::{print_json, seconds};
+
+/// Sessions where nobody says how many.
+const SESSIONS: u32 = 200;
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// The database, or a gate before it.
+    #[arg(long)]
+    pub url: Place,
+    /// Who triggers a transaction: the one before it, nobody, or both.
+    #[arg(long, value_enum, default_value = "closed")]
+    model: ModelName,
+    /// Users of a closed system.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    users: Option<u32>,
+    /// Transactions a second of an open system, visits a second of a partly-open one.
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+    /// Transactions of a visit, on average.
+    #[arg(long, value_name = "N")]
+    visit: Option<f64>,
+    /// Between an answer and the next question, on average.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    think: Option<Duration>,
+    /// Transactions at a time of a system that is not closed; more wait, and are measured from when they were wanted. 200 by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    sessions: Option<u32>,
+    /// A class by lot, high=0.1, or by kinds, buys=payment,new_order; its connections have its name as application_name. Repeatable; who is
+    /// in none is in `rest`.
+    #[arg(long = "class", value_name = "NAME=SHARE|KINDS", value_parser = class)]
+    classes: Vec<Class>,
+    /// What transactions see of each other.
+    #[arg(long, value_enum, default_value = "read-committed")]
+    isolation: IsolationName,
+    /// Begin each transaction with a comment that says its class and its kind.
+    #[arg(long)]
+    remarks: bool,
+    /// Measured.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    duration: Duration,
+    /// Not measured, at the beginning; a fifth of the run by default.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    warm_up: Option<Duration>,
+    /// Of everything that is drawn.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelName {
+    /// So many users, each asking again after its answer
+    Closed,
+    /// At random times
+    Open,
+    /// Visits at random times, of several transactions each
+    PartlyOpen,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IsolationName {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    let wrong = || format!("`{text}`: write high=0.1, or buys=payment,new_order");
+    let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+    if name.is_empty() || rest.is_empty() {
+        return Err(wrong());
+    }
+    let (share, kinds) = match rest.parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 1.0 => (share, Vec::new()),
+        Ok(_) => return Err(format!("`{text}`: a share is above 0 and at most 1")),
+        Err(_) => (0.0, rest.split(',').map(str::to_owned).collect()),
+    };
+    Ok(Class {
+        name: name.to_owned(),
+        share,
+        kinds,
+    })
+}
+
+impl RunArgs {
+    /// What is to be run.
+    pub fn options(&self) -> Result<Options> {
+        let mut classes = self.classes.clone();
+        let shares: f64 = classes.iter().map(|class| class.share).sum();
+        if shares > 1.0 + 1e-9 {
+            bail!("--class: shares of {shares} are more than all there is, 1");
+        }
+        classes.push(Class {
+            name: "rest".into(),
+            share: 0.0,
+            kinds: Vec::new(),
+        });
+        Ok(Options {
+            model: self.model()?,
+            classes,
+            isolation: match self.isolation {
+                IsolationName::ReadCommitted => Isolation::ReadCommitted,
+                IsolationName::RepeatableRead => Isolation::RepeatableRead,
+                IsolationName::Serializable => Isolation::Serializable,
+            },
+            warm_up: self.warm_up.unwrap_or(self.duration / 5),
+            measured: self.duration,
+            seed: self.seed,
+            remarks: self.remarks,
+        })
+    }
+
+    fn model(&self) -> Result<Model> {
+        let think = self.think.unwrap_or_default();
+        let sessions = self.sessions.unwrap_or(SESSIONS);
+        let rate = || match self.rate {
+            Some(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
+            Some(rate) => bail!("--rate {rate}: a number above 0"),
+            None => bail!("--rate says how many come a second; in a closed system --users does"),
+        };
+        if self.model != ModelName::Closed && self.users.is_some() {
+            bail!("--users is for --model closed; here --rate says how many come");
+        }
+        Ok(match self.model {
+            ModelName::Closed => {
+                let Some(users) = self.users else {
+                    bail!("--users says how many there are in a closed system");
+                };
+                if self.rate.is_some() {
+                    bail!(
+                        "--rate is for --model open and partly-open; here --users says how many there are"
+                    );
+                }
+                Model::Closed { users, think }
+            }
+            ModelName::Open => Model::Open {
+                rate_per_sec: rate()?,
+                sessions,
+            },
+            ModelName::PartlyOpen => {
+                let transactions = self.visit.unwrap_or(1.0);
+                if transactions < 1.0 || !transactions.is_finite() {
+                    bail!("--visit {transactions}: a visit has at least one transaction");
+                }
+                Model::PartlyOpen {
+                    rate_per_sec: rate()?,
+                    transactions,
+                    think,
+                    sessions,
+                }
+            }
+        })
+    }
+}
+
+/// Prints a run; its exit code says whether it is valid.
+pub fn print(
+    measured: &Measured,
+    options: &Options,
+    kit: &impl Kit,
+    is_json: bool,
+) -> Result<ExitCode> {
+    let classes: Vec<&str> = options
+        .classes
+        .iter()
+        .map(|class| class.name.as_str())
+        .collect();
+    let report = Report::new(measured, &classes, kit.kinds());
+    if is_json {
+        print_json(&report)?;
+    } else {
+        print_tables(&report);
+    }
+    Ok(match report.verdict {
+        "VALID" => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn print_tables(report: &Report) {
+    let head = [
+        "", "n", "mean", "+-", "p50", "p95", "p99", "max", "C2", "again",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let groups = [&report.all].into_iter();
+    let groups = groups.chain(&report.classes).chain(&report.kinds);
+    rows.extend(groups.filter(|group| group.n > 0).map(cells));
+    println!("{}", aligned(&rows));
+    println!(
+        "{} transactions a second for {} s",
+        number::significant(report.throughput_per_sec),
+        report.measured_seconds
+    );
+    for (code, count) in &report.errors {
+        println!("{count} failed with {code}");
+    }
+    match report.verdict_reason.as_str() {
+        "" => println!("{}", report.verdict),
+        why => println!("{}: {why}", report.verdict),
+    }
+}
+
+fn cells(group: &Group) -> Vec<String> {
+    let time = number::duration;
+    vec![
+        group.name.clone(),
+        group.n.to_string(),
+        time(group.mean_response_ms),
+        time(group.mean_response_half_width_ms),
+        time(group.p50_response_ms),
+        time(group.p95_response_ms),
+        time(group.p99_response_ms),
+        time(group.max_response_ms),
+        number::significant(group.response_c2),
+        group.retries.to_string(),
+    ]
+}
+
+/// Prints what was checked.
+pub fn print_checks(checks: &[Check]) {
+    let mut rows = Vec::new();
+    for check in checks {
+        let said = match check.violations {
+            0 => "ok".to_owned(),
+            violations => format!("WRONG in {violations} places"),
+        };
+        rows.push(vec![said, check.what.to_owned()]);
+    }
+    println!("{}", aligned(&rows));
+}

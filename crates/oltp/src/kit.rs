@@ -1,0 +1,51 @@
+//! What a kit of transactions is to whoever runs it.
+
+use sooner_workload::Rng;
+
+use crate::{Failure, Session};
+
+/// How a transaction came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Committed.
+    Committed,
+    /// Rolled back on purpose, as the kit wants some to be.
+    RolledBack,
+}
+
+/// Something that must hold of the data, whatever ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// In words.
+    pub what: &'static str,
+    /// Rows that say otherwise.
+    pub violations: i64,
+}
+
+/// Kinds of transactions and who carries them out.
+pub trait Kit {
+    /// What a user keeps in mind between transactions.
+    type User;
+
+    /// The kinds, by number.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// What each session prepares, in the order of the numbers that transactions use.
+    fn statements(&self) -> &'static [&'static str];
+
+    /// A user, by number from 0.
+    fn user(&self, number: u32, random: &mut Rng) -> Self::User;
+
+    /// The kind of a user's next transaction.
+    fn draw(&self, user: &mut Self::User, random: &mut Rng) -> usize;
+
+    /// Carries one out; `remark` is a comment that its first statement begins with.
+    fn carry_out(
+        &self,
+        session: &Session,
+        user: &mut Self::User,
+        kind: usize,
+        remark: &str,
+        random: &mut Rng,
+    ) -> impl Future<Output = Result<Ended, Failure>>;
+}

@@ -1,0 +1,223 @@
+//! A run in figures: of all transactions, of each class, of each kind.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Measured, Outcome};
+
+/// Parts of a run whose means tell how sure the mean is.
+const BATCHES: usize = 20;
+/// Student's t for 95 % and one degree of freedom less than batches.
+const T_95: f64 = 2.093;
+/// A generator that is later than this, s, has measured itself.
+const LAG_SECONDS_MAX: f64 = 0.005;
+/// More than this share of what was wanted must not have waited for a session of the generator's.
+const WAITED_SHARE_MAX: f64 = 0.01;
+
+/// A run. Times in ms.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Of these fields.
+    pub schema: u32,
+    /// Always `ms`.
+    pub time_unit: &'static str,
+    /// `VALID`, or `INVALID`.
+    pub verdict: &'static str,
+    /// Why it is not valid; empty where it is.
+    pub verdict_reason: String,
+    /// How long it was measured, s.
+    pub measured_seconds: f64,
+    /// Transactions that ended well, a second.
+    pub throughput_per_sec: f64,
+    /// The generator's own lateness at the worst in a hundred, us; only in open systems.
+    pub send_lag_p99_us: f64,
+    /// What failed, by SQLSTATE.
+    pub errors: BTreeMap<String, u64>,
+    /// All.
+    pub all: Group,
+    /// By class, as they were named.
+    pub classes: Vec<Group>,
+    /// By kind.
+    pub kinds: Vec<Group>,
+}
+
+/// Some of the transactions. Times in ms.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// What they are called.
+    pub name: String,
+    /// How many ended well.
+    pub n: u64,
+    /// Of these taken back on purpose.
+    pub rolled_back: u64,
+    /// Times that one had to be tried again.
+    pub retries: u64,
+    /// Mean response time.
+    pub mean_response_ms: f64,
+    /// Half the width of the 95 % interval around it, from the means of 20 parts of the run.
+    pub mean_response_half_width_ms: f64,
+    /// Percentiles.
+    pub p50_response_ms: f64,
+    /// 80 of a hundred took at most this long.
+    pub p80_response_ms: f64,
+    /// 95 of a hundred.
+    pub p95_response_ms: f64,
+    /// 99 of a hundred.
+    pub p99_response_ms: f64,
+    /// The longest.
+    pub max_response_ms: f64,
+    /// The squared coefficient of variation.
+    pub response_c2: f64,
+}
+
+impl Report {
+    /// Of what was measured of these classes and kinds.
+    pub fn new(measured: &Measured, classes: &[&str], kinds: &[&str]) -> Self {
+        let seconds = measured.duration.as_secs_f64();
+        let group =
+            |name: &str, is_in: &dyn Fn(&Outcome) -> bool| Group::new(name, measured, is_in);
+        let by_class = classes.iter().enumerate();
+        let by_class = by_class.map(|(at, name)| group(name, &|one| one.class == at));
+        let by_kind = kinds.iter().enumerate();
+        let by_kind = by_kind.map(|(at, name)| group(name, &|one| one.kind == at));
+        let reason = reason(measured);
+        Self {
+            schema: 1,
+            time_unit: "ms",
+            verdict: if reason.is_empty() {
+                "VALID"
+            } else {
+                "INVALID"
+            },
+            verdict_reason: reason,
+            measured_seconds: seconds,
+            throughput_per_sec: measured.outcomes.len() as f64 / seconds,
+            send_lag_p99_us: measured.lag_p99_seconds * 1e6,
+            errors: measured.errors.clone(),
+            all: group("all", &|_| true),
+            classes: by_class.collect(),
+            kinds: by_kind.collect(),
+        }
+    }
+}
+
+/// Why a run says nothing; empty where it does.
+fn reason(measured: &Measured) -> String {
+    let ended = measured.outcomes.len() as f64;
+    let failed: u64 = measured.errors.values().sum();
+    if ended == 0.0 {
+        return "no transaction ended well".into();
+    }
+    if failed > 0 {
+        return format!("{failed} transactions failed");
+    }
+    if measured.lag_p99_seconds > LAG_SECONDS_MAX {
+        let ms = measured.lag_p99_seconds * 1e3;
+        return format!("the generator was up to {ms:.1} ms late");
+    }
+    if measured.waited_for_session as f64 > WAITED_SHARE_MAX * ended {
+        let waited = measured.waited_for_session;
+        return format!("{waited} waited for a session: give more by --sessions");
+    }
+    String::new()
+}
+
+impl Group {
+    fn new(name: &str, measured: &Measured, is_in: &dyn Fn(&Outcome) -> bool) -> Self {
+        let own: Vec<&Outcome> = measured.outcomes.iter().filter(|one| is_in(one)).collect();
+        let ms = |one: &Outcome| one.response.as_secs_f64() * 1e3;
+        let mut sorted: Vec<f64> = own.iter().map(|one| ms(one)).collect();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len() as f64;
+        let mean = sorted.iter().sum::<f64>() / count.max(1.0);
+        let squares: f64 = sorted.iter().map(|one| (one - mean).powi(2)).sum();
+        let at = |share: f64| {
+            let at = (share * count).ceil() as usize;
+            sorted.get(at.max(1) - 1).copied().unwrap_or(0.0)
+        };
+        Self {
+            name: name.to_owned(),
+            n: sorted.len() as u64,
+            rolled_back: own.iter().filter(|one| one.is_rolled_back).count() as u64,
+            retries: own.iter().map(|one| u64::from(one.retries)).sum(),
+            mean_response_ms: mean,
+            mean_response_half_width_ms: half_width(&own, measured.duration.as_secs_f64()),
+            p50_response_ms: at(0.5),
+            p80_response_ms: at(0.8),
+            p95_response_ms: at(0.95),
+            p99_response_ms: at(0.99),
+            max_response_ms: at(1.0),
+            response_c2: squares / count.max(1.0) / mean.powi(2).max(f64::MIN_POSITIVE),
+        }
+    }
+}
+
+/// From the means of equal parts of the run (batch means); 0 where a part is empty.
+fn half_width(own: &[&Outcome], seconds: f64) -> f64 {
+    let mut sums = [(0.0, 0.0); BATCHES];
+    for one in own {
+        let at = (one.ended.as_secs_f64() / seconds * BATCHES as f64) as usize;
+        let (sum, count) = &mut sums[at.min(BATCHES - 1)];
+        *sum += one.response.as_secs_f64() * 1e3;
+        *count += 1.0;
+    }
+    if sums.iter().any(|(_, count)| *count == 0.0) {
+        return 0.0;
+    }
+    let means = sums.map(|(sum, count)| sum / count);
+    let mean = means.iter().sum::<f64>() / BATCHES as f64;
+    let squares: f64 = means.iter().map(|one| (one - mean).powi(2)).sum();
+    T_95 * (squares / (BATCHES - 1) as f64 / BATCHES as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn measured(responses_ms: &[u64]) -> Measured {
+        let count = responses_ms.len() as u64;
+        let outcome = |(at, ms): (u64, &u64)| Outcome {
+            class: (at % 2) as usize,
+            kind: 0,
+            ended: Duration::from_millis(10_000 * at / count),
+            response: Duration::from_millis(*ms),
+            retries: u32::from(at == 0),
+            is_rolled_back: false,
+        };
+        Measured {
+            outcomes: (0..).zip(responses_ms).map(outcome).collect(),
+            duration: Duration::from_secs(10),
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn classes_are_told_apart() {
+        let all: Vec<u64> = (0..200).map(|at| 10 + at % 2 * 20).collect();
+        let report = Report::new(&measured(&all), &["fast", "slow"], &["only"]);
+        assert_eq!((report.verdict, report.throughput_per_sec), ("VALID", 20.0));
+        assert_eq!(report.classes[0].mean_response_ms, 10.0);
+        assert_eq!(report.classes[1].p95_response_ms, 30.0);
+        assert_eq!((report.all.n, report.all.retries), (200, 1));
+        assert!((report.all.response_c2 - 0.25).abs() < 1e-9);
+        assert_eq!(report.classes[0].mean_response_half_width_ms, 0.0);
+        assert_eq!(report.kinds[0].p50_response_ms, 10.0);
+    }
+
+    #[test]
+    fn what_failed_and_what_was_late_is_no_measurement() {
+        let mut run = measured(&[1, 2, 3]);
+        run.errors.insert("40P01".into(), 2);
+        let reason = |run: &Measured| Report::new(run, &["all"], &["only"]).verdict_reason;
+        assert_eq!(reason(&run), "2 transactions failed");
+        run.errors.clear();
+        run.lag_p99_seconds = 0.02;
+        assert!(reason(&run).contains("20.0 ms late"));
+        run.lag_p99_seconds = 0.0;
+        run.waited_for_session = 2;
+        assert!(reason(&run).contains("--sessions"));
+        assert_eq!(reason(&Measured::default()), "no transaction ended well");
+    }
+}
