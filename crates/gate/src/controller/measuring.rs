@@ -15,7 +15,11 @@ const STANDARD_ERRORS: f64 = 2.0;
 const SIDE_SHARE: f64 = 0.8;
 /// Nothing is measured better than this.
 const ERROR_MIN: f64 = 0.005;
-/// After so long what there is has to do, ns; where there are few jobs it takes longer.
+/// After so many jobs and so long, ns, so many times that error has to do: what still varies then (checkpoints, neighbours) does not average out soon.
+const JOBS_PLENTY: u64 = 10_000;
+const PLENTY_NS: u64 = 20_000_000_000;
+const ERROR_TIMES: f64 = 1.5;
+/// The same where there are few jobs.
 const PATIENCE_NS: u64 = 60_000_000_000;
 const LONGEST_NS: u64 = 120_000_000_000;
 /// Times the mean time inside that is left out after a change.
@@ -87,7 +91,9 @@ impl Measuring {
         let aside = (self.mean / enough - 1.0).abs();
         let wanted = (SIDE_SHARE * aside).clamp(ERROR_MIN, ERROR_SHARE * loss);
         let is_sure = has_some && self.error() <= wanted;
-        let is_late = has_some && self.time_ns >= PATIENCE_NS;
+        let has_plenty = self.jobs >= JOBS_PLENTY && self.time_ns >= PLENTY_NS;
+        let has_to_do = has_plenty && self.error() <= ERROR_TIMES * ERROR_SHARE * loss;
+        let is_late = has_some && (has_to_do || self.time_ns >= PATIENCE_NS);
         let is_over = self.jobs > 0 && self.time_ns >= LONGEST_NS;
         (is_sure || is_late || is_over).then(|| Measured {
             rate_per_sec: self.mean,

@@ -135,6 +135,7 @@ fn the_fewest_that_are_enough_are_found_in_ten_steps() {
 /// A backend that is two or five times as slow for a while; what is right for the one is right for the other.
 #[test]
 fn what_was_found_is_found_again_when_the_backend_changes() {
+    let mut all = 0.0;
     for (seed, factor) in (0..60).zip([2.0, 5.0].into_iter().cycle()) {
         let mut random = Random::new(seed);
         let curve = Curve::random(Family::ALL[seed as usize % 4], 2.0, &mut random);
@@ -150,9 +151,19 @@ fn what_was_found_is_found_again_when_the_backend_changes() {
         assert!(was_anew, "nothing was noticed: {curve:?}");
         let (changes, _) = settle(&mut controller, &slow, &mut random, 150);
         assert!(changes <= 10, "{changes}");
-        let share = slow.at(controller.limit()) / slow.best();
-        assert!(share >= 0.85, "{share} at {}: {slow:?}", controller.limit());
+        // What is tried now and then costs something as well.
+        let mut shares = 0.0;
+        for _ in 0..3000 {
+            let window = slow.tick(controller.limit(), 150, &mut random);
+            shares += slow.at(controller.limit()) / slow.best();
+            controller.observe(&window, &[]);
+        }
+        let share = shares / 3000.0;
+        // Some do ten jobs a second, of which little is known in five minutes.
+        assert!(share >= 0.75, "{share} at {}: {slow:?}", controller.limit());
+        all += share / 60.0;
     }
+    assert!(all >= 0.93, "{all}");
 }
 
 /// More users, or fewer, are no reason to look anew, and nobody waiting is none to do anything.
