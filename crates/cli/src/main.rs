@@ -50,7 +50,7 @@ enum Command {
     /// Measure whether `emulate` does what it says.
     #[command(hide = true)]
     EmulateCheck(emulate::EmulateCheckArgs),
-    /// Generate HTTP load and measure response times.
+    /// Generate load, requests or transactions, and measure response times.
     Load(load::LoadArgs),
     /// Write manual pages and shell completions.
     #[command(hide = true)]

@@ -87,7 +87,7 @@ async fn fill(args: &FillArgs) -> Result<ExitCode> {
 }
 
 async fn carry_out(args: &RunArgs) -> Result<ExitCode> {
-    let options = args.options()?;
+    let options = args.options(tpcc::KINDS)?;
     let client = args.url.connect("sooner load").await?;
     let kit = Rc::new(Tpcc(tpcc::scale_of(&client).await?));
     drop(client);

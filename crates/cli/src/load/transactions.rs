@@ -14,6 +14,8 @@ use super::{print_json, seconds};
 
 /// Sessions where nobody says how many.
 const SESSIONS: u32 = 200;
+/// The class of who is in none.
+const REST: &str = "rest";
 
 #[derive(Args)]
 pub struct RunArgs {
@@ -98,21 +100,11 @@ fn class(text: &str) -> Result<Class, String> {
 }
 
 impl RunArgs {
-    /// What is to be run.
-    pub fn options(&self) -> Result<Options> {
-        let mut classes = self.classes.clone();
-        let shares: f64 = classes.iter().map(|class| class.share).sum();
-        if shares > 1.0 + 1e-9 {
-            bail!("--class: shares of {shares} are more than all there is, 1");
-        }
-        classes.push(Class {
-            name: "rest".into(),
-            share: 0.0,
-            kinds: Vec::new(),
-        });
+    /// What is to be run, of transactions of these kinds.
+    pub fn options(&self, kinds: &[&str]) -> Result<Options> {
         Ok(Options {
             model: self.model()?,
-            classes,
+            classes: self.classes(kinds)?,
             isolation: match self.isolation {
                 IsolationName::ReadCommitted => Isolation::ReadCommitted,
                 IsolationName::RepeatableRead => Isolation::RepeatableRead,
@@ -125,7 +117,70 @@ impl RunArgs {
         })
     }
 
+    fn classes(&self, kinds: &[&str]) -> Result<Vec<Class>> {
+        let mut classes: Vec<Class> = Vec::new();
+        for class in &self.classes {
+            if class.name == REST || classes.iter().any(|other| other.name == class.name) {
+                bail!(
+                    "--class: {} is there twice; each class is named once",
+                    class.name
+                );
+            }
+            let is_known = |kind: &&String| kinds.contains(&kind.as_str());
+            if let Some(unknown) = class.kinds.iter().find(|kind| !is_known(kind)) {
+                let known = kinds.join(", ");
+                bail!("--class: there is no kind {unknown}; there are {known}");
+            }
+            classes.push(class.clone());
+        }
+        let shares: f64 = classes.iter().map(|class| class.share).sum();
+        if shares > 1.0 + 1e-9 {
+            bail!("--class: shares of {shares} are more than all there is, 1");
+        }
+        classes.push(Class {
+            name: REST.into(),
+            share: 0.0,
+            kinds: Vec::new(),
+        });
+        Ok(classes)
+    }
+
+    /// Refuses what has no meaning in this model.
+    fn only_what_counts(&self) -> Result<()> {
+        let is = |model: ModelName| self.model == model;
+        let (closed, partly) = (is(ModelName::Closed), is(ModelName::PartlyOpen));
+        let flags = [
+            ("--users", self.users.is_some(), closed, "closed"),
+            (
+                "--rate",
+                self.rate.is_some(),
+                !closed,
+                "open and partly-open",
+            ),
+            (
+                "--sessions",
+                self.sessions.is_some(),
+                !closed,
+                "open and partly-open",
+            ),
+            ("--visit", self.visit.is_some(), partly, "partly-open"),
+            (
+                "--think",
+                self.think.is_some(),
+                closed || partly,
+                "closed and partly-open",
+            ),
+        ];
+        for (flag, is_said, counts, models) in flags {
+            if is_said && !counts {
+                bail!("{flag} is for --model {models}");
+            }
+        }
+        Ok(())
+    }
+
     fn model(&self) -> Result<Model> {
+        self.only_what_counts()?;
         let think = self.think.unwrap_or_default();
         let sessions = self.sessions.unwrap_or(SESSIONS);
         let rate = || match self.rate {
@@ -133,19 +188,11 @@ impl RunArgs {
             Some(rate) => bail!("--rate {rate}: a number above 0"),
             None => bail!("--rate says how many come a second; in a closed system --users does"),
         };
-        if self.model != ModelName::Closed && self.users.is_some() {
-            bail!("--users is for --model closed; here --rate says how many come");
-        }
         Ok(match self.model {
             ModelName::Closed => {
                 let Some(users) = self.users else {
                     bail!("--users says how many there are in a closed system");
                 };
-                if self.rate.is_some() {
-                    bail!(
-                        "--rate is for --model open and partly-open; here --users says how many there are"
-                    );
-                }
                 Model::Closed { users, think }
             }
             ModelName::Open => Model::Open {
@@ -200,7 +247,7 @@ fn print_tables(report: &Report) {
     let groups = [&report.all].into_iter();
     let groups = groups.chain(&report.classes).chain(&report.kinds);
     rows.extend(groups.filter(|group| group.n > 0).map(cells));
-    println!("{}", aligned(&rows));
+    print!("{}", aligned(&rows));
     println!(
         "{} transactions a second for {} s",
         number::significant(report.throughput_per_sec),
@@ -241,5 +288,5 @@ pub fn print_checks(checks: &[Check]) {
         };
         rows.push(vec![said, check.what.to_owned()]);
     }
-    println!("{}", aligned(&rows));
+    print!("{}", aligned(&rows));
 }

@@ -14,6 +14,9 @@ use crate::{Ended, Failure, Kit, Place, Session, Unusable};
 
 /// A transaction in the way of others is tried so often.
 const TRIES_MAX: u32 = 100;
+/// Before the next try comes a pause that is longer each time, or two keep meeting.
+const STEP: Duration = Duration::from_millis(1);
+const STEPS_MAX: u32 = 16;
 /// Streams of random numbers: those of users are counted from here.
 const USERS_PURPOSE: u64 = 1000;
 
@@ -154,9 +157,10 @@ impl<K: Kit> User<K> {
         };
         let session = &self.sessions[class];
         let mut retries = 0;
+        let values = self.random.clone();
         loop {
             // The same values again.
-            let mut random = self.random.clone();
+            let mut random = values.clone();
             let carried_out =
                 self.kit
                     .carry_out(session, &mut self.state, kind, &remark, &mut random);
@@ -173,6 +177,8 @@ impl<K: Kit> User<K> {
                 Err(failure) if failure.is_conflict() && retries < TRIES_MAX => {
                     session.roll_back().await?;
                     retries += 1;
+                    let steps = f64::from(retries.min(STEPS_MAX));
+                    sleep(STEP.mul_f64(steps * self.random.exponential())).await;
                 }
                 Err(failure) => {
                     self.random = random;

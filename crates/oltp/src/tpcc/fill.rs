@@ -17,7 +17,7 @@ pub const DISTRICTS: u64 = 10;
 /// What a customer has paid at the beginning, and the warehouse's year follows from.
 const PAID: f64 = 10.0;
 
-/// Makes the tables and fills them; `say` is told what is done.
+/// Makes the tables and fills them, all or nothing; `say` is told what is done.
 pub async fn fill(
     client: &Client,
     scale: &Scale,
@@ -29,6 +29,7 @@ pub async fn fill(
         let words = "there are tables called warehouse, district or order_line already; name an empty database";
         return Err(Unusable(words.into()));
     }
+    client.batch_execute("BEGIN").await?;
     client.batch_execute(TABLES).await?;
     let mut random = Rng::new(seed, 1);
     items(client, scale, &mut random).await?;
@@ -39,6 +40,7 @@ pub async fn fill(
     say("keys and indexes");
     client.batch_execute(KEYS).await?;
     client.batch_execute("ANALYZE").await?;
+    client.batch_execute("COMMIT").await?;
     Ok(())
 }
 

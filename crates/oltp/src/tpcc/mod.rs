@@ -31,14 +31,15 @@ pub struct Scale {
 #[derive(Clone, Copy, Debug)]
 pub struct Tpcc(pub Scale);
 
-/// Kinds, and how many of a hundred transactions are of each.
-const KINDS: [&str; 5] = [
+/// The kinds of transactions.
+pub const KINDS: &[&str] = &[
     "new_order",
     "payment",
     "order_status",
     "delivery",
     "stock_level",
 ];
+/// How many of a hundred transactions are of each kind.
 const MIX: [u64; 5] = [45, 43, 4, 4, 4];
 
 /// A terminal: it belongs to a warehouse.
@@ -50,7 +51,7 @@ impl Kit for Tpcc {
     type User = Terminal;
 
     fn kinds(&self) -> &'static [&'static str] {
-        &KINDS
+        KINDS
     }
 
     fn statements(&self) -> &'static [&'static str] {
@@ -119,6 +120,7 @@ pub async fn scale_of(client: &Client) -> Result<Scale, Unusable> {
 /// Whether the data is as it must be.
 pub async fn check(client: &Client) -> Result<Vec<Check>, Unusable> {
     let mut checks = Vec::new();
+    scale_of(client).await?;
     for (what, sql) in schema::CHECKS {
         let violations = client.query_one(*sql, &[]).await?.get(0);
         checks.push(Check { what, violations });
