@@ -69,32 +69,6 @@ fn mistakes_have_a_line_and_a_key() {
             "gate.toml:6: class.priority: there are priorities 1 to 200",
         ),
         (
-            &format!(
-                "{SHOP}[[class]]\nname = \"a\"\ntarget = {{ mean = \"30ms\",\n  p95 = \"120 millis\" }}\n"
-            ),
-            "gate.toml:7: class.target.p95: no unit is called \"millis\"; there are us, ms, s and min",
-        ),
-        (
-            &format!("{SHOP}[[class]]\nname = \"a\"\ntarget.median = \"30ms\"\n"),
-            "gate.toml:6: class.target.median: there are targets for the mean and for percentiles",
-        ),
-        (
-            &format!("{SHOP}[[class]]\nname = \"a\"\nweight = 3\ntarget.mean = \"30ms\"\n"),
-            "gate.toml:6: class.weight: a class has a weight or a target, not both",
-        ),
-        (
-            &format!(
-                "{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"
-            ),
-            "gate.toml:6: class.weight: some classes have weights and some have targets",
-        ),
-        (
-            &format!(
-                "order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"
-            ),
-            "gate.toml:1: order: the order follows from the classes' targets or weights",
-        ),
-        (
             "[limits]\ntransactions = \"many\"\n",
             "gate.toml:2: limits.transactions: \"many\": a number from 1 on, or \"auto\"",
         ),
@@ -108,6 +82,41 @@ fn mistakes_have_a_line_and_a_key() {
         ),
     ] {
         let said = mistake(text);
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn targets_and_weights_that_cannot_be_have_a_line_too() {
+    for (text, expected) in [
+        (
+            format!(
+                "{SHOP}[[class]]\nname = \"a\"\ntarget = {{ mean = \"30ms\",\n  p95 = \"120 millis\" }}\n"
+            ),
+            "gate.toml:7: class.target.p95: no unit is called \"millis\"; there are us, ms, s and min",
+        ),
+        (
+            format!("{SHOP}[[class]]\nname = \"a\"\ntarget.median = \"30ms\"\n"),
+            "gate.toml:6: class.target.median: there are targets for the mean and for percentiles",
+        ),
+        (
+            format!("{SHOP}[[class]]\nname = \"a\"\nweight = 3\ntarget.mean = \"30ms\"\n"),
+            "gate.toml:6: class.weight: a class has a weight or a target, not both",
+        ),
+        (
+            format!(
+                "{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"
+            ),
+            "gate.toml:6: class.weight: some classes have weights and some have targets",
+        ),
+        (
+            format!(
+                "order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"
+            ),
+            "gate.toml:1: order: the order follows from the classes' targets or weights",
+        ),
+    ] {
+        let said = mistake(&text);
         assert!(said.starts_with(expected), "{said}");
     }
 }
