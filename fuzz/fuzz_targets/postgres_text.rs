@@ -5,11 +5,20 @@ use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::{Secret, userlist};
 use sooner_postgres::command;
 use sooner_postgres::config::{Config, ServerAddress};
-use sooner_postgres::sql::leaves;
+use sooner_postgres::said::said;
+use sooner_postgres::sql::{leaves, remarks, session_class, shape};
+use sooner_postgres::statements::ClientStatements;
 use sooner_postgres::wire::{message_of_error, names_of_columns, texts_of_row};
 
 fuzz_target!(|bytes: &[u8]| {
     leaves(bytes);
+    remarks(bytes);
+    session_class(bytes);
+    said(bytes, &ClientStatements::default());
+    // One that was read once is read the same again, if nothing is cut off.
+    if let Some(first) = shape(bytes).filter(|shape| shape.text.len() < 512) {
+        assert!(shape(first.text.as_bytes()).is_some(), "{first:?}");
+    }
     let _ = (names_of_columns(bytes), texts_of_row(bytes));
     message_of_error(bytes);
     if let Ok(text) = str::from_utf8(bytes) {

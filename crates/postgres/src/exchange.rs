@@ -104,6 +104,8 @@ pub struct Exchange<'a> {
     says_reset_all: bool,
     /// Whether the last command that is done was it, or some other RESET behind it.
     has_reset: bool,
+    /// A word for its transactions that the client has said, or that it takes back; it counts when the turn is over.
+    says_class: Option<Option<String>>,
 }
 
 impl<'a> Exchange<'a> {
@@ -126,6 +128,7 @@ impl<'a> Exchange<'a> {
             has_local_settings: false,
             says_reset_all: false,
             has_reset: false,
+            says_class: None,
         }
     }
 
@@ -240,6 +243,10 @@ impl<'a> Exchange<'a> {
     fn see(&mut self, sql: &[u8]) {
         if settings::makes_no_difference(&self.server.settings, sql) {
             return;
+        }
+        if let Some(word) = sql::session_class(sql) {
+            self.says_class = Some(word);
+            return settings::leave_session_class(self.server);
         }
         for leaves in sql::leaves(sql) {
             let keeps = match leaves {

@@ -231,6 +231,10 @@ pub struct Measured {
     pub users: Tallies,
     /// By name; those in no class have none.
     pub classes: Tallies,
+    /// By kind, where it matters what transactions say of themselves.
+    pub kinds: Tallies,
+    /// A first statement of each of these, without its constants.
+    pub shapes: BTreeMap<String, String>,
 }
 
 impl Measured {
@@ -241,9 +245,27 @@ impl Measured {
         self.classes.add(class, done);
     }
 
+    /// The same turn, by what it was.
+    pub fn kind_done(&mut self, kind: &str, shape: Option<&str>, done: &Done) {
+        self.kinds.add(kind, done);
+        if let Some(shape) = shape
+            && self.shapes.len() < NAMES_MAX
+            && !self.shapes.contains_key(kind)
+        {
+            self.shapes.insert(kind.to_owned(), shape.to_owned());
+        }
+    }
+
     /// A minute has passed.
     pub fn minute_passed(&mut self) {
-        for tallies in [&mut self.databases, &mut self.users, &mut self.classes] {
+        let Self {
+            databases,
+            users,
+            classes,
+            kinds,
+            ..
+        } = self;
+        for tallies in [databases, users, classes, kinds] {
             for tally in tallies.0.values_mut() {
                 tally.minute_passed();
             }
@@ -310,6 +332,16 @@ mod tests {
         assert_eq!(tallies.iter().count(), NAMES_MAX + 1);
         let others = tallies.iter().find(|(name, _)| *name == OTHERS).unwrap();
         assert_eq!(others.1.sums.turns, NAMES_MAX as u64);
+    }
+
+    #[test]
+    fn kinds_have_a_statement_to_be_known_by() {
+        let mut measured = Measured::default();
+        for shape in [None, Some("select ?"), Some("select b")] {
+            measured.kind_done("pay", shape, &took(1, 1));
+        }
+        assert_eq!(measured.shapes["pay"], "select ?");
+        assert_eq!(measured.kinds.iter().count(), 1);
     }
 
     #[test]

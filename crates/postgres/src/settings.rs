@@ -5,6 +5,7 @@
 //! connection ([`crate::sql`]).
 
 use crate::exchange::{ServerState, Settings};
+use crate::sql;
 use crate::wire::Startup;
 
 /// Reported, and not to be set.
@@ -22,7 +23,11 @@ const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
 
 /// What a client's first packet asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted(Settings);
+pub struct Wanted {
+    settings: Settings,
+    /// Its word for its transactions ([`sql::SESSION_CLASS`]), which no server has to know.
+    pub session_class: Option<String>,
+}
 
 impl Wanted {
     /// Reads it; a mistake in words.
@@ -50,14 +55,20 @@ impl Wanted {
                 wanted.insert(name.clone().into_bytes(), value.clone().into_bytes());
             }
         }
-        Ok(Wanted(wanted))
+        let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
+        let word = wanted.extract_if(.., |name, _| is_word(name)).last();
+        let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
+        Ok(Wanted {
+            settings: wanted,
+            session_class,
+        })
     }
 
     /// What a client that asks for it is told on a server that greets new sessions with these settings, where that is known without asking the
     /// server: it asks for what everybody has, or for what is taken as it is.
     pub fn greeted(&self, greeting: &Settings) -> Option<Settings> {
         let mut told = greeting.clone();
-        for (name, value) in &self.0 {
+        for (name, value) in &self.settings {
             let (name, usual) = greeting
                 .iter()
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
@@ -74,7 +85,7 @@ impl Wanted {
 
     /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
     pub fn besides(&self, greeting: &Settings) -> Settings {
-        let is_own = |name: &[u8]| find(&self.0, name).is_none();
+        let is_own = |name: &[u8]| find(&self.settings, name).is_none();
         let besides = greeting.iter().filter(|(name, _)| is_own(name));
         besides
             .map(|(name, value)| (name.clone(), value.clone()))
@@ -84,7 +95,7 @@ impl Wanted {
     /// What of it a server with these settings does not report.
     pub fn extras(&self, reported: &Settings) -> Settings {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
-        let wanted = self.0.iter().filter(|(name, _)| is_extra(name));
+        let wanted = self.settings.iter().filter(|(name, _)| is_extra(name));
         wanted
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
@@ -140,6 +151,12 @@ pub fn doubt_extras(server: &mut ServerState) {
     }
 }
 
+/// Its client has said a word that is meant for the gate: the next client is not to find it there.
+pub fn leave_session_class(server: &mut ServerState) {
+    let name = sql::SESSION_CLASS.as_bytes().to_vec();
+    server.extras.insert(name, NOBODY_KNOWS.to_vec());
+}
+
 /// Whether a setting follows its client: the server reports it, and it can be set by everybody.
 pub fn follows(reported: &Settings, name: &[u8]) -> bool {
     // What a backslash means decides what is seen of a command.
@@ -192,7 +209,7 @@ fn is_part(name: &[u8]) -> bool {
 pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
-        let wants = find(seen, name).or_else(|| find(&wanted.0, name));
+        let wants = find(seen, name).or_else(|| find(&wanted.settings, name));
         let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
@@ -427,7 +444,7 @@ mod tests {
             Wanted::default()
         );
         let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
-        assert_eq!(spaced.0[&b"search_path"[..]], b"a b,\\c");
+        assert_eq!(spaced.settings[&b"search_path"[..]], b"a b,\\c");
     }
 
     #[test]

@@ -5,12 +5,16 @@
 //! server connection knows is bounded: the statement that was not used for longest is closed there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::said::Said;
 
 /// A statement as it was prepared: text, zero and types, as they stand in a Parse.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Statement {
     number: u64,
+    /// Found out when it is asked for.
+    said: OnceLock<Said>,
     /// Under which it is understood; empty if nobody else has it.
     settings: Vec<u8>,
     /// What stands behind the name in a Parse.
@@ -21,6 +25,12 @@ impl Statement {
     /// Its name on server connections.
     pub fn server_name(&self) -> Vec<u8> {
         format!("sooner_{}", self.number).into_bytes()
+    }
+
+    /// What its text says of the transactions that begin with it.
+    pub fn said(&self) -> &Said {
+        let text = self.parse_rest.split(|byte| *byte == 0).next();
+        self.said.get_or_init(|| Said::of(text.unwrap_or_default()))
     }
 
     /// Its number among all there have been.
@@ -75,6 +85,7 @@ impl Statements {
         self.made += 1;
         Arc::new(Statement {
             number: self.made,
+            said: OnceLock::new(),
             settings: settings.to_vec(),
             parse_rest: parse_rest.to_vec(),
         })
@@ -118,7 +129,7 @@ pub struct ClientStatements {
 /// What a client's statements may have together: what the gate keeps for it is bounded.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Of a statement beside its text.
-const ENTRY_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 160;
 
 fn entry_bytes(name: &[u8], statement: &Statement) -> usize {
     ENTRY_BYTES + name.len() + statement.parse_rest.len()

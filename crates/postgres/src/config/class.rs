@@ -1,14 +1,16 @@
-//! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows from who its client is and what it calls
-//! itself.
+//! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows from who its client is, what it calls
+//! itself, and what the transaction says of itself.
 
 use serde::Deserialize;
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_gate::Goal;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use super::target::{TargetTable, aims};
-use super::who::{comes_from, fits};
+use super::who::{comes_from, fits, fits_beginning};
+use crate::said::Said;
 
 /// One class. All of what it names must fit; what it does not name fits everybody.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,6 +42,18 @@ pub struct ClassTable {
     /// Networks that clients come from.
     #[serde(default)]
     pub address: Option<Vec<Network>>,
+    /// The session's own word (`SET sooner.class`).
+    #[serde(default)]
+    pub session: Option<Vec<String>>,
+    /// Keys in a comment of the transaction, and what they may be; `*` at the end stands for anything.
+    #[serde(default)]
+    pub comment: Option<BTreeMap<String, Vec<String>>>,
+    /// Shapes of the transaction's first statement; `*` at the end stands for anything.
+    #[serde(default)]
+    pub statement: Option<Vec<String>>,
+    /// Its fingerprints.
+    #[serde(default)]
+    pub fingerprint: Option<Vec<Spanned<String>>>,
 }
 
 /// What becomes of how much response times differ.
@@ -65,6 +79,10 @@ pub struct Of<'a> {
     pub application_name: &'a str,
     /// Where it comes from; `None` through a socket file.
     pub address: Option<IpAddr>,
+    /// Its own word for its transactions; empty where it has none.
+    pub session: &'a str,
+    /// What the transaction says of itself.
+    pub said: &'a Said,
 }
 
 const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
@@ -76,6 +94,13 @@ impl ClassTable {
             return Err(Misconfigured::at(&self.priority, "class.priority", words));
         }
         aims(&self.target)?;
+        for fingerprint in self.fingerprint.iter().flatten() {
+            if fingerprint.get_ref().len() != 16 || number_of(fingerprint.get_ref()).is_none() {
+                let words =
+                    "a fingerprint has 16 digits, 0 to 9 and a to f, as SHOW STATEMENTS has them";
+                return Err(Misconfigured::at(fingerprint, "class.fingerprint", words));
+            }
+        }
         let words =
             "a class has a weight or a target, not both: a share of the server promises no time";
         match &self.weight {
@@ -112,5 +137,33 @@ impl ClassTable {
             && fits(&self.database, of.database)
             && fits(&self.application_name, of.application_name)
             && comes_from(&self.address, of.address)
+            && fits(&self.session, of.session)
+            && self.fits_what_is_said(of.said)
     }
+
+    fn fits_what_is_said(&self, said: &Said) -> bool {
+        let remarks = self.comment.iter().flatten();
+        let shape = || said.shape.as_ref();
+        let is_fingerprint = |own: &Spanned<String>| {
+            shape().is_some_and(|shape| number_of(own.get_ref()) == Some(shape.fingerprint))
+        };
+        let mut remarks = remarks.map(|(key, values)| (said.remark(key), values));
+        remarks.all(|(value, values)| value.is_some_and(|value| fits_beginning(values, value)))
+            && self.statement.as_ref().is_none_or(|shapes| {
+                shape().is_some_and(|shape| fits_beginning(shapes, &shape.text))
+            })
+            && self
+                .fingerprint
+                .as_ref()
+                .is_none_or(|all| all.iter().any(is_fingerprint))
+    }
+
+    /// Whether it depends on what transactions say.
+    pub fn listens(&self) -> bool {
+        self.comment.is_some() || self.statement.is_some() || self.fingerprint.is_some()
+    }
+}
+
+fn number_of(fingerprint: &str) -> Option<u64> {
+    u64::from_str_radix(fingerprint, 16).ok()
 }

@@ -8,6 +8,7 @@ mod database;
 mod limits;
 mod order;
 mod paths;
+mod reach;
 mod rule;
 mod server;
 mod shown;
@@ -104,6 +105,7 @@ impl Config {
             let words = format!("there are at most {CLASSES_MAX} classes");
             return Err(Misconfigured::at(&table.name, "class.name", words));
         }
+        self.check_reach()?;
         self.check_order()?;
         for table in &self.rule {
             table.check(!self.tls.is_empty(), &self.tls)?;

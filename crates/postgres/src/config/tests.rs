@@ -1,6 +1,7 @@
 //! The gate's configuration: what is taken, what is refused, and with which words.
 
 use super::*;
+use crate::said::Said;
 use sooner_gate::{Aim, Lateness, Order};
 use std::net::IpAddr;
 
@@ -105,9 +106,9 @@ fn targets_and_weights_that_cannot_be_have_a_line_too() {
         ),
         (
             format!(
-                "{SHOP}[[class]]\nname = \"a\"\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"
+                "{SHOP}[[class]]\nname = \"a\"\nuser = [\"ann\"]\nweight = 3\n[[class]]\nname = \"b\"\nvariability = \"reduce\"\n"
             ),
-            "gate.toml:6: class.weight: some classes have weights and some have targets",
+            "gate.toml:7: class.weight: some classes have weights and some have targets",
         ),
         (
             format!(
@@ -161,15 +162,89 @@ fn a_class_is_who_fits_all_that_it_names() {
     let config = config(&format!(
         "{SHOP}[[class]]\nname = \"buyers\"\npriority = 1\nuser = [\"shop\"]\napplication_name = [\"checkout\"]\n"
     ));
+    let silent = Said::default();
     let of = |user, application_name| Of {
         user,
         database: "shop",
         application_name,
         address: None,
+        session: "",
+        said: &silent,
     };
     let class = &config.class[0];
     assert!(class.is_for(of("shop", "checkout")));
     assert!(!class.is_for(of("shop", "report")) && !class.is_for(of("ann", "checkout")));
+    assert!(!config.listens());
+}
+
+#[test]
+fn a_class_is_what_a_transaction_says_of_itself() {
+    let config = config(&format!(
+        "{SHOP}[[class]]\nname = \"word\"\nsession = [\"gold\"]\n\
+         [[class]]\nname = \"pay\"\ncomment = {{ route = [\"/pay*\"], class = [\"gold\", \"silver\"] }}\n\
+         [[class]]\nname = \"print\"\nfingerprint = [\"90356c2a5f55a6f1\"]\n\
+         [[class]]\nname = \"shape\"\nstatement = [\"select a from*\", \"select b\"]\n"
+    ));
+    assert!(config.listens());
+    let class = |session: &str, sql: &str| {
+        let said = Said::of(sql.as_bytes());
+        let of = Of {
+            user: "ann",
+            database: "shop",
+            application_name: "",
+            address: None,
+            session,
+            said: &said,
+        };
+        let at = config.class.iter().find(|class| class.is_for(of));
+        at.map_or("", |class| class.name.get_ref())
+    };
+    for (session, sql, expected) in [
+        ("gold", "SELECT 1", "word"),
+        ("", "/*class=silver,route=/pay/now*/ SELECT 1", "pay"),
+        ("", "/*class=silver*/ SELECT 1", ""),
+        ("", "/*class=tin,route=/pay*/ SELECT 1", ""),
+        ("", "SELECT * FROM t WHERE id = 5", "print"),
+        ("", "SELECT a FROM t", "shape"),
+        ("", "SELECT b", "shape"),
+        ("", "SELECT b, 1", ""),
+        ("", "", ""),
+    ] {
+        assert_eq!(class(session, sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn a_class_that_nothing_can_be_in_is_a_mistake() {
+    let class = |name: &str, rest: &str| format!("[[class]]\nname = \"{name}\"\n{rest}\n");
+    for (classes, expected) in [
+        (
+            class("a", "user = []"),
+            "gate.toml:5: class.user: an empty list fits nobody",
+        ),
+        (
+            class("a", "") + &class("b", "user = [\"ann\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it",
+        ),
+        (
+            class("a", "user = [\"ann\", \"bob\"]")
+                + &class("b", "user = [\"bob\"]\nsession = [\"x\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+        ),
+        (
+            class("a", "comment.route = [\"/a\"]") + &class("b", "comment.route = [\"/a\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+        ),
+        (
+            class("a", "fingerprint = [\"12\"]"),
+            "gate.toml:6: class.fingerprint: a fingerprint has 16 digits",
+        ),
+    ] {
+        let said = mistake(&format!("{SHOP}{classes}"));
+        assert!(said.starts_with(expected), "{said}");
+    }
+    let beside = class("a", "user = [\"ann\"]") + &class("b", "user = [\"ann\", \"bob\"]");
+    config(&format!("{SHOP}{beside}"));
 }
 
 #[test]

@@ -19,3 +19,13 @@ pub fn comes_from(networks: &Option<Vec<Network>>, address: Option<IpAddr>) -> b
         (None, _) => true,
     }
 }
+
+/// Whether a text is one of these, or begins as one of them that ends in `*`.
+pub fn fits_beginning(patterns: &[String], text: &str) -> bool {
+    patterns
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => text.starts_with(beginning),
+            None => pattern == text,
+        })
+}

@@ -48,7 +48,10 @@ impl Exchange<'_> {
                 self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
                 // Only where nothing came behind it: what was set since would be lost.
                 let has_reset = std::mem::take(&mut self.has_reset);
-                self.client.has_discarded |= has_reset && self.turn.is_over();
+                if self.turn.is_over() {
+                    self.client.has_discarded |= has_reset;
+                    self.settle_class();
+                }
             }
             BackendMessage::ParseComplete => match self.fates.pop_front() {
                 Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
@@ -84,6 +87,13 @@ impl Exchange<'_> {
         Ok(true)
     }
 
+    /// What was said of the client's transactions holds from the next one on.
+    fn settle_class(&mut self) {
+        if let Some(word) = self.says_class.take() {
+            self.client.session_class = word;
+        }
+    }
+
     /// Whether what was closed is the probe's: then nothing before it is to come any more.
     fn ends_doubt(&mut self) -> bool {
         let is_probe = |fate: &Fate| *fate == Fate::Probe;
@@ -100,6 +110,7 @@ impl Exchange<'_> {
         self.turn.answered(Answered::Error)?;
         self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
         self.has_reset = false;
+        self.says_class = None;
         self.undo_to_cycle();
         if code == Some(CHANGED_PLAN) {
             // Clients that know this error prepare the same text once more, and must not get the same again.
@@ -172,6 +183,9 @@ impl Exchange<'_> {
 
     fn complete(&mut self, tag: &[u8]) {
         self.has_reset = self.says_reset_all && tag == b"RESET";
+        if tag == b"ROLLBACK" {
+            self.says_class = None;
+        }
         let discards = tag == b"DISCARD ALL";
         if !discards && tag != b"DEALLOCATE ALL" {
             return;

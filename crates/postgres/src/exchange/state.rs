@@ -14,6 +14,8 @@ pub struct ClientState {
     pub settings: Settings,
     /// Why it keeps its server connection until it leaves; `None` if it does not.
     pub pinned_by: Option<&'static str>,
+    /// Its word for its transactions, as it said it last.
+    pub session_class: Option<String>,
     /// Whether it has thrown away its settings: those of its first packet count again.
     pub has_discarded: bool,
 }

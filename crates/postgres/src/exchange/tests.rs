@@ -83,7 +83,7 @@ fn write_word(out: &mut BytesMut, word: &str) {
 }
 
 /// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed plan, `G` rows are expected, `A` DISCARD ALL is done,
-/// `R` RESET, `W` SET.
+/// `R` RESET, `W` SET, `K` ROLLBACK.
 fn answer(word: &str) -> Vec<u8> {
     match word {
         "I" => b"Z\0\0\0\x05I".to_vec(),
@@ -93,6 +93,7 @@ fn answer(word: &str) -> Vec<u8> {
         "G" => b"G\0\0\0\x07\0\0\0".to_vec(),
         "R" => b"C\0\0\0\x0aRESET\0".to_vec(),
         "W" => b"C\0\0\0\x08SET\0".to_vec(),
+        "K" => b"C\0\0\0\x0dROLLBACK\0".to_vec(),
         "A" => b"C\0\0\0\x10DISCARD ALL\0".to_vec(),
         digit => [digit.as_bytes(), b"\0\0\0\x04"].concat(),
     }
@@ -310,6 +311,32 @@ fn reset_all_gives_the_first_settings_back_and_ties_nobody() {
     talk.turn("c:QRESET/**/ALL c:QSET s:R s:I s:W s:I");
     talk.turn("c:QRESET/**/ALL s:R s:E s:I");
     assert!(!talk.client.has_discarded);
+}
+
+#[test]
+fn a_word_for_the_gate_counts_when_its_transaction_is_over_and_ties_nobody() {
+    let mut talk = Conversation::new(10);
+    let word = |talk: &Conversation| talk.client.session_class.clone().unwrap_or_default();
+    talk.turn("c:QSET/**/sooner.class=gold s:W s:I");
+    assert_eq!(
+        (word(&talk).as_str(), talk.client.pinned_by),
+        ("gold", None)
+    );
+    // The next client's first command is to be that it is forgotten there.
+    assert!(talk.server.extras.contains_key(&b"sooner.class"[..]));
+    let in_transaction = "c:QSET/**/sooner.class=tin s:W s:T";
+    talk.turn(&format!(
+        "c:QBEGIN s:W s:T {in_transaction} c:QROLLBACK s:K s:I"
+    ));
+    assert_eq!(word(&talk), "gold", "rolled back");
+    talk.turn("c:QSET/**/sooner.class=tin s:E s:I");
+    assert_eq!(word(&talk), "gold", "refused");
+    talk.turn(&format!(
+        "c:QBEGIN s:W s:T {in_transaction} c:QCOMMIT s:W s:I"
+    ));
+    assert_eq!(word(&talk), "tin");
+    talk.turn("c:P=RESET/**/sooner.class c:B c:E c:S s:1 s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A client from its first byte to its last: let in, then served turn by turn.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use super::{admin, log, withdraw};
 use crate::config::OWN_DATABASES;
 use crate::exchange::{ClientState, Exchange};
 use crate::measured::Done;
+use crate::said;
 use crate::settings::{self, Wanted};
 use crate::wire::{
     ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
@@ -219,7 +221,7 @@ impl Client {
                 Box::pin(self.give_back(turn.lent)).await;
             }
         }
-        self.note_application_name();
+        self.note_words();
         Ok(())
     }
 
@@ -315,9 +317,14 @@ impl Client {
         }
     }
 
+    /// Its class by all that is known by now, what it has sent included.
     fn class(&self) -> usize {
-        let name = self.here.application_name.borrow();
-        self.shared.class(self.here.of(&name))
+        let settings = self.shared.settings();
+        if settings.listens {
+            let said = said::said(&self.input, &self.state.statements);
+            self.here.said.replace(said);
+        }
+        self.here.class(&settings.config.class)
     }
 
     /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
@@ -330,14 +337,19 @@ impl Client {
     ) -> Result<Result<Inside, NotIn>, Gone> {
         self.here.does(Doing::Waits);
         let settings = self.shared.settings();
-        let kind = settings.config.class.get(class);
+        let kind = self.here.said.borrow().kind();
+        let class_name = settings
+            .config
+            .class
+            .get(class)
+            .map(|class| class.name.get_ref().as_str());
         let waiting = Waiting {
             door,
             user,
             // There are fewer classes than that.
             class: u8::try_from(class).unwrap_or(u8::MAX),
             came_at,
-            kind: kind.map_or("", |class| class.name.get_ref()),
+            kind: kind.as_deref().or(class_name).unwrap_or_default(),
         };
         let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
         let Some(most) = settings.query_wait() else {
@@ -361,6 +373,7 @@ impl Client {
         };
         if std::mem::take(&mut self.state.has_discarded) {
             self.state.settings.clear();
+            self.state.session_class = None;
         }
         if let (false, Some(leaves)) = (was_pinned, self.state.pinned_by) {
             let Here { user, database, .. } = &*self.here;
@@ -368,8 +381,9 @@ impl Client {
                 "a client of user {user:?} keeps its server connection to {database:?} until it leaves, for {leaves}"
             ));
         }
-        self.note_application_name();
+        self.note_words();
         self.account(&played, class, outside);
+        self.here.said.take();
         match played.end {
             End::Over if self.keeps(&lent) => Ok(Some(lent)),
             End::Over => {
@@ -441,6 +455,11 @@ impl Client {
         let class = class.map_or("", |class| class.name.get_ref());
         let mut measured = self.shared.measured.borrow_mut();
         measured.done(database, user, class, &done);
+        if settings.listens {
+            let said = self.here.said.borrow();
+            let shape = said.shape.as_ref().map(|shape| shape.text.as_str());
+            measured.kind_done(&said.kind().unwrap_or_default(), shape, &done);
+        }
     }
 
     /// Whether it has its server connection until it leaves.
@@ -454,12 +473,19 @@ impl Client {
         lent.give_back(leaves_something).await;
     }
 
-    fn note_application_name(&self) {
+    fn note_words(&self) {
         let name = self.state.settings.get(&b"application_name"[..]);
         let name = name.map(Vec::as_slice).unwrap_or_default();
-        let mut noted = self.here.application_name.borrow_mut();
-        if noted.as_bytes() != name {
-            *noted = String::from_utf8_lossy(name).into_owned();
-        }
+        note(&self.here.application_name, &String::from_utf8_lossy(name));
+        let word = self.state.session_class.as_ref();
+        let word = word.or(self.wanted.session_class.as_ref());
+        note(&self.here.session_class, word.map_or("", String::as_str));
+    }
+}
+
+fn note(noted: &RefCell<String>, text: &str) {
+    let mut noted = noted.borrow_mut();
+    if *noted != text {
+        text.clone_into(&mut noted);
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 
 use super::cancel::Running;
-use crate::config::Of;
+use crate::config::{ClassTable, Of};
+use crate::said::Said;
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub struct Here {
     pub tls: Option<String>,
     pub since: SystemTime,
     pub application_name: RefCell<String>,
+    /// Its own word for its transactions; empty if it has none.
+    pub session_class: RefCell<String>,
+    /// What the transaction that it wants, or has, says of itself.
+    pub said: RefCell<Said>,
     pub doing: Cell<Doing>,
     /// When it began to wait or work.
     pub doing_since: Cell<Instant>,
@@ -72,6 +77,8 @@ impl Here {
             tls,
             since: SystemTime::now(),
             application_name: RefCell::default(),
+            session_class: RefCell::default(),
+            said: RefCell::default(),
             doing: Cell::new(Doing::Idle),
             doing_since: Cell::new(Instant::now()),
             pinned_by: Cell::new(None),
@@ -82,14 +89,18 @@ impl Here {
         })
     }
 
-    /// What decides its class; it calls itself `application_name` at the moment.
-    pub fn of<'a>(&'a self, application_name: &'a str) -> Of<'a> {
-        Of {
+    /// The number of its class among these, the first that fits; behind the last if none does.
+    pub fn class(&self, classes: &[ClassTable]) -> usize {
+        let of = Of {
             user: &self.user,
             database: &self.database,
-            application_name,
+            application_name: &self.application_name.borrow(),
             address: self.peer.map(|peer| peer.ip()),
-        }
+            session: &self.session_class.borrow(),
+            said: &self.said.borrow(),
+        };
+        let at = classes.iter().position(|class| class.is_for(of));
+        at.unwrap_or(classes.len())
     }
 
     /// It does something else from now on.

@@ -24,6 +24,8 @@ pub struct Settings {
     pub logins: BTreeMap<String, Secret>,
     /// What encrypts clients' connections.
     pub tls: Option<Arc<ServerConfig>>,
+    /// Whether it matters what transactions say of themselves.
+    pub listens: bool,
     /// What encrypts servers' connections.
     connectors: BTreeMap<ServerAddress, Rc<Connector>>,
 }
@@ -68,6 +70,7 @@ impl Settings {
             }
         };
         let settings = Self {
+            listens: config.listens(),
             config,
             users,
             logins,

@@ -14,7 +14,7 @@ use super::prove::Verifiers;
 use super::settings::Settings;
 use super::{Reload, system_random};
 use crate::command::Stop;
-use crate::config::{DatabaseTable, Of, ServerAddress};
+use crate::config::{DatabaseTable, ServerAddress};
 use crate::measured::Measured;
 use crate::statements::Statements;
 
@@ -131,11 +131,8 @@ impl Shared {
     }
 
     /// A client's class: its number among those of the configuration, behind the last for whoever is in none.
-    pub fn class(&self, of: Of<'_>) -> usize {
-        let settings = self.settings.borrow();
-        let classes = &settings.config.class;
-        let at = classes.iter().position(|class| class.is_for(of));
-        at.unwrap_or(classes.len())
+    pub fn class(&self, here: &Here) -> usize {
+        here.class(&self.settings.borrow().config.class)
     }
 
     /// A number for a new client.

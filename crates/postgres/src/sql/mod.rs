@@ -5,9 +5,16 @@
 //! parser, and none is needed, because each of these commands begins with a word of its own or calls a function by name. What a function
 //! or a DO block does inside the server cannot be seen.
 
+mod remark;
+mod session_class;
+mod shape;
 mod tokens;
 
 use tokens::{Token, Tokens};
+
+pub use remark::remarks;
+pub use session_class::{SESSION_CLASS, session_class};
+pub use shape::{Shape, shape};
 
 /// Something that outlives a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

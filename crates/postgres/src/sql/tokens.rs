@@ -23,6 +23,14 @@ impl<'a> Tokens<'a> {
         Self { rest: sql }
     }
 
+    /// The next token, and how it is written.
+    pub fn next_with_text(&mut self) -> Option<(Token<'a>, &'a [u8])> {
+        self.skip();
+        let before = self.rest;
+        let token = self.next()?;
+        Some((token, &before[..before.len() - self.rest.len()]))
+    }
+
     /// Takes the first bytes away.
     fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
@@ -93,6 +101,18 @@ impl<'a> Tokens<'a> {
         self.take(end)
     }
 
+    /// A number and what is written together with it: 1.5e-3, 0x1f, 1_000.
+    fn take_number(&mut self) {
+        let mut last = b'0';
+        let in_number = |byte: &&u8| {
+            let is_sign = matches!(**byte, b'+' | b'-') && matches!(last, b'e' | b'E');
+            last = **byte;
+            is_in_word(**byte) || **byte == b'.' || is_sign
+        };
+        let count = self.rest.iter().take_while(in_number).count();
+        self.take(count);
+    }
+
     /// A dollar and what follows: a text in dollar quotes, a parameter, or nothing of the kind.
     fn take_dollar(&mut self) {
         let tag_bytes = self.rest[1..]
@@ -136,6 +156,14 @@ impl<'a> Iterator for Tokens<'a> {
                 self.take_dollar();
                 Token::Other
             }
+            b'.' if self.rest.get(1).is_some_and(u8::is_ascii_digit) => {
+                self.take_number();
+                Token::Other
+            }
+            byte if byte.is_ascii_digit() => {
+                self.take_number();
+                Token::Other
+            }
             byte if is_in_word(byte) => {
                 // A dollar may stand inside a name, not at its beginning.
                 let in_name = |byte: &&u8| is_in_word(**byte) || **byte == b'$';
@@ -146,7 +174,6 @@ impl<'a> Iterator for Tokens<'a> {
                         self.take_quoted(b'\'', prefix.eq_ignore_ascii_case(b"e"));
                         Token::Other
                     }
-                    (_, [b'0'..=b'9', ..]) => Token::Other,
                     _ => Token::Word(word),
                 }
             }

@@ -39,6 +39,10 @@ const HELP: &[(&str, &str)] = &[
     ),
     ("SERVERS", "server connections"),
     ("SOCKETS", "clients and server connections"),
+    (
+        "STATEMENTS",
+        "kinds of transactions, where classes or the order depend on them",
+    ),
     ("STATE", "whether the gate is active, paused or stopping"),
     ("STATS", "sums and averages of each database"),
     ("STATS_AVERAGES", "averages of the last minute"),
@@ -68,6 +72,7 @@ pub fn show(shared: &Rc<Shared>, what: &str) -> Option<Table> {
         "SERVERS" => connections::servers(shared),
         "SOCKETS" | "ACTIVE_SOCKETS" => connections::sockets(shared),
         "STATE" => state(shared),
+        "STATEMENTS" => statistics::statements(shared),
         "STATS" => statistics::stats(shared),
         "TARGETS" => statistics::targets(shared),
         "STATS_AVERAGES" => statistics::averages(shared),

@@ -214,6 +214,33 @@ pub fn classes(shared: &Shared) -> Table {
     table
 }
 
+pub fn statements(shared: &Shared) -> Table {
+    let mut table = Table::new(&[
+        "kind",
+        "#transactions",
+        "#avg_outside_us",
+        "#avg_inside_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "statement",
+    ]);
+    let measured = shared.measured.borrow();
+    for (kind, tally) in measured.kinds.iter() {
+        let all = tally.sums;
+        let inside = |share| Field::from(tally.quantile_us(Which::Inside, share));
+        table.row([
+            kind.into(),
+            all.transactions.into(),
+            mean(all.outside_us, all.turns).into(),
+            mean(all.inside_us, all.turns).into(),
+            inside(0.5),
+            inside(0.95),
+            measured.shapes.get(kind).map_or("", String::as_str).into(),
+        ]);
+    }
+    table
+}
+
 /// Parts in a hundred of its target that a class has achieved: above 100 it is late (the performance index of z/OS, times 100).
 fn index_percent(target_ns: u64, achieved_ns: u64) -> u64 {
     achieved_ns.saturating_mul(100) / target_ns.max(1)
@@ -254,6 +281,6 @@ pub fn targets(shared: &Shared) -> Table {
 /// The clients that are in a class, by its number; the one behind the last: in none.
 fn in_class(shared: &Shared, number: usize) -> Vec<Rc<Here>> {
     let clients = shared.clients.borrow();
-    let is_in = |here: &&Rc<Here>| shared.class(here.of(&here.application_name.borrow())) == number;
+    let is_in = |here: &&Rc<Here>| shared.class(here) == number;
     clients.values().filter(is_in).cloned().collect()
 }
