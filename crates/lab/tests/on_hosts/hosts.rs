@@ -257,10 +257,10 @@ fn hosts_of_a_killed_process_are_removed_and_those_of_a_living_one_are_not() {
     let pid = killed.id();
     hosts::clean().unwrap();
     assert_eq!(namespaces_of(pid).len(), 2);
-    killed.kill().unwrap();
-    killed.wait().unwrap();
     let sleeper = processes_in(&format!("sooner-lab-{pid}-held-s"));
     assert!(!sleeper.is_empty());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
     hosts::clean().unwrap();
     // Another test's start may have been faster; either way they are gone now.
     while !namespaces_of(pid).is_empty() {

@@ -110,6 +110,8 @@ fn is_glued(out: &[u8], token: Token<'_>, text: &[u8], is_constant: bool) -> boo
     match (out.last(), text) {
         (None | Some(b'(' | b'.' | b'['), _) => true,
         (_, [b'(' | b')' | b',' | b'.' | b'[' | b']']) => true,
+        // Together they would begin a comment.
+        (Some(b'-'), [b'-', ..]) | (Some(b'/'), [b'*', ..]) => false,
         (Some(last), _) => comes_operator && is_operator(*last) && !out.ends_with(CONSTANT),
     }
 }
@@ -152,6 +154,7 @@ mod tests {
                 "SELECT \"Name\"::int FROM \"T\"",
                 "select \"Name\" :: int from \"T\"",
             ),
+            ("SELECT a - -b / * c", "select a - - b / * c"),
             ("SELECT a<=b || c", "select a <= b || c"),
             ("/* one /* two */ */ SELECT/**/1", "select ?"),
             (
