@@ -16,6 +16,7 @@ mod crate_bench;
 mod demo;
 mod gate;
 mod gate_memory;
+mod gate_priorities;
 mod generator;
 mod generator_cpu;
 mod hostile;
@@ -55,7 +56,7 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 20] = [
+const PARTS: [(&str, Part); 21] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
@@ -63,6 +64,7 @@ const PARTS: [(&str, Part); 20] = [
     ("attach-cpu", attach_cpu::run),
     ("gate", gate::run),
     ("gate-memory", gate_memory::run),
+    ("gate-priorities", gate_priorities::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

@@ -34,6 +34,16 @@ impl Failure {
 #[derive(Debug)]
 pub struct Unusable(pub String);
 
+impl Unusable {
+    /// Of a question about data that is not there.
+    pub(crate) fn unfilled(error: Error, kit: &str) -> Self {
+        let Self(why) = error.into();
+        Self(format!(
+            "{why}; fill the database first: sooner load {kit} fill"
+        ))
+    }
+}
+
 impl std::fmt::Display for Unusable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

@@ -1,8 +1,9 @@
 //! What a kit of transactions is to whoever runs it.
 
 use sooner_workload::Rng;
+use tokio_postgres::Client;
 
-use crate::{Failure, Session};
+use crate::{Failure, Session, Unusable};
 
 /// How a transaction came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,21 @@ pub struct Check {
     pub what: &'static str,
     /// Rows that say otherwise.
     pub violations: i64,
+}
+
+impl Check {
+    /// Asks questions, each with what it means; the answer is a count of what says otherwise.
+    pub(crate) async fn all(
+        client: &Client,
+        questions: &[(&'static str, &str)],
+    ) -> Result<Vec<Self>, Unusable> {
+        let mut checks = Vec::new();
+        for (what, sql) in questions {
+            let violations = client.query_one(*sql, &[]).await?.get(0);
+            checks.push(Self { what, violations });
+        }
+        Ok(checks)
+    }
 }
 
 /// Kinds of transactions and who carries them out.

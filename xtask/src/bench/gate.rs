@@ -3,8 +3,6 @@
 //! The proxies have a core each to themselves and their clients the same one as the database's, so that what a proxy costs is seen and not
 //! what is left of the machine.
 
-use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -13,7 +11,7 @@ use serde_json::json;
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
-use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, OTHERS_CORE, PROXY_CORE};
+use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, OTHERS_CORE};
 use super::proc::cpu_seconds;
 use super::record::Record;
 
@@ -50,13 +48,6 @@ impl Way {
             Self::Direct | Self::Gate => true,
             Self::PgBouncer => protocol == "simple",
             Self::PgBouncerBySession | Self::GateBySession => protocol == "prepared",
-        }
-    }
-
-    fn mode(self) -> &'static str {
-        match self {
-            Self::PgBouncerBySession | Self::GateBySession => "session",
-            _ => "transaction",
         }
     }
 
@@ -97,9 +88,9 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     folder.fill()?;
     let proxies = [
         None,
-        Some(folder.pgbouncer(Way::PgBouncer)?),
+        Some(folder.pgbouncer(PGBOUNCER_PORT, "transaction", LIMIT)?),
         Some(folder.gate(GATE_PORT, &["--limit", LIMIT])?),
-        Some(folder.pgbouncer(Way::PgBouncerBySession)?),
+        Some(folder.pgbouncer(PGBOUNCER_BY_SESSION_PORT, "session", LIMIT)?),
         Some(folder.gate(
             GATE_BY_SESSION_PORT,
             &["--limit", LIMIT, "--mode", "session"],
@@ -186,28 +177,6 @@ impl Folder {
             "pgbench -i failed"
         );
         Ok(())
-    }
-
-    fn pgbouncer(&self, way: Way) -> anyhow::Result<Running> {
-        let (port, mode) = (way.port(), way.mode());
-        let at = self.path().display();
-        let config = format!(
-            "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {port}\nunix_socket_dir = {at}\n\
-             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = {mode}\ndefault_pool_size = {LIMIT}\nlogfile = {at}/pgbouncer-{port}.log\nmax_client_conn = 100\n"
-        );
-        fs::write(self.path().join("users.txt"), "\"postgres\" \"\"\n")?;
-        let path = self.path().join(format!("pgbouncer-{port}.ini"));
-        fs::write(&path, config)?;
-        let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));
-        let running = Running(
-            command
-                .arg("-q")
-                .arg(path)
-                .spawn()
-                .context("pgbouncer is needed")?,
-        );
-        self.await_socket(port)?;
-        Ok(running)
     }
 
     fn pgbench_through(&self, way: Way) -> Command {

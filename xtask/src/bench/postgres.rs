@@ -79,6 +79,11 @@ impl Folder {
 
     /// A database in it, ready.
     pub fn database(&self) -> anyhow::Result<Running> {
+        self.database_with(&[])
+    }
+
+    /// The same with these flags besides.
+    pub fn database_with(&self, flags: &[&str]) -> anyhow::Result<Running> {
         let data = self.path().join("data");
         let mut initdb = self.program(OTHERS_CORE, &self.programs.join("initdb"));
         initdb
@@ -104,6 +109,7 @@ impl Folder {
             "-c",
             &format!("unix_socket_directories={}", self.path().display()),
         ]);
+        postgres.args(flags);
         let running = Running(postgres.stderr(Stdio::null()).spawn()?);
         self.await_socket(DATABASE_PORT)?;
         Ok(running)
@@ -111,6 +117,16 @@ impl Folder {
 
     /// A gate before it whose socket file has this port, everybody let in; `flags` besides. Its process is the gate's own.
     pub fn gate(&self, port: &str, flags: &[&str]) -> anyhow::Result<Running> {
+        self.gate_with(port, flags, Stdio::inherit())
+    }
+
+    /// The same, what it says on standard error going to `log`.
+    pub fn gate_with(
+        &self,
+        port: &str,
+        flags: &[&str],
+        log: impl Into<Stdio>,
+    ) -> anyhow::Result<Running> {
         // Where the workspace lies postgres may not go.
         let copy = self.path().join(format!("sooner-{port}"));
         fs::copy(sooner(), &copy)?;
@@ -124,7 +140,29 @@ impl Folder {
             self.path().display()
         ));
         command.arg("--listen").arg(self.socket(port));
-        let running = Running(command.stdout(Stdio::null()).spawn()?);
+        let running = Running(command.stdout(Stdio::null()).stderr(log).spawn()?);
+        self.await_socket(port)?;
+        Ok(running)
+    }
+
+    /// A PgBouncer before it whose socket file has this port, everybody let in.
+    pub fn pgbouncer(&self, port: &str, mode: &str, pool: &str) -> anyhow::Result<Running> {
+        let at = self.path().display();
+        let config = format!(
+            "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {port}\nunix_socket_dir = {at}\n\
+             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = {mode}\ndefault_pool_size = {pool}\nlogfile = {at}/pgbouncer-{port}.log\nmax_client_conn = 300\n"
+        );
+        fs::write(self.path().join("users.txt"), "\"postgres\" \"\"\n")?;
+        let path = self.path().join(format!("pgbouncer-{port}.ini"));
+        fs::write(&path, config)?;
+        let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));
+        let running = Running(
+            command
+                .arg("-q")
+                .arg(path)
+                .spawn()
+                .context("pgbouncer is needed")?,
+        );
         self.await_socket(port)?;
         Ok(running)
     }

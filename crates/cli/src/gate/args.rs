@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use super::check::CheckArgs;
 use super::import::ImportArgs;
 use super::top::TopArgs;
 use crate::config_file::{located, put, put_all, read};
@@ -62,6 +63,8 @@ pub struct GateArgs {
 /// What else can be done about a gate.
 #[derive(Subcommand)]
 pub enum GateCommand {
+    /// Look whether targets can be met.
+    Check(CheckArgs),
     /// Make a gate.toml of a pgbouncer.ini.
     Import(ImportArgs),
     /// Watch a gate that runs.

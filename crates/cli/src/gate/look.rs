@@ -42,6 +42,28 @@ pub struct Class {
     pub inside_p95_us: Option<u64>,
     pub total_p95_us: Option<u64>,
     pub total_p99_us: Option<u64>,
+    /// Of all turns since the start.
+    #[serde(skip)]
+    pub sums: Sums,
+}
+
+/// Turns and their times.
+#[derive(Clone, Copy, Default)]
+pub struct Sums {
+    pub turns: u64,
+    pub outside_us: u64,
+    pub inside_us: u64,
+}
+
+impl Sums {
+    /// What came since.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_sub(before.turns),
+            outside_us: self.outside_us.saturating_sub(before.outside_us),
+            inside_us: self.inside_us.saturating_sub(before.inside_us),
+        }
+    }
 }
 
 /// A target of a class in a server.
@@ -142,6 +164,11 @@ impl Class {
             inside_p95_us: number("inside_p95_us"),
             total_p95_us: number("total_p95_us"),
             total_p99_us: number("total_p99_us"),
+            sums: Sums {
+                turns: number("turns").unwrap_or(0),
+                outside_us: number("outside_sum_us").unwrap_or(0),
+                inside_us: number("inside_sum_us").unwrap_or(0),
+            },
         }
     }
 }

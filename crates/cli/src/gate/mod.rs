@@ -1,6 +1,7 @@
 //! `sooner gate`: a PostgreSQL proxy that lets a bounded number of transactions into the database at a time.
 
 mod args;
+mod check;
 mod import;
 mod listen;
 mod look;
@@ -32,6 +33,7 @@ const OWN_DESCRIPTORS: usize = 128;
 /// Serves until a signal comes, or does one of the commands.
 pub fn run(args: GateArgs) -> Result<ExitCode> {
     match &args.command {
+        Some(GateCommand::Check(check)) => return check::run(check),
         Some(GateCommand::Import(import)) => return import::run(import),
         Some(GateCommand::Top(top)) => return top::run(top),
         None => {}

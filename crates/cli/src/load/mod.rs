@@ -11,6 +11,7 @@ mod seconds;
 mod surge;
 mod surge_fit;
 mod tpcc;
+mod tpcw;
 mod transactions;
 
 use anyhow::{Context, Result};
@@ -38,6 +39,8 @@ enum LoadCommand {
     Surge(Box<surge::SurgeArgs>),
     /// TPC-C in its shape against a PostgreSQL: fill it, run it, check it.
     Tpcc(Box<tpcc::TpccArgs>),
+    /// Visit a bookstore in PostgreSQL (TPC-W in its shape).
+    Tpcw(Box<tpcw::TpcwArgs>),
     /// Draw everything SURGE is made of, and compare it with what was published.
     SurgeFit(surge_fit::FitArgs),
 }
@@ -51,6 +54,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
         LoadCommand::Mkroot(args) => mkroot::run(args)?,
         LoadCommand::Surge(args) => surge::run(&args)?,
         LoadCommand::Tpcc(args) => return tpcc::run(*args),
+        LoadCommand::Tpcw(args) => return tpcw::run(*args),
         LoadCommand::SurgeFit(args) => return surge_fit::run(args),
     }
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,5 @@
 //! `sooner load tpcc`: fill a database, run transactions, check that nothing was lost.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -10,8 +9,8 @@ use sooner_oltp::tpcc::{self, Scale, Tpcc};
 use sooner_oltp::{Place, run as oltp};
 use tokio::task::LocalSet;
 
-use super::transactions::{RunArgs, print, print_checks};
-use super::{print_json, runtime};
+use super::runtime;
+use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
 
 /// TPC-C in its shape: five transactions of a wholesaler. Not comparable with published results.
 #[derive(Args)]
@@ -49,16 +48,6 @@ struct FillArgs {
     seed: u64,
 }
 
-#[derive(Args)]
-struct CheckArgs {
-    /// The database.
-    #[arg(long)]
-    url: Place,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
-}
-
 /// Runs the subcommand.
 pub fn run(args: TpccArgs) -> Result<ExitCode> {
     let (runtime, local) = (runtime()?, LocalSet::new());
@@ -69,10 +58,6 @@ pub fn run(args: TpccArgs) -> Result<ExitCode> {
             TpccCommand::Check(args) => check(&args).await,
         }
     })
-}
-
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 async fn fill(args: &FillArgs) -> Result<ExitCode> {
@@ -97,20 +82,5 @@ async fn carry_out(args: &RunArgs) -> Result<ExitCode> {
 
 async fn check(args: &CheckArgs) -> Result<ExitCode> {
     let client = args.url.connect("sooner load").await?;
-    let checks = tpcc::check(&client).await?;
-    if args.json {
-        let rows: Vec<_> = checks
-            .iter()
-            .map(|check| serde_json::json!({"what": check.what, "violations": check.violations}))
-            .collect();
-        print_json(&rows)?;
-    } else {
-        print_checks(&checks);
-    }
-    let is_clean = checks.iter().all(|check| check.violations == 0);
-    Ok(if is_clean {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    print_checks(&tpcc::check(&client).await?, args.json)
 }

@@ -1,5 +1,6 @@
 //! What `sooner load tpcc run` and its like have in common: who triggers transactions, which classes there are, what is printed.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,6 +17,17 @@ use super::{print_json, seconds};
 const SESSIONS: u32 = 200;
 /// The class of who is in none.
 const REST: &str = "rest";
+
+/// What `check` takes.
+#[derive(Args)]
+pub struct CheckArgs {
+    /// The database.
+    #[arg(long)]
+    pub url: Place,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Args)]
 pub struct RunArgs {
@@ -278,15 +290,32 @@ fn cells(group: &Group) -> Vec<String> {
     ]
 }
 
-/// Prints what was checked.
-pub fn print_checks(checks: &[Check]) {
-    let mut rows = Vec::new();
-    for check in checks {
-        let said = match check.violations {
+/// Prints what was checked; its exit code says whether all is as it must be.
+pub fn print_checks(checks: &[Check], is_json: bool) -> Result<ExitCode> {
+    let is_clean = checks.iter().all(|check| check.violations == 0);
+    if is_json {
+        let row =
+            |check: &Check| serde_json::json!({"what": check.what, "violations": check.violations});
+        print_json(&checks.iter().map(row).collect::<Vec<_>>())?;
+    } else {
+        let said = |check: &Check| match check.violations {
             0 => "ok".to_owned(),
             violations => format!("WRONG in {violations} places"),
         };
-        rows.push(vec![said, check.what.to_owned()]);
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|check| vec![said(check), check.what.to_owned()])
+            .collect();
+        print!("{}", aligned(&rows));
     }
-    print!("{}", aligned(&rows));
+    Ok(if is_clean {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Progress.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

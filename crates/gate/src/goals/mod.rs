@@ -9,6 +9,8 @@
 //! Where a class is to vary little (10.4.1), each kind of its jobs has the mean response time of them all as its target: what takes long goes
 //! early, and what is short waits.
 
+pub(crate) mod feasible;
+
 use sooner_policy::{Promise, Time};
 
 use crate::estimate::Mean;
@@ -58,6 +60,13 @@ pub struct Goal {
     pub evens_out: bool,
 }
 
+impl Goal {
+    fn has_percentiles(&self) -> bool {
+        let is_share = |aim: &Aim| matches!(aim, Aim::Share(..));
+        self.aims.iter().any(is_share)
+    }
+}
+
 /// How a class is doing.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -85,6 +94,7 @@ struct Class {
     /// ns, one for each target.
     corrections: Vec<f64>,
     present: usize,
+    has_percentiles: bool,
     inside: Mean,
     response: Mean,
     recent_inside: Recent,
@@ -95,6 +105,7 @@ impl Class {
     fn new(goal: Goal) -> Self {
         Self {
             corrections: vec![0.0; goal.aims.len()],
+            has_percentiles: goal.has_percentiles(),
             goal,
             present: 0,
             inside: Mean::new(CLASS_MEMORY),
@@ -182,6 +193,7 @@ impl Goals {
             if class.goal.aims != goal.aims {
                 class.corrections = vec![0.0; goal.aims.len()];
             }
+            class.has_percentiles = goal.has_percentiles();
             class.goal = goal;
             class.present = 0;
             class
@@ -230,8 +242,11 @@ impl Goals {
         if let Some(class) = self.classes.get_mut(usize::from(number)) {
             class.inside.add(inside_ns);
             class.response.add(outside_ns + inside_ns);
-            class.recent_inside.add(inside_ns);
-            class.recent_response.add(outside_ns + inside_ns);
+            // Keeping them in order is dearer than all else here.
+            if class.has_percentiles {
+                class.recent_inside.add(inside_ns);
+                class.recent_response.add(outside_ns + inside_ns);
+            }
             class.correct(outside_ns, inside_ns);
         }
     }

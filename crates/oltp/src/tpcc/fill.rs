@@ -1,17 +1,15 @@
 //! The data, as the clauses of 4.3.3 have it, by COPY.
 
-use bytes::Bytes;
-use futures_util::SinkExt;
 use sooner_workload::Rng;
 use tokio_postgres::Client;
 
 use super::Scale;
-use super::random::{between, data, last_name, text};
+use super::random::{data, last_name};
 use super::schema::{KEYS, TABLES};
 use crate::Unusable;
+use crate::draw::{between, text};
+use crate::rows::{Copy, begin, end};
 
-/// Rows go out in pieces of about this size, bytes.
-const PIECE_BYTES: usize = 64 * 1024;
 /// Districts of a warehouse.
 pub const DISTRICTS: u64 = 10;
 /// What a customer has paid at the beginning, and the warehouse's year follows from.
@@ -24,13 +22,7 @@ pub async fn fill(
     seed: u64,
     mut say: impl FnMut(&str),
 ) -> Result<(), Unusable> {
-    let there = "SELECT count(*) FROM pg_class WHERE relname IN ('warehouse', 'district', 'order_line') AND relnamespace = current_schema()::regnamespace";
-    if client.query_one(there, &[]).await?.get::<_, i64>(0) > 0 {
-        let words = "there are tables called warehouse, district or order_line already; name an empty database";
-        return Err(Unusable(words.into()));
-    }
-    client.batch_execute("BEGIN").await?;
-    client.batch_execute(TABLES).await?;
+    begin(client, &["warehouse", "district", "order_line"], TABLES).await?;
     let mut random = Rng::new(seed, 1);
     items(client, scale, &mut random).await?;
     for warehouse in 1..=scale.warehouses {
@@ -38,47 +30,7 @@ pub async fn fill(
         say(&format!("warehouse {warehouse} of {}", scale.warehouses));
     }
     say("keys and indexes");
-    client.batch_execute(KEYS).await?;
-    client.batch_execute("ANALYZE").await?;
-    client.batch_execute("COMMIT").await?;
-    Ok(())
-}
-
-/// Rows of one table on their way.
-struct Copy {
-    sink: std::pin::Pin<Box<tokio_postgres::CopyInSink<Bytes>>>,
-    piece: String,
-}
-
-impl Copy {
-    async fn into(client: &Client, table: &str) -> Result<Self, Unusable> {
-        let sink = client.copy_in(&format!("COPY {table} FROM STDIN")).await?;
-        Ok(Self {
-            sink: Box::pin(sink),
-            piece: String::new(),
-        })
-    }
-
-    /// A row, its fields with tabs between; `\N` is NULL.
-    async fn row(&mut self, row: &str) -> Result<(), Unusable> {
-        self.piece.push_str(row);
-        self.piece.push('\n');
-        match self.piece.len() >= PIECE_BYTES {
-            true => self.flush().await,
-            false => Ok(()),
-        }
-    }
-
-    async fn flush(&mut self) -> Result<(), Unusable> {
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
-        Ok(self.sink.send(piece).await?)
-    }
-
-    async fn end(mut self) -> Result<(), Unusable> {
-        self.flush().await?;
-        self.sink.as_mut().finish().await?;
-        Ok(())
-    }
+    end(client, KEYS).await
 }
 
 async fn items(client: &Client, scale: &Scale, random: &mut Rng) -> Result<(), Unusable> {

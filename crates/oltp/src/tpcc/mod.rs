@@ -101,13 +101,8 @@ impl Kit for Tpcc {
 /// The scale of the data that is there.
 pub async fn scale_of(client: &Client) -> Result<Scale, Unusable> {
     let sql = "SELECT (SELECT count(*) FROM warehouse), (SELECT max(c_id)::bigint FROM customer WHERE c_w_id = 1 AND c_d_id = 1), (SELECT count(*) FROM item)";
-    let missing = |error: tokio_postgres::Error| {
-        let Unusable(why) = error.into();
-        Unusable(format!(
-            "{why}; fill the database first: sooner load tpcc fill"
-        ))
-    };
-    let row = client.query_one(sql, &[]).await.map_err(missing)?;
+    let row = client.query_one(sql, &[]).await;
+    let row = row.map_err(|error| Unusable::unfilled(error, "tpcc"))?;
     let (warehouses, customers, items): (i64, Option<i64>, i64) =
         (row.get(0), row.get(1), row.get(2));
     Ok(Scale {
@@ -119,13 +114,8 @@ pub async fn scale_of(client: &Client) -> Result<Scale, Unusable> {
 
 /// Whether the data is as it must be.
 pub async fn check(client: &Client) -> Result<Vec<Check>, Unusable> {
-    let mut checks = Vec::new();
     scale_of(client).await?;
-    for (what, sql) in schema::CHECKS {
-        let violations = client.query_one(*sql, &[]).await?.get(0);
-        checks.push(Check { what, violations });
-    }
-    Ok(checks)
+    Check::all(client, schema::CHECKS).await
 }
 
 #[cfg(test)]

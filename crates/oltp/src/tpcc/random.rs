@@ -2,6 +2,8 @@
 
 use sooner_workload::Rng;
 
+use crate::draw::{between, text};
+
 const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
@@ -9,11 +11,6 @@ const SYLLABLES: [&str; 10] = [
 const C_LAST: u64 = 123;
 const C_CUSTOMER: u64 = 259;
 const C_ITEM: u64 = 4211;
-
-/// From `low` to `high`, both included.
-pub fn between(random: &mut Rng, low: u64, high: u64) -> u64 {
-    low + random.below(high - low + 1)
-}
 
 /// Not uniform: some values far more often than others (clause 2.1.6).
 fn uneven(random: &mut Rng, a: u64, c: u64, low: u64, high: u64) -> u64 {
@@ -41,14 +38,6 @@ pub fn last_name(number: u64) -> String {
 pub fn asked_last_name(random: &mut Rng, customers: u64) -> String {
     let names = customers.clamp(1, 1000);
     last_name(uneven(random, 255.min(names), C_LAST, 0, names - 1))
-}
-
-/// Letters and digits, between so many and so many.
-pub fn text(random: &mut Rng, least: u64, most: u64) -> String {
-    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let length = between(random, least, most);
-    let letter = |_| char::from(LETTERS[random.below(LETTERS.len() as u64) as usize]);
-    (0..length).map(letter).collect()
 }
 
 /// Like a text, and one in ten has `ORIGINAL` in it.

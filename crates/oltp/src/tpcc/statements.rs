@@ -1,14 +1,6 @@
 //! The statements of the five transactions, by number.
 
-macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "they count the constants below and have their names")]
-        enum Number { $($name),* }
-        $($(#[$doc])* pub const $name: usize = Number::$name as usize;)*
-        /// All of them.
-        pub const ALL: &[&str] = &[$($text),*];
-    };
-}
+use crate::numbered::statements;
 
 statements! {
     TAX = "SELECT w_tax FROM warehouse WHERE w_id = $1";

@@ -4,8 +4,9 @@ use sooner_workload::Rng;
 
 use super::Scale;
 use super::fill::DISTRICTS;
-use super::random::{asked_last_name, between, customer, item};
+use super::random::{asked_last_name, customer, item};
 use super::statements as s;
+use crate::draw::between;
 use crate::{Ended, Failure, Session};
 
 /// One that is being carried out.

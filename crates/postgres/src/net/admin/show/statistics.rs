@@ -182,6 +182,9 @@ pub fn classes(shared: &Shared) -> Table {
         "#inside_p95_us",
         "#total_p95_us",
         "#total_p99_us",
+        "#outside_sum_us",
+        "#inside_sum_us",
+        "#turns",
     ]);
     let settings = shared.settings();
     let measured = shared.measured.borrow();
@@ -209,7 +212,8 @@ pub fn classes(shared: &Shared) -> Table {
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),
         ];
-        table.row(head.into_iter().chain(quantiles(tally)));
+        let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
+        table.row(head.into_iter().chain(quantiles(tally)).chain(sums));
     }
     table
 }

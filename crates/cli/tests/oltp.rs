@@ -1,4 +1,4 @@
-//! `sooner load tpcc` before a real PostgreSQL: its data, its users, its checks, and what it says when something is wrong.
+//! `sooner load tpcc` and `tpcw` before a real PostgreSQL: its data, its users, its checks, and what it says when something is wrong.
 
 #[path = "../../postgres/tests/support/mod.rs"]
 mod support;
@@ -8,10 +8,14 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use support::{Database, said};
 
-fn tpcc(arguments: &[&str]) -> Output {
+fn load(kit: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
-    command.args(["load", "tpcc"]).args(arguments);
+    command.args(["load", kit]).args(arguments);
     command.output().unwrap()
+}
+
+fn tpcc(arguments: &[&str]) -> Output {
+    load("tpcc", arguments)
 }
 
 fn url_of(database: &Database) -> String {
@@ -39,7 +43,7 @@ fn filled(test: &str) -> Option<(Database, String)> {
 }
 
 /// Runs for two seconds, and gives the report.
-fn measured(url: &str, arguments: &[&str]) -> Value {
+fn measured(kit: &str, url: &str, arguments: &[&str]) -> Value {
     let always = [
         "run",
         "--url",
@@ -50,7 +54,7 @@ fn measured(url: &str, arguments: &[&str]) -> Value {
         "0.2",
         "--json",
     ];
-    let output = tpcc(&[&always, arguments].concat());
+    let output = load(kit, &[&always, arguments].concat());
     let printed = String::from_utf8_lossy(&output.stdout);
     // Another program on this machine may have held the generator up.
     let is_fine = output.status.success() || printed.contains("ms late");
@@ -72,7 +76,7 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
         return;
     };
     assert!(is_clean(&url));
-    let closed = measured(&url, &["--users", "8", "--class", "high=0.25"]);
+    let closed = measured("tpcc", &url, &["--users", "8", "--class", "high=0.25"]);
     assert_eq!(closed["verdict"], "VALID", "{closed}");
     let n = |group: &Value| group["n"].as_u64().unwrap();
     let all = n(&closed["all"]) as f64;
@@ -87,12 +91,12 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
     assert!(is_clean(&url));
 
     let serializable = ["--users", "6", "--isolation", "serializable"];
-    let again = measured(&url, &serializable);
+    let again = measured("tpcc", &url, &serializable);
     // They stand in each other's way, are tried again, and all end.
     assert!(again["all"]["retries"].as_u64().unwrap() > 0, "{again}");
     assert_eq!(again["errors"], serde_json::json!({}));
     let open = ["--model", "open", "--rate", "50", "--sessions", "20"];
-    let open = measured(&url, &open);
+    let open = measured("tpcc", &url, &open);
     assert!((60..140).contains(&n(&open["all"])), "{open}");
     let partly = [
         "--model",
@@ -105,7 +109,7 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
         "12",
     ];
     let by_kind = [&partly[..], &["--class", "buys=new_order", "--remarks"]].concat();
-    let partly = measured(&url, &by_kind);
+    let partly = measured("tpcc", &url, &by_kind);
     assert_eq!(partly["classes"][0]["n"], partly["kinds"][0]["n"]);
     assert!(is_clean(&url));
 
@@ -114,6 +118,35 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
     let output = tpcc(&["check", "--url", &url, "--json"]);
     let checks: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(checks[0]["violations"], 1, "{checks}");
+}
+
+#[test]
+fn a_bookstore_is_visited_and_every_order_is_paid() {
+    let test = "a_bookstore_is_visited";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    let url = url_of(&database);
+    let small = ["--items", "300", "--customers", "200"];
+    let output = load("tpcw", &[&["fill", "--url", &url], &small[..]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let is_clean = || {
+        let output = load("tpcw", &["check", "--url", &url]);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(printed.lines().count(), 7, "{printed}{}", said(&output));
+        output.status.success()
+    };
+    assert!(is_clean());
+    for mix in ["browsing", "shopping", "ordering"] {
+        let run = measured("tpcw", &url, &["--mix", mix, "--users", "8"]);
+        assert_eq!(run["verdict"], "VALID", "{run}");
+        let kinds = run["kinds"].as_array().unwrap().iter();
+        let came = kinds.filter(|kind| kind["n"].as_u64() > Some(0)).count();
+        assert!(came >= 10, "{run}");
+        assert!(is_clean(), "{mix}");
+    }
+    database.ask("UPDATE cc_xacts SET cx_amount = cx_amount + 1 WHERE cx_o_id = 7");
+    assert!(!is_clean());
 }
 
 /// What it says, in one line; nothing is printed and the exit code is 2.
@@ -173,6 +206,18 @@ fn what_cannot_be_is_one_line() {
             "{said}"
         );
     }
+    let output = load(
+        "tpcw",
+        &[
+            "run", "--url", &url, "--users", "1", "--for", "1", "--mix", "all",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("there is no mix all"),
+        "{}",
+        said(&output)
+    );
     // Nothing there: one line, and it is not the command's fault.
     database.ask("CREATE DATABASE empty");
     let empty = url.replace("/postgres?", "/empty?");

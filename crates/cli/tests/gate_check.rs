@@ -1,0 +1,117 @@
+//! `sooner gate check` beside a gate that runs before a real PostgreSQL.
+
+#[path = "../../postgres/tests/support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::process::{Command, Output};
+use std::thread;
+
+use serde_json::Value;
+use support::{Database, Gate, printed, said};
+
+const CLASSES: &str = "[[class]]\nname = \"high\"\npriority = 1\nuser = [\"ann\"]\ntarget = { HIGH }\n\
+                       [[class]]\nname = \"low\"\npriority = 2\ntarget = { LOW }\n";
+
+/// Checks a configuration with these targets against a gate, while there is load.
+fn check(gate: &Gate, high: &str, low: &str, more: &[&str]) -> Output {
+    let file = gate.folder().join("wanted.toml");
+    let classes = CLASSES.replace("HIGH", high).replace("LOW", low);
+    let classes = classes.replace("target = {  }\n", "");
+    let database = "auth = \"trust\"\n[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n";
+    fs::write(&file, format!("{database}{classes}")).unwrap();
+    let at = gate.folder().join(".s.PGSQL.6432");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["gate", "check"]).arg(&file);
+    command.arg("--gate").arg(at).args(["--user", "postgres"]);
+    command.args(more).output().unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
+}
+
+#[test]
+fn targets_are_held_against_what_a_gate_sees() {
+    let Some(database) = Database::start("targets_are_held_against") else {
+        return;
+    };
+    database.ask("CREATE ROLE ann LOGIN");
+    let plain = CLASSES
+        .replace("target = { HIGH }\n", "")
+        .replace("target = { LOW }\n", "");
+    let gate = Gate::before(
+        &database,
+        &format!(
+            "admins = [\"postgres\"]\n{}{plain}",
+            support::transactions(2)
+        ),
+    );
+    let script = database.folder().join("sleep.sql");
+    fs::write(&script, "SELECT pg_sleep(0.01);\n").unwrap();
+    database.give(&script);
+    let nothing = check(&gate, "mean = \"1s\"", "", &["--observe", "1"]);
+    assert!(
+        said(&nothing).contains("no transaction came in 1 s"),
+        "{}",
+        said(&nothing)
+    );
+    thread::scope(|scope| {
+        for user in ["ann", "postgres"] {
+            let (gate, database, script) = (&gate, &database, &script);
+            let many = ["-n", "-c", "6", "-T", "14", "-U", user, "postgres", "-f"];
+            scope.spawn(move || printed(gate.program(database, "pgbench").args(many).arg(script)));
+        }
+        support::until("both are here", || {
+            let shown = gate.admin(&database, "SHOW CLASSES");
+            shown.contains("high|1|6|") && shown.contains("low|2|6|")
+        });
+        let observe = ["--observe", "2", "--json"];
+        // Six of each, two at a time, 10 ms each: 60 ms in the mean.
+        let loose = check(&gate, "mean = \"200ms\"", "p95 = \"900ms\"", &observe);
+        assert_eq!(report(&loose)["verdict"], "FEASIBLE", "{}", report(&loose));
+        assert!(loose.status.success());
+        let tight = check(&gate, "mean = \"15ms\"", "mean = \"16ms\"", &observe);
+        let tight_report = report(&tight);
+        assert_eq!(
+            (tight.status.code(), &tight_report["verdict"]),
+            (Some(1), &"NOT FEASIBLE".into())
+        );
+        let factor = tight_report["relax_all_by"].as_f64().unwrap();
+        assert!(factor > 2.0, "{tight_report}");
+        assert!(tight_report["classes"][1]["relaxed_mean_ms"].as_f64() > Some(16.0));
+        let below = check(&gate, "mean = \"1ms\"", "", &["--observe", "1"]);
+        let words = String::from_utf8_lossy(&below.stdout).into_owned();
+        assert!(
+            words.contains("high: 1.00 ms cannot be had, it is inside for"),
+            "{words}"
+        );
+        assert_eq!(below.status.code(), Some(1));
+    });
+    gate.rewrite(|text| text.replace("name = \"low\"", "name = \"other\""));
+    gate.admin(&database, "RELOAD");
+    let others = check(&gate, "mean = \"1s\"", "", &["--observe", "1"]);
+    assert_eq!(others.status.code(), Some(2));
+    assert!(
+        said(&others).contains("has other classes (high, other, )"),
+        "{}",
+        said(&others)
+    );
+}
+
+#[test]
+fn a_configuration_alone_is_looked_at() {
+    let Some(database) = Database::start("a_configuration_alone") else {
+        return;
+    };
+    let gate = Gate::before(&database, "");
+    let right = check(&gate, "mean = \"1s\"", "", &[]);
+    assert!(right.status.success(), "{}", said(&right));
+    let wrong = check(&gate, "mean = \"1 hour\"", "", &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        said(&wrong).contains("wanted.toml:9: class.target.mean: no unit is called \"hour\""),
+        "{}",
+        said(&wrong)
+    );
+}

@@ -1,0 +1,435 @@
+//! Priorities before PostgreSQL: how many transactions it needs inside, what the gate finds by itself, and what a class that goes first gains and costs.
+//!
+//! Real transactions (`sooner load tpcc`, `tpcw`) of 100 users without a pause, straight and through the gate. The database has a core to itself; the
+//! gate, which needs a fifth of one, and the users have the other.
+
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use super::Effort;
+use super::check::{Checks, median, spread};
+use super::link::Running;
+use super::postgres::{Folder, GATE_PORT, PROXY_CORE};
+use super::record::Record;
+use super::server::sooner;
+
+const USERS: &str = "100";
+/// Transactions at a time that are tried; the last is what a pool usually has, or more.
+const LIMITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 40, 100];
+/// Of the most throughput there is, what is enough (thesis 9.3).
+const ENOUGH: f64 = 0.95;
+/// Of transactions that go first.
+const SHARES: [&str; 2] = ["0.1", "0.2"];
+const PRIORITIES: &str = "[[class]]\nname = \"high\"\npriority = 1\napplication_name = [\"high\"]\n\
+                          [[class]]\nname = \"rest\"\npriority = 2\napplication_name = [\"rest\"]\n";
+
+/// A database and what is done with it.
+struct SetUp {
+    name: &'static str,
+    kit: &'static str,
+    data: &'static [&'static str],
+    users: &'static [&'static str],
+    database: &'static [&'static str],
+}
+
+const DURABLE: &[&str] = &["-c", "fsync=on"];
+const LARGE: &[&str] = &["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
+
+/// Locks, processor, disk and both, as far as there are such on a machine with a fast disk.
+const SET_UPS: [SetUp; 6] = [
+    SetUp {
+        name: "TPC-C, 1 warehouse",
+        kit: "tpcc",
+        data: &["--warehouses", "1"],
+        users: &[],
+        database: DURABLE,
+    },
+    SetUp {
+        name: "TPC-C, 10 warehouses",
+        kit: "tpcc",
+        data: &["--warehouses", "10"],
+        users: &[],
+        database: DURABLE,
+    },
+    SetUp {
+        name: "TPC-C, 10 warehouses, repeatable read",
+        kit: "tpcc",
+        data: &["--warehouses", "10"],
+        users: &["--isolation", "repeatable-read"],
+        database: DURABLE,
+    },
+    SetUp {
+        name: "TPC-W, browsing",
+        kit: "tpcw",
+        data: &[],
+        users: &["--mix", "browsing"],
+        database: LARGE,
+    },
+    SetUp {
+        name: "TPC-W, shopping",
+        kit: "tpcw",
+        data: &[],
+        users: &["--mix", "shopping"],
+        database: LARGE,
+    },
+    SetUp {
+        name: "TPC-W, ordering",
+        kit: "tpcw",
+        data: &[],
+        users: &["--mix", "ordering"],
+        database: LARGE,
+    },
+];
+
+/// Seconds of one run, of one on the curve, and while the gate looks for its limit.
+struct Lengths {
+    run: u32,
+    point: u32,
+    search: u32,
+}
+
+/// A way to the database.
+#[derive(Clone, Copy)]
+enum Way {
+    /// First come, first served, so many at a time.
+    Fifo(u32),
+    /// A class goes first.
+    Priority(u32),
+}
+
+impl Way {
+    fn name(self) -> String {
+        match self {
+            Self::Fifo(limit) => format!("FIFO, {limit} inside"),
+            Self::Priority(limit) => format!("priority, {limit} inside"),
+        }
+    }
+}
+
+/// The curve, the controller's choice and the priorities of each set-up.
+pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    let lengths = match effort.quick {
+        true => Lengths {
+            run: 2,
+            point: 1,
+            search: 5,
+        },
+        false => Lengths {
+            run: 30,
+            point: 10,
+            search: 300,
+        },
+    };
+    let mut bench = Bench {
+        record: Record::open("gate-priorities", "priorities")?,
+        effort,
+        lengths,
+        table: String::new(),
+    };
+    let mut part = Checks::default();
+    let mut gains = Vec::new();
+    for set_up in &SET_UPS {
+        gains.push(bench.set_up(set_up, &mut part)?);
+    }
+    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+    part.at_least(
+        "a tenth goes first: low / high, mean of all set-ups",
+        mean,
+        12.0,
+    );
+    let text = format!("{}\n{}", bench.table, part.table());
+    bench.record.table("priorities", &text)?;
+    checks.extend(part);
+    Ok(())
+}
+
+struct Bench {
+    record: Record,
+    effort: Effort,
+    lengths: Lengths,
+    table: String,
+}
+
+/// Where a set-up's database is.
+struct Place<'a> {
+    folder: &'a Folder,
+    set_up: &'a SetUp,
+}
+
+impl Bench {
+    /// One set-up; how many times faster the high class is than the low one, a tenth being high.
+    fn set_up(&mut self, set_up: &SetUp, part: &mut Checks) -> anyhow::Result<f64> {
+        eprintln!("-- {}", set_up.name);
+        let folder = Folder::new()?;
+        let many = [set_up.database, &["-c", "max_connections=250"]].concat();
+        let _database = folder.database_with(&many)?;
+        let place = Place {
+            folder: &folder,
+            set_up,
+        };
+        place.load("fill", &[], set_up.data)?;
+        let curve = self.curve(&place)?;
+        let peak = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        let enough = curve.iter().find(|(_, rate)| *rate >= ENOUGH * peak);
+        let enough = enough.context("nothing was measured")?.0;
+        self.table += &format!(
+            "\n## {}\n\nThe most is {peak:.0} transactions a second; {enough} inside are enough for {ENOUGH} of it.\n\n",
+            set_up.name
+        );
+        self.choice(&place, &curve, enough, part)?;
+        let gain = self.priorities(&place, enough, part)?;
+        place.check()?;
+        Ok(gain)
+    }
+
+    /// Throughput at each limit, the median of the repetitions.
+    fn curve(&mut self, place: &Place<'_>) -> anyhow::Result<Vec<(u32, f64)>> {
+        let mut rates = LIMITS.map(|_| Vec::new());
+        for repetition in 0..self.effort.repetitions {
+            for (limit, rates) in LIMITS.into_iter().zip(&mut rates) {
+                let report =
+                    place.through(Way::Fifo(limit), self.lengths.point, repetition, SHARES[0])?;
+                let rate = number(&report, "/throughput_per_sec")?;
+                self.record.add(&json!({"set_up": place.set_up.name, "part": "curve", "limit_transactions": limit,
+                    "repetition": repetition, "transactions_per_sec": rate}))?;
+                rates.push(rate);
+            }
+        }
+        self.table += &format!(
+            "\n### {}\n\n| inside | transactions a second |\n|---|---|\n",
+            place.set_up.name
+        );
+        for (limit, rates) in LIMITS.into_iter().zip(&rates) {
+            self.table += &format!("| {limit} | {} |\n", spread(rates, 0));
+        }
+        Ok(LIMITS
+            .into_iter()
+            .zip(rates.map(|rates| median(&rates)))
+            .collect())
+    }
+
+    /// What the gate finds by itself.
+    fn choice(
+        &mut self,
+        place: &Place<'_>,
+        curve: &[(u32, f64)],
+        enough: u32,
+        part: &mut Checks,
+    ) -> anyhow::Result<()> {
+        let (limit, changes) = place.search(self.lengths.search)?;
+        self.record.add(&json!({"set_up": place.set_up.name, "part": "choice", "limit_transactions": limit, "changes": changes}))?;
+        let report = place.through(Way::Fifo(limit), self.lengths.run, 0, SHARES[0])?;
+        let again = place.through(Way::Fifo(best(curve)), self.lengths.run, 0, SHARES[0])?;
+        let share =
+            number(&report, "/throughput_per_sec")? / number(&again, "/throughput_per_sec")?;
+        self.table += &format!(
+            "The gate found {limit} after {} changes, with {share:.3} of the throughput with {} inside, measured after each other.\n\n",
+            changes.len(),
+            best(curve)
+        );
+        let name = place.set_up.name;
+        part.at_least(
+            &format!("{name}: throughput at the gate's choice / at the best"),
+            share,
+            ENOUGH,
+        );
+        part.at_most(
+            &format!("{name}: the gate's choice - the fewest that are enough"),
+            f64::from(limit) - f64::from(enough),
+            2.0,
+        );
+        part.at_most(
+            &format!("{name}: changes until then"),
+            changes.len() as f64,
+            10.0,
+        );
+        Ok(())
+    }
+
+    /// Response times of both classes, with the queue outside and inside.
+    fn priorities(
+        &mut self,
+        place: &Place<'_>,
+        enough: u32,
+        part: &mut Checks,
+    ) -> anyhow::Result<f64> {
+        let ways = [
+            Way::Fifo(enough),
+            Way::Priority(enough),
+            Way::Fifo(100),
+            Way::Priority(100),
+        ];
+        self.table += "| share | way | high, ms | low, ms | all, ms | transactions a second |\n|---|---|---|---|---|---|\n";
+        let mut gain = f64::NAN;
+        for share in SHARES {
+            let mut all = [const { Vec::new() }; 4];
+            for repetition in 0..self.effort.repetitions {
+                for (way, reports) in ways.into_iter().zip(&mut all) {
+                    let report = place.through(way, self.lengths.run, repetition, share)?;
+                    self.record.add(&json!({"set_up": place.set_up.name, "part": "priorities", "way": way.name(), "share": share,
+                        "repetition": repetition, "report": report}))?;
+                    reports.push(report);
+                }
+            }
+            let figures = |at: usize, pointer: &str| -> anyhow::Result<Vec<f64>> {
+                all[at]
+                    .iter()
+                    .map(|report| number(report, pointer))
+                    .collect()
+            };
+            const FIELDS: [&str; 4] = [
+                "/classes/0/mean_response_ms",
+                "/classes/1/mean_response_ms",
+                "/all/mean_response_ms",
+                "/throughput_per_sec",
+            ];
+            for (at, way) in ways.into_iter().enumerate() {
+                let mut cells = Vec::new();
+                for field in FIELDS {
+                    cells.push(spread(&figures(at, field)?, 1));
+                }
+                self.table += &format!("| {share} | {} | {} |\n", way.name(), cells.join(" | "));
+            }
+            let ratio = |one: (usize, usize), other: (usize, usize)| -> anyhow::Result<f64> {
+                let pairs = figures(one.0, FIELDS[one.1])?
+                    .into_iter()
+                    .zip(figures(other.0, FIELDS[other.1])?);
+                Ok(median(
+                    &pairs.map(|(one, other)| one / other).collect::<Vec<_>>(),
+                ))
+            };
+            if share == SHARES[0] {
+                let name = place.set_up.name;
+                gain = ratio((1, 1), (1, 0))?;
+                part.at_most(
+                    &format!("{name}: low / low without classes"),
+                    ratio((1, 1), (0, 1))?,
+                    1.16,
+                );
+                part.at_most(
+                    &format!("{name}: all / all without classes"),
+                    ratio((1, 2), (0, 2))?,
+                    1.06,
+                );
+                self.table += &format!(
+                    "| | low / high: {gain:.1}; with 100 inside {:.2} | | | | |\n",
+                    ratio((3, 1), (3, 0))?
+                );
+            }
+        }
+        Ok(gain)
+    }
+}
+
+/// The limit with the most throughput.
+fn best(curve: &[(u32, f64)]) -> u32 {
+    let best = curve.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    best.map_or(1, |(limit, _)| *limit)
+}
+
+fn number(report: &Value, pointer: &str) -> anyhow::Result<f64> {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
+    value.with_context(|| format!("the report has no {pointer}"))
+}
+
+impl Place<'_> {
+    /// A command of the kit's, straight to the database or to the gate.
+    fn load(&self, what: &str, through: &[&str], more: &[&str]) -> anyhow::Result<Vec<u8>> {
+        let folder = self.folder.path().display();
+        let port = through.first().unwrap_or(&"5432");
+        let url = format!("postgresql:///postgres?host={folder}&port={port}&user=postgres");
+        let mut command = Command::new("taskset");
+        command.args(["-c", PROXY_CORE, &sooner(), "load", self.set_up.kit, what]);
+        command.args(["--url", &url]).args(more);
+        let output = command.stderr(Stdio::piped()).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "{what}: {}{}",
+            said.trim(),
+            String::from_utf8_lossy(&output.stdout)
+        );
+        Ok(output.stdout)
+    }
+
+    fn users(&self, seconds: u32, repetition: u32, share: &str) -> anyhow::Result<Value> {
+        let (seconds, seed) = (seconds.to_string(), (repetition + 1).to_string());
+        let class = format!("high={share}");
+        let always = [
+            "--users",
+            USERS,
+            "--for",
+            &seconds,
+            "--warm-up",
+            "2",
+            "--seed",
+            &seed,
+            "--class",
+            &class,
+            "--json",
+        ];
+        let printed = self.load("run", &[GATE_PORT], &[&always, self.set_up.users].concat())?;
+        Ok(serde_json::from_slice(&printed)?)
+    }
+
+    /// One run, through a gate of its own.
+    fn through(
+        &self,
+        way: Way,
+        seconds: u32,
+        repetition: u32,
+        share: &str,
+    ) -> anyhow::Result<Value> {
+        let limit = match way {
+            Way::Fifo(limit) | Way::Priority(limit) => limit.to_string(),
+        };
+        let config = self.folder.path().join("gate.toml");
+        fs::write(&config, PRIORITIES)?;
+        let config = config.display().to_string();
+        let mut flags = vec!["--limit", &limit];
+        if let Way::Priority(_) = way {
+            flags.extend(["--config", &config]);
+        }
+        let _gate = self.folder.gate(GATE_PORT, &flags)?;
+        self.users(seconds, repetition, share)
+    }
+
+    /// The limit that a gate finds while there is load, and every change until it had found one.
+    fn search(&self, seconds: u32) -> anyhow::Result<(u32, Vec<String>)> {
+        let config = self.folder.path().join("auto.toml");
+        fs::write(
+            &config,
+            "[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n",
+        )?;
+        let log = self.folder.path().join("gate.log");
+        let gate = self.folder.gate_with(
+            GATE_PORT,
+            &["--config", &config.display().to_string()],
+            File::create(&log)?,
+        )?;
+        let lines = || -> anyhow::Result<Vec<String>> {
+            let text = fs::read_to_string(&log)?;
+            let words = |line: &str| Some(line.split_once(".s.PGSQL.5432: ")?.1.to_owned());
+            Ok(text.lines().filter_map(words).collect())
+        };
+        self.users(seconds, 0, SHARES[0])?;
+        drop::<Running>(gate);
+        sleep(Duration::from_millis(200));
+        let mut changes = lines()?;
+        if let Some(found) = changes.iter().position(|line| line.contains("enough")) {
+            changes.truncate(found + 1);
+        }
+        let last = changes.last().context("the gate has changed nothing")?;
+        let limit = last.split(' ').next().unwrap_or_default();
+        Ok((limit.parse()?, changes))
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.load("check", &[], &[]).map(drop)
+    }
+}
