@@ -80,8 +80,26 @@ const PARTS: [(&str, Part); 21] = [
     ("overload", overload::run),
 ];
 
-/// Pieces of the part `attacks`, which takes long.
-const PIECES: [(&str, Part); 6] = [
+/// Pieces of the parts `gate-priorities` and `attacks`, which take long.
+const PIECES: [(&str, Part); 12] = [
+    ("tpcc-1", |effort, checks| {
+        gate_priorities::only("tpcc-1", effort, checks)
+    }),
+    ("tpcc-10", |effort, checks| {
+        gate_priorities::only("tpcc-10", effort, checks)
+    }),
+    ("tpcc-10-repeatable-read", |effort, checks| {
+        gate_priorities::only("tpcc-10-repeatable-read", effort, checks)
+    }),
+    ("tpcw-browsing", |effort, checks| {
+        gate_priorities::only("tpcw-browsing", effort, checks)
+    }),
+    ("tpcw-shopping", |effort, checks| {
+        gate_priorities::only("tpcw-shopping", effort, checks)
+    }),
+    ("tpcw-ordering", |effort, checks| {
+        gate_priorities::only("tpcw-ordering", effort, checks)
+    }),
     ("slow-header", |effort, checks| {
         attacks::only("slow-header", effort, checks)
     }),

@@ -185,6 +185,9 @@ fn a_gate_is_watched_reloaded_and_stopped() {
         metrics.contains("sooner_gate_clients{doing=\"idle\"} 0"),
         "{metrics}"
     );
+    // Who only looks whether somebody listens is no news: the next line is about what comes next.
+    drop(std::os::unix::net::UnixStream::connect(&socket).unwrap());
+    thread::sleep(Duration::from_millis(100));
     fs::write(folder.path().join("gate.toml"), config("many")).unwrap();
     gate.signal(Signal::HUP);
     let line = gate.line();

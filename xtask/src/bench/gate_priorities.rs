@@ -5,8 +5,6 @@
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -43,42 +41,42 @@ const LARGE: &[&str] = &["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
 /// Locks, processor, disk and both, as far as there are such on a machine with a fast disk.
 const SET_UPS: [SetUp; 6] = [
     SetUp {
-        name: "TPC-C, 1 warehouse",
+        name: "tpcc-1",
         kit: "tpcc",
         data: &["--warehouses", "1"],
         users: &[],
         database: DURABLE,
     },
     SetUp {
-        name: "TPC-C, 10 warehouses",
+        name: "tpcc-10",
         kit: "tpcc",
         data: &["--warehouses", "10"],
         users: &[],
         database: DURABLE,
     },
     SetUp {
-        name: "TPC-C, 10 warehouses, repeatable read",
+        name: "tpcc-10-repeatable-read",
         kit: "tpcc",
         data: &["--warehouses", "10"],
         users: &["--isolation", "repeatable-read"],
         database: DURABLE,
     },
     SetUp {
-        name: "TPC-W, browsing",
+        name: "tpcw-browsing",
         kit: "tpcw",
         data: &[],
         users: &["--mix", "browsing"],
         database: LARGE,
     },
     SetUp {
-        name: "TPC-W, shopping",
+        name: "tpcw-shopping",
         kit: "tpcw",
         data: &[],
         users: &["--mix", "shopping"],
         database: LARGE,
     },
     SetUp {
-        name: "TPC-W, ordering",
+        name: "tpcw-ordering",
         kit: "tpcw",
         data: &[],
         users: &["--mix", "ordering"],
@@ -113,6 +111,26 @@ impl Way {
 
 /// The curve, the controller's choice and the priorities of each set-up.
 pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    let mut gains = Vec::new();
+    for set_up in &SET_UPS {
+        gains.push(measure(set_up, effort, checks)?);
+    }
+    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+    checks.at_least(
+        "a tenth goes first: low / high, mean of all set-ups",
+        mean,
+        12.0,
+    );
+    Ok(())
+}
+
+/// Those of one set-up.
+pub fn only(name: &str, effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    let set_up = SET_UPS.iter().find(|set_up| set_up.name == name);
+    measure(set_up.context("there is no such set-up")?, effort, checks).map(drop)
+}
+
+fn measure(set_up: &SetUp, effort: Effort, checks: &mut Checks) -> anyhow::Result<f64> {
     let lengths = match effort.quick {
         true => Lengths {
             run: 2,
@@ -120,32 +138,23 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
             search: 5,
         },
         false => Lengths {
-            run: 30,
-            point: 10,
-            search: 300,
+            run: 20,
+            point: 6,
+            search: 240,
         },
     };
     let mut bench = Bench {
-        record: Record::open("gate-priorities", "priorities")?,
+        record: Record::open("gate-priorities", set_up.name)?,
         effort,
         lengths,
         table: String::new(),
+        checks: Checks::default(),
     };
-    let mut part = Checks::default();
-    let mut gains = Vec::new();
-    for set_up in &SET_UPS {
-        gains.push(bench.set_up(set_up, &mut part)?);
-    }
-    let mean = gains.iter().sum::<f64>() / gains.len() as f64;
-    part.at_least(
-        "a tenth goes first: low / high, mean of all set-ups",
-        mean,
-        12.0,
-    );
-    let text = format!("{}\n{}", bench.table, part.table());
-    bench.record.table("priorities", &text)?;
-    checks.extend(part);
-    Ok(())
+    let gain = bench.set_up(set_up)?;
+    let text = format!("{}\n{}", bench.table, bench.checks.table());
+    bench.record.table(set_up.name, &text)?;
+    checks.extend(bench.checks);
+    Ok(gain)
 }
 
 struct Bench {
@@ -153,6 +162,7 @@ struct Bench {
     effort: Effort,
     lengths: Lengths,
     table: String,
+    checks: Checks,
 }
 
 /// Where a set-up's database is.
@@ -163,8 +173,7 @@ struct Place<'a> {
 
 impl Bench {
     /// One set-up; how many times faster the high class is than the low one, a tenth being high.
-    fn set_up(&mut self, set_up: &SetUp, part: &mut Checks) -> anyhow::Result<f64> {
-        eprintln!("-- {}", set_up.name);
+    fn set_up(&mut self, set_up: &SetUp) -> anyhow::Result<f64> {
         let folder = Folder::new()?;
         let many = [set_up.database, &["-c", "max_connections=250"]].concat();
         let _database = folder.database_with(&many)?;
@@ -181,8 +190,8 @@ impl Bench {
             "\n## {}\n\nThe most is {peak:.0} transactions a second; {enough} inside are enough for {ENOUGH} of it.\n\n",
             set_up.name
         );
-        self.choice(&place, &curve, enough, part)?;
-        let gain = self.priorities(&place, enough, part)?;
+        self.choice(&place, &curve, enough)?;
+        let gain = self.priorities(&place, enough)?;
         place.check()?;
         Ok(gain)
     }
@@ -195,15 +204,13 @@ impl Bench {
                 let report =
                     place.through(Way::Fifo(limit), self.lengths.point, repetition, SHARES[0])?;
                 let rate = number(&report, "/throughput_per_sec")?;
-                self.record.add(&json!({"set_up": place.set_up.name, "part": "curve", "limit_transactions": limit,
+                self.record
+                    .add(&json!({"part": "curve", "limit_transactions": limit,
                     "repetition": repetition, "transactions_per_sec": rate}))?;
                 rates.push(rate);
             }
         }
-        self.table += &format!(
-            "\n### {}\n\n| inside | transactions a second |\n|---|---|\n",
-            place.set_up.name
-        );
+        self.table += "| inside | transactions a second |\n|---|---|\n";
         for (limit, rates) in LIMITS.into_iter().zip(&rates) {
             self.table += &format!("| {limit} | {} |\n", spread(rates, 0));
         }
@@ -219,10 +226,10 @@ impl Bench {
         place: &Place<'_>,
         curve: &[(u32, f64)],
         enough: u32,
-        part: &mut Checks,
     ) -> anyhow::Result<()> {
         let (limit, changes) = place.search(self.lengths.search)?;
-        self.record.add(&json!({"set_up": place.set_up.name, "part": "choice", "limit_transactions": limit, "changes": changes}))?;
+        self.record
+            .add(&json!({"part": "choice", "limit_transactions": limit, "changes": changes}))?;
         let report = place.through(Way::Fifo(limit), self.lengths.run, 0, SHARES[0])?;
         let again = place.through(Way::Fifo(best(curve)), self.lengths.run, 0, SHARES[0])?;
         let share =
@@ -233,17 +240,17 @@ impl Bench {
             best(curve)
         );
         let name = place.set_up.name;
-        part.at_least(
+        self.checks.at_least(
             &format!("{name}: throughput at the gate's choice / at the best"),
             share,
             ENOUGH,
         );
-        part.at_most(
+        self.checks.at_most(
             &format!("{name}: the gate's choice - the fewest that are enough"),
             f64::from(limit) - f64::from(enough),
             2.0,
         );
-        part.at_most(
+        self.checks.at_most(
             &format!("{name}: changes until then"),
             changes.len() as f64,
             10.0,
@@ -251,13 +258,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Response times of both classes, with the queue outside and inside.
-    fn priorities(
-        &mut self,
-        place: &Place<'_>,
-        enough: u32,
-        part: &mut Checks,
-    ) -> anyhow::Result<f64> {
+    /// Response times of both classes, with the queue outside and inside; how many times faster the high one is.
+    fn priorities(&mut self, place: &Place<'_>, enough: u32) -> anyhow::Result<f64> {
         let ways = [
             Way::Fifo(enough),
             Way::Priority(enough),
@@ -265,65 +267,75 @@ impl Bench {
             Way::Priority(100),
         ];
         self.table += "| share | way | high, ms | low, ms | all, ms | transactions a second |\n|---|---|---|---|---|---|\n";
-        let mut gain = f64::NAN;
+        let mut gains = Vec::new();
         for share in SHARES {
-            let mut all = [const { Vec::new() }; 4];
-            for repetition in 0..self.effort.repetitions {
-                for (way, reports) in ways.into_iter().zip(&mut all) {
-                    let report = place.through(way, self.lengths.run, repetition, share)?;
-                    self.record.add(&json!({"set_up": place.set_up.name, "part": "priorities", "way": way.name(), "share": share,
-                        "repetition": repetition, "report": report}))?;
-                    reports.push(report);
-                }
+            let all = self.by_turns(place, &ways, share)?;
+            for (way, figures) in ways.into_iter().zip(&all) {
+                let cells = figures.iter().map(|figures| spread(figures, 1));
+                self.table += &format!(
+                    "| {share} | {} | {} |\n",
+                    way.name(),
+                    cells.collect::<Vec<_>>().join(" | ")
+                );
             }
-            let figures = |at: usize, pointer: &str| -> anyhow::Result<Vec<f64>> {
-                all[at]
-                    .iter()
-                    .map(|report| number(report, pointer))
-                    .collect()
+            let [fifo, priority, _, null] = &all[..] else {
+                continue;
             };
-            const FIELDS: [&str; 4] = [
-                "/classes/0/mean_response_ms",
-                "/classes/1/mean_response_ms",
-                "/all/mean_response_ms",
-                "/throughput_per_sec",
-            ];
-            for (at, way) in ways.into_iter().enumerate() {
-                let mut cells = Vec::new();
-                for field in FIELDS {
-                    cells.push(spread(&figures(at, field)?, 1));
-                }
-                self.table += &format!("| {share} | {} | {} |\n", way.name(), cells.join(" | "));
-            }
-            let ratio = |one: (usize, usize), other: (usize, usize)| -> anyhow::Result<f64> {
-                let pairs = figures(one.0, FIELDS[one.1])?
-                    .into_iter()
-                    .zip(figures(other.0, FIELDS[other.1])?);
-                Ok(median(
-                    &pairs.map(|(one, other)| one / other).collect::<Vec<_>>(),
-                ))
-            };
+            let (high, low, mean) = (0, 1, 2);
+            let gain = ratio(&priority[low], &priority[high]);
+            let name = place.set_up.name;
             if share == SHARES[0] {
-                let name = place.set_up.name;
-                gain = ratio((1, 1), (1, 0))?;
-                part.at_most(
+                self.checks.at_most(
                     &format!("{name}: low / low without classes"),
-                    ratio((1, 1), (0, 1))?,
+                    ratio(&priority[low], &fifo[low]),
                     1.16,
                 );
-                part.at_most(
+                self.checks.at_most(
                     &format!("{name}: all / all without classes"),
-                    ratio((1, 2), (0, 2))?,
+                    ratio(&priority[mean], &fifo[mean]),
                     1.06,
                 );
-                self.table += &format!(
-                    "| | low / high: {gain:.1}; with 100 inside {:.2} | | | | |\n",
-                    ratio((3, 1), (3, 0))?
-                );
+            }
+            self.table += &format!(
+                "| {share} | low / high: {gain:.1}, with 100 inside {:.2} | | | | |\n",
+                ratio(&null[low], &null[high])
+            );
+            gains.push(gain);
+        }
+        Ok(gains[0])
+    }
+
+    /// For each way the means of high, low and all, and throughput, one of each a repetition.
+    fn by_turns(
+        &mut self,
+        place: &Place<'_>,
+        ways: &[Way],
+        share: &str,
+    ) -> anyhow::Result<Vec<[Vec<f64>; 4]>> {
+        const FIELDS: [&str; 4] = [
+            "/classes/0/mean_response_ms",
+            "/classes/1/mean_response_ms",
+            "/all/mean_response_ms",
+            "/throughput_per_sec",
+        ];
+        let mut all = vec![[const { Vec::new() }; 4]; ways.len()];
+        for repetition in 0..self.effort.repetitions {
+            for (way, figures) in ways.iter().zip(&mut all) {
+                let report = place.through(*way, self.lengths.run, repetition, share)?;
+                self.record.add(&json!({"part": "priorities", "way": way.name(), "share": share, "repetition": repetition, "report": report}))?;
+                for (field, figures) in FIELDS.into_iter().zip(figures) {
+                    figures.push(number(&report, field)?);
+                }
             }
         }
-        Ok(gain)
+        Ok(all)
     }
+}
+
+/// The median of the ratios, repetition by repetition.
+fn ratio(one: &[f64], other: &[f64]) -> f64 {
+    let pairs = one.iter().zip(other);
+    median(&pairs.map(|(one, other)| one / other).collect::<Vec<_>>())
 }
 
 /// The limit with the most throughput.
@@ -404,7 +416,7 @@ impl Place<'_> {
         let config = self.folder.path().join("auto.toml");
         fs::write(
             &config,
-            "[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n",
+            "admins = [\"postgres\"]\n[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n",
         )?;
         let log = self.folder.path().join("gate.log");
         let gate = self.folder.gate_with(
@@ -418,15 +430,32 @@ impl Place<'_> {
             Ok(text.lines().filter_map(words).collect())
         };
         self.users(seconds, 0, SHARES[0])?;
+        let now = self.limit()?;
         drop::<Running>(gate);
-        sleep(Duration::from_millis(200));
         let mut changes = lines()?;
-        if let Some(found) = changes.iter().position(|line| line.contains("enough")) {
-            changes.truncate(found + 1);
-        }
-        let last = changes.last().context("the gate has changed nothing")?;
-        let limit = last.split(' ').next().unwrap_or_default();
+        let found = changes.iter().position(|line| line.contains("enough"));
+        let Some(found) = found else {
+            return Ok((now, changes));
+        };
+        changes.truncate(found + 1);
+        let limit = changes[found].split(' ').next().unwrap_or_default();
         Ok((limit.parse()?, changes))
+    }
+
+    /// How many the gate lets in at the moment.
+    fn limit(&self) -> anyhow::Result<u32> {
+        let mut psql = self
+            .folder
+            .program(PROXY_CORE, &self.folder.programs.join("psql"));
+        psql.arg("-h")
+            .arg(self.folder.path())
+            .args(["-p", GATE_PORT, "-U", "postgres"]);
+        let output = psql
+            .args(["-At", "-d", "sooner", "-c", "SHOW GATES"])
+            .output()?;
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let limit = shown.split('|').nth(1);
+        Ok(limit.context("the gate does not show its limit")?.parse()?)
     }
 
     fn check(&self) -> anyhow::Result<()> {

@@ -280,7 +280,7 @@ fn cells(group: &Group) -> Vec<String> {
         group.name.clone(),
         group.n.to_string(),
         time(group.mean_response_ms),
-        time(group.mean_response_half_width_ms),
+        group.mean_response_half_width_ms.map_or("-".into(), time),
         time(group.p50_response_ms),
         time(group.p95_response_ms),
         time(group.p99_response_ms),

@@ -55,8 +55,8 @@ pub struct Group {
     pub retries: u64,
     /// Mean response time.
     pub mean_response_ms: f64,
-    /// Half the width of the 95 % interval around it, from the means of 20 parts of the run.
-    pub mean_response_half_width_ms: f64,
+    /// Half the width of the 95 % interval around it, from the means of 20 parts of the run; none where one of them has no transaction.
+    pub mean_response_half_width_ms: Option<f64>,
     /// Percentiles.
     pub p50_response_ms: f64,
     /// 80 of a hundred took at most this long.
@@ -153,8 +153,8 @@ impl Group {
     }
 }
 
-/// From the means of equal parts of the run (batch means); 0 where a part is empty.
-fn half_width(own: &[&Outcome], seconds: f64) -> f64 {
+/// From the means of equal parts of the run (batch means).
+fn half_width(own: &[&Outcome], seconds: f64) -> Option<f64> {
     let mut sums = [(0.0, 0.0); BATCHES];
     for one in own {
         let at = (one.ended.as_secs_f64() / seconds * BATCHES as f64) as usize;
@@ -163,12 +163,12 @@ fn half_width(own: &[&Outcome], seconds: f64) -> f64 {
         *count += 1.0;
     }
     if sums.iter().any(|(_, count)| *count == 0.0) {
-        return 0.0;
+        return None;
     }
     let means = sums.map(|(sum, count)| sum / count);
     let mean = means.iter().sum::<f64>() / BATCHES as f64;
     let squares: f64 = means.iter().map(|one| (one - mean).powi(2)).sum();
-    T_95 * (squares / (BATCHES - 1) as f64 / BATCHES as f64).sqrt()
+    Some(T_95 * (squares / (BATCHES - 1) as f64 / BATCHES as f64).sqrt())
 }
 
 #[cfg(test)]
@@ -202,7 +202,9 @@ mod tests {
         assert_eq!(report.classes[1].p95_response_ms, 30.0);
         assert_eq!((report.all.n, report.all.retries), (200, 1));
         assert!((report.all.response_c2 - 0.25).abs() < 1e-9);
-        assert_eq!(report.classes[0].mean_response_half_width_ms, 0.0);
+        assert_eq!(report.classes[0].mean_response_half_width_ms, Some(0.0));
+        let few = Report::new(&measured(&[10; 9]), &["fast"], &["only"]);
+        assert_eq!(few.all.mean_response_half_width_ms, None);
         assert_eq!(report.kinds[0].p50_response_ms, 10.0);
     }
 

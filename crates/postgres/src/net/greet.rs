@@ -53,11 +53,15 @@ pub async fn greet(
 ) -> Result<Option<Greeted>, Refused> {
     let came_at = Instant::now();
     let mut stream = begin(shared, stream).await?;
+    let mut is_silent = true;
     let startup = loop {
         let packet = match first_packet(&mut stream, input).await {
             Ok(packet) => packet,
+            // Somebody who only wanted to know whether the gate is there.
+            Err(_) if is_silent && input.is_empty() => return Ok(None),
             Err(refusal) => return Err(told(stream, refusal)),
         };
+        is_silent = false;
         match packet {
             FirstPacket::EncryptByTls => stream = encrypt(shared, stream, input).await?,
             FirstPacket::EncryptByGss => {
