@@ -17,10 +17,12 @@ mod demo;
 mod gate;
 mod gate_memory;
 mod gate_priorities;
+mod gate_targets;
 mod generator;
 mod generator_cpu;
 mod hostile;
 mod link;
+mod oltp;
 mod others;
 mod overload;
 mod page;
@@ -56,7 +58,7 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 21] = [
+const PARTS: [(&str, Part); 22] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
@@ -65,6 +67,7 @@ const PARTS: [(&str, Part); 21] = [
     ("gate", gate::run),
     ("gate-memory", gate_memory::run),
     ("gate-priorities", gate_priorities::run),
+    ("gate-targets", gate_targets::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),

@@ -14,6 +14,17 @@ pub enum Ended {
     RolledBack,
 }
 
+/// Which of several kinds it is, each having so many lots.
+pub(crate) fn drawn(lots: &[u64], random: &mut Rng) -> usize {
+    let mut left = random.below(lots.iter().sum());
+    let is_it = |lots: &u64| {
+        let is_it = left < *lots;
+        left = left.saturating_sub(*lots);
+        is_it
+    };
+    lots.iter().position(is_it).unwrap_or(0)
+}
+
 /// Something that must hold of the data, whatever ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {

@@ -45,6 +45,15 @@ impl Copy {
         })
     }
 
+    /// Copies all of these rows into a table.
+    pub async fn all(client: &Client, table: &str, rows: Vec<String>) -> Result<(), Unusable> {
+        let mut copy = Self::into(client, table).await?;
+        for row in rows {
+            copy.row(&row).await?;
+        }
+        copy.end().await
+    }
+
     /// A row, its fields with tabs between; `\N` is NULL.
     pub async fn row(&mut self, row: &str) -> Result<(), Unusable> {
         self.piece.push_str(row);

@@ -1,22 +1,20 @@
 //! Priorities before PostgreSQL: how many transactions it needs inside, what the gate finds by itself, and what a class that goes first gains and costs.
 //!
-//! Real transactions (`sooner load tpcc`, `tpcw`) of 100 users without a pause, straight and through the gate. The database has a core to itself; the
-//! gate, which needs a fifth of one, and the users have the other.
+//! With a large pool the queue is in the database, where nobody orders it: that is measured beside.
 
-use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::fs;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
-use super::postgres::{Folder, GATE_PORT, PROXY_CORE};
+use super::oltp::{Load, Place, SET_UPS, SetUp, number, set_up};
+use super::postgres::{GATE_PORT, PROXY_CORE};
 use super::record::Record;
-use super::server::sooner;
 
-const USERS: &str = "100";
+const USERS: u32 = 100;
 /// Transactions at a time that are tried; the last is what a pool usually has, or more.
 const LIMITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 40, 100];
 /// Of the most throughput there is, what is enough (thesis 9.3).
@@ -25,64 +23,6 @@ const ENOUGH: f64 = 0.95;
 const SHARES: [&str; 2] = ["0.1", "0.2"];
 const PRIORITIES: &str = "[[class]]\nname = \"high\"\npriority = 1\napplication_name = [\"high\"]\n\
                           [[class]]\nname = \"rest\"\npriority = 2\napplication_name = [\"rest\"]\n";
-
-/// A database and what is done with it.
-struct SetUp {
-    name: &'static str,
-    kit: &'static str,
-    data: &'static [&'static str],
-    users: &'static [&'static str],
-    database: &'static [&'static str],
-}
-
-const DURABLE: &[&str] = &["-c", "fsync=on"];
-const LARGE: &[&str] = &["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
-
-/// Locks, processor, disk and both, as far as there are such on a machine with a fast disk.
-const SET_UPS: [SetUp; 6] = [
-    SetUp {
-        name: "tpcc-1",
-        kit: "tpcc",
-        data: &["--warehouses", "1"],
-        users: &[],
-        database: DURABLE,
-    },
-    SetUp {
-        name: "tpcc-10",
-        kit: "tpcc",
-        data: &["--warehouses", "10"],
-        users: &[],
-        database: DURABLE,
-    },
-    SetUp {
-        name: "tpcc-10-repeatable-read",
-        kit: "tpcc",
-        data: &["--warehouses", "10"],
-        users: &["--isolation", "repeatable-read"],
-        database: DURABLE,
-    },
-    SetUp {
-        name: "tpcw-browsing",
-        kit: "tpcw",
-        data: &[],
-        users: &["--mix", "browsing"],
-        database: LARGE,
-    },
-    SetUp {
-        name: "tpcw-shopping",
-        kit: "tpcw",
-        data: &[],
-        users: &["--mix", "shopping"],
-        database: LARGE,
-    },
-    SetUp {
-        name: "tpcw-ordering",
-        kit: "tpcw",
-        data: &[],
-        users: &["--mix", "ordering"],
-        database: LARGE,
-    },
-];
 
 /// Seconds of one run, of one on the curve, and while the gate looks for its limit.
 struct Lengths {
@@ -126,11 +66,10 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
 
 /// Those of one set-up.
 pub fn only(name: &str, effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
-    let set_up = SET_UPS.iter().find(|set_up| set_up.name == name);
-    measure(set_up.context("there is no such set-up")?, effort, checks).map(drop)
+    measure(set_up(name)?, effort, checks).map(drop)
 }
 
-fn measure(set_up: &SetUp, effort: Effort, checks: &mut Checks) -> anyhow::Result<f64> {
+fn measure(set_up: &'static SetUp, effort: Effort, checks: &mut Checks) -> anyhow::Result<f64> {
     let lengths = match effort.quick {
         true => Lengths {
             run: 2,
@@ -165,23 +104,10 @@ struct Bench {
     checks: Checks,
 }
 
-/// Where a set-up's database is.
-struct Place<'a> {
-    folder: &'a Folder,
-    set_up: &'a SetUp,
-}
-
 impl Bench {
     /// One set-up; how many times faster the high class is than the low one, a tenth being high.
-    fn set_up(&mut self, set_up: &SetUp) -> anyhow::Result<f64> {
-        let folder = Folder::new()?;
-        let many = [set_up.database, &["-c", "max_connections=250"]].concat();
-        let _database = folder.database_with(&many)?;
-        let place = Place {
-            folder: &folder,
-            set_up,
-        };
-        place.load("fill", &[], set_up.data)?;
+    fn set_up(&mut self, set_up: &'static SetUp) -> anyhow::Result<f64> {
+        let place = Place::new(set_up)?;
         let curve = self.curve(&place)?;
         let peak = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let enough = curve.iter().find(|(_, rate)| *rate >= ENOUGH * peak);
@@ -190,19 +116,24 @@ impl Bench {
             "\n## {}\n\nThe most is {peak:.0} transactions a second; {enough} inside are enough for {ENOUGH} of it.\n\n",
             set_up.name
         );
-        self.choice(&place, &curve, enough)?;
-        let gain = self.priorities(&place, enough)?;
+        self.choice(&place, set_up.name, &curve, enough)?;
+        let gain = self.priorities(&place, set_up.name, enough)?;
         place.check()?;
         Ok(gain)
     }
 
     /// Throughput at each limit, the median of the repetitions.
-    fn curve(&mut self, place: &Place<'_>) -> anyhow::Result<Vec<(u32, f64)>> {
+    fn curve(&mut self, place: &Place) -> anyhow::Result<Vec<(u32, f64)>> {
         let mut rates = LIMITS.map(|_| Vec::new());
         for repetition in 0..self.effort.repetitions {
             for (limit, rates) in LIMITS.into_iter().zip(&mut rates) {
-                let report =
-                    place.through(Way::Fifo(limit), self.lengths.point, repetition, SHARES[0])?;
+                let report = through(
+                    place,
+                    Way::Fifo(limit),
+                    self.lengths.point,
+                    repetition,
+                    SHARES[0],
+                )?;
                 let rate = number(&report, "/throughput_per_sec")?;
                 self.record
                     .add(&json!({"part": "curve", "limit_transactions": limit,
@@ -223,15 +154,22 @@ impl Bench {
     /// What the gate finds by itself.
     fn choice(
         &mut self,
-        place: &Place<'_>,
+        place: &Place,
+        name: &str,
         curve: &[(u32, f64)],
         enough: u32,
     ) -> anyhow::Result<()> {
-        let (limit, changes) = place.search(self.lengths.search)?;
+        let (limit, changes) = search(place, self.lengths.search)?;
         self.record
             .add(&json!({"part": "choice", "limit_transactions": limit, "changes": changes}))?;
-        let report = place.through(Way::Fifo(limit), self.lengths.run, 0, SHARES[0])?;
-        let again = place.through(Way::Fifo(best(curve)), self.lengths.run, 0, SHARES[0])?;
+        let report = through(place, Way::Fifo(limit), self.lengths.run, 0, SHARES[0])?;
+        let again = through(
+            place,
+            Way::Fifo(best(curve)),
+            self.lengths.run,
+            0,
+            SHARES[0],
+        )?;
         let share =
             number(&report, "/throughput_per_sec")? / number(&again, "/throughput_per_sec")?;
         self.table += &format!(
@@ -239,7 +177,6 @@ impl Bench {
             changes.len(),
             best(curve)
         );
-        let name = place.set_up.name;
         self.checks.at_least(
             &format!("{name}: throughput at the gate's choice / at the best"),
             share,
@@ -259,7 +196,7 @@ impl Bench {
     }
 
     /// Response times of both classes, with the queue outside and inside; how many times faster the high one is.
-    fn priorities(&mut self, place: &Place<'_>, enough: u32) -> anyhow::Result<f64> {
+    fn priorities(&mut self, place: &Place, name: &str, enough: u32) -> anyhow::Result<f64> {
         let ways = [
             Way::Fifo(enough),
             Way::Priority(enough),
@@ -283,7 +220,6 @@ impl Bench {
             };
             let (high, low, mean) = (0, 1, 2);
             let gain = ratio(&priority[low], &priority[high]);
-            let name = place.set_up.name;
             if share == SHARES[0] {
                 self.checks.at_most(
                     &format!("{name}: low / low without classes"),
@@ -308,7 +244,7 @@ impl Bench {
     /// For each way the means of high, low and all, and throughput, one of each a repetition.
     fn by_turns(
         &mut self,
-        place: &Place<'_>,
+        place: &Place,
         ways: &[Way],
         share: &str,
     ) -> anyhow::Result<Vec<[Vec<f64>; 4]>> {
@@ -321,7 +257,7 @@ impl Bench {
         let mut all = vec![[const { Vec::new() }; 4]; ways.len()];
         for repetition in 0..self.effort.repetitions {
             for (way, figures) in ways.iter().zip(&mut all) {
-                let report = place.through(*way, self.lengths.run, repetition, share)?;
+                let report = through(place, *way, self.lengths.run, repetition, share)?;
                 self.record.add(&json!({"part": "priorities", "way": way.name(), "share": share, "repetition": repetition, "report": report}))?;
                 for (field, figures) in FIELDS.into_iter().zip(figures) {
                     figures.push(number(&report, field)?);
@@ -344,121 +280,60 @@ fn best(curve: &[(u32, f64)]) -> u32 {
     best.map_or(1, |(limit, _)| *limit)
 }
 
-fn number(report: &Value, pointer: &str) -> anyhow::Result<f64> {
-    let value = report.pointer(pointer).and_then(Value::as_f64);
-    value.with_context(|| format!("the report has no {pointer}"))
+fn load(seconds: u32, repetition: u32, classes: &[String]) -> Load<'_> {
+    Load {
+        users: USERS,
+        seconds,
+        seed: repetition + 1,
+        classes,
+    }
 }
 
-impl Place<'_> {
-    /// A command of the kit's, straight to the database or to the gate.
-    fn load(&self, what: &str, through: &[&str], more: &[&str]) -> anyhow::Result<Vec<u8>> {
-        let folder = self.folder.path().display();
-        let port = through.first().unwrap_or(&"5432");
-        let url = format!("postgresql:///postgres?host={folder}&port={port}&user=postgres");
-        let mut command = Command::new("taskset");
-        command.args(["-c", PROXY_CORE, &sooner(), "load", self.set_up.kit, what]);
-        command.args(["--url", &url]).args(more);
-        let output = command.stderr(Stdio::piped()).output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "{what}: {}{}",
-            said.trim(),
-            String::from_utf8_lossy(&output.stdout)
-        );
-        Ok(output.stdout)
-    }
+/// One run, through a gate of its own.
+fn through(
+    place: &Place,
+    way: Way,
+    seconds: u32,
+    repetition: u32,
+    share: &str,
+) -> anyhow::Result<Value> {
+    let (limit, classes) = match way {
+        Way::Fifo(limit) => (limit, ""),
+        Way::Priority(limit) => (limit, PRIORITIES),
+    };
+    let _gate = place.gate(&format!("[limits]\ntransactions = {limit}\n{classes}"))?;
+    place.users(&load(seconds, repetition, &[format!("high={share}")]))
+}
 
-    fn users(&self, seconds: u32, repetition: u32, share: &str) -> anyhow::Result<Value> {
-        let (seconds, seed) = (seconds.to_string(), (repetition + 1).to_string());
-        let class = format!("high={share}");
-        let always = [
-            "--users",
-            USERS,
-            "--for",
-            &seconds,
-            "--warm-up",
-            "2",
-            "--seed",
-            &seed,
-            "--class",
-            &class,
-            "--json",
-        ];
-        let printed = self.load("run", &[GATE_PORT], &[&always, self.set_up.users].concat())?;
-        Ok(serde_json::from_slice(&printed)?)
-    }
+/// The limit that a gate finds while there is load, and every change until it had found one.
+fn search(place: &Place, seconds: u32) -> anyhow::Result<(u32, Vec<String>)> {
+    let gate = place.gate("[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n")?;
+    place.users(&load(seconds, 0, &[]))?;
+    let now = limit(place)?;
+    drop::<Running>(gate);
+    let text = fs::read_to_string(place.log())?;
+    let words = |line: &str| Some(line.split_once(".s.PGSQL.5432: ")?.1.to_owned());
+    let mut changes: Vec<String> = text.lines().filter_map(words).collect();
+    let found = changes.iter().position(|line| line.contains("enough"));
+    let Some(found) = found else {
+        return Ok((now, changes));
+    };
+    changes.truncate(found + 1);
+    let limit = changes[found].split(' ').next().unwrap_or_default();
+    Ok((limit.parse()?, changes))
+}
 
-    /// One run, through a gate of its own.
-    fn through(
-        &self,
-        way: Way,
-        seconds: u32,
-        repetition: u32,
-        share: &str,
-    ) -> anyhow::Result<Value> {
-        let limit = match way {
-            Way::Fifo(limit) | Way::Priority(limit) => limit.to_string(),
-        };
-        let config = self.folder.path().join("gate.toml");
-        fs::write(&config, PRIORITIES)?;
-        let config = config.display().to_string();
-        let mut flags = vec!["--limit", &limit];
-        if let Way::Priority(_) = way {
-            flags.extend(["--config", &config]);
-        }
-        let _gate = self.folder.gate(GATE_PORT, &flags)?;
-        self.users(seconds, repetition, share)
-    }
-
-    /// The limit that a gate finds while there is load, and every change until it had found one.
-    fn search(&self, seconds: u32) -> anyhow::Result<(u32, Vec<String>)> {
-        let config = self.folder.path().join("auto.toml");
-        fs::write(
-            &config,
-            "admins = [\"postgres\"]\n[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n",
-        )?;
-        let log = self.folder.path().join("gate.log");
-        let gate = self.folder.gate_with(
-            GATE_PORT,
-            &["--config", &config.display().to_string()],
-            File::create(&log)?,
-        )?;
-        let lines = || -> anyhow::Result<Vec<String>> {
-            let text = fs::read_to_string(&log)?;
-            let words = |line: &str| Some(line.split_once(".s.PGSQL.5432: ")?.1.to_owned());
-            Ok(text.lines().filter_map(words).collect())
-        };
-        self.users(seconds, 0, SHARES[0])?;
-        let now = self.limit()?;
-        drop::<Running>(gate);
-        let mut changes = lines()?;
-        let found = changes.iter().position(|line| line.contains("enough"));
-        let Some(found) = found else {
-            return Ok((now, changes));
-        };
-        changes.truncate(found + 1);
-        let limit = changes[found].split(' ').next().unwrap_or_default();
-        Ok((limit.parse()?, changes))
-    }
-
-    /// How many the gate lets in at the moment.
-    fn limit(&self) -> anyhow::Result<u32> {
-        let mut psql = self
-            .folder
-            .program(PROXY_CORE, &self.folder.programs.join("psql"));
-        psql.arg("-h")
-            .arg(self.folder.path())
-            .args(["-p", GATE_PORT, "-U", "postgres"]);
-        let output = psql
-            .args(["-At", "-d", "sooner", "-c", "SHOW GATES"])
-            .output()?;
-        let shown = String::from_utf8_lossy(&output.stdout);
-        let limit = shown.split('|').nth(1);
-        Ok(limit.context("the gate does not show its limit")?.parse()?)
-    }
-
-    fn check(&self) -> anyhow::Result<()> {
-        self.load("check", &[], &[]).map(drop)
-    }
+/// How many the gate lets in at the moment.
+fn limit(place: &Place) -> anyhow::Result<u32> {
+    let folder = &place.folder;
+    let mut psql = folder.program(PROXY_CORE, &folder.programs.join("psql"));
+    psql.arg("-h")
+        .arg(folder.path())
+        .args(["-p", GATE_PORT, "-U", "postgres"]);
+    let output = psql
+        .args(["-At", "-d", "sooner", "-c", "SHOW GATES"])
+        .output()?;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let limit = shown.split('|').nth(1);
+    Ok(limit.context("the gate does not show its limit")?.parse()?)
 }

@@ -182,11 +182,7 @@ async fn orders(
         ("order_line", line_rows),
         ("new_order", new),
     ] {
-        let mut copy = Copy::into(client, table).await?;
-        for row in rows {
-            copy.row(&row).await?;
-        }
-        copy.end().await?;
+        Copy::all(client, table, rows).await?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod transactions;
 use sooner_workload::Rng;
 use tokio_postgres::Client;
 
+use crate::kit::drawn;
 use crate::{Check, Ended, Failure, Kit, Session, Unusable};
 
 pub use fill::fill;
@@ -64,13 +65,7 @@ impl Kit for Tpcc {
     }
 
     fn draw(&self, _user: &mut Terminal, random: &mut Rng) -> usize {
-        let mut left = random.below(100);
-        let is_it = |share: &u64| {
-            let is_it = left < *share;
-            left = left.saturating_sub(*share);
-            is_it
-        };
-        MIX.iter().position(is_it).unwrap_or(0)
+        drawn(&MIX, random)
     }
 
     async fn carry_out(

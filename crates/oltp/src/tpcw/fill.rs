@@ -179,11 +179,7 @@ async fn orders(
     }
     copy.end().await?;
     for (table, rows) in [("order_line", lines), ("cc_xacts", paid)] {
-        let mut copy = Copy::into(client, table).await?;
-        for row in rows {
-            copy.row(&row).await?;
-        }
-        copy.end().await?;
+        Copy::all(client, table, rows).await?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use sooner_workload::Rng;
 use tokio_postgres::Client;
 
+use crate::kit::drawn;
 use crate::{Check, Ended, Failure, Kit, Session, Unusable};
 
 pub use fill::fill;
@@ -124,14 +125,7 @@ impl Kit for Tpcw {
     }
 
     fn draw(&self, _user: &mut Visitor, random: &mut Rng) -> usize {
-        let shares = self.mix.shares();
-        let mut left = random.below(shares.iter().sum());
-        let is_it = |share: &u64| {
-            let is_it = left < *share;
-            left = left.saturating_sub(*share);
-            is_it
-        };
-        shares.iter().position(is_it).unwrap_or(0)
+        drawn(&self.mix.shares(), random)
     }
 
     async fn carry_out(

@@ -140,6 +140,9 @@ struct Client {
 /// The client is gone, or is to be told why it must go.
 type Gone = Option<Refusal>;
 
+/// The kind of what began with no more than BEGIN, or came on a connection that its client keeps.
+const UNSAID: &str = "(not said)";
+
 /// What a turn begins with.
 struct Turn {
     lent: Lent,
@@ -458,7 +461,8 @@ impl Client {
         if settings.listens {
             let said = self.here.said.borrow();
             let shape = said.shape.as_ref().map(|shape| shape.text.as_str());
-            measured.kind_done(&said.kind().unwrap_or_default(), shape, &done);
+            let kind = said.kind();
+            measured.kind_done(kind.as_deref().unwrap_or(UNSAID), shape, &done);
         }
     }
 

@@ -1,0 +1,358 @@
+//! Response-time targets before PostgreSQL: the rows of tables 10.3 and 10.4 of the thesis, with its classes, its shares and its targets as parts of the
+//! mean response time R, and a target for the class that had none: so that all together allow 1.1 R, which leaves a tenth.
+//!
+//! Each repetition measures R anew, first come first served, and then each row: what the machine does meanwhile concerns both.
+
+use serde_json::{Value, json};
+
+use super::Effort;
+use super::check::{Checks, median, spread};
+use super::oltp::{Load, Place, number, set_up};
+use super::record::Record;
+
+/// What targets allow in the mean, of R.
+const ALLOWED: f64 = 1.1;
+const USERS: u32 = 100;
+/// Users while there is more load than targets allow.
+const MORE_USERS: [u32; 3] = [100, 200, 300];
+
+/// A target of a class.
+#[derive(Clone, Copy)]
+enum Target {
+    /// Of R.
+    Mean(f64),
+    /// Percent, and the time of that percentile, of the same percentile first come first served.
+    Percentile(u32, f64),
+    /// Whatever is left over.
+    Rest,
+}
+
+/// A class: its part of the transactions and its target; the last is the rest.
+type Class = (f64, Target);
+
+/// What is measured of one kit.
+struct Table {
+    set_up: &'static str,
+    /// Transactions inside: the fewest that are enough, as `gate-priorities` found.
+    inside: u32,
+    rows: &'static [(&'static str, &'static [Class])],
+    /// Achieved, of a target in the mean.
+    mean_max: f64,
+    /// Squared coefficient of variation, reduced.
+    c2_max: f64,
+}
+
+use Target::{Mean, Percentile, Rest};
+
+/// Table 10.3 (TPC-C, W_IO) and 10.4 (TPC-W, W_CPU): R is 1.4 s in the one, 9 s in the other.
+const TABLES: [Table; 2] = [
+    Table {
+        set_up: "tpcc-10",
+        inside: 8,
+        rows: &[
+            (
+                "means, 10 20 70 %",
+                &[(0.1, Mean(0.5)), (0.2, Mean(0.72)), (0.7, Rest)],
+            ),
+            (
+                "means, 40 40 20 %",
+                &[(0.4, Mean(0.46)), (0.4, Mean(0.99)), (0.2, Rest)],
+            ),
+            (
+                "percentiles, 10 10 80 %",
+                &[
+                    (0.1, Percentile(80, 0.6)),
+                    (0.1, Percentile(95, 0.9)),
+                    (0.8, Rest),
+                ],
+            ),
+            (
+                "combined",
+                &[
+                    (0.1, Mean(0.5)),
+                    (0.1, Mean(0.72)),
+                    (0.1, Percentile(80, 0.6)),
+                    (0.1, Percentile(95, 0.9)),
+                    (0.6, Rest),
+                ],
+            ),
+        ],
+        mean_max: 1.05,
+        c2_max: 0.8,
+    },
+    Table {
+        set_up: "tpcw-shopping",
+        inside: 4,
+        rows: &[
+            (
+                "means, 10 20 70 %",
+                &[(0.1, Mean(0.33)), (0.2, Mean(0.66)), (0.7, Rest)],
+            ),
+            (
+                "means, 25 25 50 %",
+                &[(0.25, Mean(0.28)), (0.25, Mean(0.74)), (0.5, Rest)],
+            ),
+            (
+                "percentiles, 10 10 80 %",
+                &[
+                    (0.1, Percentile(80, 0.4)),
+                    (0.1, Percentile(95, 0.8)),
+                    (0.8, Rest),
+                ],
+            ),
+            (
+                "combined",
+                &[
+                    (0.1, Mean(0.33)),
+                    (0.1, Mean(0.66)),
+                    (0.1, Percentile(80, 0.4)),
+                    (0.7, Rest),
+                ],
+            ),
+        ],
+        mean_max: 1.1,
+        c2_max: 0.2,
+    },
+];
+/// Achieved, of a target for a percentile.
+const PERCENTILE_MAX: f64 = 1.05;
+
+/// Both tables.
+pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
+    for table in &TABLES {
+        let mut bench = Bench {
+            place: Place::new(set_up(table.set_up)?)?,
+            record: Record::open("gate-targets", table.set_up)?,
+            text: "| row | class | target, of R or of the percentile without targets | achieved / target | half of its 95 % interval, of the target |\n|---|---|---|---|---|\n".into(),
+            checks: Checks::default(),
+            table,
+            effort,
+        };
+        bench.rows()?;
+        bench.variability()?;
+        bench.more_load()?;
+        bench.place.check()?;
+        let text = format!("{}\n{}", bench.text, bench.checks.table());
+        bench.record.table(table.set_up, &text)?;
+        checks.extend(bench.checks);
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    place: Place,
+    record: Record,
+    text: String,
+    checks: Checks,
+    table: &'a Table,
+    effort: Effort,
+}
+
+/// Achieved and half an interval, of the target.
+type Outcome = (f64, f64);
+
+impl Bench<'_> {
+    fn seconds(&self) -> u32 {
+        if self.effort.quick { 2 } else { 30 }
+    }
+
+    /// A run of these classes through a gate with this configuration besides its limit.
+    fn measure(
+        &self,
+        users: u32,
+        config: &str,
+        classes: &[Class],
+        seed: u32,
+    ) -> anyhow::Result<Value> {
+        let inside = self.table.inside;
+        let (top, tables) = config.split_once("[[").unwrap_or((config, ""));
+        let tables = if tables.is_empty() {
+            String::new()
+        } else {
+            format!("[[{tables}")
+        };
+        let _gate = self.place.gate(&format!(
+            "{top}\n[limits]\ntransactions = {inside}\n{tables}"
+        ))?;
+        let named = classes
+            .iter()
+            .zip(1..)
+            .take(classes.len().saturating_sub(1));
+        let classes: Vec<String> = named
+            .map(|((share, _), number)| format!("c{number}={share}"))
+            .collect();
+        self.place.users(&Load {
+            users,
+            seconds: self.seconds(),
+            seed,
+            classes: &classes,
+        })
+    }
+
+    fn rows(&mut self) -> anyhow::Result<()> {
+        let rows = self.table.rows;
+        let mut all: Vec<Vec<Vec<Outcome>>> = rows
+            .iter()
+            .map(|(_, classes)| vec![Vec::new(); classes.len()])
+            .collect();
+        for repetition in 1..=self.effort.repetitions {
+            let plain = self.measure(USERS, "", &[], repetition)?;
+            for ((name, classes), outcomes) in rows.iter().zip(&mut all) {
+                let targets_ms = targets_ms(classes, &plain)?;
+                let config = config("by-priority", classes, &targets_ms);
+                let report = self.measure(USERS, &config, classes, repetition)?;
+                self.record.add(&json!({"row": name, "repetition": repetition, "targets_ms": targets_ms, "plain": plain, "report": report}))?;
+                for (at, outcomes) in outcomes.iter_mut().enumerate() {
+                    outcomes.push(outcome(classes, at, targets_ms[at], &report)?);
+                }
+            }
+        }
+        for ((name, classes), outcomes) in rows.iter().zip(&all) {
+            self.judge(name, classes, outcomes);
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, name: &str, classes: &[Class], outcomes: &[Vec<Outcome>]) {
+        for (number, ((_, target), outcomes)) in (1..).zip(classes.iter().zip(outcomes)) {
+            let achieved: Vec<f64> = outcomes.iter().map(|(achieved, _)| *achieved).collect();
+            let halves: Vec<f64> = outcomes.iter().map(|(_, half)| *half).collect();
+            let (words, most) = match target {
+                Mean(of) => (format!("mean {of}"), self.table.mean_max),
+                Percentile(percent, of) => (format!("p{percent} {of}"), PERCENTILE_MAX),
+                Rest => ("mean, what is left over".into(), self.table.mean_max),
+            };
+            self.text += &format!(
+                "| {name} | c{number} | {words} | {} | {} |\n",
+                spread(&achieved, 3),
+                spread(&halves, 3)
+            );
+            let what = format!(
+                "{} {name}, c{number}, {words}: achieved / target",
+                self.table.set_up
+            );
+            self.checks.at_most(&what, median(&achieved), most);
+        }
+    }
+
+    /// All kinds near the overall mean.
+    fn variability(&mut self) -> anyhow::Result<()> {
+        let classes = [(1.0, Rest)];
+        let reduced =
+            "[[class]]\nname = \"all\"\napplication_name = [\"rest\"]\nvariability = \"reduce\"\n";
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for repetition in 1..=self.effort.repetitions {
+            for (config, c2) in [("", &mut before), (reduced, &mut after)] {
+                let report = self.measure(USERS, config, &classes, repetition)?;
+                self.record.add(&json!({"row": "variability", "is_reduced": !config.is_empty(), "repetition": repetition, "report": report}))?;
+                c2.push(number(&report, "/all/response_c2")?);
+            }
+        }
+        self.text += &format!(
+            "\nC2 of all response times with {} inside: {}, reduced {}\n\n",
+            self.table.inside,
+            spread(&before, 3),
+            spread(&after, 3)
+        );
+        let what = format!("{}: C2, reduced", self.table.set_up);
+        self.checks
+            .at_most(&what, median(&after), self.table.c2_max);
+        Ok(())
+    }
+
+    /// Figure 10.2: the same targets, and more users than they allow.
+    fn more_load(&mut self) -> anyhow::Result<()> {
+        let classes: &[Class] = &[(0.1, Mean(0.5)), (0.2, Mean(0.72)), (0.7, Mean(1.71))];
+        self.text += "| late | users | achieved / target: c1 | c2 | c3 |\n|---|---|---|---|---|\n";
+        let plain = self.measure(USERS, "", &[], 1)?;
+        let targets_ms = targets_ms(classes, &plain)?;
+        for late in ["by-priority", "in-proportion"] {
+            for users in MORE_USERS {
+                let report =
+                    self.measure(users, &config(late, classes, &targets_ms), classes, 1)?;
+                self.record.add(&json!({"row": "more load", "late": late, "users": users, "targets_ms": targets_ms, "report": report}))?;
+                let mut achieved = Vec::new();
+                for (at, target_ms) in targets_ms.iter().enumerate() {
+                    achieved.push(outcome(classes, at, *target_ms, &report)?.0);
+                }
+                let cells: Vec<String> = achieved.iter().map(|one| format!("{one:.2}")).collect();
+                self.text += &format!("| {late} | {users} | {} |\n", cells.join(" | "));
+                let name = self.table.set_up;
+                match (late, users) {
+                    ("by-priority", 300) => {
+                        let worst = achieved[0].max(achieved[1]);
+                        self.checks.at_most(&format!("{name}: thrice the users, by priority: c1 and c2, achieved / target"), worst, self.table.mean_max);
+                    }
+                    ("in-proportion", 300) => {
+                        let most = achieved.iter().copied().fold(0.0, f64::max);
+                        let least = achieved.iter().copied().fold(f64::INFINITY, f64::min);
+                        self.checks.at_most(&format!("{name}: thrice the users, in proportion: the latest / the least late"), most / least, 1.15);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Targets in ms, from a run without any; what is left over for the rest, as a mean.
+fn targets_ms(classes: &[Class], plain: &Value) -> anyhow::Result<Vec<f64>> {
+    let mean_ms = number(plain, "/all/mean_response_ms")?;
+    let mut targets_ms = Vec::new();
+    let (mut allowed_ms, mut left) = (ALLOWED * mean_ms, 1.0);
+    for (share, target) in classes {
+        let (target_ms, as_mean_ms) = match target {
+            Mean(of) => (of * mean_ms, of * mean_ms),
+            Percentile(percent, of) => {
+                let percentile_ms = number(plain, &format!("/all/p{percent}_response_ms"))?;
+                (of * percentile_ms, of * mean_ms)
+            }
+            Rest => (allowed_ms / left, 0.0),
+        };
+        allowed_ms -= share * as_mean_ms;
+        left -= share;
+        targets_ms.push(target_ms);
+    }
+    Ok(targets_ms)
+}
+
+/// The classes of a gate's configuration.
+fn config(late: &str, classes: &[Class], targets_ms: &[f64]) -> String {
+    let mut config = format!("late = \"{late}\"\n");
+    for (at, ((_, target), target_ms)) in classes.iter().zip(targets_ms).enumerate() {
+        let number = at + 1;
+        let name = match number == classes.len() {
+            true => "rest".to_owned(),
+            false => format!("c{number}"),
+        };
+        let key = match target {
+            Percentile(percent, _) => format!("p{percent}"),
+            _ => "mean".to_owned(),
+        };
+        config += &format!(
+            "[[class]]\nname = \"{name}\"\npriority = {number}\napplication_name = [\"{name}\"]\ntarget.{key} = \"{target_ms:.3}ms\"\n"
+        );
+    }
+    config
+}
+
+/// What a class has achieved.
+fn outcome(
+    classes: &[Class],
+    at: usize,
+    target_ms: f64,
+    report: &Value,
+) -> anyhow::Result<Outcome> {
+    let field = match classes[at].1 {
+        Percentile(percent, _) => format!("p{percent}_response_ms"),
+        _ => "mean_response_ms".to_owned(),
+    };
+    let achieved_ms = number(report, &format!("/classes/{at}/{field}"))?;
+    let half_ms = number(
+        report,
+        &format!("/classes/{at}/mean_response_half_width_ms"),
+    )
+    .unwrap_or(f64::NAN);
+    Ok((achieved_ms / target_ms, half_ms / target_ms))
+}
