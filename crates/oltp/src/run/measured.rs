@@ -34,3 +34,96 @@ pub struct Measured {
     /// How late they began where a session was free, at the worst in a hundred, s.
     pub lag_p99_seconds: f64,
 }
+
+/// Keeps what counts: times are from the beginning of the run, warm-up included.
+#[derive(Debug)]
+pub struct Recorder {
+    warm_up: Duration,
+    /// When it is over.
+    pub until: Duration,
+    measured: Measured,
+    lags_seconds: Vec<f64>,
+}
+
+/// How a transaction ended: its class, kind, tries and whether it was taken back, or its SQLSTATE.
+pub type Done = Result<(usize, usize, u32, bool), String>;
+
+impl Recorder {
+    /// Of a run that is measured for so long after its warm-up.
+    pub fn new(warm_up: Duration, measured: Duration) -> Self {
+        Self {
+            warm_up,
+            until: warm_up + measured,
+            measured: Measured {
+                duration: measured,
+                ..Measured::default()
+            },
+            lags_seconds: Vec::new(),
+        }
+    }
+
+    /// A transaction that was wanted then has ended.
+    pub fn ended(&mut self, wanted: Duration, ended: Duration, done: Done) {
+        if !(self.warm_up..self.until).contains(&ended) {
+            return;
+        }
+        match done {
+            Ok((class, kind, retries, is_rolled_back)) => self.measured.outcomes.push(Outcome {
+                class,
+                kind,
+                ended: ended - self.warm_up,
+                response: ended.saturating_sub(wanted),
+                retries,
+                is_rolled_back,
+            }),
+            Err(sqlstate) => *self.measured.errors.entry(sqlstate).or_default() += 1,
+        }
+    }
+
+    /// One that was wanted then could begin now, if a session was free.
+    pub fn came(&mut self, wanted: Duration, now: Duration, has_session: bool) {
+        if has_session {
+            self.lags_seconds
+                .push(now.saturating_sub(wanted).as_secs_f64());
+        } else if wanted >= self.warm_up {
+            self.measured.waited_for_session += 1;
+        }
+    }
+
+    /// What was measured.
+    pub fn finish(mut self) -> Measured {
+        self.lags_seconds.sort_by(f64::total_cmp);
+        let at = self.lags_seconds.len() * 99 / 100;
+        self.measured.lag_p99_seconds = self.lags_seconds.get(at).copied().unwrap_or(0.0);
+        self.measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_while_it_is_measured_counts_from_when_it_was_wanted() {
+        let s = Duration::from_secs;
+        let mut recorder = Recorder::new(s(10), s(20));
+        for (wanted, ended) in [(0, 9), (8, 10), (12, 29), (15, 30)] {
+            recorder.ended(s(wanted), s(ended), Ok((0, 1, 2, false)));
+        }
+        recorder.ended(s(11), s(12), Err("40P01".into()));
+        recorder.came(s(5), s(5), false);
+        recorder.came(s(15), s(15), false);
+        recorder.came(s(16), s(17), true);
+        let measured = recorder.finish();
+        let times = measured
+            .outcomes
+            .iter()
+            .map(|one| (one.ended, one.response));
+        assert_eq!(times.collect::<Vec<_>>(), [(s(0), s(2)), (s(19), s(17))]);
+        assert_eq!(measured.errors, BTreeMap::from([("40P01".into(), 1)]));
+        assert_eq!(
+            (measured.waited_for_session, measured.lag_p99_seconds),
+            (1, 1.0)
+        );
+    }
+}

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sooner_workload::Rng;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Measured, Model, Options, Outcome};
+use super::measured::{Done, Recorder};
+use super::{Measured, Model, Options};
 use crate::{Ended, Failure, Kit, Place, Session, Unusable};
 
 /// A transaction in the way of others is tried so often.
@@ -36,13 +37,10 @@ pub async fn run<K: Kit + 'static>(
         users.push(User::open(kit.clone(), place, options, number).await?);
     }
     say(&format!("{count} users are here"));
-    let begin = Instant::now();
     let shared = Rc::new(Shared {
         options: options.clone(),
-        from: begin + options.warm_up,
-        until: begin + options.warm_up + options.measured,
-        measured: RefCell::default(),
-        lags: RefCell::default(),
+        begin: Instant::now(),
+        recorder: RefCell::new(Recorder::new(options.warm_up, options.measured)),
     });
     match options.model {
         Model::Closed { think, .. } => closed(users, &shared, think).await,
@@ -68,52 +66,30 @@ pub async fn run<K: Kit + 'static>(
             visits(users, &shared, visit).await;
         }
     }
-    let mut measured = shared.measured.take();
-    measured.duration = options.measured;
-    let mut lags = shared.lags.take();
-    lags.sort_by(f64::total_cmp);
-    measured.lag_p99_seconds = lags.get(lags.len() * 99 / 100).copied().unwrap_or(0.0);
-    Ok(measured)
+    let nothing = Recorder::new(Duration::ZERO, Duration::ZERO);
+    Ok(shared.recorder.replace(nothing).finish())
 }
 
 /// What all users share.
 struct Shared {
     options: Options,
-    from: Instant,
-    until: Instant,
-    measured: RefCell<Measured>,
-    lags: RefCell<Vec<f64>>,
+    begin: Instant,
+    recorder: RefCell<Recorder>,
 }
 
 impl Shared {
-    fn note(&self, wanted: Instant, done: Result<Done, Failure>) {
-        let now = Instant::now();
-        if now < self.from || now >= self.until {
-            return;
-        }
-        let mut measured = self.measured.borrow_mut();
-        match done {
-            Ok(done) => measured.outcomes.push(Outcome {
-                class: done.class,
-                kind: done.kind,
-                ended: now - self.from,
-                response: now - wanted,
-                retries: done.retries,
-                is_rolled_back: done.ended == Ended::RolledBack,
-            }),
-            Err(failure) => {
-                let count = measured.errors.entry(failure.sqlstate()).or_default();
-                *count += 1;
-            }
-        }
+    /// The one clock of a run: from its beginning.
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
     }
-}
 
-struct Done {
-    class: usize,
-    kind: usize,
-    retries: u32,
-    ended: Ended,
+    fn is_over(&self) -> bool {
+        self.now() >= self.recorder.borrow().until
+    }
+
+    fn ended(&self, wanted: Duration, done: Done) {
+        self.recorder.borrow_mut().ended(wanted, self.now(), done);
+    }
 }
 
 struct User<K: Kit> {
@@ -147,7 +123,12 @@ impl<K: Kit> User<K> {
     }
 
     /// The next transaction, tried again while it is in the way of others.
-    async fn next(&mut self, options: &Options) -> Result<Done, Failure> {
+    async fn next(&mut self, options: &Options) -> Done {
+        let done = self.try_next(options).await;
+        done.map_err(|failure| failure.sqlstate())
+    }
+
+    async fn try_next(&mut self, options: &Options) -> Result<(usize, usize, u32, bool), Failure> {
         let kind = self.kit.draw(&mut self.state, &mut self.random);
         let name = self.kit.kinds()[kind];
         let class = options.class(name, self.random.uniform());
@@ -167,12 +148,7 @@ impl<K: Kit> User<K> {
             match carried_out.await {
                 Ok(ended) => {
                     self.random = random;
-                    return Ok(Done {
-                        class,
-                        kind,
-                        retries,
-                        ended,
-                    });
+                    return Ok((class, kind, retries, ended == Ended::RolledBack));
                 }
                 Err(failure) if failure.is_conflict() && retries < TRIES_MAX => {
                     session.roll_back().await?;
@@ -197,12 +173,12 @@ async fn closed<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, thin
     for mut user in users {
         let shared = shared.clone();
         tasks.spawn_local(async move {
-            while Instant::now() < shared.until {
-                let wanted = Instant::now();
+            while !shared.is_over() {
+                let wanted = shared.now();
                 let done = user.next(&shared.options).await;
                 // A connection that is gone does not come back.
                 let is_gone = user.sessions.iter().any(Session::is_closed);
-                shared.note(wanted, done);
+                shared.ended(wanted, done);
                 if is_gone {
                     return;
                 }
@@ -228,19 +204,18 @@ async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visi
     let count = users.len();
     let free = Rc::new(RefCell::new(users));
     let places = Rc::new(Semaphore::new(count));
-    let (ended, _) = watch::channel(());
     let mut random = Rng::new(shared.options.seed, 2);
-    let mut at = Instant::now();
+    let until = shared.recorder.borrow().until;
+    let mut at = shared.now();
     let mut tasks = JoinSet::new();
-    while at < shared.until {
-        sleep_until(at).await;
-        if places.available_permits() == 0 && at >= shared.from {
-            shared.measured.borrow_mut().waited_for_session += 1;
-        } else {
-            shared.lags.borrow_mut().push(at.elapsed().as_secs_f64());
-        }
+    while at < until {
+        sleep_until(shared.begin + at).await;
+        let has_session = places.available_permits() > 0;
+        let mut recorder = shared.recorder.borrow_mut();
+        recorder.came(at, shared.now(), has_session);
+        drop(recorder);
         let (shared, free, places) = (shared.clone(), free.clone(), places.clone());
-        let (wanted, ended) = (at, ended.clone());
+        let mut wanted = at;
         tasks.spawn_local(async move {
             // Closed only with everything else.
             let Ok(_place) = places.acquire().await else {
@@ -249,19 +224,17 @@ async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visi
             let Some(mut user) = free.borrow_mut().pop() else {
                 return;
             };
-            let mut wanted = wanted;
             loop {
                 let done = user.next(&shared.options).await;
-                shared.note(wanted, done);
+                shared.ended(wanted, done);
                 let goes_on = user.random.uniform() < 1.0 - 1.0 / visit.transactions;
                 if !goes_on || user.sessions.iter().any(Session::is_closed) {
                     break;
                 }
                 sleep(visit.think.mul_f64(user.random.exponential())).await;
-                wanted = Instant::now();
+                wanted = shared.now();
             }
             free.borrow_mut().push(user);
-            ended.send_replace(());
         });
         at += Duration::from_secs_f64(random.exponential() / visit.rate_per_sec);
         // Those that are done need not be kept.
