@@ -22,6 +22,16 @@ pub struct Window {
     pub service_squares_ns2: f64,
 }
 
+/// A look says something about the limit if somebody waited for this share of it.
+const BACKLOGGED: f64 = 0.95;
+
+impl Window {
+    /// Whether somebody waited nearly all the time.
+    pub fn is_backlogged(&self) -> bool {
+        self.duration_ns > 0 && self.backlogged_ns as f64 >= BACKLOGGED * self.duration_ns as f64
+    }
+}
+
 /// Keeps the sums.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows {

@@ -1,18 +1,20 @@
 //! Finds how many jobs a backend needs inside: the fewest that cost no more throughput than is said (thesis 9.3, 10.3.5).
 //!
-//! Each place more than that is a job whose turn nobody decides any more. The number is found by trying: throughput is measured at one limit
-//! after the other, each for as long as it takes to tell the loss from chance; halved while that costs nothing, doubled while it gains
-//! something, then what is between. Throughput falls again beyond some limit where jobs lock each other out, so more is never taken for better.
-//! It is the set point, and not how long jobs take: a controller that looks at that alone drifts.
+//! Each place more than that is a job whose turn nobody decides any more. The number is found by trying: another limit beside one that is
+//! known, by turns of a second, until the loss can be told from chance; halved while that costs nothing, doubled while it gains something,
+//! then what is between. Throughput falls again beyond some limit where jobs lock each other out, so more is never taken for better. It is the
+//! set point, and not how long jobs take: a controller that looks at that alone drifts. And it is what one limit gives of what another one
+//! gives, not how much it gives: machines are faster and slower by themselves.
 //!
 //! Only while jobs wait outside does the number of those that are done say something about the limit; all other times are left out.
-//! Afterwards a step down or up is tried now and then, and where throughput changes by itself everything begins anew.
+//! Afterwards another limit is tried now and then, and where what is known is true no more everything begins anew.
 //!
 //! Where classes have targets the time inside must leave room for them: it grows in proportion to the jobs inside, so that gives a
 //! highest limit (thesis 10.3.5, and 10.4.2 for percentiles).
 //!
 //! Knows no clock: who looks says how long it was.
 
+mod comparing;
 mod measuring;
 mod search;
 mod settled;
@@ -21,7 +23,8 @@ mod start;
 use std::fmt;
 
 use crate::Window;
-use measuring::{Measured, Measuring};
+use comparing::{Compared, Comparing, Step};
+use measuring::{LEFT_OUT, Measured, Measuring};
 use search::Search;
 use settled::{Finding, Settled};
 
@@ -52,34 +55,47 @@ pub struct Change {
 /// Why a limit changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
-    /// It is not known yet what this one gives; jobs a second at the one before.
-    Tries(f64),
+    /// It is not known yet what this one gives: by turns with a limit that is known, and jobs a second there.
+    Tries(usize, f64),
+    /// The other one of two that are compared has its turn.
+    Turn,
     /// It is the fewest that is enough; jobs a second there.
     Found(f64),
-    /// To see whether things have changed.
-    Probes,
+    /// To see whether things have changed: by turns with the one that was found.
+    Probes(usize),
     /// What was tried is no better.
     GoesBack,
     /// Some class would take longer inside than its target is, so many times.
     Targets(f64),
-    /// Throughput has changed by itself, from so many jobs a second to so many.
-    Changed(f64, f64),
+    /// What was found is true no more: of this limit and that one the latter gives so many times what the former gives.
+    Changed(usize, usize, f64),
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tries(rate) => write!(f, "trying; {rate:.0} jobs a second before"),
+            Self::Tries(known, rate) => {
+                write!(
+                    f,
+                    "trying, by turns with {known}, which give {rate:.0} jobs a second"
+                )
+            }
+            Self::Turn => f.write_str("by turns"),
             Self::Found(rate) => write!(f, "enough, with {rate:.0} jobs a second"),
-            Self::Probes => f.write_str("trying whether things have changed"),
+            Self::Probes(known) => {
+                write!(
+                    f,
+                    "trying whether things have changed, by turns with {known}"
+                )
+            }
             Self::GoesBack => f.write_str("back: the other was no better"),
             Self::Targets(factor) => {
                 write!(f, "a class is inside for {factor:.2} times its target")
             }
-            Self::Changed(before, now) => {
+            Self::Changed(known, tried, ratio) => {
                 write!(
                     f,
-                    "{now:.0} jobs a second instead of {before:.0}: looking anew"
+                    "{tried} give {ratio:.2} times what {known} give: looking anew"
                 )
             }
         }
@@ -90,6 +106,8 @@ impl fmt::Display for Why {
 const INSIDE_SHARE: f64 = 0.9;
 /// A highest limit is raised only by this factor: else it would follow every chance.
 const RAISED_BY: f64 = 1.2;
+/// A limit that was found is looked at for so long at a time, ns.
+const QUIET_NS: u64 = 10_000_000_000;
 
 /// Looks for the limit of one backend.
 #[derive(Debug)]
@@ -98,12 +116,23 @@ pub struct Controller {
     limit: usize,
     /// The highest that leaves room for the targets.
     ceiling: usize,
-    measuring: Measuring,
+    doing: Doing,
     state: State,
 }
 
+/// What is under way.
+#[derive(Debug)]
+enum Doing {
+    /// One limit.
+    Measuring(Measuring),
+    /// Two of them.
+    Comparing(Comparing),
+}
+
+/// What is known.
 #[derive(Debug)]
 enum State {
+    New,
     Searching(Search),
     Settled(Settled),
 }
@@ -111,13 +140,12 @@ enum State {
 impl Controller {
     /// Begins at the limits' start.
     pub fn new(limits: ControllerLimits) -> Self {
-        let limit = limits.start.clamp(limits.min, limits.max);
         Self {
             limits,
-            limit,
+            limit: limits.start.clamp(limits.min, limits.max),
             ceiling: limits.max,
-            measuring: Measuring::default(),
-            state: State::Searching(Search::default()),
+            doing: Doing::Measuring(Measuring::default()),
+            state: State::New,
         }
     }
 
@@ -133,32 +161,48 @@ impl Controller {
 
     /// What was seen since the last call, best every tenth of a second, and what each target needs: the expected time inside, and the target.
     pub fn observe(&mut self, window: &Window, needs: &[(u64, u64)]) -> Option<Change> {
-        self.measuring.add(window);
-        let enough = match &self.state {
-            State::Searching(search) => search.enough(self.limits.throughput_loss),
-            State::Settled(_) => 0.0,
-        };
-        let loss = self.limits.throughput_loss;
-        let measured = self.measuring.result(loss, enough)?;
-        self.measuring = Measuring::default();
+        let (limit, why) = match &mut self.doing {
+            Doing::Measuring(measuring) => {
+                measuring.add(window);
+                let measured = measuring.result()?;
+                self.leave_room(needs, measured.rate_per_sec)
+                    .or_else(|| self.measured(measured))
+            }
+            Doing::Comparing(comparing) => {
+                match comparing.add(window, self.limits.throughput_loss) {
+                    Step::Stay => None,
+                    Step::Turn(limit) => Some((limit, Why::Turn)),
+                    Step::Done(compared) => self
+                        .leave_room(needs, compared.known_per_sec)
+                        .or_else(|| Some(self.compared(compared))),
+                }
+            }
+        }?;
+        self.limit = limit;
+        Some(Change { limit, why })
+    }
+
+    /// A lower limit, where some class would take longer inside than its target is; `needs` are what they are at the limit in force.
+    fn leave_room(&mut self, needs: &[(u64, u64)], rate_per_sec: f64) -> Option<(usize, Why)> {
         let factor = needs
             .iter()
             .map(|(inside_ns, target_ns)| *inside_ns as f64 / (*target_ns).max(1) as f64)
             .fold(0.0, f64::max);
         self.set_ceiling(factor);
-        let (limit, why) = match factor > 1.0 && self.ceiling < self.limit {
-            true => (self.ceiling, Why::Targets(factor)),
-            false => self.next(measured),
+        let limit = match &self.state {
+            State::Settled(settled) => settled.limit(),
+            _ => self.limit,
         };
-        let limit = limit.clamp(self.limits.min, self.ceiling);
-        if limit == self.limit {
+        if limit <= self.ceiling {
             return None;
         }
-        let change = Change { limit, why };
-        // Jobs that went in under the old limit are to leave first.
-        self.measuring = Measuring::after(measured.mean_inside_ns);
-        self.limit = limit;
-        Some(change)
+        match &mut self.state {
+            State::Settled(settled) => settled.lower_to(self.ceiling),
+            // What is above is of no use any more.
+            state => *state = State::New,
+        }
+        self.measure(self.ceiling, rate_per_sec);
+        Some((self.ceiling, Why::Targets(factor)))
     }
 
     fn set_ceiling(&mut self, factor: f64) {
@@ -169,42 +213,89 @@ impl Controller {
         }
         let room = INSIDE_SHARE * limit as f64 / factor;
         let wanted = (room as usize).clamp(limits.min, limits.max);
-        if factor > 1.0 || wanted as f64 >= RAISED_BY * self.ceiling as f64 {
+        let is_too_high = factor > 1.0 && wanted < self.ceiling;
+        if is_too_high || wanted as f64 >= RAISED_BY * self.ceiling as f64 {
             self.ceiling = wanted;
         }
     }
 
-    fn next(&mut self, measured: Measured) -> (usize, Why) {
-        let Self {
-            limits,
-            limit,
-            ceiling,
-            ..
-        } = *self;
-        let bounds = ControllerLimits {
-            max: ceiling.max(limits.min),
-            ..limits
-        };
-        match &mut self.state {
-            State::Searching(search) => {
-                search.note(limit, measured);
-                if let Some(next) = search.next(&bounds) {
-                    return (next, Why::Tries(measured.rate_per_sec));
-                }
-                let settled = search.settle(&bounds);
-                let found = (settled.limit(), Why::Found(settled.rate_per_sec()));
-                self.state = State::Settled(settled);
-                found
-            }
-            State::Settled(settled) => match settled.note(limit, measured, &bounds) {
-                Finding::Stay(limit) => (limit, Why::GoesBack),
-                Finding::Probe(limit) => (limit, Why::Probes),
-                Finding::Anew(search, why) => {
-                    let next = search.next(&bounds).unwrap_or(limit);
-                    self.state = State::Searching(search);
-                    (next, why)
-                }
-            },
+    /// Within which bounds a limit is looked for at the moment.
+    fn bounds(&self) -> ControllerLimits {
+        ControllerLimits {
+            max: self.ceiling.max(self.limits.min),
+            ..self.limits
         }
+    }
+
+    /// Looks at one limit alone from now on, after those have left that went in under another one.
+    fn measure(&mut self, limit: usize, rate_per_sec: f64) {
+        let inside = limit.max(self.limit) as f64;
+        let left_out_ns = LEFT_OUT * inside / rate_per_sec.max(f64::MIN_POSITIVE) * 1e9;
+        let shortest_ns = if self.is_settled() { QUIET_NS } else { 0 };
+        // A number that is too large becomes the largest there is; it is bounded where nothing is done.
+        let left_out_ns = (left_out_ns as u64).min(QUIET_NS);
+        self.doing = Doing::Measuring(Measuring::new(left_out_ns, shortest_ns));
+    }
+
+    /// One limit alone was measured.
+    fn measured(&mut self, measured: Measured) -> Option<(usize, Why)> {
+        let bounds = self.bounds();
+        let rate = measured.rate_per_sec;
+        let State::Settled(settled) = &mut self.state else {
+            return Some(self.search(Search::new(self.limit, rate), None));
+        };
+        let probe = settled.note(measured, &bounds);
+        let Some(tried) = probe else {
+            self.doing = Doing::Measuring(Measuring::new(0, QUIET_NS));
+            return None;
+        };
+        let known = settled.limit();
+        let threshold = settled.threshold(tried, bounds.throughput_loss);
+        self.doing = Doing::Comparing(Comparing::new(known, tried, rate, threshold));
+        Some((tried, Why::Probes(known)))
+    }
+
+    /// Two limits were compared.
+    fn compared(&mut self, compared: Compared) -> (usize, Why) {
+        let bounds = self.bounds();
+        match &mut self.state {
+            State::Settled(settled) => match settled.note_probe(compared, &bounds) {
+                Finding::Stay(limit) => {
+                    let rate = settled.rate_per_sec();
+                    self.measure(limit, rate);
+                    match limit == compared.tried {
+                        true => (limit, Why::Found(rate)),
+                        false => (limit, Why::GoesBack),
+                    }
+                }
+                Finding::Anew(search, why) => self.search(search, Some(why)),
+            },
+            State::Searching(search) => {
+                search.note(compared);
+                let search = search.clone();
+                self.search(search, None)
+            }
+            State::New => {
+                let search = Search::knowing(compared);
+                self.search(search, None)
+            }
+        }
+    }
+
+    /// The next limit that is tried, or the one that is enough.
+    fn search(&mut self, search: Search, why: Option<Why>) -> (usize, Why) {
+        let bounds = self.bounds();
+        let Some((known, tried)) = search.next(&bounds) else {
+            let settled = search.settle(&bounds);
+            let (limit, rate) = (settled.limit(), settled.rate_per_sec());
+            self.state = State::Settled(settled);
+            self.measure(limit, rate);
+            return (limit, Why::Found(rate));
+        };
+        let rate = search.rate_per_sec(known);
+        let threshold = search.threshold(known, tried, &bounds);
+        self.state = State::Searching(search);
+        self.doing = Doing::Comparing(Comparing::new(known, tried, rate, threshold));
+        (tried, why.unwrap_or(Why::Tries(known, rate)))
     }
 }

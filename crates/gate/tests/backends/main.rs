@@ -5,12 +5,13 @@
 //! so many completions have; and, fewer, backends event by event. `SOONER_BACKENDS` says how many of the former a family has.
 
 mod curve;
+mod drift;
 mod events;
 mod random;
 
 use curve::{Curve, Family};
 use random::Random;
-use sooner_gate::{Controller, ControllerLimits, Window};
+use sooner_gate::{Controller, ControllerLimits, Why, Window};
 
 const LOSS: f64 = 0.05;
 const MAX: usize = 100;
@@ -23,6 +24,12 @@ fn limits(start: usize) -> ControllerLimits {
         start,
         throughput_loss: LOSS,
     }
+}
+
+/// Whether that makes another limit known: turns of two that are compared are none.
+fn is_step(controller: &mut Controller, window: &Window) -> bool {
+    let change = controller.observe(window, &[]);
+    change.is_some_and(|change| change.why != Why::Turn)
 }
 
 /// What one backend made of it.
@@ -43,7 +50,7 @@ fn judge(controller: &mut Controller, curve: &Curve, random: &mut Random, users:
     let mut later_changes = 0;
     for _ in 0..6000 {
         let window = curve.tick(controller.limit(), users, random);
-        later_changes += usize::from(controller.observe(&window, &[]).is_some());
+        later_changes += usize::from(is_step(controller, &window));
     }
     let best = curve.best();
     let enough = curve.enough(LOSS);
@@ -69,7 +76,7 @@ fn settle(
             return (changes, tick);
         }
         let window = curve.tick(controller.limit(), users, random);
-        changes += usize::from(controller.observe(&window, &[]).is_some());
+        changes += usize::from(is_step(controller, &window));
     }
     panic!("never settles: {curve:?} at {}", controller.limit());
 }
@@ -121,7 +128,7 @@ fn the_fewest_that_are_enough_are_found_in_ten_steps() {
                 mean(|one| one.later_changes),
             );
             assert_eq!(few, 1.0, "{family:?}");
-            let least = [(0.9, 0.95), (0.7, 0.8)][at];
+            let least = [(0.88, 0.95), (0.7, 0.8)][at];
             assert!(within >= least.0, "{family:?}: {within}");
             assert!(nearly >= least.1, "{family:?}: {nearly}");
             // On the flat curves of many disks 2 more or less are nothing.
@@ -132,38 +139,54 @@ fn the_fewest_that_are_enough_are_found_in_ten_steps() {
     }
 }
 
-/// A backend that is two or five times as slow for a while; what is right for the one is right for the other.
+/// A backend that becomes another one: with other processors, disks, locks, and another speed.
 #[test]
-fn what_was_found_is_found_again_when_the_backend_changes() {
+fn what_was_found_is_looked_for_again_when_the_backend_changes() {
     let mut all = 0.0;
-    for (seed, factor) in (0..60).zip([2.0, 5.0].into_iter().cycle()) {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let family = |at: u64| Family::ALL[at as usize % 4];
+        let before = Curve::random(family(seed), 2.0, &mut random);
+        let mut controller = Controller::new(limits(16));
+        settle(&mut controller, &before, &mut random, 150);
+        let after = Curve::random(family(seed / 4), 2.0, &mut random);
+        let mut share = 0.0;
+        // An hour, of which the second half counts; what is tried now and then costs something as well.
+        for tick in 0..36_000 {
+            let limit = controller.limit();
+            let window = after.tick(limit, 150, &mut random);
+            if tick >= 18_000 {
+                share += after.at(limit) / after.best() / 18_000.0;
+            }
+            controller.observe(&window, &[]);
+        }
+        // Some do ten jobs a second, of which little is known.
+        assert!(share >= 0.7, "{share} at {}: {after:?}", controller.limit());
+        all += share / 60.0;
+    }
+    assert!(all >= 0.94, "{all}");
+}
+
+/// What is right for a backend is right when it is two or five times as slow.
+#[test]
+fn another_speed_is_no_reason_for_another_limit() {
+    for (seed, factor) in (0..40).zip([2.0, 5.0].into_iter().cycle()) {
         let mut random = Random::new(seed);
         let curve = Curve::random(Family::ALL[seed as usize % 4], 2.0, &mut random);
         let mut controller = Controller::new(limits(16));
         settle(&mut controller, &curve, &mut random, 150);
+        let found = controller.limit();
         let slow = curve.slowed(factor);
-        let mut was_anew = false;
-        for _ in 0..3000 {
+        let mut is_settled = 0;
+        for _ in 0..6000 {
             let window = slow.tick(controller.limit(), 150, &mut random);
             controller.observe(&window, &[]);
-            was_anew |= !controller.is_settled();
+            is_settled += usize::from(controller.is_settled());
         }
-        assert!(was_anew, "nothing was noticed: {curve:?}");
-        let (changes, _) = settle(&mut controller, &slow, &mut random, 150);
-        assert!(changes <= 10, "{changes}");
-        // What is tried now and then costs something as well.
-        let mut shares = 0.0;
-        for _ in 0..3000 {
-            let window = slow.tick(controller.limit(), 150, &mut random);
-            shares += slow.at(controller.limit()) / slow.best();
-            controller.observe(&window, &[]);
-        }
-        let share = shares / 3000.0;
-        // Some do ten jobs a second, of which little is known in five minutes.
-        assert!(share >= 0.75, "{share} at {}: {slow:?}", controller.limit());
-        all += share / 60.0;
+        assert!(is_settled >= 3000, "{seed}: looks for it all the time");
+        let share = curve.at(controller.limit()) / curve.at(found);
+        assert!(share >= 0.9, "{seed}: {found}, then {}", controller.limit());
     }
-    assert!(all >= 0.93, "{all}");
 }
 
 /// More users, or fewer, are no reason to look anew, and nobody waiting is none to do anything.
@@ -189,26 +212,34 @@ fn load_alone_changes_nothing() {
     }
 }
 
-/// The time inside grows in proportion to the jobs inside, so a target for it gives a highest limit (thesis 10.3.5).
+/// The time inside grows in proportion to the jobs inside, so a target for it gives a highest limit (thesis 10.3.5). What is expected is a
+/// mean of the recent past, scaled where the limit changes, as the gate's is.
 #[test]
 fn targets_leave_room_inside() {
     for seed in 0..40 {
         let mut random = Random::new(seed);
         let curve = Curve::random(Family::Balanced, 2.0, &mut random);
         let mut controller = Controller::new(limits(32));
-        let inside_ns = |limit: usize| (limit as f64 / curve.at(limit) * 1e9) as u64;
+        let inside_ns = |limit: usize| limit as f64 / curve.at(limit) * 1e9;
         // What five jobs inside take.
-        let target_ns = inside_ns(5);
-        let mut changes = 0;
-        for _ in 0..6000 {
+        let target_ns = inside_ns(5) as u64;
+        let mut expected_ns = inside_ns(32);
+        let (mut changes, mut late) = (0, 0);
+        for tick in 0..6000 {
             let limit = controller.limit();
             let window = curve.tick(limit, 150, &mut random);
-            let needs = [(inside_ns(limit), target_ns), (1, target_ns)];
-            changes += usize::from(controller.observe(&window, &needs).is_some());
+            expected_ns += 0.2 * (inside_ns(limit) - expected_ns);
+            let needs = [(expected_ns as u64, target_ns), (1, target_ns)];
+            if let Some(change) = controller.observe(&window, &needs) {
+                changes += usize::from(change.why != Why::Turn);
+                expected_ns *= change.limit as f64 / limit as f64;
+            }
+            late += usize::from(tick >= 600 && controller.limit() > 5);
         }
         let limit = controller.limit();
-        assert!((1..=5).contains(&limit), "{limit}");
-        assert!(changes <= 12, "{changes} changes");
+        assert!((1..=5).contains(&limit), "{seed}: {limit}");
+        assert!(changes <= 16, "{seed}: {changes} changes");
+        assert!(late <= 540, "{seed}: {late} ticks above what targets allow");
     }
 }
 
@@ -237,7 +268,7 @@ fn a_controller_that_does_not_look_for_throughput_is_found_out() {
 fn tried(start: usize, rate: impl Fn(usize) -> u64) -> String {
     let mut controller = Controller::new(limits(start));
     let mut tried = vec![start.to_string()];
-    for _ in 0..400 {
+    while !controller.is_settled() {
         let limit = controller.limit();
         let window = Window {
             duration_ns: TICK_NS,
@@ -245,11 +276,15 @@ fn tried(start: usize, rate: impl Fn(usize) -> u64) -> String {
             completed: rate(limit),
             ..Window::default()
         };
-        if let Some(change) = controller.observe(&window, &[]) {
-            tried.push(change.limit.to_string());
+        match controller.observe(&window, &[]) {
+            Some(change) if matches!(change.why, Why::Tries(..) | Why::Found(_)) => {
+                tried.push(change.limit.to_string());
+            }
+            _ => {}
         }
     }
-    assert!(controller.is_settled());
+    // What was found may be what was tried last.
+    tried.dedup();
     tried.join(" ")
 }
 

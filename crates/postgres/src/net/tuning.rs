@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use sooner_gate::{Controller, ControllerLimits, start};
+use sooner_gate::{Controller, ControllerLimits, Why, start};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::door::Backend;
@@ -36,10 +36,12 @@ fn look(backend: &Backend, limits: &Limits) {
     let Some(change) = controller.observe(&window, &backend.gate.needs()) else {
         return;
     };
-    log(&format!(
-        "{}: {} transactions at a time ({})",
-        backend.address, change.limit, change.why
-    ));
+    if change.why != Why::Turn {
+        log(&format!(
+            "{}: {} transactions at a time ({})",
+            backend.address, change.limit, change.why
+        ));
+    }
     backend.gate.set_limit(change.limit);
 }
 

@@ -1,0 +1,233 @@
+//! Two limits by turns, until it is known by how much one gives more than the other.
+//!
+//! What a machine can do goes up and down by a fifth within seconds (checkpoints, neighbours), and that concerns both alike when they take
+//! turns of a second. A pair is a half turn of each; the estimate is the sum of the one over the sum of the other, with the error of a ratio
+//! estimator (Cochran 1977, Sampling Techniques, 6.4). Turns are tried, known, known, tried: a trend is in both, and every second change is
+//! saved.
+
+use super::measuring::{LEFT_OUT, STANDARD_ERRORS};
+use crate::Window;
+
+/// Half a turn is at least this long, ns, and at most so long where jobs are few.
+const HALF_MIN_NS: f64 = 0.5e9;
+const HALF_MAX_NS: f64 = 10e9;
+/// So many jobs, where that takes longer, and so many times what is left out before.
+const HALF_JOBS: f64 = 30.0;
+const HALF_LEFT_OUT: f64 = 2.0;
+/// What is left out is never more than this, ns.
+const LEFT_OUT_MAX_NS: f64 = 5e9;
+/// Pairs before anything can be said.
+const PAIRS_MIN: f64 = 8.0;
+/// The error is to be at most this share of the loss: then one can tell one from the other.
+const ERROR_SHARE: f64 = 0.4;
+/// What is that near to the threshold is compared longer: until it is known on which side it is.
+const SIDE_SHARE: f64 = 0.8;
+/// Nothing is known better than this.
+const ERROR_MIN: f64 = 0.005;
+/// After so long, ns, so many times that error has to do, and after this any.
+const PATIENCE_NS: u64 = 45_000_000_000;
+const ERROR_TIMES: f64 = 1.5;
+const LONGEST_NS: u64 = 120_000_000_000;
+/// If nobody waits for so long at the higher limit, ns, it is more than are needed.
+const IDLE_NS: u64 = 10_000_000_000;
+
+/// Two limits by turns.
+#[derive(Debug)]
+pub struct Comparing {
+    known: usize,
+    tried: usize,
+    /// The ratio that matters: on which side of it is the answer?
+    threshold: f64,
+    half_ns: u64,
+    left_out_ns: u64,
+    now: Half,
+    /// The rate of the first half of this pair.
+    first: Option<f64>,
+    halves: u64,
+    sums: Sums,
+    time_ns: u64,
+    idle_ns: u64,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Half {
+    is_known: bool,
+    /// Still left out, ns.
+    left_out_ns: u64,
+    time_ns: u64,
+    jobs: u64,
+}
+
+/// Sums over all pairs: the rates at the known limit, at the tried one, and their products.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    pairs: f64,
+    known: f64,
+    tried: f64,
+    known_known: f64,
+    known_tried: f64,
+    tried_tried: f64,
+}
+
+/// What a look says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// On with it.
+    Stay,
+    /// The other limit's turn.
+    Turn(usize),
+    /// It is known.
+    Done(Compared),
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// The limits.
+    pub known: usize,
+    /// The other one.
+    pub tried: usize,
+    /// Throughput at the tried limit, of that at the known one.
+    pub ratio: f64,
+    /// Jobs a second at the known one.
+    pub known_per_sec: f64,
+}
+
+impl Comparing {
+    /// Begins with `tried`; `rate_per_sec` is what the backend does, more or less. Nearer to `threshold` it takes longer.
+    pub fn new(known: usize, tried: usize, rate_per_sec: f64, threshold: f64) -> Self {
+        let rate_per_ns = (rate_per_sec / 1e9).max(f64::MIN_POSITIVE);
+        // By Little's law, the time inside with the most inside.
+        let inside_ns = known.max(tried) as f64 / rate_per_ns;
+        let left_out_ns = (LEFT_OUT * inside_ns).min(LEFT_OUT_MAX_NS);
+        let half_ns = (HALF_JOBS / rate_per_ns)
+            .max(HALF_LEFT_OUT * left_out_ns)
+            .clamp(HALF_MIN_NS, HALF_MAX_NS);
+        let left_out_ns = left_out_ns as u64;
+        Self {
+            known,
+            tried,
+            threshold,
+            half_ns: half_ns as u64,
+            left_out_ns,
+            now: Half {
+                left_out_ns,
+                ..Half::default()
+            },
+            first: None,
+            halves: 0,
+            sums: Sums::default(),
+            time_ns: 0,
+            idle_ns: 0,
+        }
+    }
+
+    /// One more look, at whichever limit has its turn.
+    pub fn add(&mut self, window: &Window, loss: f64) -> Step {
+        if self.now.left_out_ns > 0 {
+            self.now.left_out_ns = self.now.left_out_ns.saturating_sub(window.duration_ns);
+            return Step::Stay;
+        }
+        if !window.is_backlogged() {
+            return self.is_idle(window.duration_ns);
+        }
+        self.now.time_ns += window.duration_ns;
+        self.now.jobs += window.completed;
+        self.time_ns += window.duration_ns;
+        if self.now.time_ns < self.half_ns {
+            return Step::Stay;
+        }
+        self.end_half();
+        match self.is_known_well(loss) {
+            true => Step::Done(self.compared()),
+            false => self.next_half(),
+        }
+    }
+
+    /// Nobody waits: that says nothing, unless it is because so many may be inside.
+    fn is_idle(&mut self, duration_ns: u64) -> Step {
+        if self.now.is_known || self.tried < self.known {
+            return Step::Stay;
+        }
+        self.idle_ns += duration_ns;
+        if self.idle_ns < IDLE_NS {
+            return Step::Stay;
+        }
+        let compared = self.compared();
+        Step::Done(Compared {
+            ratio: 1.0,
+            ..compared
+        })
+    }
+
+    fn end_half(&mut self) {
+        self.halves += 1;
+        let rate = self.now.jobs as f64 * 1e9 / self.now.time_ns as f64;
+        match self.first.take() {
+            None => self.first = Some(rate),
+            Some(first) if self.now.is_known => self.sums.add(rate, first),
+            Some(first) => self.sums.add(first, rate),
+        }
+    }
+
+    fn next_half(&mut self) -> Step {
+        let goes_on = self.halves.is_multiple_of(2);
+        let is_known = self.now.is_known == goes_on;
+        self.now = Half {
+            is_known,
+            left_out_ns: if goes_on { 0 } else { self.left_out_ns },
+            ..Half::default()
+        };
+        match goes_on {
+            true => Step::Stay,
+            false if is_known => Step::Turn(self.known),
+            false => Step::Turn(self.tried),
+        }
+    }
+
+    fn is_known_well(&self, loss: f64) -> bool {
+        if self.first.is_some() || self.sums.pairs < PAIRS_MIN {
+            return false;
+        }
+        let error = STANDARD_ERRORS * self.sums.standard_error();
+        let most = ERROR_SHARE * loss;
+        let aside = (self.sums.ratio() / self.threshold - 1.0).abs();
+        let is_sure = error <= (SIDE_SHARE * aside).clamp(ERROR_MIN, most);
+        let has_to_do = self.time_ns >= PATIENCE_NS && error <= ERROR_TIMES * most;
+        is_sure || has_to_do || self.time_ns >= LONGEST_NS
+    }
+
+    fn compared(&self) -> Compared {
+        Compared {
+            known: self.known,
+            tried: self.tried,
+            ratio: self.sums.ratio(),
+            known_per_sec: self.sums.known / self.sums.pairs.max(1.0),
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, known: f64, tried: f64) {
+        self.pairs += 1.0;
+        self.known += known;
+        self.tried += tried;
+        self.known_known += known * known;
+        self.known_tried += known * tried;
+        self.tried_tried += tried * tried;
+    }
+
+    fn ratio(&self) -> f64 {
+        self.tried / self.known.max(f64::MIN_POSITIVE)
+    }
+
+    fn standard_error(&self) -> f64 {
+        let ratio = self.ratio();
+        let squares =
+            self.tried_tried - 2.0 * ratio * self.known_tried + ratio * ratio * self.known_known;
+        let variance = squares.max(0.0) / (self.pairs - 1.0).max(1.0);
+        let mean = self.known / self.pairs;
+        (variance / self.pairs).sqrt() / mean.max(f64::MIN_POSITIVE)
+    }
+}
