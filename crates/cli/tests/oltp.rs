@@ -111,6 +111,8 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
     let by_kind = [&partly[..], &["--class", "buys=new_order", "--remarks"]].concat();
     let partly = measured("tpcc", &url, &by_kind);
     assert_eq!(partly["classes"][0]["n"], partly["kinds"][0]["n"]);
+    let unnamed = ["--users", "4", "--statements", "unnamed"];
+    assert!(n(&measured("tpcc", &url, &unnamed)["all"]) > 0);
     assert!(is_clean(&url));
 
     database.ask("UPDATE warehouse SET w_ytd = w_ytd + 1");

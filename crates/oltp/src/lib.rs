@@ -19,4 +19,4 @@ pub mod tpcw;
 
 pub use error::{Failure, Unusable};
 pub use kit::{Check, Ended, Kit};
-pub use session::{Isolation, Place, Session};
+pub use session::{Isolation, Place, Session, Statements};

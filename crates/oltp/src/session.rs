@@ -1,10 +1,10 @@
-//! A connection with its prepared statements.
+//! A connection with its statements, prepared or not.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use crate::{Failure, Unusable};
@@ -50,6 +50,16 @@ impl fmt::Display for Isolation {
     }
 }
 
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statements {
+    /// Prepared once under a name, as most drivers do.
+    #[default]
+    Prepared,
+    /// Parsed each time, without a name: for whoever hands a session's transactions to different connections and knows no names.
+    Unnamed,
+}
+
 impl Place {
     /// A connection that calls itself `name`; its end is another task's, so a `LocalSet` is needed.
     pub async fn connect(&self, name: &str) -> Result<Client, Unusable> {
@@ -73,26 +83,68 @@ impl Place {
 /// A connection on which transactions are carried out.
 pub struct Session {
     client: Client,
-    statements: Vec<Statement>,
+    known: Known,
     begin: String,
 }
 
+/// What is known of the statements, by number.
+enum Known {
+    Prepared(Vec<Statement>),
+    /// Their texts and the types of their parameters.
+    Unnamed(Vec<(String, Vec<Type>)>),
+}
+
+impl Known {
+    /// Prepares everything; or does so in a transaction, which has one connection, to learn the types, and forgets the names there.
+    async fn learn(
+        client: &Client,
+        texts: &[&str],
+        statements: Statements,
+    ) -> Result<Self, Unusable> {
+        let is_unnamed = statements == Statements::Unnamed;
+        if is_unnamed {
+            client.batch_execute("BEGIN").await?;
+        }
+        let mut prepared = Vec::new();
+        for text in texts {
+            prepared.push(client.prepare(text).await?);
+        }
+        if !is_unnamed {
+            return Ok(Self::Prepared(prepared));
+        }
+        let types = |statement: &Statement| statement.params().to_vec();
+        let unnamed = texts.iter().zip(&prepared);
+        let unnamed = unnamed.map(|(text, statement)| ((*text).to_owned(), types(statement)));
+        let unnamed = unnamed.collect();
+        // Whoever drops a statement closes it; the end of the transaction comes after that.
+        drop(prepared);
+        client.batch_execute("COMMIT").await?;
+        Ok(Self::Unnamed(unnamed))
+    }
+}
+
+/// Parameters with their types.
+fn typed<'a>(
+    parameters: &[&'a (dyn ToSql + Sync)],
+    types: &[Type],
+) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    let pairs = parameters.iter().zip(types);
+    pairs.map(|(value, kind)| (*value, kind.clone())).collect()
+}
+
 impl Session {
-    /// Prepares everything.
+    /// A connection that calls itself `name` and knows statements of these texts.
     pub async fn open(
         place: &Place,
         name: &str,
-        statements: &[&str],
+        texts: &[&str],
         isolation: Isolation,
+        statements: Statements,
     ) -> Result<Self, Unusable> {
         let client = place.connect(name).await?;
-        let mut prepared = Vec::new();
-        for text in statements {
-            prepared.push(client.prepare(text).await?);
-        }
         Ok(Self {
+            known: Known::learn(&client, texts, statements).await?,
             client,
-            statements: prepared,
             begin: format!("BEGIN ISOLATION LEVEL {isolation}"),
         })
     }
@@ -124,8 +176,14 @@ impl Session {
         number: usize,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, Failure> {
-        let statement = &self.statements[number];
-        Ok(self.client.execute(statement, parameters).await?)
+        Ok(match &self.known {
+            Known::Prepared(all) => self.client.execute(&all[number], parameters).await?,
+            Known::Unnamed(all) => {
+                let (text, types) = &all[number];
+                let typed = typed(parameters, types);
+                self.client.execute_typed(text, &typed).await?
+            }
+        })
     }
 
     /// The rows of the statement of this number.
@@ -134,7 +192,13 @@ impl Session {
         number: usize,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Failure> {
-        let statement = &self.statements[number];
-        Ok(self.client.query(statement, parameters).await?)
+        Ok(match &self.known {
+            Known::Prepared(all) => self.client.query(&all[number], parameters).await?,
+            Known::Unnamed(all) => {
+                let (text, types) = &all[number];
+                let typed = typed(parameters, types);
+                self.client.query_typed(text, &typed).await?
+            }
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use sooner_oltp::run::{Class, Group, Measured, Model, Options, Report};
-use sooner_oltp::{Check, Isolation, Kit, Place};
+use sooner_oltp::{Check, Isolation, Kit, Place, Statements};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
@@ -59,6 +59,9 @@ pub struct RunArgs {
     /// What transactions see of each other.
     #[arg(long, value_enum, default_value = "read-committed")]
     isolation: IsolationName,
+    /// How statements are sent: with names, or parsed each time, for a pooler that knows no names.
+    #[arg(long, value_enum, default_value = "prepared")]
+    statements: StatementsName,
     /// Begin each transaction with a comment that says its class and its kind.
     #[arg(long)]
     remarks: bool,
@@ -93,6 +96,12 @@ enum IsolationName {
     Serializable,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StatementsName {
+    Prepared,
+    Unnamed,
+}
+
 fn class(text: &str) -> Result<Class, String> {
     let wrong = || format!("`{text}`: write high=0.1, or buys=payment,new_order");
     let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
@@ -121,6 +130,10 @@ impl RunArgs {
                 IsolationName::ReadCommitted => Isolation::ReadCommitted,
                 IsolationName::RepeatableRead => Isolation::RepeatableRead,
                 IsolationName::Serializable => Isolation::Serializable,
+            },
+            statements: match self.statements {
+                StatementsName::Prepared => Statements::Prepared,
+                StatementsName::Unnamed => Statements::Unnamed,
             },
             warm_up: self.warm_up.unwrap_or(self.duration / 5),
             measured: self.duration,

@@ -13,7 +13,7 @@ mod users;
 
 use std::time::Duration;
 
-use crate::Isolation;
+use crate::{Isolation, Statements};
 
 pub use measured::{Measured, Outcome};
 pub use report::{Group, Report};
@@ -69,6 +69,8 @@ pub struct Options {
     pub classes: Vec<Class>,
     /// What transactions see of each other.
     pub isolation: Isolation,
+    /// How statements are sent.
+    pub statements: Statements,
     /// Not measured at the beginning.
     pub warm_up: Duration,
     /// Measured.
@@ -119,6 +121,7 @@ mod tests {
                 class("rest", 0.0, &[]),
             ],
             isolation: Isolation::default(),
+            statements: Statements::default(),
             warm_up: Duration::ZERO,
             measured: Duration::from_secs(1),
             seed: 1,

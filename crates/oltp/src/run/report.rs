@@ -130,8 +130,9 @@ impl Group {
         let mut sorted: Vec<f64> = own.iter().map(|one| ms(one)).collect();
         sorted.sort_by(f64::total_cmp);
         let count = sorted.len() as f64;
-        let mean = sorted.iter().sum::<f64>() / count.max(1.0);
-        let squares: f64 = sorted.iter().map(|one| (one - mean).powi(2)).sum();
+        // The sum of nothing is -0.
+        let mean = 0.0 + sorted.iter().sum::<f64>() / count.max(1.0);
+        let squares = 0.0 + sorted.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
         let at = |share: f64| {
             let at = (share * count).ceil() as usize;
             sorted.get(at.max(1) - 1).copied().unwrap_or(0.0)

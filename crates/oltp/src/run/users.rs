@@ -110,8 +110,13 @@ impl<K: Kit> User<K> {
         let mut random = Rng::new(options.seed, USERS_PURPOSE + u64::from(number));
         let mut sessions = Vec::new();
         for class in &options.classes {
-            let statements = kit.statements();
-            let session = Session::open(place, &class.name, statements, options.isolation);
+            let Options {
+                isolation,
+                statements,
+                ..
+            } = *options;
+            let texts = kit.statements();
+            let session = Session::open(place, &class.name, texts, isolation, statements);
             sessions.push(session.await?);
         }
         Ok(Self {
