@@ -8,6 +8,7 @@ mod advise;
 mod attach_cpu;
 mod attacks;
 mod attempts;
+mod bookstore;
 mod certificate;
 mod check;
 mod classifier;
@@ -15,7 +16,10 @@ mod cpu;
 mod crate_bench;
 mod demo;
 mod gate;
+mod gate_limits;
 mod gate_memory;
+mod gate_open;
+mod gate_overhead;
 mod gate_priorities;
 mod gate_targets;
 mod generator;
@@ -37,6 +41,8 @@ mod record;
 mod replays;
 mod server;
 mod simulators;
+mod slices;
+mod slow_disk;
 mod streams;
 mod tls;
 mod tls_cpu;
@@ -58,7 +64,7 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 22] = [
+const PARTS: [(&str, Part); 25] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
@@ -68,6 +74,9 @@ const PARTS: [(&str, Part); 22] = [
     ("gate-memory", gate_memory::run),
     ("gate-priorities", gate_priorities::run),
     ("gate-targets", gate_targets::run),
+    ("gate-open", gate_open::run),
+    ("gate-overhead", gate_overhead::run),
+    ("bookstore", bookstore::run),
     ("demo", demo::run),
     ("generator", generator::run),
     ("generator-tls", generator::secured),
@@ -83,8 +92,8 @@ const PARTS: [(&str, Part); 22] = [
     ("overload", overload::run),
 ];
 
-/// Pieces of the parts `gate-priorities` and `attacks`, which take long.
-const PIECES: [(&str, Part); 12] = [
+/// Pieces of the parts `gate-priorities`, `gate-targets` and `attacks`, which take long.
+const PIECES: [(&str, Part); 18] = [
     ("tpcc-1", |effort, checks| {
         gate_priorities::only("tpcc-1", effort, checks)
     }),
@@ -102,6 +111,24 @@ const PIECES: [(&str, Part); 12] = [
     }),
     ("tpcw-ordering", |effort, checks| {
         gate_priorities::only("tpcw-ordering", effort, checks)
+    }),
+    ("tpcc-30-disk", |effort, checks| {
+        gate_priorities::only("tpcc-30-disk", effort, checks)
+    }),
+    ("tpcc-30-balanced", |effort, checks| {
+        gate_priorities::only("tpcc-30-balanced", effort, checks)
+    }),
+    ("tpcc-30", |effort, checks| {
+        gate_priorities::only("tpcc-30", effort, checks)
+    }),
+    ("tpcw-large", |effort, checks| {
+        gate_priorities::only("tpcw-large", effort, checks)
+    }),
+    ("targets-tpcc-10", |effort, checks| {
+        gate_targets::only("tpcc-10", effort, checks)
+    }),
+    ("targets-tpcw-shopping", |effort, checks| {
+        gate_targets::only("tpcw-shopping", effort, checks)
     }),
     ("slow-header", |effort, checks| {
         attacks::only("slow-header", effort, checks)

@@ -47,6 +47,13 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Keeps a page with plots.
+    pub fn page(&self, part: &str, html: &str) -> anyhow::Result<()> {
+        Ok(fs::write(self.folder.join(format!("{part}.html")), html)?)
+    }
+}
+
 /// A run as it is kept: without the parts that are only for plots.
 pub fn slim(run: &Value) -> Value {
     let mut run = run.clone();
