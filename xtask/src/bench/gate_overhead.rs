@@ -19,10 +19,11 @@ use super::slices::ratio;
 const CLIENTS: &str = "40";
 const SCRIPT: &str = "\\set aid random(1, 1000000)\n\
     SELECT abalance FROM pgbench_accounts WHERE aid = :aid /*route='balance',kind='lookup'*/;\n";
+const FIXED: &str = "a fixed limit";
 const CONTROLLER: &str = "the controller";
 /// What each way has in its configuration besides the limit; the first is what the others are held against.
 const WAYS: [(&str, &str); 6] = [
-    ("a fixed limit", ""),
+    (FIXED, ""),
     (
         "a class by application_name",
         "[[class]]\nname = \"one\"\npriority = 1\napplication_name = [\"pgbench\"]\n",
@@ -117,6 +118,9 @@ fn rows(protocol: &str, all: &[(Vec<f64>, Vec<f64>)], checks: &mut Checks) -> St
             spread(cpu, 1),
             spread(rates, 0)
         );
+        if name == FIXED {
+            continue;
+        }
         let what = |what: &str| format!("{protocol}, {name}: {what} / with a fixed limit");
         checks.at_most(&what("processor time of the gate"), of_cpu, CPU_MAX);
         // The controller may give up to a twentieth; that is another experiment.
