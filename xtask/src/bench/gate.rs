@@ -5,13 +5,13 @@
 
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use serde_json::json;
 
 use super::Effort;
 use super::check::{Checks, median, spread};
 use super::link::Running;
-use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, OTHERS_CORE};
+use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, OTHERS_CORE, pgbench_figure};
 use super::proc::cpu_seconds;
 use super::record::Record;
 
@@ -220,17 +220,10 @@ impl Folder {
             way.name(),
             String::from_utf8_lossy(&output.stderr).trim()
         );
-        let figure = |behind: &str| -> anyhow::Result<f64> {
-            let (_, rest) = said
-                .split_once(behind)
-                .with_context(|| format!("pgbench does not say {behind:?}"))?;
-            let number = rest.split([' ', '/', '\n']).next().unwrap_or_default();
-            Ok(number.parse()?)
-        };
-        let transactions = figure("actually processed: ")?;
+        let transactions = pgbench_figure(&said, "actually processed: ")?;
         Ok(Measured {
-            latency_us: figure("latency average = ")? * 1000.0,
-            per_sec: figure("tps = ")?,
+            latency_us: pgbench_figure(&said, "latency average = ")? * 1000.0,
+            per_sec: pgbench_figure(&said, "tps = ")?,
             cpu_us: spent * 1e6 / transactions,
         })
     }

@@ -5,13 +5,13 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use serde_json::json;
 
 use super::Effort;
 use super::check::{Checks, spread};
 use super::link::Running;
-use super::postgres::{DATABASE_PORT, Folder, OTHERS_CORE};
+use super::postgres::{DATABASE_PORT, Folder, OTHERS_CORE, pgbench_figure};
 use super::proc::cpu_seconds;
 use super::record::Record;
 use super::slices::ratio;
@@ -150,14 +150,9 @@ fn measure(
         ],
     )?;
     let spent = cpu_seconds(gate.id()) - before;
-    let figure = |behind: &str| -> anyhow::Result<f64> {
-        let rest = said.split_once(behind);
-        let (_, rest) = rest.with_context(|| format!("pgbench does not say {behind:?}"))?;
-        let number = rest.split([' ', '/', '\n']).next().unwrap_or_default();
-        Ok(number.parse()?)
-    };
-    let transactions = figure("actually processed: ")?;
-    Ok((spent * 1e6 / transactions, figure("tps = ")?))
+    let transactions = pgbench_figure(&said, "actually processed: ")?;
+    let rate = pgbench_figure(&said, "tps = ")?;
+    Ok((spent * 1e6 / transactions, rate))
 }
 
 fn pgbench(folder: &Folder, port: &str, flags: &[&str]) -> anyhow::Result<String> {

@@ -185,3 +185,11 @@ impl Folder {
         anyhow::bail!("nobody listens on port {port} after 10 s")
     }
 }
+
+/// The number that stands behind these words in what pgbench prints.
+pub fn pgbench_figure(said: &str, behind: &str) -> anyhow::Result<f64> {
+    let rest = said.split_once(behind);
+    let (_, rest) = rest.with_context(|| format!("pgbench does not say {behind:?}"))?;
+    let number = rest.split([' ', '/', '\n']).next().unwrap_or_default();
+    Ok(number.parse()?)
+}
