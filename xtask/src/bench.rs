@@ -93,7 +93,7 @@ const PARTS: [(&str, Part); 25] = [
 ];
 
 /// Pieces of the parts `gate-priorities`, `gate-targets` and `attacks`, which take long.
-const PIECES: [(&str, Part); 18] = [
+const PIECES: [(&str, Part); 20] = [
     ("tpcc-1", |effort, checks| {
         gate_priorities::only("tpcc-1", effort, checks)
     }),
@@ -123,6 +123,12 @@ const PIECES: [(&str, Part); 18] = [
     }),
     ("tpcw-large", |effort, checks| {
         gate_priorities::only("tpcw-large", effort, checks)
+    }),
+    ("tpcw-shopping-fresh-seed", |effort, checks| {
+        gate_priorities::only("tpcw-shopping-fresh-seed", effort, checks)
+    }),
+    ("tpcc-10-on-disk", |effort, checks| {
+        gate_priorities::only("tpcc-10-on-disk", effort, checks)
     }),
     ("targets-tpcc-10", |effort, checks| {
         gate_targets::only("tpcc-10", effort, checks)

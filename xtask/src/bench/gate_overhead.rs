@@ -69,12 +69,12 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     for protocol in ["simple", "prepared"] {
         let turns = match effort.quick {
             true => 1,
-            false => 3 * effort.repetitions,
+            false => 9 * effort.repetitions,
         };
         let mut all = vec![(Vec::new(), Vec::new()); gates.len()];
         for turn in 0..turns {
             for ((gate, name, port), (cpu, rates)) in gates.iter().zip(&mut all) {
-                let (cpu_us, rate) = measure(&folder, gate, port, protocol, effort.quick)?;
+                let (cpu_us, rate) = measure(&folder, gate, port, protocol)?;
                 record.add(&json!({"protocol": protocol, "way": name, "turn": turn, "gate_cpu_us": cpu_us, "transactions_per_sec": rate}))?;
                 cpu.push(cpu_us);
                 rates.push(rate);
@@ -137,16 +137,14 @@ fn measure(
     gate: &Running,
     port: &str,
     protocol: &str,
-    is_quick: bool,
 ) -> anyhow::Result<(f64, f64)> {
     let before = cpu_seconds(gate.id());
-    let seconds = if is_quick { "1" } else { "3" };
     let script = folder.path().join("lookup.sql").display().to_string();
     let said = pgbench(
         folder,
         port,
         &[
-            "-n", "-f", &script, "-M", protocol, "-c", CLIENTS, "-T", seconds, "postgres",
+            "-n", "-f", &script, "-M", protocol, "-c", CLIENTS, "-T", "1", "postgres",
         ],
     )?;
     let spent = cpu_seconds(gate.id()) - before;

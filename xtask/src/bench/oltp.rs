@@ -3,7 +3,7 @@
 //! The database has a core to itself; the gate, which needs a fifth of one, and the users have the other.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -21,26 +21,49 @@ pub struct SetUp {
     data: &'static [&'static str],
     users: &'static [&'static str],
     database: &'static [&'static str],
-    /// A slow disk and little memory.
-    disk: Option<Bounds>,
+    storage: Storage,
+    /// Of the data; users' seeds count from here.
+    seed: u32,
+}
+
+/// Where the database and its log are.
+enum Storage {
+    /// A file system in memory: what a disk does that others share concerns nobody.
+    Memory,
+    /// The machine's disk.
+    Disk,
+    /// The machine's disk, slowed down, with little memory before it.
+    SlowDisk(Bounds),
 }
 
 /// More than wait at any time where transactions come whatever becomes of others.
 const SESSIONS: u32 = 600;
+/// A file system in memory, which Linux has here.
+const MEMORY: &str = "/dev/shm";
 /// Where a gate tells its figures.
 pub const METRICS: &str = "127.0.0.1:16432";
 const DURABLE: &[&str] = &["-c", "fsync=on"];
-const LARGE: &[&str] = &["-c", "shared_buffers=1GB", "-c", "max_wal_size=4GB"];
+/// A commit does not wait for the log, which shares the slow disk.
+const UNHURRIED_LOG: &[&str] = &["-c", "fsync=on", "-c", "synchronous_commit=off"];
+const LARGE: &[&str] = &[
+    "-c",
+    "fsync=on",
+    "-c",
+    "shared_buffers=1GB",
+    "-c",
+    "max_wal_size=4GB",
+];
 
-/// Locks, processor, disk and both, as far as there are such on a machine with a fast disk.
-pub const SET_UPS: [SetUp; 10] = [
+/// Locks, processor, disk and both; then other sizes, a fresh seed, and the log on the machine's own disk.
+pub const SET_UPS: [SetUp; 12] = [
     SetUp {
         name: "tpcc-1",
         kit: "tpcc",
         data: &["--warehouses", "1"],
         users: &[],
         database: DURABLE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcc-10",
@@ -48,7 +71,8 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &["--warehouses", "10"],
         users: &[],
         database: DURABLE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcc-10-repeatable-read",
@@ -56,7 +80,8 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &["--warehouses", "10"],
         users: &["--isolation", "repeatable-read"],
         database: DURABLE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcw-browsing",
@@ -64,7 +89,8 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &[],
         users: &["--mix", "browsing"],
         database: LARGE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcw-shopping",
@@ -72,7 +98,8 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &[],
         users: &["--mix", "shopping"],
         database: LARGE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcw-ordering",
@@ -80,7 +107,8 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &[],
         users: &["--mix", "ordering"],
         database: LARGE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     // Three gigabytes of which a fifth is in memory.
     SetUp {
@@ -88,31 +116,34 @@ pub const SET_UPS: [SetUp; 10] = [
         kit: "tpcc",
         data: &["--warehouses", "30"],
         users: &[],
-        database: DURABLE,
-        disk: Some(Bounds {
+        database: UNHURRIED_LOG,
+        storage: Storage::SlowDisk(Bounds {
             memory_mib: 700,
             reads_per_sec: 600,
         }),
+        seed: 1,
     },
     SetUp {
         name: "tpcc-30-balanced",
         kit: "tpcc",
         data: &["--warehouses", "30"],
         users: &[],
-        database: DURABLE,
-        disk: Some(Bounds {
+        database: UNHURRIED_LOG,
+        storage: Storage::SlowDisk(Bounds {
             memory_mib: 700,
             reads_per_sec: 3000,
         }),
+        seed: 1,
     },
-    // Other sizes: more than shared memory holds, and five times as many books and customers.
+    // More than shared memory holds, and five times as many books and customers.
     SetUp {
         name: "tpcc-30",
         kit: "tpcc",
         data: &["--warehouses", "30"],
         users: &[],
         database: DURABLE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
     },
     SetUp {
         name: "tpcw-large",
@@ -120,7 +151,26 @@ pub const SET_UPS: [SetUp; 10] = [
         data: &["--items", "50000", "--customers", "50000"],
         users: &["--mix", "shopping"],
         database: LARGE,
-        disk: None,
+        storage: Storage::Memory,
+        seed: 1,
+    },
+    SetUp {
+        name: "tpcw-shopping-fresh-seed",
+        kit: "tpcw",
+        data: &[],
+        users: &["--mix", "shopping"],
+        database: LARGE,
+        storage: Storage::Memory,
+        seed: 1000,
+    },
+    SetUp {
+        name: "tpcc-10-on-disk",
+        kit: "tpcc",
+        data: &["--warehouses", "10"],
+        users: &[],
+        database: DURABLE,
+        storage: Storage::Disk,
+        seed: 1,
     },
 ];
 
@@ -198,10 +248,16 @@ pub struct Place {
 impl Place {
     /// A new one, filled.
     pub fn new(set_up: &'static SetUp) -> anyhow::Result<Self> {
-        let folder = Folder::new()?;
+        let folder = match set_up.storage {
+            Storage::Memory => Folder::new_in(Path::new(MEMORY))?,
+            Storage::Disk | Storage::SlowDisk(_) => Folder::new()?,
+        };
         let many = [set_up.database, &["-c", "max_connections=250"]].concat();
         let database = folder.database_with(&many)?;
-        let disk = set_up.disk.map(SlowDisk::new).transpose()?;
+        let disk = match set_up.storage {
+            Storage::SlowDisk(bounds) => Some(SlowDisk::new(bounds)?),
+            _ => None,
+        };
         if let Some(disk) = &disk {
             disk.take(database.id())?;
         }
@@ -211,7 +267,9 @@ impl Place {
             folder,
             set_up,
         };
-        place.load("fill", DATABASE_PORT, set_up.data)?;
+        let seed = set_up.seed.to_string();
+        let data = [set_up.data, &["--seed", &seed]].concat();
+        place.load("fill", DATABASE_PORT, &data)?;
         if let Some(disk) = &place.disk {
             disk.slow_down(place.folder.path())?;
         }
@@ -244,9 +302,9 @@ impl Place {
         let Load {
             seconds,
             warm_up_seconds,
-            seed,
             ..
         } = load;
+        let seed = load.seed + self.set_up.seed - 1;
         let numbers =
             format!("--for {seconds} --warm-up {warm_up_seconds} --seed {seed} --remarks --json");
         let mut flags = load.arrivals.flags();
@@ -289,8 +347,10 @@ impl Place {
     pub fn gate(&self, config: &str) -> anyhow::Result<Running> {
         let file = self.configure(config)?;
         let log = File::create(self.log())?;
-        self.folder
-            .gate_with(GATE_PORT, &["--config", &file.display().to_string()], log)
+        let gate =
+            self.folder
+                .gate_with(GATE_PORT, &["--config", &file.display().to_string()], log);
+        gate.with_context(|| fs::read_to_string(self.log()).unwrap_or_default())
     }
 
     /// Where a gate's words are.

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -33,7 +34,13 @@ pub struct Folder {
 impl Folder {
     /// A new one; root only.
     pub fn new() -> anyhow::Result<Self> {
-        let scratch = tempfile::tempdir()?;
+        Self::new_in(&tempfile::env::temp_dir())
+    }
+
+    /// A new one in this folder; root only.
+    pub fn new_in(parent: &Path) -> anyhow::Result<Self> {
+        let scratch = tempfile::tempdir_in(parent)
+            .with_context(|| format!("a folder in {}", parent.display()))?;
         let users = fs::read_to_string("/etc/passwd")?;
         let line = users.lines().find(|line| line.starts_with("postgres:"));
         let uid = line
@@ -111,8 +118,7 @@ impl Folder {
         ]);
         postgres.args(flags);
         let running = Running(postgres.stderr(Stdio::null()).spawn()?);
-        self.await_socket(DATABASE_PORT)?;
-        Ok(running)
+        self.await_socket(DATABASE_PORT, running)
     }
 
     /// A gate before it whose socket file has this port, everybody let in; `flags` besides. Its process is the gate's own.
@@ -141,8 +147,7 @@ impl Folder {
         ));
         command.arg("--listen").arg(self.socket(port));
         let running = Running(command.stdout(Stdio::null()).stderr(log).spawn()?);
-        self.await_socket(port)?;
-        Ok(running)
+        self.await_socket(port, running)
     }
 
     /// A PgBouncer before it whose socket file has this port, everybody let in.
@@ -163,8 +168,7 @@ impl Folder {
                 .spawn()
                 .context("pgbouncer is needed")?,
         );
-        self.await_socket(port)?;
-        Ok(running)
+        self.await_socket(port, running)
     }
 
     /// The socket file of whoever has this port.
@@ -172,13 +176,16 @@ impl Folder {
         self.path().join(format!(".s.PGSQL.{port}"))
     }
 
-    /// Waits until somebody listens there.
-    pub fn await_socket(&self, port: &str) -> anyhow::Result<()> {
+    /// Waits until the process listens there.
+    fn await_socket(&self, port: &str, mut running: Running) -> anyhow::Result<Running> {
         for _ in 0..200 {
-            if std::os::unix::net::UnixStream::connect(self.socket(port)).is_ok() {
+            if let Some(status) = running.0.try_wait()? {
+                anyhow::bail!("who was to listen on port {port} ended: {status}");
+            }
+            if UnixStream::connect(self.socket(port)).is_ok() {
                 // It listens before it is ready for a session.
                 sleep(Duration::from_millis(500));
-                return Ok(());
+                return Ok(running);
             }
             sleep(Duration::from_millis(50));
         }
