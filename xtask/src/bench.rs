@@ -43,6 +43,7 @@ mod server;
 mod simulators;
 mod slices;
 mod slow_disk;
+mod stolen;
 mod streams;
 mod tls;
 mod tls_cpu;

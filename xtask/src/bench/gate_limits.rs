@@ -39,7 +39,7 @@ impl Lengths {
                 search_seconds: 20,
             },
             false => Self {
-                rounds: 27,
+                rounds: 36,
                 pairs: 60,
                 search_seconds: 900,
             },
@@ -51,8 +51,8 @@ impl Lengths {
 pub struct Found {
     /// The limit with the most throughput.
     pub best: u32,
-    /// The fewest with 0.95 of that.
-    pub enough: u32,
+    /// What the gate finds enough by itself.
+    pub choice: u32,
     /// The fewest with 0.8 of it.
     pub enough_at_a_fifth: u32,
 }
@@ -74,27 +74,27 @@ pub fn measure(
 ) -> anyhow::Result<Found> {
     let rates = curve(place, lengths, record)?;
     let shares = shares(&rates);
-    let found = found(&shares).context("nothing was measured")?;
+    let first = |least| first(&shares, least).context("nothing was measured");
+    let (best, enough) = (first(1.0)?, first(ENOUGH)?);
+    let enough_at_a_fifth = first(ENOUGH_AT_A_FIFTH)?;
     *text += &format!(
         "\n## {name}\n\n| inside | throughput, of that with {} | half of its 95 % interval |\n|---|---|---|\n",
-        found.best
+        best
     );
     for (limit, share, half) in &shares {
         *text += &format!("| {limit} | {share:.3} | {half:.3} |\n");
     }
     *text += &format!(
-        "\n{} inside give the most; {} are enough for {ENOUGH} of it, {} for {ENOUGH_AT_A_FIFTH}.\n\n",
-        found.best, found.enough, found.enough_at_a_fifth
+        "\n{best} inside give the most; {enough} are enough for {ENOUGH} of it, {enough_at_a_fifth} for {ENOUGH_AT_A_FIFTH}.\n\n"
     );
     let (steps, is_found) = search(place, lengths)?;
-    let (_, choice, _) = steps.last().context("the gate tried nothing")?;
+    let &(seconds, choice, _) = steps.last().context("the gate tried nothing")?;
     record.add(&json!({"part": "choice", "is_found": is_found, "limit_transactions": choice, "steps": steps}))?;
-    let (share, half) = side_by_side(place, lengths, *choice, found.best, record)?;
-    let seconds = steps.last().map_or(0.0, |(seconds, _, _)| *seconds);
+    let (share, half) = side_by_side(place, lengths, choice, best, record)?;
     *text += &format!(
         "The gate chose {choice} after {} changes in {seconds:.0} s, with {share:.3} (± {half:.3}) of the throughput with {} inside.\n\n",
         steps.len(),
-        found.best
+        best
     );
     checks.claim(is_found, format!("{name}: the gate has found a limit"));
     checks.at_least(
@@ -102,13 +102,17 @@ pub fn measure(
         share,
         ENOUGH,
     );
-    let above = f64::from(*choice) - f64::from(found.enough);
+    let above = f64::from(choice) - f64::from(enough);
     let what = format!("{name}: the gate's choice - the fewest that are enough");
     checks.at_most(&what, above, 2.0);
     let changes = steps.len() as f64;
     checks.at_most(&format!("{name}: changes until then"), changes, 10.0);
     record.page(name, &render(&page(name, &shares, &steps)))?;
-    Ok(found)
+    Ok(Found {
+        best,
+        choice,
+        enough_at_a_fifth,
+    })
 }
 
 /// Every limit once a round, up and down by turns.
@@ -146,16 +150,10 @@ fn shares(rates: &Rates) -> Vec<(u32, f64, f64)> {
         .collect()
 }
 
-fn found(shares: &[(u32, f64, f64)]) -> Option<Found> {
-    let first = |least: f64| {
-        let first = shares.iter().find(|(_, share, _)| *share >= least);
-        first.map(|(limit, _, _)| *limit)
-    };
-    Some(Found {
-        best: first(1.0)?,
-        enough: first(ENOUGH)?,
-        enough_at_a_fifth: first(ENOUGH_AT_A_FIFTH)?,
-    })
+/// The fewest inside with this share of the most throughput, or more.
+fn first(shares: &[(u32, f64, f64)], least: f64) -> Option<u32> {
+    let first = shares.iter().find(|(_, share, _)| *share >= least);
+    first.map(|(limit, _, _)| *limit)
 }
 
 /// What the gate finds while there is load, and whether it has found it.

@@ -119,11 +119,11 @@ impl Bench<'_> {
     fn priorities(&mut self, found: &Found) -> anyhow::Result<f64> {
         let ways = [
             Way::Fifo(found.best),
-            Way::Priority(found.enough),
+            Way::Priority(found.choice),
             Way::Priority(found.enough_at_a_fifth),
             Way::Fifo(100),
             Way::Priority(100),
-            Way::Pgbouncer(found.enough),
+            Way::Pgbouncer(found.choice),
         ];
         let all = self.by_turns(&ways)?;
         self.text += "| way | high, ms | low, ms | all, ms | transactions a second |\n|---|---|---|---|---|\n";

@@ -13,6 +13,7 @@ use super::link::Running;
 use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, PROXY_CORE};
 use super::server::sooner;
 use super::slow_disk::{Bounds, SlowDisk};
+use super::stolen::undisturbed;
 
 /// A database and what is done with it.
 pub struct SetUp {
@@ -42,6 +43,8 @@ const SESSIONS: u32 = 600;
 const MEMORY: &str = "/dev/shm";
 /// Where a gate tells its figures.
 pub const METRICS: &str = "127.0.0.1:16432";
+/// Of a run in which processor time was stolen.
+const TRIES_MAX: u32 = 5;
 const DURABLE: &[&str] = &["-c", "fsync=on"];
 /// A commit does not wait for the log, which shares the slow disk.
 const UNHURRIED_LOG: &[&str] = &["-c", "fsync=on", "-c", "synchronous_commit=off"];
@@ -323,7 +326,7 @@ impl Place {
     pub fn users(&self, load: &Load<'_>) -> anyhow::Result<Value> {
         let flags = self.run_flags(load);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let printed = self.load("run", load.port, &flags)?;
+        let printed = undisturbed(TRIES_MAX, || self.load("run", load.port, &flags))?;
         Ok(serde_json::from_slice(&printed)?)
     }
 
