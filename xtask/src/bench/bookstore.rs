@@ -101,10 +101,11 @@ fn judged(ratios: &[Vec<f64>]) -> Checks {
     checks
 }
 
-/// What the database can do at the moment.
+/// What the database alone can do at the moment.
 fn most_per_sec(place: &Place, effort: Effort, round: u32) -> anyhow::Result<f64> {
     let seconds = if effort.quick { 1 } else { 5 };
-    let report = through(place, INSIDE, "", Arrivals::Closed(USERS), seconds, round)?;
+    let all = Arrivals::Closed(ORDERS[PS].1);
+    let report = through(place, ORDERS[PS].1, "", all, seconds, round)?;
     number(&report, "/throughput_per_sec")
 }
 
