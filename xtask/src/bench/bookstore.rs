@@ -59,15 +59,18 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 if inside > load_with {
                     continue;
                 }
-                let most = most_per_sec(&place, load_with, effort, round)?;
-                let arrivals = match model {
-                    "open" => Arrivals::Open(LOAD * most),
-                    "partly-open" => Arrivals::PartlyOpen(LOAD * most / VISIT, VISIT),
-                    _ => Arrivals::Closed(USERS),
+                let load_per_sec = match model {
+                    "closed" => None,
+                    _ => Some(LOAD * most_per_sec(&place, load_with, effort, round)?),
+                };
+                let arrivals = match load_per_sec {
+                    None => Arrivals::Closed(USERS),
+                    Some(rate) if model == "open" => Arrivals::Open(rate),
+                    Some(rate) => Arrivals::PartlyOpen(rate / VISIT, VISIT),
                 };
                 let seconds = if effort.quick { 2 } else { 8 };
                 let report = through(&place, inside, config, arrivals, seconds, round)?;
-                record.add(&json!({"model": model, "load_with": load_with, "order": name, "round": round, "most_per_sec": most, "report": report}))?;
+                record.add(&json!({"model": model, "load_with": load_with, "order": name, "round": round, "load_per_sec": load_per_sec, "report": report}))?;
                 means_ms.push(number(&report, "/all/mean_response_ms")?);
             }
         }

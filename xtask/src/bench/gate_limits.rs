@@ -10,6 +10,7 @@ use anyhow::Context;
 use serde_json::json;
 use sooner_report::curves::{Curve, Figure, Page, render};
 
+use super::Effort;
 use super::check::Checks;
 use super::oltp::{Load, Place};
 use super::record::Record;
@@ -30,17 +31,18 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// For figures, or only to see that it works.
-    pub fn new(is_quick: bool) -> Self {
-        match is_quick {
+    /// For figures, the more repetitions the more of them, or only to see that it works.
+    pub fn new(effort: Effort) -> Self {
+        let repetitions = effort.repetitions as usize;
+        match effort.quick {
             true => Self {
                 rounds: 2,
                 pairs: 2,
                 search_seconds: 20,
             },
             false => Self {
-                rounds: 36,
-                pairs: 60,
+                rounds: 12 * repetitions,
+                pairs: 20 * repetitions,
                 search_seconds: 900,
             },
         }

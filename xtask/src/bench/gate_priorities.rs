@@ -65,7 +65,7 @@ fn measure(set_up: &'static SetUp, effort: Effort, checks: &mut Checks) -> anyho
     let place = Place::new(set_up)?;
     let mut record = Record::open("gate-priorities", set_up.name)?;
     let (mut text, mut own) = (String::new(), Checks::default());
-    let lengths = Lengths::new(effort.quick);
+    let lengths = Lengths::new(effort);
     let found = gate_limits::measure(
         &place,
         set_up.name,

@@ -9,6 +9,9 @@ use super::statements as s;
 use crate::draw::between;
 use crate::{Ended, Failure, Session};
 
+/// Last orders of a district whose items are looked at by the stock level (clause 2.8.2.2).
+const STOCK_ORDERS: i32 = 20;
+
 /// One that is being carried out.
 pub struct Transaction<'a> {
     pub session: &'a Session,
@@ -304,8 +307,16 @@ impl Transaction<'_> {
         let threshold = between(self.random, 10, 20) as i32;
         let session = self.session;
         session.begin(self.remark).await?;
+        let next = session
+            .rows(s::NEXT_ORDER_NUMBER, &[&warehouse, &district])
+            .await?;
+        let to: i32 = next[0].get(0);
+        let from = to - STOCK_ORDERS;
         session
-            .rows(s::STOCK_LEVEL, &[&warehouse, &district, &threshold])
+            .rows(
+                s::STOCK_LEVEL,
+                &[&warehouse, &district, &threshold, &from, &to],
+            )
             .await?;
         session.commit().await?;
         Ok(Ended::Committed)

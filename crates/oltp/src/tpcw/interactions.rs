@@ -20,6 +20,8 @@ pub struct Interaction<'a> {
 
 /// One in so many who come home is somebody else.
 const VISITS: u64 = 5;
+/// The last orders, in which best sellers are looked for.
+const RECENT_ORDERS: i32 = 3333;
 /// One in so many who buy was never here before.
 const NEW_CUSTOMERS: u64 = 5;
 
@@ -29,7 +31,7 @@ impl Interaction<'_> {
         match kind {
             "home" => self.home().await,
             "new_products" => self.by_subject(s::NEW_PRODUCTS).await,
-            "best_sellers" => self.by_subject(s::BEST_SELLERS).await,
+            "best_sellers" => self.best_sellers().await,
             "product_detail" | "admin_request" => self.detail().await,
             "search_request" => self.promoted().await,
             "search_results" => self.search().await,
@@ -74,6 +76,16 @@ impl Interaction<'_> {
     async fn by_subject(&mut self, statement: usize) -> Result<(), Failure> {
         let subject = self.subject();
         self.session.rows(statement, &[&subject]).await?;
+        Ok(())
+    }
+
+    async fn best_sellers(&mut self) -> Result<(), Failure> {
+        let subject = self.subject();
+        let last = self.session.rows(s::LAST_ORDER_NUMBER, &[]).await?;
+        let before = last[0].get::<_, Option<i32>>(0).unwrap_or(0) - RECENT_ORDERS;
+        self.session
+            .rows(s::BEST_SELLERS, &[&subject, &before])
+            .await?;
         Ok(())
     }
 
