@@ -3,7 +3,8 @@
 #[path = "../../postgres/tests/support/mod.rs"]
 mod support;
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use support::{Database, said};
@@ -123,6 +124,98 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
 }
 
 #[test]
+fn rows_that_are_gone_are_wrong() {
+    let Some((database, url)) = filled("rows_that_are_gone_are_wrong") else {
+        return;
+    };
+    let wrong = |sql: &str| {
+        database.ask(sql);
+        let output = tpcc(&["check", "--url", &url]);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let wrong = printed.lines().filter(|line| line.contains("WRONG"));
+        let number = |line: &str| {
+            line.split_once(':')
+                .unwrap()
+                .0
+                .rsplit(' ')
+                .next()
+                .map(str::to_owned)
+        };
+        let numbers: Vec<String> = wrong.filter_map(number).collect();
+        numbers.join(" ")
+    };
+    assert_eq!(
+        wrong(
+            "DELETE FROM orders WHERE o_d_id = 3; DELETE FROM order_line WHERE ol_d_id = 3; DELETE FROM new_order WHERE no_d_id = 3;
+             UPDATE customer SET c_balance = -c_ytd_payment WHERE c_d_id = 3"
+        ),
+        "2"
+    );
+    assert_eq!(wrong("INSERT INTO new_order VALUES (1, 3, 1)"), "2 3");
+    assert_eq!(wrong("DELETE FROM history"), "2 3 8 9 10");
+    assert_eq!(wrong("DELETE FROM district"), "1 3 8 10");
+}
+
+/// An older order may stay behind a newer one, where two deliveries were there and the one that had it was taken back.
+#[test]
+fn an_order_that_stays_behind_is_no_mistake() {
+    let Some((database, url)) = filled("an_order_that_stays_behind") else {
+        return;
+    };
+    database.ask(
+        "DELETE FROM new_order WHERE no_d_id = 1 AND no_o_id > 22;
+         UPDATE orders SET o_carrier_id = 1 WHERE o_d_id = 1 AND o_id > 22;
+         UPDATE order_line SET ol_delivery_d = now() WHERE ol_d_id = 1 AND ol_o_id > 22;
+         UPDATE customer SET c_balance = c_balance + (SELECT coalesce(sum(ol_amount), 0) FROM orders JOIN order_line
+           ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE o_d_id = 1 AND o_c_id = c_id AND o_id > 22) WHERE c_d_id = 1",
+    );
+    assert!(is_clean(&url));
+}
+
+/// What a run says whose users lose some of their connections before anything is measured.
+fn disturbed(database: &Database, url: &str, lost: u32, model: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["load", "tpcc", "run", "--url", url, "--json"]);
+    command.args(["--for", "1", "--warm-up", "3"]).args(model);
+    let mut users = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(users.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("users are here"), "{line}");
+    let gone = database.ask(&format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'rest' LIMIT {lost}) AS chosen"
+    ));
+    assert_eq!(gone, lost.to_string());
+    let output = users.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn users_that_are_lost_before_the_measurement_are_told() {
+    let Some((database, url)) = filled("users_that_are_lost") else {
+        return;
+    };
+    let open = ["--model", "open", "--rate", "20", "--sessions", "4"];
+    let pausing = ["--users", "4", "--think", "1000000"];
+    for (model, lost) in [
+        (&["--users", "4"][..], 2),
+        (&pausing, 2),
+        (&open, 2),
+        (&open, 4),
+    ] {
+        let report = disturbed(&database, &url, lost, model);
+        assert_eq!(report["verdict"], "INVALID", "{report}");
+        let reason = format!("{lost} users lost their connections");
+        assert_eq!(report["verdict_reason"], reason, "{model:?}");
+    }
+}
+
+#[test]
 fn a_bookstore_is_visited_and_every_order_is_paid() {
     let test = "a_bookstore_is_visited";
     let Some(database) = Database::start(test) else {
@@ -149,6 +242,40 @@ fn a_bookstore_is_visited_and_every_order_is_paid() {
     }
     database.ask("UPDATE cc_xacts SET cx_amount = cx_amount + 1 WHERE cx_o_id = 7");
     assert!(!is_clean());
+}
+
+#[test]
+fn customers_who_came_later_or_are_missing_stop_no_bookstore() {
+    let test = "customers_who_came_later";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    let url = url_of(&database);
+    let small = ["--items", "300", "--customers", "200"];
+    let output = load("tpcw", &[&["fill", "--url", &url], &small[..]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    // Numbers of a sequence that was taken back do not come again.
+    database.ask(
+        "SELECT setval('customer_c_id_seq', 100000);
+         INSERT INTO customer (c_uname, c_addr_id, c_discount) SELECT 'later', 1, 0 FROM generate_series(1, 2000)",
+    );
+    let ordering = ["--mix", "ordering", "--users", "8"];
+    let run = measured("tpcw", &url, &ordering);
+    assert_eq!(run["errors"], serde_json::json!({}));
+
+    database.ask("DELETE FROM customer WHERE c_id <= 150");
+    let always = ["run", "--url", &url, "--for", "2", "--json"];
+    let output = load("tpcw", &[&always, &ordering[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(run["errors"]["02000"].as_u64() > Some(0), "{run}");
+    database.ask("DELETE FROM customer");
+    let output = load("tpcw", &[&always, &ordering[..]].concat());
+    assert!(
+        said(&output).contains("there are no customers"),
+        "{}",
+        said(&output)
+    );
 }
 
 /// What it says, in one line; nothing is printed and the exit code is 2.
@@ -199,16 +326,35 @@ fn what_cannot_be_is_one_line() {
         (refused(&["fill", "--url", &url]), "there are tables called"),
         (run(&["--mix", "all"]), "unexpected argument '--mix'"),
     ];
-    for (said, expected) in &expectations {
+    are_lines(&expectations);
+}
+
+/// Each is one line that contains what is expected.
+fn are_lines(expectations: &[(String, &str)]) {
+    for (said, expected) in expectations {
         assert!(said.contains(expected), "{said:?} instead of {expected:?}");
-        assert_eq!(
-            said.lines()
-                .filter(|line| !line.is_empty() && !line.starts_with("For more"))
-                .count(),
-            1,
-            "{said}"
-        );
+        let counts = |line: &&str| !line.is_empty() && !line.starts_with("For more");
+        assert_eq!(said.lines().filter(counts).count(), 1, "{said}");
     }
+}
+
+#[test]
+fn what_is_too_much_is_one_line() {
+    let run = |more: &str| {
+        let always = "run --url postgresql://nobody@127.0.0.1:1/none --for";
+        let words = format!("{always} {more}");
+        refused(&words.split(' ').collect::<Vec<_>>())
+    };
+    are_lines(&[
+        (run("1 --model open --rate 1e-20"), "0.000001 to 1000000"),
+        (run("1 --model open --rate 1e20"), "0.000001 to 1000000"),
+        (run("1 --model partly-open --rate nan"), "0.000001 to"),
+        (run("1 --users 2 --think 1e19"), "more than a year"),
+        (run("1e19 --users 2"), "more than a year"),
+        (run("1 --warm-up 1e19 --users 2"), "more than a year"),
+        (run("1 --users 2 --class it's=0.1"), "letters, digits"),
+        (run("1 --users 2 --class a*/=0.1"), "letters, digits"),
+    ]);
 }
 
 #[test]

@@ -5,18 +5,30 @@ use tokio_postgres::error::SqlState;
 
 /// Why one transaction failed.
 #[derive(Debug)]
-pub struct Failure(pub Error);
+pub enum Failure {
+    /// What the database, or the way to it, said.
+    Database(Error),
+    /// A row that must be there is not.
+    NoRow,
+}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self(error)
+        Self::Database(error)
     }
 }
 
 impl Failure {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) => error.code(),
+            Self::NoRow => Some(&SqlState::NO_DATA),
+        }
+    }
+
     /// Its SQLSTATE, or `none` where the connection broke.
     pub fn sqlstate(&self) -> String {
-        let code = self.0.code();
+        let code = self.code();
         code.map_or("none".into(), |code| code.code().to_owned())
     }
 
@@ -26,7 +38,7 @@ impl Failure {
             &SqlState::T_R_SERIALIZATION_FAILURE,
             &SqlState::T_R_DEADLOCK_DETECTED,
         ];
-        self.0.code().is_some_and(|code| conflicts.contains(&code))
+        self.code().is_some_and(|code| conflicts.contains(&code))
     }
 }
 
@@ -36,11 +48,16 @@ pub struct Unusable(pub String);
 
 impl Unusable {
     /// Of a question about data that is not there.
-    pub(crate) fn unfilled(error: Error, kit: &str) -> Self {
-        let Self(why) = error.into();
+    pub(crate) fn unfilled(why: impl Into<Self>, kit: &str) -> Self {
+        let Self(why) = why.into();
         Self(format!(
             "{why}; fill the database first: sooner load {kit} fill"
         ))
+    }
+
+    /// Of a table in which nothing is.
+    pub(crate) fn empty(what: &str, kit: &str) -> Self {
+        Self::unfilled(Self(format!("there are no {what}")), kit)
     }
 }
 
@@ -57,5 +74,16 @@ impl From<Error> for Unusable {
         // The server's own words are behind the library's.
         let said = error.as_db_error().map(|said| said.message().to_owned());
         Self(said.unwrap_or_else(|| error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_missing_has_a_code_and_is_not_asked_for_again() {
+        assert_eq!(Failure::NoRow.sqlstate(), "02000");
+        assert!(!Failure::NoRow.is_conflict());
     }
 }

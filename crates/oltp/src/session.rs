@@ -201,4 +201,14 @@ impl Session {
             }
         })
     }
+
+    /// The first row of the statement of this number, which must have one.
+    pub async fn row(
+        &self,
+        number: usize,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Row, Failure> {
+        let rows = self.rows(number, parameters).await?;
+        rows.into_iter().next().ok_or(Failure::NoRow)
+    }
 }

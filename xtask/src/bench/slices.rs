@@ -14,8 +14,11 @@ use super::link::Running;
 use super::oltp::{Load, METRICS, Place};
 use super::stolen::undisturbed;
 
-/// Left out after a change: transactions that went in under another limit.
+/// Left out after a change: the gate reads its file, and transactions that went in under another limit are still there.
 const LEFT_OUT: Duration = Duration::from_millis(300);
+/// So long at most until those that are too many have left, looked at this often.
+const LEAVING_MAX: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
 /// Counted.
 const SLICE: Duration = Duration::from_millis(600);
 
@@ -53,6 +56,7 @@ impl<'a> Slices<'a> {
         hup.args(["-HUP", &self.gate.id().to_string()]);
         ensure!(hup.status()?.success(), "the gate is gone");
         sleep(LEFT_OUT);
+        self.wait_until_inside(limit)?;
         undisturbed(TRIES_MAX, || {
             let (before, begin) = (self.transactions()?, Instant::now());
             sleep(SLICE);
@@ -61,13 +65,38 @@ impl<'a> Slices<'a> {
         })
     }
 
-    fn transactions(&self) -> anyhow::Result<u64> {
-        let text = metrics()?;
-        let rows = text.lines();
-        let counts = rows.filter(|row| row.starts_with("sooner_gate_transactions_total{"));
-        let last = |row: &str| row.rsplit(' ').next()?.parse::<f64>().ok();
-        Ok(counts.filter_map(last).sum::<f64>() as u64)
+    /// Until no more are inside than may be: those that went in under a higher limit leave when they are done.
+    fn wait_until_inside(&self, limit: u32) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        loop {
+            let text = metrics()?;
+            let (may, inside) = (
+                sum(&text, "sooner_gate_limit_transactions"),
+                sum(&text, "sooner_gate_inside_transactions"),
+            );
+            if may == f64::from(limit) && inside <= may {
+                return Ok(());
+            }
+            ensure!(
+                begin.elapsed() < LEAVING_MAX,
+                "{inside} are inside, {may} may be, and {limit} should"
+            );
+            sleep(LOOK);
+        }
     }
+
+    fn transactions(&self) -> anyhow::Result<u64> {
+        Ok(sum(&metrics()?, "sooner_gate_transactions_total") as u64)
+    }
+}
+
+/// Of all rows of this name.
+fn sum(metrics: &str, name: &str) -> f64 {
+    let rows = metrics.lines().filter_map(|row| row.strip_prefix(name));
+    let rows = rows.filter(|rest| rest.starts_with('{'));
+    let last = |row: &str| row.rsplit(' ').next()?.parse::<f64>().ok();
+    // The sum of nothing is -0.
+    0.0 + rows.filter_map(last).sum::<f64>()
 }
 
 fn config(limit: u32) -> String {
@@ -93,4 +122,17 @@ pub fn ratio(one: &[f64], other: &[f64]) -> (f64, f64) {
         .sum();
     let error = (squares / (count * (count - 1.0).max(1.0))).sqrt() / mean;
     (ratio, 2.0 * error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_one_name_are_added() {
+        let text = "# TYPE sooner_gate_inside_transactions gauge\nsooner_gate_inside_transactions{server=\"a:5432\"} 3.0\n\
+            sooner_gate_inside_transactions{server=\"b:5432\"} 4.0\nsooner_gate_inside_transactions_more{server=\"a:5432\"} 9.0\n";
+        assert_eq!(sum(text, "sooner_gate_inside_transactions"), 7.0);
+        assert_eq!(sum(text, "sooner_gate_limit_transactions"), 0.0);
+    }
 }

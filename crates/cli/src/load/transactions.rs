@@ -1,6 +1,7 @@
 //! What `sooner load tpcc run` and its like have in common: who triggers transactions, which classes there are, what is printed.
 
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use super::{print_json, seconds};
 
 /// Sessions where nobody says how many.
 const SESSIONS: u32 = 200;
+/// Rates, a second: the longest pauses between two are a year then, and time goes on between them.
+const RATES: RangeInclusive<f64> = 1e-6..=1e6;
+/// PostgreSQL cuts longer names of applications off.
+const CLASS_NAME_MAX: usize = 63;
 /// The class of who is in none.
 const REST: &str = "rest";
 
@@ -107,6 +112,13 @@ fn class(text: &str) -> Result<Class, String> {
     let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
     if name.is_empty() || rest.is_empty() {
         return Err(wrong());
+    }
+    // It goes into comments and rows of figures as it is.
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    if name.len() > CLASS_NAME_MAX || !name.chars().all(is_plain) {
+        return Err(format!(
+            "`{text}`: the name of a class is of at most {CLASS_NAME_MAX} letters, digits, `_`, `-` and `.`"
+        ));
     }
     let (share, kinds) = match rest.parse::<f64>() {
         Ok(share) if share > 0.0 && share <= 1.0 => (share, Vec::new()),
@@ -209,8 +221,8 @@ impl RunArgs {
         let think = self.think.unwrap_or_default();
         let sessions = self.sessions.unwrap_or(SESSIONS);
         let rate = || match self.rate {
-            Some(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-            Some(rate) => bail!("--rate {rate}: a number above 0"),
+            Some(rate) if RATES.contains(&rate) => Ok(rate),
+            Some(rate) => bail!("--rate {rate}: a number from 0.000001 to 1000000"),
             None => bail!("--rate says how many come a second; in a closed system --users does"),
         };
         Ok(match self.model {

@@ -27,6 +27,8 @@ pub struct Measured {
     pub outcomes: Vec<Outcome>,
     /// Those that did not, by SQLSTATE.
     pub errors: BTreeMap<String, u64>,
+    /// Users whose connections went, whether it was measured then or not.
+    pub lost_users: u64,
     /// For how long it was measured.
     pub duration: Duration,
     /// Transactions, or visits, that were wanted when all sessions were taken: they waited here.
@@ -82,12 +84,21 @@ impl Recorder {
 
     /// One that was wanted then could begin now, if a session was free.
     pub fn came(&mut self, wanted: Duration, now: Duration, has_session: bool) {
-        if has_session {
-            self.lags_seconds
-                .push(now.saturating_sub(wanted).as_secs_f64());
-        } else if wanted >= self.warm_up {
-            self.measured.waited_for_session += 1;
+        if wanted < self.warm_up {
+            return;
         }
+        match has_session {
+            true => {
+                let lag = now.saturating_sub(wanted);
+                self.lags_seconds.push(lag.as_secs_f64());
+            }
+            false => self.measured.waited_for_session += 1,
+        }
+    }
+
+    /// A user's connections are gone, and it with them: whatever is measured from now on is of fewer.
+    pub fn lost(&mut self) {
+        self.measured.lost_users += 1;
     }
 
     /// What was measured.
@@ -112,6 +123,7 @@ mod tests {
         }
         recorder.ended(s(11), s(12), Err("40P01".into()));
         recorder.came(s(5), s(5), false);
+        recorder.came(s(5), s(9), true);
         recorder.came(s(15), s(15), false);
         recorder.came(s(16), s(17), true);
         let measured = recorder.finish();

@@ -7,8 +7,10 @@
 //! Connections are opened before the clock starts. Classes are drawn by lot for each transaction, or follow from its kind; a class has its own
 //! connection of each user, which calls itself by the class's name, so that whoever orders transactions can tell them apart.
 
+mod free;
 mod measured;
 mod report;
+mod user;
 mod users;
 
 use std::time::Duration;

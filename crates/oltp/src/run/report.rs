@@ -107,6 +107,9 @@ impl Report {
 fn reason(measured: &Measured) -> String {
     let ended = measured.outcomes.len() as f64;
     let failed: u64 = measured.errors.values().sum();
+    if measured.lost_users > 0 {
+        return format!("{} users lost their connections", measured.lost_users);
+    }
     if ended == 0.0 {
         return "no transaction ended well".into();
     }
@@ -218,6 +221,9 @@ mod tests {
         run.errors.insert("40P01".into(), 2);
         let reason = |run: &Measured| Report::new(run, &["all"], &["only"]).verdict_reason;
         assert_eq!(reason(&run), "2 transactions failed");
+        run.lost_users = 1;
+        assert_eq!(reason(&run), "1 users lost their connections");
+        run.lost_users = 0;
         run.errors.clear();
         run.lag_p99_seconds = 0.02;
         assert!(reason(&run).contains("20.0 ms late"));

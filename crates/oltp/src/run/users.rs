@@ -1,25 +1,23 @@
 //! The users, as tasks on one thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use sooner_workload::Rng;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
+use super::free::Free;
 use super::measured::{Done, Recorder};
+use super::user::User;
 use super::{Measured, Model, Options};
-use crate::{Ended, Failure, Kit, Place, Session, Unusable};
+use crate::{Kit, Place, Unusable};
 
-/// A transaction in the way of others is tried so often.
-const TRIES_MAX: u32 = 100;
-/// Before the next try comes a pause that is longer each time, or two keep meeting.
-const STEP: Duration = Duration::from_millis(1);
-const STEPS_MAX: u32 = 16;
-/// Streams of random numbers: those of users are counted from here.
-const USERS_PURPOSE: u64 = 1000;
+/// Streams of random numbers of what comes from outside; those of users are elsewhere.
+const ARRIVALS_PURPOSE: u64 = 2;
+const FREE_PURPOSE: u64 = 3;
 
 /// Carries a run out; needs a `LocalSet`. `say` is told when it begins.
 pub async fn run<K: Kit + 'static>(
@@ -90,85 +88,20 @@ impl Shared {
     fn ended(&self, wanted: Duration, done: Done) {
         self.recorder.borrow_mut().ended(wanted, self.now(), done);
     }
-}
 
-struct User<K: Kit> {
-    kit: Rc<K>,
-    state: K::User,
-    random: Rng,
-    /// One for each class.
-    sessions: Vec<Session>,
-}
-
-impl<K: Kit> User<K> {
-    async fn open(
-        kit: Rc<K>,
-        place: &Place,
-        options: &Options,
-        number: u32,
-    ) -> Result<Self, Unusable> {
-        let mut random = Rng::new(options.seed, USERS_PURPOSE + u64::from(number));
-        let mut sessions = Vec::new();
-        for class in &options.classes {
-            let Options {
-                isolation,
-                statements,
-                ..
-            } = *options;
-            let texts = kit.statements();
-            let session = Session::open(place, &class.name, texts, isolation, statements);
-            sessions.push(session.await?);
+    /// A pause of this mean, but no longer than the run.
+    async fn think(&self, mean: Duration, random: &mut Rng) {
+        if !mean.is_zero() {
+            let pause = mean.mul_f64(random.exponential());
+            let until = self.recorder.borrow().until;
+            sleep_until(self.begin + (self.now() + pause).min(until)).await;
         }
-        Ok(Self {
-            state: kit.user(number, &mut random),
-            kit,
-            random,
-            sessions,
-        })
     }
 
-    /// The next transaction, tried again while it is in the way of others.
-    async fn next(&mut self, options: &Options) -> Done {
-        let done = self.try_next(options).await;
-        done.map_err(|failure| failure.sqlstate())
-    }
-
-    async fn try_next(&mut self, options: &Options) -> Result<(usize, usize, u32, bool), Failure> {
-        let kind = self.kit.draw(&mut self.state, &mut self.random);
-        let name = self.kit.kinds()[kind];
-        let class = options.class(name, self.random.uniform());
-        let remark = match options.remarks {
-            true => format!("/*class='{}',kind='{name}'*/ ", options.classes[class].name),
-            false => String::new(),
-        };
-        let session = &self.sessions[class];
-        let mut retries = 0;
-        let values = self.random.clone();
-        loop {
-            // The same values again.
-            let mut random = values.clone();
-            let carried_out =
-                self.kit
-                    .carry_out(session, &mut self.state, kind, &remark, &mut random);
-            match carried_out.await {
-                Ok(ended) => {
-                    self.random = random;
-                    return Ok((class, kind, retries, ended == Ended::RolledBack));
-                }
-                Err(failure) if failure.is_conflict() && retries < TRIES_MAX => {
-                    session.roll_back().await?;
-                    retries += 1;
-                    let steps = f64::from(retries.min(STEPS_MAX));
-                    sleep(STEP.mul_f64(steps * self.random.exponential())).await;
-                }
-                Err(failure) => {
-                    self.random = random;
-                    if !session.is_closed() {
-                        session.roll_back().await?;
-                    }
-                    return Err(failure);
-                }
-            }
+    /// A user comes no more, because the run is over or its connections are gone.
+    fn leaves<K: Kit>(&self, user: &User<K>) {
+        if user.is_gone() {
+            self.recorder.borrow_mut().lost();
         }
     }
 }
@@ -178,19 +111,13 @@ async fn closed<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, thin
     for mut user in users {
         let shared = shared.clone();
         tasks.spawn_local(async move {
-            while !shared.is_over() {
+            while !shared.is_over() && !user.is_gone() {
                 let wanted = shared.now();
                 let done = user.next(&shared.options).await;
-                // A connection that is gone does not come back.
-                let is_gone = user.sessions.iter().any(Session::is_closed);
                 shared.ended(wanted, done);
-                if is_gone {
-                    return;
-                }
-                if !think.is_zero() {
-                    sleep(think.mul_f64(user.random.exponential())).await;
-                }
+                shared.think(think, &mut user.random).await;
             }
+            shared.leaves(&user);
         });
     }
     tasks.join_all().await;
@@ -205,45 +132,106 @@ struct Visit {
     think: Duration,
 }
 
+/// Who may visit.
+struct Door<K: Kit> {
+    free: RefCell<Free<User<K>>>,
+    /// As many as are free.
+    places: Semaphore,
+    /// Whose connections are there.
+    living: Cell<usize>,
+}
+
+impl<K: Kit> Door<K> {
+    /// A visit that is wanted at this time, as soon as somebody is free.
+    async fn visit(&self, shared: &Shared, visit: Visit, mut wanted: Duration) {
+        // Closed when nobody is left.
+        let Ok(place) = self.places.acquire().await else {
+            return;
+        };
+        let Some(mut user) = self.free.borrow_mut().take() else {
+            return;
+        };
+        loop {
+            let done = user.next(&shared.options).await;
+            shared.ended(wanted, done);
+            let goes_on = user.random.uniform() < 1.0 - 1.0 / visit.transactions;
+            if !goes_on || shared.is_over() || user.is_gone() {
+                break;
+            }
+            shared.think(visit.think, &mut user.random).await;
+            wanted = shared.now();
+        }
+        match user.is_gone() {
+            true => {
+                shared.leaves(&user);
+                place.forget();
+                self.left();
+            }
+            false => self.free.borrow_mut().put(user),
+        }
+    }
+
+    /// One fewer; without any, who waits does so in vain.
+    fn left(&self) {
+        self.living.set(self.living.get() - 1);
+        if self.living.get() == 0 {
+            self.places.close();
+        }
+    }
+}
+
 async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visit: Visit) {
+    let seed = shared.options.seed;
     let count = users.len();
-    let free = Rc::new(RefCell::new(users));
-    let places = Rc::new(Semaphore::new(count));
-    let mut random = Rng::new(shared.options.seed, 2);
+    let door = Rc::new(Door {
+        free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
+        places: Semaphore::new(count),
+        living: Cell::new(count),
+    });
+    let mut random = Rng::new(seed, ARRIVALS_PURPOSE);
     let until = shared.recorder.borrow().until;
     let mut at = shared.now();
     let mut tasks = JoinSet::new();
-    while at < until {
+    while at < until && !door.places.is_closed() {
         sleep_until(shared.begin + at).await;
-        let has_session = places.available_permits() > 0;
+        let has_session = door.places.available_permits() > 0;
         let mut recorder = shared.recorder.borrow_mut();
         recorder.came(at, shared.now(), has_session);
         drop(recorder);
-        let (shared, free, places) = (shared.clone(), free.clone(), places.clone());
-        let mut wanted = at;
-        tasks.spawn_local(async move {
-            // Closed only with everything else.
-            let Ok(_place) = places.acquire().await else {
-                return;
-            };
-            let Some(mut user) = free.borrow_mut().pop() else {
-                return;
-            };
-            loop {
-                let done = user.next(&shared.options).await;
-                shared.ended(wanted, done);
-                let goes_on = user.random.uniform() < 1.0 - 1.0 / visit.transactions;
-                if !goes_on || user.sessions.iter().any(Session::is_closed) {
-                    break;
-                }
-                sleep(visit.think.mul_f64(user.random.exponential())).await;
-                wanted = shared.now();
-            }
-            free.borrow_mut().push(user);
-        });
+        let (shared, door) = (shared.clone(), door.clone());
+        tasks.spawn_local(async move { door.visit(&shared, visit, at).await });
         at += Duration::from_secs_f64(random.exponential() / visit.rate_per_sec);
         // Those that are done need not be kept.
-        while tasks.try_join_next().is_some() {}
+        while let Some(done) = tasks.try_join_next() {
+            propagate(done);
+        }
     }
     tasks.join_all().await;
+    // Who was free when its connection went has told nobody.
+    while let Some(user) = door.free.borrow_mut().take() {
+        shared.leaves(&user);
+    }
+}
+
+/// A task that panicked is a run that did.
+fn propagate(done: Result<(), JoinError>) {
+    if let Err(panic) = done.map_err(JoinError::into_panic) {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "on purpose")]
+    fn a_task_that_panics_is_a_run_that_does() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(async {
+            let mut tasks = JoinSet::<()>::new();
+            tasks.spawn(async { panic!("on purpose") });
+            propagate(tasks.join_next().await.unwrap());
+        });
+    }
 }

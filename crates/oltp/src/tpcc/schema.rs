@@ -32,20 +32,21 @@ ALTER TABLE item ADD PRIMARY KEY (i_id);
 ALTER TABLE stock ADD PRIMARY KEY (s_w_id, s_i_id);
 ";
 
-/// What must hold (clause 3.3.2, conditions 1 to 4, 6, 7, 8, 9, 10 and 12), as counts of what says otherwise.
+/// What must hold (clause 3.3.2: conditions 1, 2 for orders, 4 to 10; 3 is weaker than there), as counts of what says otherwise. Rows that are gone say so
+/// too: a sum of nothing is NULL, which is distinct from what it must be.
 pub const CHECKS: &[(&str, &str)] = &[
     (
         "1: a warehouse's year is its districts'",
-        "SELECT count(*) FROM warehouse WHERE w_ytd <> (SELECT sum(d_ytd) FROM district WHERE d_w_id = w_id)",
+        "SELECT count(*) FROM warehouse WHERE w_ytd IS DISTINCT FROM (SELECT sum(d_ytd) FROM district WHERE d_w_id = w_id)",
     ),
     (
-        "2: the next order's number follows the last order's and the last new order's",
-        "SELECT count(*) FROM district WHERE d_next_o_id - 1 <> (SELECT max(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id)
-         OR d_next_o_id - 1 <> (SELECT max(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id)",
+        "2: the next order's number follows the last order's",
+        "SELECT count(*) FROM district WHERE d_next_o_id - 1 IS DISTINCT FROM (SELECT max(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id)",
     ),
+    // That their numbers have no gaps does not hold here: two deliveries take different orders, and the one that took the older may be taken back.
     (
-        "3: numbers of new orders have no gaps",
-        "SELECT count(*) FROM (SELECT max(no_o_id) - min(no_o_id) + 1 - count(*) AS gaps FROM new_order GROUP BY no_w_id, no_d_id) AS all_of WHERE gaps <> 0",
+        "3: new orders are orders",
+        "SELECT count(*) FROM new_order WHERE NOT EXISTS (SELECT FROM orders WHERE o_w_id = no_w_id AND o_d_id = no_d_id AND o_id = no_o_id)",
     ),
     (
         "4: orders have as many lines as they say, district by district",
@@ -69,11 +70,11 @@ pub const CHECKS: &[(&str, &str)] = &[
     ),
     (
         "8: a warehouse's year is what was paid there",
-        "SELECT count(*) FROM warehouse WHERE w_ytd <> (SELECT sum(h_amount) FROM history WHERE h_w_id = w_id)",
+        "SELECT count(*) FROM warehouse WHERE w_ytd IS DISTINCT FROM (SELECT sum(h_amount) FROM history WHERE h_w_id = w_id)",
     ),
     (
         "9: a district's year is what was paid there",
-        "SELECT count(*) FROM district WHERE d_ytd <> (SELECT sum(h_amount) FROM history WHERE h_w_id = d_w_id AND h_d_id = d_id)",
+        "SELECT count(*) FROM district WHERE d_ytd IS DISTINCT FROM (SELECT sum(h_amount) FROM history WHERE h_w_id = d_w_id AND h_d_id = d_id)",
     ),
     (
         "10: a customer owes what was delivered and not paid",

@@ -89,15 +89,13 @@ impl Transaction<'_> {
         }
         let session = self.session;
         session.begin(self.remark).await?;
-        let tax: f64 = session.rows(s::TAX, &[&warehouse]).await?[0].get(0);
-        let next = session
-            .rows(s::NEXT_ORDER, &[&warehouse, &district])
-            .await?;
-        let (order, district_tax): (i32, f64) = (next[0].get(0), next[0].get(1));
+        let tax: f64 = session.row(s::TAX, &[&warehouse]).await?.get(0);
+        let next = session.row(s::NEXT_ORDER, &[&warehouse, &district]).await?;
+        let (order, district_tax): (i32, f64) = (next.get(0), next.get(1));
         let known = session
-            .rows(s::CUSTOMER_DISCOUNT, &[&warehouse, &district, &customer])
+            .row(s::CUSTOMER_DISCOUNT, &[&warehouse, &district, &customer])
             .await?;
-        let discount: f64 = known[0].get(0);
+        let discount: f64 = known.get(0);
         let is_local = lines.iter().all(|line| line.warehouse == warehouse);
         let (count, all_local) = (lines.len() as i32, i32::from(is_local));
         session
@@ -209,14 +207,14 @@ impl Transaction<'_> {
         let amount = between(self.random, 100, 500_000) as f64 / 100.0;
         let session = self.session;
         session.begin(self.remark).await?;
-        let rows = session
-            .rows(s::PAY_WAREHOUSE, &[&warehouse, &amount])
+        let row = session
+            .row(s::PAY_WAREHOUSE, &[&warehouse, &amount])
             .await?;
-        let warehouse_name: String = rows[0].get(0);
-        let rows = session
-            .rows(s::PAY_DISTRICT, &[&warehouse, &district, &amount])
+        let warehouse_name: String = row.get(0);
+        let row = session
+            .row(s::PAY_DISTRICT, &[&warehouse, &district, &amount])
             .await?;
-        let district_name: String = rows[0].get(0);
+        let district_name: String = row.get(0);
         let customer = self.find_customer(&of).await?;
         let note = format!("{customer} {} {} {amount:.2} ", of.district, of.warehouse);
         session
@@ -283,14 +281,14 @@ impl Transaction<'_> {
                 continue;
             };
             let order: i32 = oldest.get(0);
-            let rows = session
-                .rows(s::GIVE_CARRIER, &[&warehouse, &district, &order, &carrier])
+            let row = session
+                .row(s::GIVE_CARRIER, &[&warehouse, &district, &order, &carrier])
                 .await?;
-            let customer: i32 = rows[0].get(0);
-            let rows = session
-                .rows(s::DELIVER_LINES, &[&warehouse, &district, &order])
+            let customer: i32 = row.get(0);
+            let row = session
+                .row(s::DELIVER_LINES, &[&warehouse, &district, &order])
                 .await?;
-            let amount: f64 = rows[0].get::<_, Option<f64>>(0).unwrap_or(0.0);
+            let amount: f64 = row.get::<_, Option<f64>>(0).unwrap_or(0.0);
             session
                 .execute(
                     s::CHARGE_CUSTOMER,
@@ -308,9 +306,9 @@ impl Transaction<'_> {
         let session = self.session;
         session.begin(self.remark).await?;
         let next = session
-            .rows(s::NEXT_ORDER_NUMBER, &[&warehouse, &district])
+            .row(s::NEXT_ORDER_NUMBER, &[&warehouse, &district])
             .await?;
-        let to: i32 = next[0].get(0);
+        let to: i32 = next.get(0);
         let from = to - STOCK_ORDERS;
         session
             .rows(

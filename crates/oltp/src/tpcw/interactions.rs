@@ -81,8 +81,8 @@ impl Interaction<'_> {
 
     async fn best_sellers(&mut self) -> Result<(), Failure> {
         let subject = self.subject();
-        let last = self.session.rows(s::LAST_ORDER_NUMBER, &[]).await?;
-        let before = last[0].get::<_, Option<i32>>(0).unwrap_or(0) - RECENT_ORDERS;
+        let last = self.session.row(s::LAST_ORDER_NUMBER, &[]).await?;
+        let before = last.get::<_, Option<i32>>(0).unwrap_or(0) - RECENT_ORDERS;
         self.session
             .rows(s::BEST_SELLERS, &[&subject, &before])
             .await?;
@@ -111,7 +111,7 @@ impl Interaction<'_> {
     async fn fill_cart(&mut self) -> Result<i32, Failure> {
         let cart = match self.cart {
             Some(cart) => cart,
-            None => self.session.rows(s::NEW_CART, &[]).await?[0].get(0),
+            None => self.session.row(s::NEW_CART, &[]).await?.get(0),
         };
         let (item, quantity) = (self.item(), between(self.random, 1, 3) as i32);
         self.session
@@ -132,11 +132,11 @@ impl Interaction<'_> {
         if self.random.below(NEW_CUSTOMERS) == 0 {
             let part = |random: &mut Rng| text(random, 8, 15);
             let (street, more, city) = (part(self.random), part(self.random), part(self.random));
-            let rows = self
+            let row = self
                 .session
-                .rows(s::ADD_ADDRESS, &[&street, &more, &city])
+                .row(s::ADD_ADDRESS, &[&street, &more, &city])
                 .await?;
-            let address: i32 = rows[0].get(0);
+            let address: i32 = row.get(0);
             let (name, first, last) = (part(self.random), part(self.random), part(self.random));
             let discount = self.random.below(51) as f64 / 100.0;
             let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
@@ -162,7 +162,7 @@ impl Interaction<'_> {
         // In one order for all, and what they cost stays.
         session.rows(s::LOCK_ITEMS, &[&cart]).await?;
         session.execute(s::TAKE_STOCK, &[&cart]).await?;
-        let order: i32 = session.rows(s::ADD_ORDER, &[&customer, &cart]).await?[0].get(0);
+        let order: i32 = session.row(s::ADD_ORDER, &[&customer, &cart]).await?.get(0);
         session
             .execute(s::ADD_LINES, &[&order, &customer, &cart])
             .await?;
