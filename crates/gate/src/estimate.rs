@@ -49,6 +49,11 @@ impl Mean {
         self.samples = self.samples.min(SCALED_SAMPLES);
     }
 
+    /// Whether there were more samples than what was scaled counts as: then it is known, and not only believed.
+    pub fn is_known(&self) -> bool {
+        self.samples > SCALED_SAMPLES
+    }
+
     /// The mean; `None` before the first sample.
     pub fn get(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.value)

@@ -60,6 +60,10 @@ struct Shared {
     /// Which goals: jobs that came under earlier ones are counted nowhere.
     generation: u64,
     windows: Windows,
+    /// How many may be inside besides those that keep their places.
+    limit: usize,
+    /// Places that are kept and not used.
+    kept: usize,
     /// Jobs whose future has not been told yet that they are inside.
     outside: HashMap<JobId, Outside>,
     jobs: u64,
@@ -83,6 +87,8 @@ impl Gate {
             goals: Goals::default(),
             generation: 0,
             windows: Windows::default(),
+            limit: limits.limit,
+            kept: 0,
             outside: HashMap::new(),
             jobs: 0,
             admitted: 0,
@@ -144,7 +150,7 @@ impl Gate {
         self.lock().goals.standings()
     }
 
-    /// What each target needs of the backend: the expected time inside, and the target, ns.
+    /// What each target needs of the backend: the expected time inside, 0 where few jobs have told, and the target, ns.
     pub fn needs(&self) -> Vec<(u64, u64)> {
         self.lock().goals.needs().collect()
     }
@@ -158,13 +164,25 @@ impl Gate {
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
     pub fn set_limit(&self, limit: usize) {
         self.change(|shared, _| {
-            // While nobody waits, how many may be inside says nothing about how many are.
-            if shared.admission.waiting() > 0 {
-                let factor = limit as f64 / shared.admission.limit().max(1) as f64;
+            // While nobody waits, how many may be inside says nothing about how many are; nor does no limit at all.
+            let is_bounded = limit != usize::MAX && shared.limit != usize::MAX;
+            if is_bounded && shared.admission.waiting() > 0 {
+                let factor = limit as f64 / shared.limit.max(1) as f64;
                 shared.goals.rescale(factor);
             }
-            shared.admission.set_limit(limit);
+            shared.limit = limit;
+            shared.apply_limit();
         });
+    }
+
+    /// So many are inside and have nothing to do: as many more may go in from now on.
+    pub fn set_kept(&self, kept: usize) {
+        if self.lock().kept != kept {
+            self.change(|shared, _| {
+                shared.kept = kept;
+                shared.apply_limit();
+            });
+        }
     }
 
     /// How it is doing.
@@ -231,6 +249,11 @@ impl Shared {
             self.goals.leave(number);
         }
         came
+    }
+
+    fn apply_limit(&mut self) {
+        self.admission
+            .set_limit(self.limit.saturating_add(self.kept));
     }
 
     fn leave(&mut self, job: JobId, visit: &Visit, now: Time) {
@@ -325,6 +348,7 @@ impl Future for Enter {
             job,
             came_at,
             admitted_at,
+            is_done: false,
         }))
     }
 }
@@ -348,6 +372,7 @@ pub struct Permit {
     job: JobId,
     came_at: Time,
     admitted_at: Time,
+    is_done: bool,
 }
 
 impl Permit {
@@ -356,18 +381,30 @@ impl Permit {
         self.admitted_at.since(self.came_at)
     }
 
-    /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs that were given up or failed say
-    /// nothing, and are dropped instead.
-    pub fn complete(self) {
-        let mut shared = self.gate.lock();
-        let inside_ns = self.gate.now().since(self.admitted_at);
-        shared.done(self.job, &self.visit, self.wait_ns(), inside_ns);
+    /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs that were given up or failed are
+    /// dropped instead: they say nothing, but their class is charged for what they took.
+    pub fn complete(mut self) {
+        self.done();
+    }
+
+    /// The same for a job whose place is kept until the permit is dropped: what comes until then says nothing about jobs like this one.
+    pub fn done(&mut self) {
+        if !std::mem::replace(&mut self.is_done, true) {
+            let mut shared = self.gate.lock();
+            let inside_ns = self.gate.now().since(self.admitted_at);
+            shared.done(self.job, &self.visit, self.wait_ns(), inside_ns);
+        }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate
-            .change(|shared, now| shared.leave(self.job, &self.visit, now));
+        self.gate.change(|shared, now| {
+            if !self.is_done {
+                let inside_ns = now.since(self.admitted_at);
+                shared.admission.settle(self.job, inside_ns);
+            }
+            shared.leave(self.job, &self.visit, now);
+        });
     }
 }

@@ -148,3 +148,27 @@ fn a_full_queue_says_so() {
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Err(_))));
 }
+
+#[test]
+fn a_place_that_is_kept_makes_room_for_another_and_counts_once() {
+    let gate = gate(1);
+    let mut first = Task::new(gate.enter(0, "k".into()));
+    let mut second = Task::new(gate.enter(0, "k".into()));
+    first.run();
+    second.run();
+    let mut permit = first.permit.take().expect("nobody else is there");
+    permit.done();
+    let mean = gate.status().mean_service_ns;
+    assert_eq!((gate.status().inside, gate.status().completed), (1, 1));
+    gate.set_kept(1);
+    second.run();
+    assert!(second.permit.is_some());
+    permit.done();
+    drop(permit);
+    assert_eq!(
+        (gate.status().completed, gate.status().mean_service_ns),
+        (1, mean)
+    );
+    gate.set_kept(0);
+    assert_eq!(gate.status().limit, 1);
+}

@@ -16,7 +16,7 @@ const FRACTION_BITS: u32 = 16;
 pub struct Shares {
     classes: BTreeMap<u8, Class>,
     jobs: BTreeMap<JobId, Waiting>,
-    /// What the class that was served last had been charged before.
+    /// The least that a class with somebody to serve had been charged when somebody was served last: where one begins that comes anew.
     virtual_now: u128,
     arrivals: u64,
 }
@@ -99,8 +99,12 @@ impl Scheduler for Shares {
         let Some(waiting) = self.jobs.get(&job) else {
             return;
         };
+        // Not what the class of this job had been charged: a guard may have served it before its turn.
+        let with_somebody = self.classes.values();
+        let with_somebody = with_somebody.filter(|class| !class.ready.is_empty());
+        let least = with_somebody.map(|class| class.charged).min();
+        self.virtual_now = self.virtual_now.max(least.unwrap_or_default());
         if let Some(class) = self.classes.get_mut(&waiting.class) {
-            self.virtual_now = self.virtual_now.max(class.charged);
             class.charged += class.cost(amount);
         }
     }

@@ -4,7 +4,9 @@ mod server;
 
 use server::{Change, Play, play, run, run_changing};
 use sooner_policy::order::{Swift, SwiftLevels};
-use sooner_policy::{Arrival, GuardLimits, JobId, Path, PolicyName, Queue, Time};
+use sooner_policy::{
+    Arrival, GuardLimits, JobId, Path, PolicyName, Queue, Scheduler, Shares, Time,
+};
 
 fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
     run(jobs, policy.scheduler(1, None), true).decisions
@@ -442,4 +444,31 @@ fn names_are_read_as_they_are_written() {
         unknown.to_string(),
         "unknown policy; one of fair fcfs srpt psjf las fsp swift fcf ljf"
     );
+}
+
+#[test]
+fn a_class_that_comes_anew_begins_where_those_are_who_wait() {
+    let mut shares = Shares::default();
+    let now = Time::from_ns(0);
+    let arrival = |id, class| Arrival {
+        id: JobId(id),
+        class,
+        size: None,
+        trickle: 0,
+    };
+    for (id, class) in [(1, 0), (2, 1), (3, 1)] {
+        shares.arrive(arrival(id, class), now);
+    }
+    shares.settle(0, 0, 1000);
+    // As a guard does it, for the oldest of all: the class has had more than all others.
+    shares.progress(JobId(1), 1, now);
+    shares.arrive(arrival(4, 2), now);
+    let mut order = String::new();
+    for _ in 0..4 {
+        let job = shares.next(now).unwrap().job;
+        order += &job.0.to_string();
+        shares.progress(job, 10, now);
+        shares.depart(job, now);
+    }
+    assert_eq!(order, "2431");
 }

@@ -184,3 +184,51 @@ fn a_limit_that_nobody_says_is_looked_for() {
     let now: u32 = limit().unwrap().parse().unwrap();
     assert!(limit() != first && (1..=8).contains(&now), "{now}");
 }
+
+#[test]
+fn who_listens_takes_no_place_from_a_limit_that_is_found() {
+    let config =
+        "admins = [\"postgres\"]\n[limits]\ntransactions = \"auto\"\ntransactions_max = 2\n";
+    let Some(database) = Database::start("who_listens_takes_no_place") else {
+        return;
+    };
+    let gate = Gate::before(&database, config);
+    let mut listeners: Vec<Talk> = (0..2)
+        .map(|_| Talk::begin(&mut gate.psql(&database, "postgres")))
+        .collect();
+    for listener in &mut listeners {
+        listener.ask("LISTEN news");
+    }
+    // Both places are theirs, and they have nothing to do.
+    assert_eq!(gate.ask(&database, &["SELECT 'in'"]), "in");
+    assert_eq!(listeners[0].ask("SELECT 'again'"), "again");
+    assert_eq!(gate.ask(&database, &["SELECT 'in'"]), "in");
+}
+
+#[test]
+fn who_waits_while_classes_change_has_its_class_among_the_new_ones() {
+    let Some((database, gate)) = start("who_waits_while_classes_change", "") else {
+        return;
+    };
+    let with = |before: &str| {
+        format!("{before}[[class]]\nname = \"anns\"\nuser = [\"ann\"]\npriority = 1\n")
+    };
+    gate.rewrite(|text| text.to_owned() + &with(""));
+    gate.admin(&database, "RELOAD");
+    gate.admin(&database, "PAUSE");
+    let mut ann = Talk::begin(&mut gate.psql(&database, "ann"));
+    ann.say("SELECT 'here'");
+    support::until("it waits", || {
+        gate.admin(&database, "SHOW LISTS")
+            .contains("waiting_clients|1")
+    });
+    let other = "[[class]]\nname = \"bobs\"\nuser = [\"bob\"]\npriority = 2\n";
+    gate.rewrite(|text| text.replace(&with(""), &with(other)));
+    gate.admin(&database, "RELOAD");
+    gate.admin(&database, "RESUME");
+    assert_eq!(ann.hear(), "here");
+    let counts = counts(&gate, &database);
+    let of = |name: &str| counts.iter().find(|(known, _)| known == name).cloned();
+    assert_eq!(of("anns"), Some(("anns".into(), "1".into())), "{counts:?}");
+    assert_ne!(of("bobs").map(|(_, count)| count), Some("1".into()));
+}

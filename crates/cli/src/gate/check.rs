@@ -15,7 +15,7 @@ use sooner_postgres::net::Console;
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
-use super::look::{Class, Look, look, place};
+use super::look::{Class, Look, Target, look, place};
 use super::{load, say};
 use crate::config_file::{located, read};
 
@@ -114,19 +114,31 @@ fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Seen>
     let looks = before.classes.iter().zip(&after.classes);
     Ok(looks
         .zip(aims)
-        .map(|((then, now), aims)| of_class(then, now, aims))
+        .map(|((then, now), aims)| of_class(then, now, aims, &after.targets))
         .collect())
 }
 
-fn of_class(then: &Class, now: &Class, aims: Vec<sooner_gate::Aim>) -> Seen {
+/// Percentiles of a class that its targets are about where the gate runs: shares, and their times, us.
+fn percentiles<'a>(class: &'a str, targets: &'a [Target]) -> impl Iterator<Item = (f64, u64)> + 'a {
+    let own = targets.iter().filter(move |target| target.class == class);
+    own.filter_map(|target| {
+        let percent: f64 = target.target.strip_prefix('p')?.parse().ok()?;
+        Some((percent / 100.0, target.achieved_us?))
+    })
+}
+
+fn of_class(then: &Class, now: &Class, aims: Vec<sooner_gate::Aim>, targets: &[Target]) -> Seen {
     let sums = now.sums.since(then.sums);
     let mean_ns = |sum_us: u64| sum_us as f64 * 1e3 / sums.turns.max(1) as f64;
     let response_ns = mean_ns(sums.outside_us + sums.inside_us);
-    let quantiles = [(0.95, now.total_p95_us), (0.99, now.total_p99_us)];
+    let always = [(0.95, now.total_p95_us), (0.99, now.total_p99_us)];
+    let always = always
+        .into_iter()
+        .filter_map(|(share, us)| Some((share, us?)));
     let times = |us: u64| us as f64 * 1e3 / response_ns;
-    let spread = quantiles
-        .iter()
-        .filter_map(|(share, us)| Some((*share, times((*us)?))));
+    let spread = always
+        .chain(percentiles(&now.name, targets))
+        .map(|(share, us)| (share, times(us)));
     Seen {
         jobs: sums.turns,
         response_ns,
@@ -164,6 +176,7 @@ struct Row {
 }
 
 const NS_PER_MS: f64 = 1e6;
+const FEASIBLE: &str = "FEASIBLE";
 
 impl Report {
     fn new(classes: &[ClassTable], seen: &[Seen], verdict: &Verdict, seconds: u64) -> Self {
@@ -185,7 +198,7 @@ impl Report {
             time_unit: "ms",
             observed_seconds: seconds,
             verdict: if is_feasible {
-                "FEASIBLE"
+                FEASIBLE
             } else {
                 "NOT FEASIBLE"
             },
@@ -254,6 +267,10 @@ impl Report {
                     time(left_over.max(0.0))
                 )
             }
+            (None, Some(left_over), _) if self.verdict != FEASIBLE => format!(
+                "classes without a target would take {}, and cannot be made to wait that long; the mean of all is {needed}; relax one of the others as in the last column",
+                time(left_over)
+            ),
             (None, left_over, _) => format!(
                 "classes without a target would take {}; the mean of all is {needed}",
                 time(left_over.unwrap_or(0.0))

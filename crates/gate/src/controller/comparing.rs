@@ -28,7 +28,7 @@ const ERROR_MIN: f64 = 0.005;
 const PATIENCE_NS: u64 = 45_000_000_000;
 const ERROR_TIMES: f64 = 1.5;
 const LONGEST_NS: u64 = 120_000_000_000;
-/// If nobody waits for so long at the higher limit, ns, it is more than are needed.
+/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless something else is known.
 const IDLE_NS: u64 = 10_000_000_000;
 
 /// Two limits by turns.
@@ -132,6 +132,7 @@ impl Comparing {
         if !window.is_backlogged() {
             return self.is_idle(window.duration_ns);
         }
+        self.idle_ns = 0;
         self.now.time_ns += window.duration_ns;
         self.now.jobs += window.completed;
         self.time_ns += window.duration_ns;
@@ -155,10 +156,11 @@ impl Comparing {
             return Step::Stay;
         }
         let compared = self.compared();
-        Step::Done(Compared {
-            ratio: 1.0,
-            ..compared
-        })
+        let ratio = match self.sums.pairs < PAIRS_MIN {
+            true => 1.0,
+            false => compared.ratio,
+        };
+        Step::Done(Compared { ratio, ..compared })
     }
 
     fn end_half(&mut self) {
@@ -193,7 +195,7 @@ impl Comparing {
         let error = STANDARD_ERRORS * self.sums.standard_error();
         let most = ERROR_SHARE * loss;
         let aside = (self.sums.ratio() / self.threshold - 1.0).abs();
-        let is_sure = error <= (SIDE_SHARE * aside).clamp(ERROR_MIN, most);
+        let is_sure = error <= (SIDE_SHARE * aside).min(most).max(ERROR_MIN);
         let has_to_do = self.time_ns >= PATIENCE_NS && error <= ERROR_TIMES * most;
         is_sure || has_to_do || self.time_ns >= LONGEST_NS
     }
@@ -229,5 +231,51 @@ impl Sums {
         let variance = squares.max(0.0) / (self.pairs - 1.0).max(1.0);
         let mean = self.known / self.pairs;
         (variance / self.pairs).sqrt() / mean.max(f64::MIN_POSITIVE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK_NS: u64 = 100_000_000;
+
+    /// A look at a tenth of a second with so many jobs done, in all of which somebody waits, or nobody.
+    fn look(completed: u64, is_backlogged: bool) -> Window {
+        Window {
+            duration_ns: LOOK_NS,
+            backlogged_ns: u64::from(is_backlogged) * LOOK_NS,
+            completed,
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn a_pause_does_not_forget_what_is_known() {
+        let mut comparing = Comparing::new(8, 16, 1000.0, 1.05);
+        let (mut is_known, mut looks) = (false, 0);
+        let compared = loop {
+            looks += 1;
+            assert!(looks < 10_000, "it never ends");
+            let has_some = comparing.sums.pairs >= PAIRS_MIN;
+            // 16 give half as much again, with so much noise that it takes long; then everybody is away.
+            let noise = 60 * (looks / 10 % 3);
+            let completed = if is_known { 100 } else { 150 + noise };
+            // A loss of a hundredth is less than is ever known.
+            match comparing.add(&look(completed, !has_some), 0.01) {
+                Step::Stay => {}
+                Step::Turn(limit) => is_known = limit == 8,
+                Step::Done(compared) => break compared,
+            }
+        };
+        assert!(compared.ratio > 1.2, "{compared:?}");
+    }
+
+    #[test]
+    fn nobody_who_waits_now_and_then_is_no_reason() {
+        let mut comparing = Comparing::new(8, 16, 1000.0, 1.05);
+        let steps = (0..300).map(|at| comparing.add(&look(100, at % 50 == 49), 0.001));
+        let done = steps.filter(|step| matches!(step, Step::Done(_)));
+        assert_eq!(done.count(), 0);
     }
 }

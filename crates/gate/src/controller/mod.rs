@@ -159,7 +159,8 @@ impl Controller {
         matches!(self.state, State::Settled(_))
     }
 
-    /// What was seen since the last call, best every tenth of a second, and what each target needs: the expected time inside, and the target.
+    /// What was seen since the last call, best every tenth of a second, and what each target needs: the expected time inside, 0 where that is
+    /// not known, and the target.
     pub fn observe(&mut self, window: &Window, needs: &[(u64, u64)]) -> Option<Change> {
         let (limit, why) = match &mut self.doing {
             Doing::Measuring(measuring) => {
@@ -188,7 +189,10 @@ impl Controller {
             .iter()
             .map(|(inside_ns, target_ns)| *inside_ns as f64 / (*target_ns).max(1) as f64)
             .fold(0.0, f64::max);
-        self.set_ceiling(factor);
+        // What is not known is no reason for anything.
+        if factor > 0.0 || needs.is_empty() {
+            self.set_ceiling(factor);
+        }
         let limit = match &self.state {
             State::Settled(settled) => settled.limit(),
             _ => self.limit,

@@ -3,8 +3,14 @@
 //! Whoever goes first, somebody else goes later: the sum of the classes' mean response times, each by its share of the jobs, stays what it is as
 //! long as the order does not look at how long single jobs take (Kleinrock's conservation law; with a fixed number of users it is Little's). So targets
 //! that allow less than that in the mean cannot all be met, whatever is done (thesis 10.3.4). And none can be met that is below the time inside.
+//!
+//! Classes without a target take what is left over, but not anything: one turn in twenty goes to whoever has waited longest, and a few users do not
+//! wait long enough to make room for all others.
 
 use super::Aim;
+
+/// A class without a target can be made to wait for so many times the mean response time of all.
+const LEFT_OVER_MOST: f64 = 20.0;
 
 /// What was seen of a class, and what it is to get. Times in ns.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +34,8 @@ pub struct Verdict {
     pub needed_ns: f64,
     /// What the targets allow in the mean, ns; `None` where some class has none, which then takes what is left over.
     pub allowed_ns: Option<f64>,
+    /// What is lacking where even that is not enough, in the mean, ns.
+    pub lacking_ns: f64,
     /// Each class's target as a mean, ns; the most stringent of several.
     pub targets_ns: Vec<Option<f64>>,
     /// Classes whose targets are below their time inside.
@@ -41,10 +49,7 @@ pub struct Verdict {
 impl Verdict {
     /// Whether all can be met.
     pub fn is_feasible(&self) -> bool {
-        let is_enough = self
-            .allowed_ns
-            .is_none_or(|allowed| allowed >= self.needed_ns);
-        self.impossible.is_empty() && is_enough
+        self.impossible.is_empty() && self.lacking_ns <= 0.0
     }
 
     /// By what all targets would have to be multiplied; 1 or less where they are met.
@@ -76,21 +81,23 @@ pub fn verdict(classes: &[Seen]) -> Option<Verdict> {
     let is_impossible = |(_, (class, target)): &(usize, (&Seen, &Option<f64>))| {
         target.is_some_and(|target| target < class.inside_ns)
     };
-    let lacking_ns = needed_ns - asked_ns;
+    let left_ns = needed_ns - asked_ns;
+    let lacking_ns = left_ns - free * LEFT_OVER_MOST * needed_ns;
     let relaxed = |(class, target): (&Seen, &Option<f64>)| {
-        (free == 0.0 && lacking_ns > 0.0 && class.jobs > 0)
+        (lacking_ns > 0.0 && class.jobs > 0)
             .then(|| Some((*target)? + lacking_ns / share(class)))
             .flatten()
     };
     Some(Verdict {
         needed_ns,
         allowed_ns: (free == 0.0).then_some(asked_ns),
+        lacking_ns,
         impossible: pairs()
             .enumerate()
             .filter(is_impossible)
             .map(|(at, _)| at)
             .collect(),
-        left_over_ns: (free > 0.0).then(|| lacking_ns / free),
+        left_over_ns: (free > 0.0).then(|| left_ns / free),
         relaxed_ns: pairs().map(relaxed).collect(),
         targets_ns: targets_ns.clone(),
     })
@@ -152,6 +159,19 @@ mod tests {
         assert!(all.is_feasible());
         assert_eq!((all.allowed_ns, all.left_over_ns), (None, Some(140.0)));
         assert_eq!(verdict(&[seen(0, 0.0, &[])]), None);
+    }
+
+    #[test]
+    fn a_few_without_a_target_do_not_make_room_for_all_others() {
+        let monitor = |jobs| seen(jobs, 50.0, &[]);
+        let gold = || seen(999, 50.0, &[Aim::Mean(20)]);
+        // 30 000 would be left over for the one in a thousand, 600 times the mean.
+        let all = verdict(&[gold(), monitor(1)]).unwrap();
+        assert!(!all.is_feasible());
+        let relaxed = all.relaxed_ns[0].unwrap();
+        assert!((45.0..51.0).contains(&relaxed), "{relaxed}");
+        assert_eq!(all.relaxed_ns[1], None);
+        assert!(verdict(&[gold(), monitor(999)]).unwrap().is_feasible());
     }
 
     #[test]

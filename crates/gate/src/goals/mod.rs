@@ -140,7 +140,8 @@ impl Class {
     fn even_slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
         let mean_ns = self.response.get()?;
         let inside_ns = kind_ns.or(self.inside.get()).unwrap_or(0);
-        Some((mean_ns as f64 - inside_ns as f64, mean_ns.max(1)))
+        // Less than the mean: whoever is due goes in a little later than that, and the mean would follow for good.
+        Some((AIM * mean_ns as f64 - inside_ns as f64, mean_ns.max(1)))
     }
 
     fn correct(&mut self, outside_ns: u64, inside_ns: u64) {
@@ -251,11 +252,15 @@ impl Goals {
         }
     }
 
-    /// What each target needs of the backend: the expected time inside, and the target, ns (thesis 10.3.5, 10.4.2).
+    /// What each target needs of the backend: the expected time inside, 0 where few jobs have told, and the target, ns (thesis 10.3.5, 10.4.2).
     pub(crate) fn needs(&self) -> impl Iterator<Item = (u64, u64)> {
         self.classes.iter().flat_map(|class| {
+            let is_known = class.inside.is_known();
             let aims = class.goal.aims.iter();
-            aims.filter_map(|&aim| Some((class.inside_ns(aim)?, aim.target_ns())))
+            aims.map(move |&aim| {
+                let inside_ns = class.inside_ns(aim).filter(|_| is_known);
+                (inside_ns.unwrap_or(0), aim.target_ns())
+            })
         })
     }
 

@@ -294,7 +294,13 @@ fn what_was_learned_stays() {
     assert_eq!(standings[0].response_ns, None);
     assert_eq!(standings[1].response_ns, Some(3 * MS));
     assert_eq!(standings[1].achieved, [(Aim::Mean(10 * MS), Some(3 * MS))]);
+    // One job is no reason to let fewer in.
+    assert_eq!(goals.needs().collect::<Vec<_>>(), [(0, 10 * MS)]);
+    (0..20).for_each(|_| goals.done(1, MS, 2 * MS));
     assert_eq!(goals.needs().collect::<Vec<_>>(), [(2 * MS, 10 * MS)]);
+    // Nor is what was never seen with so many inside.
+    goals.rescale(2.0);
+    assert_eq!(goals.needs().collect::<Vec<_>>(), [(0, 10 * MS)]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::greet::{self, Greeted};
 use super::here::{Doing, Here, Leave};
 use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, RETRY_PAUSE, owner, run};
 use super::login::LoginSecret;
-use super::outside::{Gone as NotIn, Waiting, is_there};
+use super::outside::{Class, Gone as NotIn, Waiting, is_there};
 use super::pool::Server;
 use super::refusal::Refusal;
 use super::relay::{End, Played, relay};
@@ -147,7 +147,7 @@ const UNSAID: &str = "(not said)";
 struct Turn {
     lent: Lent,
     /// Its number; behind the last where it is in none.
-    class: usize,
+    class: Class,
     outside: Duration,
 }
 
@@ -263,8 +263,7 @@ impl Client {
         loop {
             let door = self.door()?;
             let user = self.shared.user(&self.here.user);
-            let class = self.class();
-            let inside = match self.wait_outside(&door, &user, class, came_at).await? {
+            let (inside, class) = match self.wait_outside(&door, &user, came_at).await? {
                 Ok(inside) => inside,
                 Err(NotIn::Moved) => continue,
                 Err(NotIn::Withdrawn) => {
@@ -321,13 +320,17 @@ impl Client {
     }
 
     /// Its class by all that is known by now, what it has sent included.
-    fn class(&self) -> usize {
-        let settings = self.shared.settings();
-        if settings.listens {
+    fn class(&self) -> Class {
+        self.listen();
+        Class::of(&self.here, self.shared.settings())
+    }
+
+    /// What it says of its transaction in what it has sent.
+    fn listen(&self) {
+        if self.shared.settings().listens {
             let said = said::said(&self.input, &self.state.statements);
             self.here.said.replace(said);
         }
-        self.here.class(&settings.config.class)
     }
 
     /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
@@ -335,27 +338,19 @@ impl Client {
         &mut self,
         door: &Door,
         user: &UserDoor,
-        class: usize,
         came_at: Instant,
-    ) -> Result<Result<Inside, NotIn>, Gone> {
+    ) -> Result<Result<(Inside, Class), NotIn>, Gone> {
         self.here.does(Doing::Waits);
-        let settings = self.shared.settings();
-        let kind = self.here.said.borrow().kind();
-        let class_name = settings
-            .config
-            .class
-            .get(class)
-            .map(|class| class.name.get_ref().as_str());
+        self.listen();
         let waiting = Waiting {
             door,
             user,
-            // There are fewer classes than that.
-            class: u8::try_from(class).unwrap_or(u8::MAX),
+            here: &self.here,
+            shared: &self.shared,
             came_at,
-            kind: kind.as_deref().or(class_name).unwrap_or_default(),
         };
-        let go_in = waiting.go_in(&self.here, &mut self.stream, &mut self.input);
-        let Some(most) = settings.query_wait() else {
+        let go_in = waiting.go_in(&mut self.stream, &mut self.input);
+        let Some(most) = self.shared.settings().query_wait() else {
             return Ok(go_in.await);
         };
         let until = tokio::time::Instant::from_std(came_at + most);
@@ -385,10 +380,13 @@ impl Client {
             ));
         }
         self.note_words();
-        self.account(&played, class, outside);
+        self.account(&played, &class, outside);
         self.here.said.take();
         match played.end {
-            End::Over if self.keeps(&lent) => Ok(Some(lent)),
+            End::Over if self.keeps(&lent) => {
+                self.here.kept.replace(Some(lent.keep()));
+                Ok(Some(lent))
+            }
             End::Over => {
                 self.here.running.take();
                 self.give_back(lent).await;
@@ -396,6 +394,7 @@ impl Client {
             }
             _ => {
                 self.here.running.take();
+                self.here.kept.take();
                 self.end_turn(lent, played).await
             }
         }
@@ -442,9 +441,8 @@ impl Client {
         Some(played)
     }
 
-    fn account(&self, played: &Played, class: usize, outside: Duration) {
+    fn account(&self, played: &Played, class: &Class, outside: Duration) {
         let settings = self.shared.settings();
-        let class = settings.config.class.get(class);
         let done = Done {
             is_transaction: matches!(played.end, End::Over),
             queries: played.cycles,
@@ -455,9 +453,8 @@ impl Client {
             sent_bytes: played.sent_bytes,
         };
         let Here { user, database, .. } = &*self.here;
-        let class = class.map_or("", |class| class.name.get_ref());
         let mut measured = self.shared.measured.borrow_mut();
-        measured.done(database, user, class, &done);
+        measured.done(database, user, class.name(), &done);
         if settings.listens {
             let said = self.here.said.borrow();
             let shape = said.shape.as_ref().map(|shape| shape.text.as_str());

@@ -21,6 +21,8 @@ pub struct Backend {
     pub gate: Gate,
     /// What finds the gate's limit, where that is not said.
     pub controller: RefCell<Option<Controller>>,
+    /// Clients that keep a connection and do not use it at the moment.
+    pub kept: Cell<usize>,
     pub pool: RefCell<Pool>,
     /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
     pub lookups: RefCell<Pool>,
@@ -36,6 +38,7 @@ impl Backend {
             address,
             gate: gate(first_limit(&config.limits), config),
             controller: RefCell::default(),
+            kept: Cell::default(),
             pool: RefCell::default(),
             lookups: RefCell::default(),
             lookup_gate: Gate::new(GateLimits {
@@ -55,6 +58,7 @@ impl Backend {
         };
         if said(before) != said(now) {
             self.controller.replace(None);
+            self.gate.set_kept(0);
             self.gate.set_limit(first_limit(now));
         }
     }
@@ -69,6 +73,23 @@ impl Backend {
         if let Some(connector) = settings.connector(&self.address) {
             self.connector.replace(Some(connector));
         }
+    }
+}
+
+/// A connection that its client keeps and does not use at the moment.
+pub struct Kept(Rc<Backend>);
+
+impl Kept {
+    /// One more of them.
+    pub fn new(backend: &Rc<Backend>) -> Self {
+        backend.kept.set(backend.kept.get() + 1);
+        Self(backend.clone())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.kept.set(self.0.kept.get() - 1);
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 
 use super::cancel::Running;
+use super::door::Kept;
 use crate::config::{ClassTable, Of};
 use crate::said::Said;
 
@@ -52,6 +53,8 @@ pub struct Here {
     pub doing_since: Cell<Instant>,
     /// Why it keeps its server connection.
     pub pinned_by: Cell<Option<&'static str>>,
+    /// There while it keeps a server connection and does not use it.
+    pub kept: RefCell<Option<Kept>>,
     /// The server connection that it has, as cancel requests need it.
     pub running: RefCell<Option<Running>>,
     /// Told when what waits for its turn is wanted no more.
@@ -82,6 +85,7 @@ impl Here {
             doing: Cell::new(Doing::Idle),
             doing_since: Cell::new(Instant::now()),
             pinned_by: Cell::new(None),
+            kept: RefCell::default(),
             running: RefCell::default(),
             withdrawn: Notify::new(),
             leave: Cell::new(Leave::No),
@@ -105,6 +109,9 @@ impl Here {
 
     /// It does something else from now on.
     pub fn does(&self, doing: Doing) {
+        if doing == Doing::Works {
+            self.kept.take();
+        }
         self.doing.set(doing);
         self.doing_since.set(Instant::now());
     }

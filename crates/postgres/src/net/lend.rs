@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sooner_gate::Permit;
 
-use super::door::Door;
+use super::door::{Door, Kept};
 use super::lending::InUse;
 use super::log;
 use super::login::{self, LoginError, LoginSecret};
@@ -36,6 +36,12 @@ pub struct Lent {
 }
 
 impl Lent {
+    /// Its client keeps it: a transaction is over, and how long it has the connection is no time of a transaction.
+    pub fn keep(&mut self) -> Kept {
+        self.inside.iter_mut().flatten().for_each(Permit::done);
+        Kept::new(&self.door.backend)
+    }
+
     fn close_server(&mut self) {
         if self.server.take().is_some() {
             self.door.backend.pool.borrow_mut().closed();

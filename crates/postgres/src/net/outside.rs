@@ -4,6 +4,7 @@
 //! is the one that counts. Places are taken in this order everywhere, so nobody waits in a circle.
 
 use std::io;
+use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -12,6 +13,8 @@ use sooner_gate::{Gate, Permit};
 use super::door::{Door, UserDoor};
 use super::here::{Here, Leave};
 use super::lend::Inside;
+use super::settings::Settings;
+use super::shared::Shared;
 use super::stream::Stream;
 
 /// What a client may send ahead while it waits for its turn.
@@ -21,12 +24,35 @@ const AHEAD_BYTES: usize = 64 * 1024;
 pub struct Waiting<'a> {
     pub door: &'a Door,
     pub user: &'a UserDoor,
-    /// The number of its class.
-    pub class: u8,
+    pub here: &'a Here,
+    pub shared: &'a Shared,
     /// When it began to wait.
     pub came_at: Instant,
-    /// Whose times tell how long this one will take: the guard against starvation counts time and not heads.
-    pub kind: &'a str,
+}
+
+/// A class by its number in the configuration that was in force when it came to the queue.
+pub struct Class {
+    settings: Rc<Settings>,
+    number: usize,
+}
+
+impl Class {
+    /// That of a client.
+    pub fn of(here: &Here, settings: Rc<Settings>) -> Self {
+        let number = here.class(&settings.config.class);
+        Self { settings, number }
+    }
+
+    /// Its name; empty for that of all who are in none.
+    pub fn name(&self) -> &str {
+        let class = self.settings.config.class.get(self.number);
+        class.map_or("", |class| class.name.get_ref())
+    }
+
+    fn number(&self) -> u8 {
+        // There are fewer classes than that.
+        u8::try_from(self.number).unwrap_or(u8::MAX)
+    }
 }
 
 /// Why somebody waits no longer.
@@ -43,33 +69,41 @@ pub enum Gone {
 
 impl Waiting<'_> {
     /// Waits until it may go in.
-    async fn enter(&self) -> Inside {
+    async fn enter(&self) -> (Inside, Class) {
         loop {
             self.door.opened().await;
-            let of_user = self.pass(self.user.gate.as_ref()).await;
-            let of_database = self.pass(self.door.gate.as_ref()).await;
-            let of_server = self.pass(Some(&self.door.backend.gate)).await;
+            let of_user = self.pass_bound(self.user.gate.as_ref()).await;
+            let of_database = self.pass_bound(self.door.gate.as_ref()).await;
+            let (of_server, class) = self.pass(&self.door.backend.gate).await;
             // Meanwhile it may have been closed.
             if !self.door.is_paused() {
-                return [of_user, of_database, of_server];
+                return ([of_user, of_database, of_server], class);
             }
         }
     }
 
-    async fn pass(&self, gate: Option<&Gate>) -> Option<Permit> {
-        // The queue has no bound, so nobody is refused.
+    async fn pass_bound(&self, gate: Option<&Gate>) -> Option<Permit> {
+        self.pass(gate?).await.0
+    }
+
+    /// In the class that it has at the moment: classes may have become others while it waited elsewhere.
+    async fn pass(&self, gate: &Gate) -> (Option<Permit>, Class) {
+        let class = Class::of(self.here, self.shared.settings());
+        // Its like tell how long this one will take: the guard against starvation counts time and not heads.
+        let kind = self.here.said.borrow().kind();
+        let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
-        let enter = gate?.enter_after(self.class, self.kind.to_owned(), waited_ns);
-        enter.await.ok()
+        let enter = gate.enter_after(class.number(), kind, waited_ns);
+        // The queue has no bound, so nobody is refused.
+        (enter.await.ok(), class)
     }
 
     /// The same for a client, which may leave meanwhile and is heard while it does not say too much.
     pub async fn go_in(
         &self,
-        here: &Here,
         stream: &mut Stream,
         input: &mut BytesMut,
-    ) -> Result<Inside, Gone> {
+    ) -> Result<(Inside, Class), Gone> {
         let enter = self.enter();
         tokio::pin!(enter);
         loop {
@@ -77,8 +111,8 @@ impl Waiting<'_> {
                 biased;
                 () = self.door.until_replaced() => return Err(Gone::Moved),
                 inside = &mut enter => return Ok(inside),
-                () = here.told(Leave::Now) => return Err(Gone::Told),
-                () = here.withdrawn() => return Err(Gone::Withdrawn),
+                () = self.here.told(Leave::Now) => return Err(Gone::Told),
+                () = self.here.withdrawn() => return Err(Gone::Withdrawn),
                 heard = stream.more(input), if input.len() < AHEAD_BYTES => {
                     if !is_there(&heard) {
                         return Err(Gone::Left);

@@ -32,6 +32,9 @@ pub async fn tune(shared: Rc<Shared>) {
 fn look(backend: &Backend, limits: &Limits) {
     let mut controller = backend.controller.borrow_mut();
     let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits)));
+    // Who keeps a connection and asks for nothing takes no place from those who do, or what is found would be too few, or none.
+    let kept = backend.kept.get().min(limits.transactions_most());
+    backend.gate.set_kept(kept);
     let window = backend.gate.take_window();
     let Some(change) = controller.observe(&window, &backend.gate.needs()) else {
         return;
