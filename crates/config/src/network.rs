@@ -49,6 +49,11 @@ impl Network {
         address.is_ipv4() == self.address.is_ipv4()
             && first_bits(address, self.prefix_bits) == self.address
     }
+
+    /// Whether every address in `other` is in it.
+    pub fn contains_all(&self, other: &Self) -> bool {
+        self.prefix_bits <= other.prefix_bits && self.contains(other.address)
+    }
 }
 
 impl<'de> Deserialize<'de> for Network {
@@ -136,6 +141,15 @@ mod tests {
         assert!(!contains("192.0.2.1/32", "192.0.2.2"));
         assert!(contains("2001:db8::/33", "2001:db8:7fff::"));
         assert!(!contains("2001:db8::/33", "2001:db8:8000::"));
+    }
+
+    #[test]
+    fn a_network_is_in_a_larger_one() {
+        let all = |all: &str, one: &str| network(all).contains_all(&network(one));
+        assert!(all("10.0.0.0/8", "10.1.0.0/16") && all("10.0.0.0/8", "10.0.0.0/8"));
+        assert!(!all("10.1.0.0/16", "10.0.0.0/8") && !all("10.0.0.0/8", "11.0.0.0/16"));
+        assert!(all("::/0", "2001:db8::/32") && !all("::/0", "10.0.0.0/8"));
+        assert!(!all("0.0.0.0/0", "2001:db8::/32"));
     }
 
     #[test]

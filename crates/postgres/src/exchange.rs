@@ -8,6 +8,7 @@
 
 mod from_server;
 mod pending;
+mod seen;
 mod state;
 
 use std::cell::RefCell;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::settings;
-use crate::sql::{self, Leaves};
 use crate::statements::{Refused, Statement, Statements};
 use crate::turn::{OutOfStep, Sent, Turn};
 use crate::wire::{
@@ -181,6 +181,7 @@ impl<'a> Exchange<'a> {
                 names_bytes,
             } => {
                 self.turn.sent(Sent::Extended);
+                self.see_again(statement);
                 let known = self.known(statement, out);
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
             }
@@ -239,43 +240,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Notes what a command leaves behind.
-    fn see(&mut self, sql: &[u8]) {
-        if settings::makes_no_difference(&self.server.settings, sql) {
-            return;
-        }
-        if let Some(word) = sql::session_class(sql) {
-            self.says_class = Some(word);
-            return settings::leave_session_class(self.server);
-        }
-        for leaves in sql::leaves(sql) {
-            let keeps = match leaves {
-                Leaves::NotListening | Leaves::NoStatements | Leaves::Nothing => false,
-                Leaves::Local => {
-                    self.has_local_settings = true;
-                    false
-                }
-                Leaves::NoSettings => {
-                    self.says_reset_all = true;
-                    settings::doubt_extras(self.server);
-                    false
-                }
-                // What the server reports follows the client.
-                Leaves::Setting(name) => !settings::follows(&self.server.settings, name),
-                _ => true,
-            };
-            if keeps {
-                self.client.pinned_by.get_or_insert(leaves.words());
-            }
-        }
-    }
-
     fn parse(&mut self, piece: &Piece<'_>, name: &[u8], rest: &[u8], out: &mut BytesMut) {
         self.turn.sent(Sent::Extended);
         let text_end = rest.iter().position(|byte| *byte == 0);
-        self.see(&rest[..text_end.unwrap_or(rest.len())]);
+        let text = &rest[..text_end.unwrap_or(rest.len())];
+        let leaves_something = self.see_prepared(text);
         if !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
-            // Too long to be kept, or too many: it is this connection's, and so is the client.
+            // Too long to be kept, or too many: it is this connection's, and so is the client. It will not be known when it is executed.
+            self.see(text);
             self.client
                 .pinned_by
                 .get_or_insert("a long statement, or many");
@@ -298,6 +270,7 @@ impl<'a> Exchange<'a> {
                 self.all.borrow_mut().share(&settings, rest)
             }
         };
+        statement.note_leaves(leaves_something);
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
                 self.push_parsed(None, Some(name), true);

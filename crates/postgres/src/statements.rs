@@ -15,6 +15,8 @@ pub struct Statement {
     number: u64,
     /// Found out when it is asked for.
     said: OnceLock<Said>,
+    /// Noted when it is prepared.
+    leaves_something: OnceLock<bool>,
     /// Under which it is understood; empty if nobody else has it.
     settings: Vec<u8>,
     /// What stands behind the name in a Parse.
@@ -29,8 +31,24 @@ impl Statement {
 
     /// What its text says of the transactions that begin with it.
     pub fn said(&self) -> &Said {
+        self.said.get_or_init(|| Said::of(self.text()))
+    }
+
+    /// Its text alone.
+    pub fn text(&self) -> &[u8] {
         let text = self.parse_rest.split(|byte| *byte == 0).next();
-        self.said.get_or_init(|| Said::of(text.unwrap_or_default()))
+        text.unwrap_or_default()
+    }
+
+    /// What its text leaves behind was looked for: whether there is something.
+    pub fn note_leaves(&self, leaves_something: bool) {
+        // The text is the same, and so is the answer.
+        let _ = self.leaves_something.set(leaves_something);
+    }
+
+    /// Whether it leaves something behind each time that it is executed, as far as was noted.
+    pub fn leaves_something(&self) -> bool {
+        self.leaves_something.get().is_some_and(|leaves| *leaves)
     }
 
     /// Its number among all there have been.
@@ -86,6 +104,7 @@ impl Statements {
         Arc::new(Statement {
             number: self.made,
             said: OnceLock::new(),
+            leaves_something: OnceLock::new(),
             settings: settings.to_vec(),
             parse_rest: parse_rest.to_vec(),
         })

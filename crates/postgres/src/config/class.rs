@@ -11,6 +11,7 @@ use std::num::NonZeroU32;
 use super::target::{TargetTable, aims};
 use super::who::{comes_from, fits, fits_beginning};
 use crate::said::Said;
+use crate::sql;
 
 /// One class. All of what it names must fit; what it does not name fits everybody.
 #[derive(Clone, Debug, Deserialize)]
@@ -35,7 +36,7 @@ pub struct ClassTable {
     pub user: Option<Vec<String>>,
     /// Databases, by the names that clients use.
     #[serde(default)]
-    pub database: Option<Vec<String>>,
+    pub database: Option<Vec<Spanned<String>>>,
     /// What clients call themselves (`application_name`).
     #[serde(default)]
     pub application_name: Option<Vec<String>>,
@@ -50,7 +51,7 @@ pub struct ClassTable {
     pub comment: Option<BTreeMap<String, Vec<String>>>,
     /// Shapes of the transaction's first statement; `*` at the end stands for anything.
     #[serde(default)]
-    pub statement: Option<Vec<String>>,
+    pub statement: Option<Vec<Spanned<String>>>,
     /// Its fingerprints.
     #[serde(default)]
     pub fingerprint: Option<Vec<Spanned<String>>>,
@@ -94,6 +95,10 @@ impl ClassTable {
             return Err(Misconfigured::at(&self.priority, "class.priority", words));
         }
         aims(&self.target)?;
+        for pattern in self.statement.iter().flatten() {
+            sql::check_pattern(pattern.get_ref())
+                .map_err(|error| Misconfigured::at(pattern, "class.statement", error))?;
+        }
         for fingerprint in self.fingerprint.iter().flatten() {
             if fingerprint.get_ref().len() != 16 || number_of(fingerprint.get_ref()).is_none() {
                 let words =
@@ -164,6 +169,7 @@ impl ClassTable {
     }
 }
 
-fn number_of(fingerprint: &str) -> Option<u64> {
+/// The number that a fingerprint is.
+pub(super) fn number_of(fingerprint: &str) -> Option<u64> {
     u64::from_str_radix(fingerprint, 16).ok()
 }

@@ -1,10 +1,28 @@
 //! `[limits]`: every bound with its reason.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use sooner_config::{Misconfigured, Spanned};
 use std::num::NonZeroUsize;
 
 use super::transactions::Transactions;
+
+/// The longest time, seconds (a year): what is longer is never, and clocks cannot count it.
+pub const SECONDS_MAX: u64 = 365 * 86_400;
+
+/// A time that clocks can count.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let seconds = u64::deserialize(deserializer)?;
+    match is_too_long(seconds) {
+        Some(words) => Err(D::Error::custom(words)),
+        None => Ok(seconds),
+    }
+}
+
+fn is_too_long(seconds: u64) -> Option<String> {
+    let words = || format!("{seconds} seconds is more than a year; write at most {SECONDS_MAX}");
+    (seconds > SECONDS_MAX).then(words)
+}
 
 /// Bounds on what is let in, and for how long.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,21 +37,26 @@ pub struct Limits {
     /// Clients at a time; the next one is told so (53300). 1000: each is a descriptor.
     pub clients: Spanned<NonZeroUsize>,
     /// Seconds that a transaction may wait for its turn; 0, the default: as long as it takes.
+    #[serde(deserialize_with = "seconds")]
     pub query_wait_seconds: u64,
     /// Seconds that a client waits for a server that does not answer. 15: a restart takes less.
     pub patience_seconds: Spanned<u64>,
     /// Seconds in which a client has to say who it is. 60: PostgreSQL's own.
     pub login_seconds: Spanned<u64>,
     /// Seconds after which an idle server connection is closed; 0: never. 600: PgBouncer's.
+    #[serde(deserialize_with = "seconds")]
     pub server_idle_seconds: u64,
     /// Seconds after which a server connection is replaced by a new one as soon as it is idle; 0: never. 3600: PgBouncer's; what a
     /// server process keeps for a session only grows.
+    #[serde(deserialize_with = "seconds")]
     pub server_lifetime_seconds: u64,
     /// Seconds after which an idle server connection is asked whether it still works before it is lent; 0: always. 30: PgBouncer's.
+    #[serde(deserialize_with = "seconds")]
     pub server_check_seconds: u64,
     /// Prepared statements that a server connection keeps. 200: PgBouncer's.
     pub statements: NonZeroUsize,
     /// Seconds that transactions under way and waiting may take after the stop. 30.
+    #[serde(deserialize_with = "seconds")]
     pub grace_seconds: u64,
 }
 
@@ -65,6 +88,9 @@ impl Limits {
             (&self.patience_seconds, "limits.patience_seconds"),
         ] {
             if *seconds.get_ref() == 0 {
+                return Err(Misconfigured::at(seconds, key, words));
+            }
+            if let Some(words) = is_too_long(*seconds.get_ref()) {
                 return Err(Misconfigured::at(seconds, key, words));
             }
         }

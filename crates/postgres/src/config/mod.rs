@@ -19,7 +19,7 @@ mod who;
 
 pub use class::{ClassTable, Of, Variability};
 pub use database::{DatabaseTable, Mode};
-pub use limits::Limits;
+pub use limits::{Limits, SECONDS_MAX};
 pub use order::{LateName, OrderName};
 pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
 pub use server::{Encryption, Place, ServerAddress};

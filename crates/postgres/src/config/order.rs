@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sooner_config::Misconfigured;
 use sooner_gate::{Goal, Lateness, Order};
 
-use super::Config;
+use super::{ClassTable, Config};
 
 /// In which order transactions of one class go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -38,6 +38,13 @@ impl Config {
         {
             let words = "some classes have weights and some have targets; who goes first follows from the ones or from the others";
             return Err(Misconfigured::at(weight, "class.weight", words));
+        }
+        let has_priority = |class: &&ClassTable| class.priority.span() != (0..0);
+        if let Some(class) = self.class.iter().find(has_priority)
+            && weighted.is_some()
+        {
+            let words = "says nothing where classes have weights: who goes first follows from these alone; leave it out, or leave the weights out";
+            return Err(Misconfigured::at(&class.priority, "class.priority", words));
         }
         match &self.order {
             Some(order) if has_targets || weighted.is_some() => {

@@ -1,10 +1,13 @@
-//! Classes that nothing can be in: an empty list, or an earlier class that takes all of it. Said at the start, because otherwise nobody would notice.
+//! Classes that nothing can be in: an empty list, a database that there is not, or an earlier class that takes all of it. Said at the start, because
+//! otherwise nobody would notice.
 
 use std::collections::BTreeMap;
 
-use sooner_config::Misconfigured;
+use sooner_config::{Misconfigured, Network, Spanned};
 
-use super::{ClassTable, Config};
+use super::class::number_of;
+use super::who::covers_pattern;
+use super::{ClassTable, Config, OWN_DATABASES};
 
 impl Config {
     pub(super) fn check_reach(&self) -> Result<(), Misconfigured> {
@@ -19,6 +22,7 @@ impl Config {
                     words,
                 ));
             }
+            self.check_databases(class)?;
             let takes_all = |earlier: &&ClassTable| covers(&self::conditions(earlier), &conditions);
             if let Some(earlier) = self.class[..at].iter().find(takes_all) {
                 let words = format!(
@@ -30,49 +34,96 @@ impl Config {
         }
         Ok(())
     }
+
+    fn check_databases(&self, class: &ClassTable) -> Result<(), Misconfigured> {
+        let wrong =
+            |name: &Spanned<String>, words| Err(Misconfigured::at(name, "class.database", words));
+        for name in class.database.iter().flatten() {
+            let text = name.get_ref().as_str();
+            if OWN_DATABASES.contains(&text) {
+                let words =
+                    format!("{text:?} is the gate itself, where nobody waits; leave it out");
+                return wrong(name, words);
+            }
+            if self.database(text).is_none() {
+                let names = self.database.iter().map(|table| table.name.get_ref());
+                let known: Vec<&String> = names.collect();
+                let words = format!("no [[database]] is called {text:?}; there are {known:?}");
+                return wrong(name, words);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a value of a condition fits.
+enum Fits<'a> {
+    /// This text.
+    Text(&'a str),
+    /// What begins so, or is so.
+    Pattern(&'a str),
+    /// What comes from there.
+    Network(&'a Network),
+    /// The shape of this fingerprint.
+    Number(Option<u64>),
+}
+
+impl Fits<'_> {
+    /// Whether it fits whatever the other fits.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(own), Self::Text(other)) => own == other,
+            (Self::Pattern(own), Self::Pattern(other)) => covers_pattern(own, other),
+            (Self::Network(own), Self::Network(other)) => own.contains_all(other),
+            (Self::Number(own), Self::Number(other)) => own == other,
+            _ => false,
+        }
+    }
 }
 
 /// What must fit, by key: any of these values.
-fn conditions(class: &ClassTable) -> BTreeMap<String, Vec<String>> {
-    let ClassTable {
-        user,
-        database,
-        application_name,
-        session,
-        statement,
-        ..
-    } = class;
-    let texts = [
-        ("user", user),
-        ("database", database),
-        ("application_name", application_name),
-        ("session", session),
-        ("statement", statement),
+type Conditions<'a> = BTreeMap<String, Vec<Fits<'a>>>;
+
+fn conditions<'a>(class: &'a ClassTable) -> Conditions<'a> {
+    let text = |text: &'a String| Fits::Text(text);
+    let spanned_text = |text: &'a Spanned<String>| Fits::Text(text.get_ref());
+    let pattern = |text: &'a String| Fits::Pattern(text);
+    let shape = |text: &'a Spanned<String>| Fits::Pattern(text.get_ref());
+    let number = |text: &'a Spanned<String>| Fits::Number(number_of(text.get_ref()));
+    let lists = [
+        ("user", all(&class.user, text)),
+        ("database", all(&class.database, spanned_text)),
+        ("application_name", all(&class.application_name, text)),
+        ("address", all(&class.address, Fits::Network)),
+        ("session", all(&class.session, text)),
+        ("statement", all(&class.statement, shape)),
+        ("fingerprint", all(&class.fingerprint, number)),
     ];
-    let texts = texts
+    let named = lists
         .into_iter()
-        .filter_map(|(key, list)| Some((key.to_owned(), list.clone()?)));
-    let networks = class.address.iter().map(|networks| {
-        let written = networks.iter().map(|one| format!("{one:?}")).collect();
-        ("address".to_owned(), written)
-    });
-    let fingerprints = class.fingerprint.iter().map(|all| {
-        let written = all.iter().map(|one| one.get_ref().clone()).collect();
-        ("fingerprint".to_owned(), written)
-    });
+        .filter_map(|(key, values)| Some((key.to_owned(), values?)));
     let comments = class.comment.iter().flatten();
-    let comments = comments.map(|(key, values)| (format!("comment.{key}"), values.clone()));
-    texts
-        .chain(networks)
-        .chain(fingerprints)
-        .chain(comments)
-        .collect()
+    let comments = comments.map(|(key, values)| {
+        (
+            format!("comment.{key}"),
+            values.iter().map(pattern).collect(),
+        )
+    });
+    named.chain(comments).collect()
 }
 
-/// Whether whatever fits the one fits the other, as far as lists say it.
-fn covers(all: &BTreeMap<String, Vec<String>>, one: &BTreeMap<String, Vec<String>>) -> bool {
+/// All values of a list that is there.
+fn all<'a, T>(
+    list: &'a Option<Vec<T>>,
+    value: impl Fn(&'a T) -> Fits<'a>,
+) -> Option<Vec<Fits<'a>>> {
+    Some(list.as_ref()?.iter().map(value).collect())
+}
+
+/// Whether whatever fits the one fits the other, as far as single values say it.
+fn covers(all: &Conditions<'_>, one: &Conditions<'_>) -> bool {
     all.iter().all(|(key, values)| {
-        let own = one.get(key);
-        own.is_some_and(|own| own.iter().all(|value| values.contains(value)))
+        let is_covered = |own: &Fits<'_>| values.iter().any(|value| value.covers(own));
+        one.get(key).is_some_and(|own| own.iter().all(is_covered))
     })
 }

@@ -26,9 +26,13 @@ fn aim(name: &str, time: &Spanned<String>) -> Result<Aim, Misconfigured> {
     }
     let percent = name.strip_prefix('p').and_then(|text| text.parse().ok());
     match percent {
-        Some(percent) if 0.0 < percent && percent < 100.0 => {
+        Some(percent) if (1.0..100.0).contains(&percent) => {
             Ok(Aim::Share(percent / 100.0, target_ns))
         }
+        // A share where a percent belongs would be met by nearly anything.
+        Some(percent) if 0.0 < percent && percent < 1.0 => Err(wrong(
+            "percentiles begin with p1: p95 is the 95th percentile".into(),
+        )),
         _ => Err(wrong(
             "there are targets for the mean and for percentiles: mean, p50, p95, \"p99.9\"".into(),
         )),
@@ -116,6 +120,12 @@ mod tests {
         assert_eq!(read("p95").unwrap(), Aim::Share(0.95, 30_000_000));
         assert_eq!(name_of(read("p99.9").unwrap()), "p99.9");
         assert_eq!(name_of(read("p80").unwrap()), "p80");
+        let error = read("p0.95").unwrap_err();
+        assert!(
+            error.message.contains("p95 is the 95th percentile"),
+            "{error}"
+        );
+        assert_eq!(read("p1").unwrap(), Aim::Share(0.01, 30_000_000));
         for name in ["median", "p", "p0", "p100", "95", "pNaN", "p-3"] {
             let error = read(name).unwrap_err();
             assert_eq!(error.key, format!("class.target.{name}"));

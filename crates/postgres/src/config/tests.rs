@@ -248,6 +248,117 @@ fn a_class_that_nothing_can_be_in_is_a_mistake() {
 }
 
 #[test]
+fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
+    let two = |earlier: &str, later: &str| {
+        format!("{SHOP}[[class]]\nname = \"a\"\n{earlier}\n[[class]]\nname = \"b\"\n{later}\n")
+    };
+    for (wide, narrow) in [
+        (
+            "comment.route = [\"/pay*\"]",
+            "comment.route = [\"/pay/now\"]",
+        ),
+        (
+            "comment.route = [\"/pay*\"]",
+            "comment.route = [\"/pay/*\", \"/pay\"]",
+        ),
+        (
+            "statement = [\"select *\"]",
+            "statement = [\"select a from*\"]",
+        ),
+        (
+            "address = [\"10.0.0.0/8\", \"::1\"]",
+            "address = [\"10.1.0.0/16\"]",
+        ),
+        (
+            "fingerprint = [\"90356C2A5F55A6F1\"]",
+            "fingerprint = [\"90356c2a5f55a6f1\"]\nuser = [\"ann\"]",
+        ),
+    ] {
+        let said = mistake(&two(wide, narrow));
+        let expected = "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it";
+        assert!(said.starts_with(expected), "{said}");
+    }
+    for (narrow, wide) in [
+        (
+            "comment.route = [\"/pay/now\"]",
+            "comment.route = [\"/pay*\"]",
+        ),
+        ("comment.route = [\"/pay\"]", "comment.route = [\"/pay*\"]"),
+        ("address = [\"10.1.0.0/16\"]", "address = [\"10.0.0.0/8\"]"),
+        ("user = [\"a*\"]", "user = [\"ann\"]"),
+        ("session = [\"x\"]", "user = [\"x\"]"),
+    ] {
+        config(&two(narrow, wide));
+    }
+}
+
+#[test]
+fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
+    let class = |rest: &str| format!("{SHOP}[[class]]\nname = \"a\"\n{rest}\n");
+    for (text, expected) in [
+        (
+            class("statement = [\"select a\",\n  \"SELECT * FROM t*\"]"),
+            "gate.toml:7: class.statement: \"SELECT * FROM t*\" fits nothing",
+        ),
+        (
+            class("statement = [\"set*\"]"),
+            "gate.toml:6: class.statement: \"set*\" fits nothing: shapes are of statements",
+        ),
+        (
+            class("database = [\"shop\",\n  \"shpo\"]"),
+            "gate.toml:7: class.database: no [[database]] is called \"shpo\"; there are [\"shop\"]",
+        ),
+        (
+            class("database = [\"sooner\"]"),
+            "gate.toml:6: class.database: \"sooner\" is the gate itself",
+        ),
+        (
+            class("target = { \"p0.95\" = \"30ms\" }"),
+            "gate.toml:6: class.target.p0.95: percentiles begin with p1: p95 is the 95th",
+        ),
+        (
+            class("weight = 2\npriority = 1"),
+            "gate.toml:7: class.priority: says nothing where classes have weights",
+        ),
+        (
+            class("user = [\"ann\"]\nweight = 2\n[[class]]\nname = \"b\"\npriority = 100"),
+            "gate.toml:10: class.priority: says nothing where classes have weights",
+        ),
+    ] {
+        let said = mistake(&text);
+        assert!(said.starts_with(expected), "{said}");
+        assert!(!said.contains('\n'), "{said}");
+    }
+    config(&format!(
+        "{}[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
+        class("database = [\"shpo\"]")
+    ));
+    config(&class("database = [\"shop\"]"));
+}
+
+#[test]
+fn no_time_is_longer_than_clocks_can_count() {
+    for key in [
+        "query_wait_seconds",
+        "patience_seconds",
+        "login_seconds",
+        "server_idle_seconds",
+        "server_lifetime_seconds",
+        "server_check_seconds",
+        "grace_seconds",
+    ] {
+        let text = |seconds: u64| format!("{SHOP}[limits]\n{key} = {seconds}\n");
+        config(&text(SECONDS_MAX));
+        for seconds in [SECONDS_MAX + 1, i64::MAX as u64] {
+            let said = mistake(&text(seconds));
+            let expected =
+                format!("gate.toml:5: limits.{key}: {seconds} seconds is more than a year");
+            assert!(said.starts_with(&expected), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_star_stands_for_all_that_have_no_entry_above_it() {
     let config = config(&format!(
         "{SHOP}[[database]]\nname = \"*\"\nserver = \"postgresql://other\"\n"

@@ -1,12 +1,13 @@
 //! What rules and classes name, held against a client: a list that is not there fits everybody.
 
 use sooner_config::Network;
+use std::borrow::Borrow;
 use std::net::IpAddr;
 
 /// Whether a name is one of these.
-pub fn fits(names: &Option<Vec<String>>, name: &str) -> bool {
+pub fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {
     match names {
-        Some(names) => names.iter().any(|own| own == name),
+        Some(names) => names.iter().any(|own| own.borrow() == name),
         None => true,
     }
 }
@@ -21,11 +22,19 @@ pub fn comes_from(networks: &Option<Vec<Network>>, address: Option<IpAddr>) -> b
 }
 
 /// Whether a text is one of these, or begins as one of them that ends in `*`.
-pub fn fits_beginning(patterns: &[String], text: &str) -> bool {
-    patterns
-        .iter()
-        .any(|pattern| match pattern.strip_suffix('*') {
-            Some(beginning) => text.starts_with(beginning),
-            None => pattern == text,
-        })
+pub fn fits_beginning(patterns: &[impl Borrow<str>], text: &str) -> bool {
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => text.starts_with(beginning),
+        None => pattern == text,
+    };
+    patterns.iter().any(|pattern| fits(pattern.borrow()))
+}
+
+/// Whether what fits the one pattern fits the other.
+pub fn covers_pattern(all: &str, one: &str) -> bool {
+    match (all.strip_suffix('*'), one.strip_suffix('*')) {
+        (Some(beginning), None) => one.starts_with(beginning),
+        (Some(beginning), Some(longer)) => longer.starts_with(beginning),
+        (None, _) => all == one,
+    }
 }

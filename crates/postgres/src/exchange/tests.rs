@@ -1,6 +1,7 @@
 //! Conversations of two clients with one server connection, message by message.
 
 use super::*;
+use crate::sql;
 use crate::wire::{Splitter, look_at_backend, look_at_frontend, write_query, write_sync};
 
 /// Both sides of a turn, each message a word.
@@ -337,6 +338,59 @@ fn a_word_for_the_gate_counts_when_its_transaction_is_over_and_ties_nobody() {
     assert_eq!(word(&talk), "tin");
     talk.turn("c:P=RESET/**/sooner.class c:B c:E c:S s:1 s:2 s:R s:I");
     assert_eq!(word(&talk), "");
+}
+
+#[test]
+fn a_prepared_word_for_the_gate_counts_each_time_that_it_is_executed() {
+    let mut talk = Conversation::new(10);
+    let word = |talk: &Conversation| talk.client.session_class.clone().unwrap_or_default();
+    let is_left = |talk: &Conversation| {
+        talk.server
+            .extras
+            .contains_key(sql::SESSION_CLASS.as_bytes())
+    };
+    talk.turn("c:Pgold=SET/**/sooner.class=gold c:S s:1 s:I");
+    talk.turn("c:Pnone=RESET/**/sooner.class c:S s:1 s:I");
+    assert!(word(&talk).is_empty() && !is_left(&talk), "only prepared");
+    talk.turn("c:Bgold c:E c:S s:2 s:W s:I");
+    assert_eq!(word(&talk), "gold");
+    assert!(is_left(&talk) && talk.client.pinned_by.is_none());
+    talk.turn("c:Bnone c:E c:S s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
+    // On a server connection that does not know it, which has to forget it, too.
+    talk.server = ServerState::new(10, Settings::new());
+    talk.turn("c:Bgold c:E c:S s:1 s:2 s:W s:I");
+    assert!(word(&talk) == "gold" && is_left(&talk));
+    talk.turn("c:Bnone c:E c:S s:1 s:2 s:E s:I");
+    assert_eq!(word(&talk), "gold", "refused");
+    talk.turn("c:QBEGIN s:W s:T c:Bnone c:E c:S s:2 s:R s:T c:QROLLBACK s:K s:I");
+    assert_eq!(word(&talk), "gold", "rolled back");
+    // Another client that prepares the same text is answered by the gate.
+    talk.next_client();
+    talk.server.extras.clear();
+    talk.turn("c:Px=SET/**/sooner.class=gold c:Bx c:E c:S s:3 s:2 s:W s:I");
+    assert_eq!(word(&talk), "gold");
+    // Without a name, in a later turn.
+    talk.turn("c:P=RESET/**/sooner.class c:S s:1 s:I");
+    assert_eq!(word(&talk), "gold");
+    talk.turn("c:B c:E c:S s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
+}
+
+#[test]
+fn what_was_prepared_once_leaves_the_same_behind_again() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:I");
+    talk.turn("c:Preset=RESET/**/ALL c:S s:1 s:I");
+    assert!(!talk.client.has_discarded);
+    talk.turn("c:Breset c:E c:S s:2 s:R s:I");
+    assert!(talk.client.has_discarded);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.next_client();
+    talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:I");
+    talk.turn("c:QBEGIN s:T c:Blocal c:E c:S s:2 s:W s:T c:Pa=1 c:S s:1 s:T c:QCOMMIT s:I");
+    let number = talk.client.statements.named(b"a").unwrap().number();
+    assert_eq!(number, 5, "what it means under the setting is its own");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Numbers as PgBouncer reads them.
 
-/// Longer ones are all for ever: 30 years.
-const SECONDS_MAX: f64 = 1e9;
+use crate::config;
+
+/// Longer ones are all for ever, and the configuration has none.
+const SECONDS_MAX: f64 = config::SECONDS_MAX as f64;
 
 /// A whole number: decimal, octal after a 0, hexadecimal after 0x, with a sign.
 pub fn whole(text: &str) -> Result<i64, String> {
@@ -58,7 +60,7 @@ pub fn seconds(text: &str) -> Result<Seconds, String> {
         Ok(value) if value >= 0.0 => {
             let whole = value.min(SECONDS_MAX).ceil();
             Ok(Seconds {
-                // Between 0 and 1e9, and whole.
+                // Between 0 and a year, and whole.
                 whole: whole as u64,
                 is_rounded: (whole - value).abs() > 1e-9,
             })
@@ -95,6 +97,7 @@ mod tests {
         assert_eq!(read("0"), Some((0, false)));
         assert_eq!(read("2min"), Some((120, false)));
         assert_eq!(read("1500 ms"), Some((2, true)));
+        assert_eq!(read("9999d"), Some((config::SECONDS_MAX, true)));
         for text in ["", "-1", "x", "1y", "1e400", "nan", "inf"] {
             assert_eq!(read(text), None, "{text}");
         }

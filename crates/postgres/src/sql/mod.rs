@@ -5,6 +5,7 @@
 //! parser, and none is needed, because each of these commands begins with a word of its own or calls a function by name. What a function
 //! or a DO block does inside the server cannot be seen.
 
+mod pattern;
 mod remark;
 mod session_class;
 mod shape;
@@ -12,6 +13,7 @@ mod tokens;
 
 use tokens::{Token, Tokens};
 
+pub use pattern::{NeverFits, check_pattern};
 pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape};
@@ -244,6 +246,8 @@ mod tests {
             ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "H"),
             ("PREPARE p AS SELECT 1", "P"),
             ("LOAD 'auto_explain'", "B"),
+            ("LOAD'auto_explain'", "B"),
+            ("SELECT 1 -- x\r; LISTEN news", "L"),
             ("DEALLOCATE ALL", "N"),
             ("DEALLOCATE PREPARE ALL", "N"),
             ("DISCARD ALL", "0"),

@@ -5,7 +5,7 @@ use super::tokens::{Token, Tokens};
 /// What is looked at of a text, bytes: what differs behind that is the same.
 const LOOKED_AT_BYTES: usize = 4096;
 /// What is kept of a shape to be read, bytes.
-const KEPT_BYTES: usize = 512;
+pub const KEPT_BYTES: usize = 512;
 /// Where a constant or a parameter stood.
 const CONSTANT: &[u8] = b"?";
 /// Commands that only make room for others.
@@ -24,6 +24,8 @@ const AROUND: [&str; 12] = [
     "discard",
 ];
 
+type IsConstant = fn(&[u8]) -> bool;
+
 /// A statement without its constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -35,18 +37,29 @@ pub struct Shape {
 
 /// The shape of the first command of a text that is more than the frame of a transaction.
 pub fn shape(sql: &[u8]) -> Option<Shape> {
-    let mut tokens = Tokens::new(&sql[..sql.len().min(LOOKED_AT_BYTES)]);
+    let text = whole(&sql[..sql.len().min(LOOKED_AT_BYTES)], is_constant)?;
+    Some(Shape {
+        fingerprint: fingerprint(&text),
+        text: readable(&text),
+    })
+}
+
+/// The shape, to its end, of a text in which `?` stands for a constant.
+pub fn shape_of_shape(text: &str) -> Option<Vec<u8>> {
+    whole(text.as_bytes(), |written| {
+        written == CONSTANT || is_constant(written)
+    })
+}
+
+/// The shape to its end, with what is a constant besides words and quoted names.
+fn whole(sql: &[u8], is_constant: IsConstant) -> Option<Vec<u8>> {
+    let mut tokens = Tokens::new(sql);
     loop {
-        let (text, is_last) = command(&mut tokens);
+        let (text, is_last) = command(&mut tokens, is_constant);
         let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
         let is_around = AROUND.iter().any(|word| word.as_bytes() == first);
         match (text.is_empty() || is_around, is_last) {
-            (false, _) => {
-                return Some(Shape {
-                    fingerprint: fingerprint(&text),
-                    text: readable(&text),
-                });
-            }
+            (false, _) => return Some(text),
             (true, true) => return None,
             (true, false) => {}
         }
@@ -64,13 +77,16 @@ fn readable(text: &[u8]) -> String {
 }
 
 /// The next command, and whether it is the last.
-fn command(tokens: &mut Tokens<'_>) -> (Vec<u8>, bool) {
+fn command(tokens: &mut Tokens<'_>, is_constant: IsConstant) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     loop {
         match tokens.next_with_text() {
             None => return (out, true),
             Some((Token::Semicolon, _)) => return (out, false),
-            Some((token, text)) => push(&mut out, token, text),
+            Some((token, text)) => {
+                let is_constant = token == Token::Other && is_constant(text);
+                push(&mut out, token, text, is_constant);
+            }
         }
     }
 }
@@ -78,14 +94,13 @@ fn command(tokens: &mut Tokens<'_>) -> (Vec<u8>, bool) {
 fn is_constant(text: &[u8]) -> bool {
     match text {
         [b'0'..=b'9' | b'\'' | b'$', ..] | [b'.', _, ..] => true,
-        // E'...' and its like; one that is not closed is one too.
-        [prefix, rest @ ..] if prefix.is_ascii_alphabetic() => rest.first() == Some(&b'\''),
-        _ => false,
+        // E'...' and its like: a word is another token.
+        [prefix, ..] => prefix.is_ascii_alphabetic(),
+        [] => false,
     }
 }
 
-fn push(out: &mut Vec<u8>, token: Token<'_>, text: &[u8]) {
-    let is_constant = token == Token::Other && is_constant(text);
+fn push(out: &mut Vec<u8>, token: Token<'_>, text: &[u8], is_constant: bool) {
     let is_glued = is_glued(out, token, text, is_constant);
     if !is_glued {
         out.push(b' ');
@@ -137,10 +152,13 @@ mod tests {
                 "select * from t where id = ?",
             ),
             ("SELECT a.b, -1.5e-3 FROM a", "select a.b, - ? from a"),
+            ("SELECT E'it\\'s', U&'x', B'01', $$a;b$$, .5", "select ?"),
             (
-                "SELECT E'it\\'s', U&'x', B'01', $$a;b$$, .5",
-                "select ?, u & ?",
+                "SELECT date'2024-01-01' WHERE a LIKE'ann%' AND b>interval'5 min'",
+                "select date ? where a like ? and b > interval ?",
             ),
+            ("SELECT'x'", "select ?"),
+            ("SELECT 1 -- x\rFROM t", "select ? from t"),
             ("SELECT x IN (1, 2,3), 'a'", "select x in(?), ?"),
             (
                 "INSERT INTO t VALUES (1,'a'),(2,'b')",

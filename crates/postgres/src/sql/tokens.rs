@@ -51,7 +51,11 @@ impl<'a> Tokens<'a> {
                 [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => {
                     self.take(1);
                 }
-                [b'-', b'-', ..] => self.take_through(b"\n"),
+                [b'-', b'-', ..] => {
+                    let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+                    let count = self.rest.iter().take_while(|byte| !ends(byte)).count();
+                    self.take(count);
+                }
                 [b'/', b'*', ..] => self.skip_comment(),
                 _ => return,
             }
@@ -133,6 +137,19 @@ fn is_in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
+/// Bytes before the quote of a constant that begins here; any other word before one is a word.
+fn prefix_bytes(rest: &[u8]) -> usize {
+    match rest {
+        [
+            b'e' | b'E' | b'b' | b'B' | b'x' | b'X' | b'n' | b'N',
+            b'\'',
+            ..,
+        ] => 1,
+        [b'u' | b'U', b'&', b'\'', ..] => 2,
+        _ => 0,
+    }
+}
+
 impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
@@ -164,23 +181,66 @@ impl<'a> Iterator for Tokens<'a> {
                 self.take_number();
                 Token::Other
             }
+            _ if prefix_bytes(self.rest) > 0 => {
+                let prefix = self.take(prefix_bytes(self.rest));
+                self.take(1);
+                self.take_quoted(b'\'', prefix.eq_ignore_ascii_case(b"e"));
+                Token::Other
+            }
             byte if is_in_word(byte) => {
                 // A dollar may stand inside a name, not at its beginning.
                 let in_name = |byte: &&u8| is_in_word(**byte) || **byte == b'$';
-                let word = self.take(self.rest.iter().take_while(in_name).count());
-                match (self.rest.first(), word) {
-                    (Some(b'\''), prefix) => {
-                        self.take(1);
-                        self.take_quoted(b'\'', prefix.eq_ignore_ascii_case(b"e"));
-                        Token::Other
-                    }
-                    _ => Token::Word(word),
-                }
+                let word = self.rest.iter().take_while(in_name).count();
+                Token::Word(self.take(word))
             }
             _ => {
                 self.take(1);
                 Token::Other
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `w` a word, `q` a quoted name, `o` something else, each as it is written.
+    fn cut(sql: &str) -> Vec<String> {
+        let mut tokens = Tokens::new(sql.as_bytes());
+        let all = std::iter::from_fn(|| tokens.next_with_text());
+        let written = all.map(|(token, text)| {
+            let kind = match token {
+                Token::Word(_) => 'w',
+                Token::Quoted(_) => 'q',
+                Token::Semicolon | Token::Other => 'o',
+            };
+            format!("{kind}:{}", String::from_utf8_lossy(text))
+        });
+        written.collect()
+    }
+
+    #[test]
+    fn only_five_prefixes_belong_to_the_quote_behind_them() {
+        for (sql, expected) in [
+            ("date'x' b", &["w:date", "o:'x'", "w:b"][..]),
+            (
+                "E'a\\'b' n'c' X'1' b'0'",
+                &["o:E'a\\'b'", "o:n'c'", "o:X'1'", "o:b'0'"],
+            ),
+            ("U&'a' u&b", &["o:U&'a'", "w:u", "o:&", "w:b"]),
+            ("fe'a\\' b", &["w:fe", "o:'a\\'", "w:b"]),
+            ("t'a' e 'b\\' c", &["w:t", "o:'a'", "w:e", "o:'b\\'", "w:c"]),
+            ("LIKE'not closed", &["w:LIKE", "o:'not closed"]),
+        ] {
+            assert_eq!(cut(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_comment_of_a_line_ends_at_either_end_of_a_line() {
+        for sql in ["a--x\nb", "a -- x\rb", "a --\r\nb", "--\ra b --"] {
+            assert_eq!(cut(sql), ["w:a", "w:b"], "{sql:?}");
+        }
     }
 }
