@@ -43,6 +43,16 @@ fn filled(test: &str) -> Option<(Database, String)> {
     Some((database, url))
 }
 
+/// A database with a small bookstore.
+fn bookstore(test: &str) -> Option<(Database, String)> {
+    let database = Database::start(test)?;
+    let url = url_of(&database);
+    let small = ["--items", "300", "--customers", "200"];
+    let output = load("tpcw", &[&["fill", "--url", &url], &small[..]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    Some((database, url))
+}
+
 /// Runs for two seconds, and gives the report.
 fn measured(kit: &str, url: &str, arguments: &[&str]) -> Value {
     let always = [
@@ -217,14 +227,9 @@ fn users_that_are_lost_before_the_measurement_are_told() {
 
 #[test]
 fn a_bookstore_is_visited_and_every_order_is_paid() {
-    let test = "a_bookstore_is_visited";
-    let Some(database) = Database::start(test) else {
+    let Some((database, url)) = bookstore("a_bookstore_is_visited") else {
         return;
     };
-    let url = url_of(&database);
-    let small = ["--items", "300", "--customers", "200"];
-    let output = load("tpcw", &[&["fill", "--url", &url], &small[..]].concat());
-    assert!(output.status.success(), "{}", said(&output));
     let is_clean = || {
         let output = load("tpcw", &["check", "--url", &url]);
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -246,14 +251,9 @@ fn a_bookstore_is_visited_and_every_order_is_paid() {
 
 #[test]
 fn customers_who_came_later_or_are_missing_stop_no_bookstore() {
-    let test = "customers_who_came_later";
-    let Some(database) = Database::start(test) else {
+    let Some((database, url)) = bookstore("customers_who_came_later") else {
         return;
     };
-    let url = url_of(&database);
-    let small = ["--items", "300", "--customers", "200"];
-    let output = load("tpcw", &[&["fill", "--url", &url], &small[..]].concat());
-    assert!(output.status.success(), "{}", said(&output));
     // Numbers of a sequence that was taken back do not come again.
     database.ask(
         "SELECT setval('customer_c_id_seq', 100000);
