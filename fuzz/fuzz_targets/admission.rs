@@ -24,6 +24,8 @@ enum Event {
     },
     Order {
         order: u8,
+        /// What is turned over in the numbers of all.
+        classes: u8,
     },
     Weight {
         class: u8,
@@ -72,6 +74,7 @@ fuzz_target!(|play: Play| {
                 let job = JobId(u64::from(job));
                 let coming = Coming {
                     class,
+                    number: class,
                     expected_ns: expected_ns.map(u64::from),
                     promise: slack_ns.map(|slack_ns| Promise {
                         due_at: now.after(u64::from(slack_ns)),
@@ -86,7 +89,16 @@ fuzz_target!(|play: Play| {
             Event::Settle { job, actual_ns } => {
                 admission.settle(JobId(u64::from(job)), u64::from(actual_ns));
             }
-            Event::Order { order: number } => admission.set_order(order(number), now),
+            Event::Order {
+                order: number,
+                classes,
+            } => {
+                let renewed = |coming: Coming| Coming {
+                    class: coming.class ^ classes,
+                    ..coming
+                };
+                admission.set_order(order(number), renewed, now);
+            }
             Event::Weight { class, weight } => admission.set_weight(class, weight),
             Event::Leave { job } => {
                 let job = JobId(u64::from(job));

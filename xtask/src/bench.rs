@@ -16,6 +16,7 @@ mod cpu;
 mod crate_bench;
 mod demo;
 mod gate;
+mod gate_costs;
 mod gate_limits;
 mod gate_memory;
 mod gate_open;

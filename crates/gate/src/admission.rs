@@ -24,8 +24,10 @@ const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
 /// What is known of a job that comes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coming {
-    /// Its class.
+    /// Its class, of which the lowest goes first where the order is by class.
     pub class: u8,
+    /// Its class's number among the goals, by which its class is found again when they change.
+    pub number: u8,
     /// How long it is expected to stay inside, ns; while nothing is known it counts as short, which is how one finds out.
     pub expected_ns: Option<u64>,
     /// When it should have been let in.
@@ -162,9 +164,19 @@ impl Admission {
         }
     }
 
-    /// From now on those who wait go in by `order`; who has waited longest is not forgotten, but what it was given in the imagination is.
-    pub fn set_order(&mut self, order: Order, now: Time) {
-        if order == self.order {
+    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`; who has waited longest is not forgotten, but what it
+    /// was given in the imagination is, where anything changes for those who wait.
+    pub fn set_order(&mut self, order: Order, renewed: impl Fn(Coming) -> Coming, now: Time) {
+        let mut is_same = order == self.order;
+        for Waiting { coming, .. } in self.waiting.values_mut() {
+            let class = coming.class;
+            *coming = renewed(*coming);
+            is_same &= coming.class == class;
+        }
+        for coming in self.inside.values_mut() {
+            *coming = renewed(*coming);
+        }
+        if is_same {
             return;
         }
         self.order = order;

@@ -132,7 +132,8 @@ impl Gate {
         }
     }
 
-    /// From now on classes have these goals, by number, and those who wait go in by `order`. What was learned of classes that stay, stays.
+    /// From now on classes have these goals, by number, and those who wait go in by `order`, as if they had come under these goals; of a class that
+    /// is gone they are in the last one. What was learned of classes that stay, stays.
     pub fn set_goals(&self, order: Order, goals: Vec<Goal>) {
         self.change(|shared, now| {
             shared.order = order;
@@ -140,8 +141,19 @@ impl Gate {
             for (number, goal) in (0..=u8::MAX).zip(&goals) {
                 shared.admission.set_weight(number, goal.weight);
             }
+            let numbers = shared.goals.renumbered(&goals);
             shared.goals.replace(goals);
-            shared.admission.set_order(order, now);
+            let goals = &shared.goals;
+            let renewed = |coming: Coming| {
+                let number = numbers.get(usize::from(coming.number)).copied();
+                let number = number.unwrap_or(coming.number);
+                Coming {
+                    class: goals.rank(order, number),
+                    number,
+                    ..coming
+                }
+            };
+            shared.admission.set_order(order, renewed, now);
         });
     }
 
@@ -233,14 +245,10 @@ impl Shared {
         now: Time,
     ) -> Result<(), QueueFull> {
         let expected_ns = self.estimates.expected_ns(key);
-        let priority = self.goals.goal(number).map(|goal| goal.priority);
-        let class = match self.order {
-            Order::Shares => number,
-            _ => priority.unwrap_or(number),
-        };
         let promise = self.goals.arrive(number, expected_ns, waited_ns, now);
         let coming = Coming {
-            class,
+            class: self.goals.rank(self.order, number),
+            number,
             expected_ns,
             promise,
         };

@@ -7,6 +7,7 @@ const MS: u64 = 1_000_000;
 fn coming(class: u8, expected_ns: Option<u64>) -> Coming {
     Coming {
         class,
+        number: class,
         expected_ns,
         promise: None,
     }

@@ -1,7 +1,7 @@
 //! The gate's futures: nobody is polled who was not called, and still everybody gets in.
 
 use proptest::prelude::*;
-use sooner_gate::{Enter, Gate, GateLimits, KEY_MEMORY, Order, Permit};
+use sooner_gate::{Enter, Gate, GateLimits, Goal, KEY_MEMORY, Order, Permit};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +54,40 @@ fn gate(limit: usize) -> Gate {
         waiting_max: None,
         key_memory: KEY_MEMORY,
     })
+}
+
+/// Classes of these names, the first of which goes first.
+fn goals(names: &[&str]) -> Vec<Goal> {
+    let goal = |(name, priority): (&&str, u8)| Goal {
+        name: (*name).to_owned(),
+        priority,
+        ..Goal::default()
+    };
+    names.iter().zip(0..).map(goal).collect()
+}
+
+#[test]
+fn who_waits_goes_in_by_the_goals_of_now() {
+    let gate = gate(1);
+    gate.set_goals(Order::Fcfs, goals(&["gold", "silver", "rest"]));
+    let enter = |class| Task::new(gate.enter(class, String::new()));
+    // One is inside; then come gold, silver and rest.
+    let mut tasks = vec![enter(0), enter(0), enter(1), enter(2)];
+    gate.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]));
+    // Another one of what is silver now.
+    tasks.push(enter(1));
+    let mut order = Vec::new();
+    while order.len() < tasks.len() {
+        for (number, task) in tasks.iter_mut().enumerate() {
+            task.run();
+            if task.permit.take().is_some() {
+                order.push(number);
+                break;
+            }
+        }
+    }
+    // Gold is gone: the second one is among the others.
+    assert_eq!(order, [0, 3, 2, 4, 1]);
 }
 
 #[derive(Clone, Debug)]

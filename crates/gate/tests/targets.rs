@@ -34,12 +34,22 @@ impl Play {
         });
         let coming = Coming {
             class,
+            number: class,
             expected_ns: Some(MS / 100),
             promise,
         };
         let job = JobId(self.jobs);
         self.jobs += 1;
         self.admission.arrive(job, coming, self.now).unwrap();
+    }
+
+    /// Another order, in which classes have other numbers.
+    fn set_order(&mut self, order: Order, class: impl Fn(u8) -> u8) {
+        let renewed = |coming: Coming| Coming {
+            class: class(coming.class),
+            ..coming
+        };
+        self.admission.set_order(order, renewed, self.now);
     }
 
     fn admit(&mut self) {
@@ -142,9 +152,18 @@ fn another_order_takes_those_who_wait_with_it() {
     play.come(2, Some((0, 1)));
     play.come(1, None);
     play.come(0, None);
-    play.admission
-        .set_order(Order::Targets(Lateness::ByPriority), play.now);
+    play.set_order(Order::Targets(Lateness::ByPriority), |class| class);
     play.leave_after(1);
-    play.admission.set_order(Order::Fcfs, play.now);
+    play.set_order(Order::Fcfs, |class| class);
     assert_eq!(play.finish(), "abdc");
+}
+
+#[test]
+fn who_waits_is_of_the_class_that_counts_now() {
+    let mut play = Play::new(Order::Fcfs);
+    (0..2).for_each(|_| play.come(1, None));
+    (0..2).for_each(|_| play.come(2, None));
+    play.set_order(Order::Fcfs, |class| 3 - class);
+    play.come(1, None);
+    assert_eq!(play.finish(), "adefbc");
 }

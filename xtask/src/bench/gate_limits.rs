@@ -19,6 +19,8 @@ use super::slices::{Slices, ratio};
 pub const USERS: u32 = 100;
 /// Transactions at a time that are tried; the last is what a pool usually has, or more.
 const LIMITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 40, 100];
+/// Of transactions that are of another class than the rest.
+const HIGH: &str = "high=0.1";
 /// Of the most throughput there is, what is enough (thesis 9.3), and what is where a fifth may be lost.
 const ENOUGH: f64 = 0.95;
 const ENOUGH_AT_A_FIFTH: f64 = 0.8;
@@ -26,7 +28,7 @@ const ENOUGH_AT_A_FIFTH: f64 = 0.8;
 /// How much is measured.
 pub struct Lengths {
     rounds: usize,
-    pairs: usize,
+    pub pairs: usize,
     search_seconds: u32,
 }
 
@@ -117,10 +119,18 @@ pub fn measure(
     })
 }
 
+/// All, for so long at most. They change their class, which costs the gate a command on the server, wherever classes count or do not.
+pub fn users(seconds: u32, seed: u32) -> Load<'static> {
+    Load {
+        classes: &[HIGH],
+        ..Load::closed(USERS, seconds, seed)
+    }
+}
+
 /// Every limit once a round, up and down by turns.
 fn curve(place: &Place, lengths: &Lengths, record: &mut Record) -> anyhow::Result<Rates> {
     let mut rates: Rates = LIMITS.iter().map(|limit| (*limit, Vec::new())).collect();
-    let mut slices = Slices::start(place, &Load::closed(USERS, 3000, 1))?;
+    let mut slices = Slices::start(place, &users(3000, 1))?;
     for round in 0..lengths.rounds {
         let mut order: Vec<usize> = (0..rates.len()).collect();
         if round % 2 == 1 {
@@ -161,8 +171,7 @@ fn first(shares: &[(u32, f64, f64)], least: f64) -> Option<u32> {
 /// What the gate finds while there is load, and whether it has found it.
 fn search(place: &Place, lengths: &Lengths) -> anyhow::Result<(Steps, bool)> {
     let _gate = place.gate("[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n")?;
-    let load = Load::closed(USERS, lengths.search_seconds + 60, 2);
-    let _users = place.users_meanwhile(&load)?;
+    let _users = place.users_meanwhile(&users(lengths.search_seconds + 60, 2))?;
     let begin = Instant::now();
     let mut steps: Steps = Vec::new();
     loop {
@@ -193,7 +202,7 @@ fn side_by_side(
     other: u32,
     record: &mut Record,
 ) -> anyhow::Result<(f64, f64)> {
-    let mut slices = Slices::start(place, &Load::closed(USERS, 3000, 3))?;
+    let mut slices = Slices::start(place, &users(3000, 3))?;
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..lengths.pairs {
         rates[0].push(slices.rate(one)?);

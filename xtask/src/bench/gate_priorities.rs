@@ -6,16 +6,13 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::check::{Checks, spread};
-use super::gate_limits::{self, Found, Lengths, USERS};
+use super::gate_costs;
+use super::gate_limits::{self, Found, Lengths};
 use super::oltp::{Load, Place, SET_UPS, SetUp, number, set_up};
 use super::postgres::GATE_PORT;
 use super::record::Record;
 use super::slices::ratio;
 
-/// Of transactions that go first.
-const HIGH: &str = "high=0.1";
-const PRIORITIES: &str = "[[class]]\nname = \"high\"\npriority = 1\napplication_name = [\"high\"]\n\
-                          [[class]]\nname = \"rest\"\npriority = 2\napplication_name = [\"rest\"]\n";
 const PGBOUNCER_PORT: &str = "6433";
 /// Short runs, so that one way meets the same machine as the next.
 const RUN_SECONDS: u32 = 6;
@@ -74,6 +71,15 @@ fn measure(set_up: &'static SetUp, effort: Effort, checks: &mut Checks) -> anyho
         &mut text,
         &mut own,
     )?;
+    gate_costs::measure(
+        &place,
+        set_up.name,
+        &lengths,
+        &found,
+        &mut record,
+        &mut text,
+        &mut own,
+    )?;
     let mut bench = Bench {
         place: &place,
         name: set_up.name,
@@ -111,8 +117,6 @@ const FIELDS: [&str; 4] = [
 /// Where in them.
 const HIGH_MS: usize = 0;
 const LOW_MS: usize = 1;
-const ALL_MS: usize = 2;
-const RATE: usize = 3;
 
 impl Bench<'_> {
     /// Response times of both classes, with the queue outside and inside.
@@ -131,7 +135,7 @@ impl Bench<'_> {
             let cells: Vec<String> = figures.iter().map(|figures| spread(figures, 1)).collect();
             self.text += &format!("| {} | {} |\n", way.name(), cells.join(" | "));
         }
-        let [fifo, priority, fifth, large_fifo, large, pgbouncer] = &all[..] else {
+        let [_, priority, fifth, large_fifo, large, pgbouncer] = &all[..] else {
             anyhow::bail!("a way was not measured");
         };
         let (gain, half) = ratio(&priority[LOW_MS], &priority[HIGH_MS]);
@@ -149,19 +153,6 @@ impl Bench<'_> {
         let least = if self.effort.quick { 0.0 } else { 4.2 };
         self.checks
             .at_least(&format!("{name}: low / high"), gain, least);
-        let claims = [
-            ("at 5 %", priority, 0.95, 1.16, 1.06),
-            ("at 20 %", fifth, 0.8, 1.37, 1.25),
-        ];
-        for (loss, figures, rate, low, all) in claims {
-            let of_fifo = |field: usize| ratio(&figures[field], &fifo[field]).0;
-            let what = |what: &str| format!("{name}, {loss}: {what} / FIFO at its best");
-            // Short runs tell throughput less well than the slices did: a little less is within their error.
-            self.checks
-                .at_least(&what("throughput"), of_fifo(RATE), rate - 0.02);
-            self.checks.at_most(&what("low"), of_fifo(LOW_MS), low);
-            self.checks.at_most(&what("all"), of_fifo(ALL_MS), all);
-        }
         Ok(gain)
     }
 
@@ -170,7 +161,10 @@ impl Bench<'_> {
         let mut all = vec![[const { Vec::new() }; 4]; ways.len()];
         let turns = if self.effort.quick { 1 } else { TURNS };
         for turn in 0..turns * self.effort.repetitions {
-            for (way, figures) in ways.iter().zip(&mut all) {
+            // Who comes behind whom is another each turn.
+            let mut order: Vec<_> = ways.iter().zip(&mut all).collect();
+            order.rotate_left(turn as usize % ways.len());
+            for (way, figures) in order {
                 let report = self.through(*way, turn)?;
                 self.record.add(&json!({"part": "priorities", "way": way.name(), "turn": turn, "report": report}))?;
                 for (field, figures) in FIELDS.into_iter().zip(figures) {
@@ -185,11 +179,12 @@ impl Bench<'_> {
     fn through(&self, way: Way, turn: u32) -> anyhow::Result<Value> {
         let place = self.place;
         let seconds = if self.effort.quick { 2 } else { RUN_SECONDS };
-        let (limit, classes, port) = match way {
-            Way::Fifo(limit) => (limit, "", GATE_PORT),
-            Way::Priority(limit) => (limit, PRIORITIES, GATE_PORT),
-            Way::Pgbouncer(pool) => (pool, "", PGBOUNCER_PORT),
+        let (limit, goes_first, port) = match way {
+            Way::Fifo(limit) => (limit, false, GATE_PORT),
+            Way::Priority(limit) => (limit, true, GATE_PORT),
+            Way::Pgbouncer(pool) => (pool, false, PGBOUNCER_PORT),
         };
+        let classes = gate_costs::classes(goes_first);
         let _proxy = match way {
             Way::Pgbouncer(_) => place
                 .folder
@@ -197,11 +192,10 @@ impl Bench<'_> {
             _ => place.gate(&format!("[limits]\ntransactions = {limit}\n{classes}"))?,
         };
         place.users(&Load {
-            classes: &[HIGH.to_owned()],
             port,
             is_unnamed: matches!(way, Way::Pgbouncer(_)),
             warm_up_seconds: 2,
-            ..Load::closed(USERS, seconds, turn + 1)
+            ..gate_limits::users(seconds, turn + 1)
         })
     }
 }

@@ -185,7 +185,7 @@ struct Row {
 }
 
 impl Bench<'_> {
-    fn load<'b>(&self, users: u32, classes: &'b [String], seed: u32) -> Load<'b> {
+    fn load<'b>(&self, users: u32, classes: &'b [&'b str], seed: u32) -> Load<'b> {
         let seconds = if self.effort.quick { 2 } else { RUN_SECONDS };
         Load {
             classes,
@@ -216,6 +216,7 @@ impl Bench<'_> {
         let classes: Vec<String> = named
             .map(|((share, _), number)| format!("c{number}={share}"))
             .collect();
+        let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
         self.place.users(&self.load(users, &classes, seed))
     }
 

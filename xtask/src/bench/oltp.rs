@@ -217,7 +217,7 @@ pub struct Load<'a> {
     pub warm_up_seconds: u32,
     pub seed: u32,
     /// Classes, as `--class` takes them; who is in none is in `rest`.
-    pub classes: &'a [String],
+    pub classes: &'a [&'a str],
     /// Whether statements have no names.
     pub is_unnamed: bool,
     /// Whom they ask.
@@ -313,7 +313,7 @@ impl Place {
         let mut flags = load.arrivals.flags();
         flags.extend(numbers.split(' ').map(str::to_owned));
         for class in load.classes {
-            flags.extend(["--class".to_owned(), class.clone()]);
+            flags.extend(["--class", class].map(str::to_owned));
         }
         if load.is_unnamed {
             flags.extend(["--statements", "unnamed"].map(str::to_owned));

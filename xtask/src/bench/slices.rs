@@ -21,9 +21,41 @@ const LEAVING_MAX: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// Counted.
 const SLICE: Duration = Duration::from_millis(600);
+/// The same where response times are compared, of which there are few that are short.
+const RESPONSES_SLICE: Duration = Duration::from_secs(1);
 
 /// Of a slice in which processor time was stolen.
 const TRIES_MAX: u32 = 10;
+
+/// What a gate told of a slice.
+#[derive(Debug, PartialEq)]
+pub struct Seen {
+    pub transactions_per_sec: f64,
+    /// Mean response time of the class `rest` at the gate, ms; NaN where it had none.
+    pub low_ms: f64,
+    /// Of all classes.
+    pub all_ms: f64,
+}
+
+impl Seen {
+    /// By the metrics before and after.
+    fn between(before: &str, after: &str, seconds: f64) -> Self {
+        let more = |name: &str| sum(after, name) - sum(before, name);
+        let mean_ms = |class: &str| {
+            let of = |what: &str| {
+                more(&format!(
+                    "sooner_gate_class_response_time_seconds_{what}{class}"
+                ))
+            };
+            1e3 * of("sum") / of("count")
+        };
+        Self {
+            transactions_per_sec: more("sooner_gate_transactions_total") / seconds,
+            low_ms: mean_ms("{class=\"rest\"}"),
+            all_ms: mean_ms(""),
+        }
+    }
+}
 
 /// A gate under load whose limit changes.
 pub struct Slices<'a> {
@@ -49,19 +81,35 @@ impl<'a> Slices<'a> {
 
     /// Transactions a second with so many inside.
     pub fn rate(&mut self, limit: u32) -> anyhow::Result<f64> {
+        self.turn_to(limit, "", LEFT_OUT)?;
+        Ok(self.slice(SLICE)?.transactions_per_sec)
+    }
+
+    /// What all see with so many inside and these classes in the gate's configuration, where a response takes `response`: who was there before is not
+    /// counted, and a slice is at least as long.
+    pub fn seen(&mut self, limit: u32, classes: &str, response: Duration) -> anyhow::Result<Seen> {
+        self.turn_to(limit, classes, LEFT_OUT.max(response))?;
+        self.slice(RESPONSES_SLICE.max(response))
+    }
+
+    /// Has the gate read another configuration, and waits until it is all that counts.
+    fn turn_to(&mut self, limit: u32, classes: &str, left_out: Duration) -> anyhow::Result<()> {
         let is_over = self.users.0.try_wait()?.is_some();
         ensure!(!is_over, "the users went before the measurement was over");
-        self.place.configure(&config(limit))?;
+        self.place.configure(&(config(limit) + classes))?;
         let mut hup = Command::new("kill");
         hup.args(["-HUP", &self.gate.id().to_string()]);
         ensure!(hup.status()?.success(), "the gate is gone");
-        sleep(LEFT_OUT);
-        self.wait_until_inside(limit)?;
+        sleep(left_out);
+        self.wait_until_inside(limit)
+    }
+
+    fn slice(&self, length: Duration) -> anyhow::Result<Seen> {
         undisturbed(TRIES_MAX, || {
-            let (before, begin) = (self.transactions()?, Instant::now());
-            sleep(SLICE);
-            let (after, seconds) = (self.transactions()?, begin.elapsed().as_secs_f64());
-            Ok((after - before) as f64 / seconds)
+            let (before, begin) = (metrics()?, Instant::now());
+            sleep(length);
+            let (after, seconds) = (metrics()?, begin.elapsed().as_secs_f64());
+            Ok(Seen::between(&before, &after, seconds))
         })
     }
 
@@ -90,10 +138,10 @@ impl<'a> Slices<'a> {
     }
 }
 
-/// Of all rows of this name.
+/// Of all rows of this name, which may have its labels.
 fn sum(metrics: &str, name: &str) -> f64 {
     let rows = metrics.lines().filter_map(|row| row.strip_prefix(name));
-    let rows = rows.filter(|rest| rest.starts_with('{'));
+    let rows = rows.filter(|rest| rest.starts_with(['{', ' ']));
     let last = |row: &str| row.rsplit(' ').next()?.parse::<f64>().ok();
     // The sum of nothing is -0.
     0.0 + rows.filter_map(last).sum::<f64>()
@@ -134,5 +182,28 @@ mod tests {
             sooner_gate_inside_transactions{server=\"b:5432\"} 4.0\nsooner_gate_inside_transactions_more{server=\"a:5432\"} 9.0\n";
         assert_eq!(sum(text, "sooner_gate_inside_transactions"), 7.0);
         assert_eq!(sum(text, "sooner_gate_limit_transactions"), 0.0);
+    }
+
+    #[test]
+    fn what_is_seen_is_what_came_meanwhile() {
+        let metrics = |transactions: u32, high: (f64, u32), rest: (f64, u32)| {
+            let class = |name: &str, (sum, count): (f64, u32)| {
+                format!(
+                    "sooner_gate_class_response_time_seconds_sum{{class=\"{name}\"}} {sum}\n\
+                     sooner_gate_class_response_time_seconds_count{{class=\"{name}\"}} {count}\n"
+                )
+            };
+            let all =
+                format!("sooner_gate_transactions_total{{database=\"shop\"}} {transactions}.0\n");
+            all + &class("high", high) + &class("rest", rest)
+        };
+        let before = metrics(100, (1.0, 10), (20.0, 90));
+        let after = metrics(300, (1.5, 30), (56.0, 270));
+        let seen = Seen {
+            transactions_per_sec: 100.0,
+            low_ms: 200.0,
+            all_ms: 182.5,
+        };
+        assert_eq!(Seen::between(&before, &after, 2.0), seen);
     }
 }

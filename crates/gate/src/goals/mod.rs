@@ -14,6 +14,7 @@ pub(crate) mod feasible;
 use sooner_policy::{Promise, Time};
 
 use crate::estimate::Mean;
+use crate::order::Order;
 use crate::recent::Recent;
 
 /// The jobs that the mean of a class remembers: the mean of heavy-tailed times needs many.
@@ -202,13 +203,22 @@ impl Goals {
         self.classes = goals.into_iter().map(keep).collect();
     }
 
-    /// What the class with this number is to get.
-    pub(crate) fn goal(&self, class: u8) -> Option<&Goal> {
-        self.class(class).map(|class| &class.goal)
+    /// For each number its class's number among `goals`; the last one's where it is not there.
+    pub(crate) fn renumbered(&self, goals: &[Goal]) -> Vec<u8> {
+        let last = goals.len().saturating_sub(1);
+        let number = |class: &Class| {
+            let at = goals.iter().position(|goal| goal.name == class.goal.name);
+            u8::try_from(at.unwrap_or(last)).unwrap_or(u8::MAX)
+        };
+        self.classes.iter().map(number).collect()
     }
 
-    fn class(&self, number: u8) -> Option<&Class> {
-        self.classes.get(usize::from(number))
+    /// What the order goes by: the class itself where each has its share, else its priority; where nothing is known, the number.
+    pub(crate) fn rank(&self, order: Order, number: u8) -> u8 {
+        match (order, self.classes.get(usize::from(number))) {
+            (Order::Shares, _) | (_, None) => number,
+            (_, Some(class)) => class.goal.priority,
+        }
     }
 
     /// A job of a class comes, which has waited elsewhere before, of a kind that takes `kind_ns` inside.

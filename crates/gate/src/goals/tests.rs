@@ -90,9 +90,9 @@ impl World {
         let left_ns = self.demands[usize::from(kind)].0 * self.random.exponential();
         let kind_ns = self.kinds.get(&kind).and_then(Mean::get);
         let promise = self.goals.arrive(class, kind_ns, 0, self.now);
-        let priority = self.goals.goal(class).map_or(class, |goal| goal.priority);
         let coming = Coming {
-            class: priority,
+            class: self.goals.rank(Order::default(), class),
+            number: class,
             expected_ns: kind_ns,
             promise,
         };
