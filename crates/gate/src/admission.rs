@@ -166,15 +166,20 @@ impl Admission {
 
     /// From now on those who are here are what `renewed` says, and who waits goes in by `order`; who has waited longest is not forgotten, but what it
     /// was given in the imagination is, where anything changes for those who wait.
-    pub fn set_order(&mut self, order: Order, renewed: impl Fn(Coming) -> Coming, now: Time) {
+    pub fn set_order(
+        &mut self,
+        order: Order,
+        renewed: impl Fn(JobId, Coming) -> Coming,
+        now: Time,
+    ) {
         let mut is_same = order == self.order;
-        for Waiting { coming, .. } in self.waiting.values_mut() {
+        for (&job, Waiting { coming, .. }) in &mut self.waiting {
             let class = coming.class;
-            *coming = renewed(*coming);
+            *coming = renewed(job, *coming);
             is_same &= coming.class == class;
         }
-        for coming in self.inside.values_mut() {
-            *coming = renewed(*coming);
+        for (&job, coming) in &mut self.inside {
+            *coming = renewed(job, *coming);
         }
         if is_same {
             return;

@@ -132,21 +132,22 @@ impl Gate {
         }
     }
 
-    /// From now on classes have these goals, by number, and those who wait go in by `order`, as if they had come under these goals; of a class that
-    /// is gone they are in the last one. What was learned of classes that stay, stays.
-    pub fn set_goals(&self, order: Order, goals: Vec<Goal>) {
+    /// From now on classes have these goals, by number, and those who wait go in by `order`, as if they had come under these goals: each in the class
+    /// that `numbers` has for it, or else in that of its name, or where that is gone, in the last one. What was learned of classes that stay, stays.
+    pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
         self.change(|shared, now| {
             shared.order = order;
             shared.generation += 1;
             for (number, goal) in (0..=u8::MAX).zip(&goals) {
                 shared.admission.set_weight(number, goal.weight);
             }
-            let numbers = shared.goals.renumbered(&goals);
+            let by_name = shared.goals.renumbered(&goals);
             shared.goals.replace(goals);
             let goals = &shared.goals;
-            let renewed = |coming: Coming| {
-                let number = numbers.get(usize::from(coming.number)).copied();
-                let number = number.unwrap_or(coming.number);
+            let renewed = |job: JobId, coming: Coming| {
+                let known = numbers.get(&job);
+                let number = known.or(by_name.get(usize::from(coming.number)));
+                let number = number.copied().unwrap_or(coming.number);
                 Coming {
                     class: goals.rank(order, number),
                     number,
@@ -208,6 +209,11 @@ impl Gate {
             completed: shared.completed,
             mean_service_ns: shared.estimates.overall_ns(),
         }
+    }
+
+    /// Whether both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     fn now(&self) -> Time {
@@ -315,6 +321,16 @@ enum State {
     Refused(QueueFull),
     Waiting { job: JobId, came_at: Time },
     Told,
+}
+
+impl Enter {
+    /// The job that it is while it waits, for [`Gate::set_goals`].
+    pub fn job(&self) -> Option<JobId> {
+        match self.state {
+            State::Waiting { job, .. } => Some(job),
+            State::Refused(_) | State::Told => None,
+        }
+    }
 }
 
 impl Future for Enter {

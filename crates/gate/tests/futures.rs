@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use sooner_gate::{Enter, Gate, GateLimits, Goal, KEY_MEMORY, Order, Permit};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,11 +70,17 @@ fn goals(names: &[&str]) -> Vec<Goal> {
 #[test]
 fn who_waits_goes_in_by_the_goals_of_now() {
     let gate = gate(1);
-    gate.set_goals(Order::Fcfs, goals(&["gold", "silver", "rest"]));
+    gate.set_goals(
+        Order::Fcfs,
+        goals(&["gold", "silver", "rest"]),
+        &HashMap::new(),
+    );
     let enter = |class| Task::new(gate.enter(class, String::new()));
-    // One is inside; then come gold, silver and rest.
-    let mut tasks = vec![enter(0), enter(0), enter(1), enter(2)];
-    gate.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]));
+    // One is inside; then come gold, silver, rest and rest again.
+    let mut tasks = vec![enter(0), enter(0), enter(1), enter(2), enter(2)];
+    let last = tasks[4].enter.as_ref().and_then(|enter| enter.job());
+    let numbers = HashMap::from([(last.expect("it waits"), 1)]);
+    gate.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
     // Another one of what is silver now.
     tasks.push(enter(1));
     let mut order = Vec::new();
@@ -86,8 +93,8 @@ fn who_waits_goes_in_by_the_goals_of_now() {
             }
         }
     }
-    // Gold is gone: the second one is among the others.
-    assert_eq!(order, [0, 3, 2, 4, 1]);
+    // Gold is gone: the second one is among the others; of the last one was told that it is silver now.
+    assert_eq!(order, [0, 3, 2, 4, 5, 1]);
 }
 
 #[derive(Clone, Debug)]

@@ -45,7 +45,7 @@ impl Play {
 
     /// Another order, in which classes have other numbers.
     fn set_order(&mut self, order: Order, class: impl Fn(u8) -> u8) {
-        let renewed = |coming: Coming| Coming {
+        let renewed = |_, coming: Coming| Coming {
             class: class(coming.class),
             ..coming
         };

@@ -27,6 +27,16 @@ fn start(test: &str, config: &str) -> Option<(Database, Gate)> {
 
 /// The order in which clients of these users go in who all wait for `hold` while somebody else has the only place; by their first letters.
 fn order_of(database: &Database, gate: &Gate, users: &[&str], hold: Duration) -> String {
+    order_after(database, gate, users, || thread::sleep(hold))
+}
+
+/// The same of those who wait while something is done.
+fn order_after(
+    database: &Database,
+    gate: &Gate,
+    users: &[&str],
+    meanwhile: impl FnOnce(),
+) -> String {
     let mut inside = Talk::begin(&mut gate.psql(database, "postgres"));
     let mut clients: Vec<Talk> = users
         .iter()
@@ -45,7 +55,7 @@ fn order_of(database: &Database, gate: &Gate, users: &[&str], hold: Duration) ->
             lists.contains(&format!("waiting_clients|{}", at + 1))
         });
     }
-    thread::sleep(hold);
+    meanwhile();
     inside.ask("COMMIT");
     for client in &mut clients {
         client.hear();
@@ -80,6 +90,26 @@ fn who_is_due_goes_first_and_who_has_time_last() {
     gate.rewrite(|text| text.replace("weight = 2\n", "").replace("1min", "1ms"));
     gate.admin(&database, "RELOAD");
     assert_eq!(order_of(&database, &gate, &users, hold), "bap");
+}
+
+#[test]
+fn who_waits_is_of_the_class_that_counts_now() {
+    let Some((database, gate)) = start("who_waits_is_of_the_class", "") else {
+        return;
+    };
+    let users = ["postgres", "ann", "ann", "bob"];
+    let order = order_after(&database, &gate, &users, || {
+        gate.rewrite(|text| {
+            let class = |user: &str, priority: u8| {
+                format!(
+                    "[[class]]\nname = \"{user}\"\nuser = [\"{user}\"]\npriority = {priority}\n"
+                )
+            };
+            text + &class("ann", 2) + &class("bob", 1)
+        });
+        gate.admin(&database, "RELOAD");
+    });
+    assert_eq!(order, "baap");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! paused.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use sooner_gate::{Controller, Gate, GateLimits, Order};
@@ -115,7 +116,7 @@ fn gate(limit: usize, config: &Config) -> Gate {
         waiting_max: None,
         key_memory: KIND_MEMORY,
     });
-    gate.set_goals(config.order(), config.goals());
+    gate.set_goals(config.order(), config.goals(), &HashMap::new());
     gate
 }
 

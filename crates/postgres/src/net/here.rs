@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
+use sooner_gate::{Gate, JobId};
 use tokio::sync::Notify;
 
 use super::cancel::Running;
@@ -34,6 +35,15 @@ pub enum Leave {
     Now,
 }
 
+/// A client that waits in a queue.
+pub struct Waits<'a>(&'a Here);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waits_at.take();
+    }
+}
+
 /// A client that has been let in.
 pub struct Here {
     pub id: u64,
@@ -57,6 +67,8 @@ pub struct Here {
     pub kept: RefCell<Option<Kept>>,
     /// The server connection that it has, as cancel requests need it.
     pub running: RefCell<Option<Running>>,
+    /// The queue in which it waits, and as which job there.
+    waits_at: RefCell<Option<(Gate, JobId)>>,
     /// Told when what waits for its turn is wanted no more.
     withdrawn: Notify,
     leave: Cell<Leave>,
@@ -87,6 +99,7 @@ impl Here {
             pinned_by: Cell::new(None),
             kept: RefCell::default(),
             running: RefCell::default(),
+            waits_at: RefCell::default(),
             withdrawn: Notify::new(),
             leave: Cell::new(Leave::No),
             told: Notify::new(),
@@ -114,6 +127,17 @@ impl Here {
         }
         self.doing.set(doing);
         self.doing_since.set(Instant::now());
+    }
+
+    /// It waits in this queue as this job until the result is dropped.
+    pub fn waits(&self, gate: &Gate, job: JobId) -> Waits<'_> {
+        self.waits_at.replace(Some((gate.clone(), job)));
+        Waits(self)
+    }
+
+    /// The queue in which it waits, and as which job there.
+    pub fn waits_at(&self) -> Option<(Gate, JobId)> {
+        self.waits_at.borrow().clone()
     }
 
     /// Tells it to go.

@@ -49,7 +49,8 @@ impl Class {
         class.map_or("", |class| class.name.get_ref())
     }
 
-    fn number(&self) -> u8 {
+    /// Its number; behind the last for all who are in none.
+    pub fn number(&self) -> u8 {
         // There are fewer classes than that.
         u8::try_from(self.number).unwrap_or(u8::MAX)
     }
@@ -94,6 +95,7 @@ impl Waiting<'_> {
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let enter = gate.enter_after(class.number(), kind, waited_ns);
+        let _waits = enter.job().map(|job| self.here.waits(gate, job));
         // The queue has no bound, so nobody is refused.
         (enter.await.ok(), class)
     }

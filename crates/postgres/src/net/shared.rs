@@ -4,12 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use sooner_gate::Gate;
+use sooner_gate::{Gate, JobId};
 use tokio::sync::Notify;
 
 use super::cancel::Sessions;
 use super::door::{Backend, Count, Door, UserDoor};
 use super::here::{Here, Leave};
+use super::outside::Class;
 use super::prove::Verifiers;
 use super::settings::Settings;
 use super::{Reload, system_random};
@@ -163,9 +164,22 @@ impl Shared {
             self.replace_user(&name);
         }
         let (order, goals) = (settings.config.order(), settings.config.goals());
+        let waiting = self.waiting(&settings);
         for gate in self.gates() {
-            gate.set_goals(order, goals.clone());
+            let here = waiting.iter().filter(|(at, ..)| at.is(&gate));
+            let numbers = here.map(|(_, job, number)| (*job, *number)).collect();
+            gate.set_goals(order, goals.clone(), &numbers);
         }
+    }
+
+    /// Where clients wait, as which job, and their classes by these settings.
+    fn waiting(&self, settings: &Rc<Settings>) -> Vec<(Gate, JobId, u8)> {
+        let clients = self.clients.borrow();
+        let waiting = clients.values().filter_map(|here| {
+            let (gate, job) = here.waits_at()?;
+            Some((gate, job, Class::of(here, settings.clone()).number()))
+        });
+        waiting.collect()
     }
 
     /// All queues: of servers, of databases and users that are bounded.
