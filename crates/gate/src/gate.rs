@@ -419,6 +419,15 @@ impl Permit {
             shared.done(self.job, &self.visit, self.wait_ns(), inside_ns);
         }
     }
+
+    /// What the job did until now is void, whatever comes: it says nothing about jobs like this one, but its class is charged for it.
+    pub fn fail(&mut self) {
+        if !std::mem::replace(&mut self.is_done, true) {
+            let mut shared = self.gate.lock();
+            let inside_ns = self.gate.now().since(self.admitted_at);
+            shared.admission.settle(self.job, inside_ns);
+        }
+    }
 }
 
 impl Drop for Permit {

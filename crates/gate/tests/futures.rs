@@ -178,6 +178,19 @@ fn a_permit_that_is_dropped_lets_the_next_one_in_and_teaches_nothing() {
 }
 
 #[test]
+fn a_permit_whose_job_was_void_counts_as_none_that_was_done() {
+    let gate = gate(1);
+    let mut task = Task::new(gate.enter(0, "k".into()));
+    task.run();
+    let mut permit = task.permit.take().expect("nobody else is there");
+    permit.fail();
+    permit.complete();
+    let status = gate.status();
+    assert_eq!((status.completed, status.inside), (0, 0));
+    assert_eq!(status.mean_service_ns, None);
+}
+
+#[test]
 fn a_full_queue_says_so() {
     let gate = Gate::new(GateLimits {
         limit: 0,

@@ -98,6 +98,8 @@ pub struct Exchange<'a> {
     skips: bool,
     /// Whether the server's last error was that it ends the session (57P01 and its like).
     has_said_goodbye: bool,
+    /// Whether something failed because it was in the way of others (SQLSTATE class 40).
+    has_conflicted: bool,
     /// Whether SET LOCAL was said.
     has_local_settings: bool,
     /// Whether RESET ALL was.
@@ -125,6 +127,7 @@ impl<'a> Exchange<'a> {
             is_left: false,
             skips: false,
             has_said_goodbye: false,
+            has_conflicted: false,
             has_local_settings: false,
             says_reset_all: false,
             has_reset: false,
@@ -145,6 +148,11 @@ impl<'a> Exchange<'a> {
     /// Whether the client has been told by the server that its session ends.
     pub fn has_said_goodbye(&self) -> bool {
         self.has_said_goodbye
+    }
+
+    /// Whether the transaction failed because it was in the way of others: its client will try it again.
+    pub fn has_conflicted(&self) -> bool {
+        self.has_conflicted
     }
 
     /// How many commands and their like were answered.

@@ -150,10 +150,16 @@ const GATES: [(&str, &str); 4] = [
 /// A family by database: name, help, unit, and where its values are.
 type OfSums = (&'static str, &'static str, Option<Unit>, fn(&Sums) -> f64);
 
-const SUMS: [OfSums; 6] = [
+const SUMS: [OfSums; 7] = [
     ("transactions", "Transactions that ended", None, |sums| {
         sums.transactions as f64
     }),
+    (
+        "conflicts",
+        "Of these, those that failed in the way of others (SQLSTATE class 40)",
+        None,
+        |sums| sums.conflicts as f64,
+    ),
     ("queries", "Commands that were answered", None, |sums| {
         sums.queries as f64
     }),
@@ -238,6 +244,7 @@ mod tests {
         let mut measured = Measured::default();
         let done = Done {
             is_transaction: true,
+            is_conflict: false,
             queries: 3,
             outside_us: 1500,
             inside_us: 500,

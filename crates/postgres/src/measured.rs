@@ -19,6 +19,8 @@ const DIGITS: u8 = 2;
 pub struct Done {
     /// Whether it came to its end.
     pub is_transaction: bool,
+    /// Whether it failed because it was in the way of others (SQLSTATE class 40).
+    pub is_conflict: bool,
     /// Commands and their like.
     pub queries: u64,
     /// It waited for its turn.
@@ -38,6 +40,8 @@ pub struct Done {
 pub struct Sums {
     /// Those that came to their end.
     pub transactions: u64,
+    /// Of these, those that failed because they were in the way of others, and will be tried again.
+    pub conflicts: u64,
     /// Commands and their like.
     pub queries: u64,
     /// Turns, however they ended.
@@ -57,6 +61,7 @@ pub struct Sums {
 impl Sums {
     fn add(&mut self, done: &Done) {
         self.transactions += u64::from(done.is_transaction);
+        self.conflicts += u64::from(done.is_transaction && done.is_conflict);
         self.queries += done.queries;
         self.turns += 1;
         self.outside_us += done.outside_us;
@@ -70,6 +75,7 @@ impl Sums {
     pub fn with(&self, other: &Self) -> Self {
         Self {
             transactions: self.transactions + other.transactions,
+            conflicts: self.conflicts + other.conflicts,
             queries: self.queries + other.queries,
             turns: self.turns + other.turns,
             outside_us: self.outside_us + other.outside_us,
@@ -84,6 +90,7 @@ impl Sums {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             transactions: self.transactions - before.transactions,
+            conflicts: self.conflicts - before.conflicts,
             queries: self.queries - before.queries,
             turns: self.turns - before.turns,
             outside_us: self.outside_us - before.outside_us,
@@ -280,6 +287,7 @@ mod tests {
     fn took(outside_us: u64, inside_us: u64) -> Done {
         Done {
             is_transaction: true,
+            is_conflict: false,
             queries: 2,
             outside_us,
             inside_us,

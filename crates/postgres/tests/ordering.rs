@@ -113,6 +113,31 @@ fn who_waits_is_of_the_class_that_counts_now() {
 }
 
 #[test]
+fn who_was_in_the_way_of_others_is_counted_apart() {
+    let Some((database, gate)) = start("who_was_in_the_way", "") else {
+        return;
+    };
+    database.ask("INSERT INTO came DEFAULT VALUES");
+    gate.rewrite(|text| text.replace("transactions = 1", "transactions = 2"));
+    gate.admin(&database, "RELOAD");
+    let mut psql = gate.psql(&database, "ann");
+    let mut one = Talk::begin(psql.args(["-v", "ON_ERROR_STOP=0"]));
+    one.ask("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(one.ask("SELECT count(*) FROM came"), "1");
+    let mut other = Talk::begin(&mut gate.psql(&database, "bob"));
+    other.ask("UPDATE came SET who = 'b'");
+    // 40001; then what is merely wrong.
+    one.ask("UPDATE came SET who = 'a'");
+    one.ask("ROLLBACK");
+    one.ask("SELECT 1 / 0");
+    assert_eq!(one.ask("SELECT who FROM came"), "b");
+    let shown = gate.admin(&database, "SHOW CLASSES");
+    let all = shown.lines().next_back().unwrap_or_default();
+    let fields: Vec<&str> = all.split('|').collect();
+    assert_eq!((fields[5], fields.last()), ("4", Some(&"1")), "{shown}");
+}
+
+#[test]
 fn a_weight_is_a_part_of_the_server() {
     let classes = "[[class]]\nname = \"much\"\nuser = [\"ann\"]\nweight = 3\n\
                    [[class]]\nname = \"little\"\nuser = [\"bob\"]\nweight = 1\n";

@@ -30,6 +30,7 @@ const TRIES_MAX: u32 = 10;
 /// What a gate told of a slice.
 #[derive(Debug, PartialEq)]
 pub struct Seen {
+    /// Those that are tried again not counted.
     pub transactions_per_sec: f64,
     /// Mean response time of the class `rest` at the gate, ms; NaN where it had none.
     pub low_ms: f64,
@@ -50,7 +51,9 @@ impl Seen {
             1e3 * of("sum") / of("count")
         };
         Self {
-            transactions_per_sec: more("sooner_gate_transactions_total") / seconds,
+            transactions_per_sec: (more("sooner_gate_transactions_total")
+                - more("sooner_gate_conflicts_total"))
+                / seconds,
             low_ms: mean_ms("{class=\"rest\"}"),
             all_ms: mean_ms(""),
         }

@@ -73,6 +73,7 @@ impl Exchange<'_> {
             BackendMessage::Error(code) => {
                 let ends = |code: &[u8]| code.starts_with(b"57P0");
                 self.has_said_goodbye = code.is_some_and(ends);
+                self.has_conflicted |= code.is_some_and(|code| code.starts_with(b"40"));
                 self.fail(code)?;
             }
             BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,

@@ -380,6 +380,9 @@ impl Client {
             ));
         }
         self.note_words();
+        if played.has_conflicted {
+            lent.fail();
+        }
         self.account(&played, &class, outside);
         self.here.said.take();
         match played.end {
@@ -445,6 +448,7 @@ impl Client {
         let settings = self.shared.settings();
         let done = Done {
             is_transaction: matches!(played.end, End::Over),
+            is_conflict: played.has_conflicted,
             queries: played.cycles,
             outside_us: outside.as_micros() as u64,
             inside_us: played.inside.as_micros() as u64,

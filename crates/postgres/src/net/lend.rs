@@ -42,6 +42,11 @@ impl Lent {
         Kept::new(&self.door.backend)
     }
 
+    /// The transaction was in the way of others and did nothing: it counts as none that was done, or a limit under which many fail would seem good.
+    pub fn fail(&mut self) {
+        self.inside.iter_mut().flatten().for_each(Permit::fail);
+    }
+
     fn close_server(&mut self) {
         if self.server.take().is_some() {
             self.door.backend.pool.borrow_mut().closed();

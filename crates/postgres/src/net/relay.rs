@@ -41,6 +41,8 @@ pub struct Played {
     pub is_free: bool,
     /// Whether the server itself has told the client that its session ends.
     pub has_said_goodbye: bool,
+    /// Whether it failed because it was in the way of others.
+    pub has_conflicted: bool,
     /// Commands and their like that were answered.
     pub cycles: u64,
     /// How long it was, from the client's first message on.
@@ -83,6 +85,7 @@ pub async fn relay(
     Played {
         is_free: relay.is_server_free(),
         has_said_goodbye: relay.exchange.has_said_goodbye(),
+        has_conflicted: relay.exchange.has_conflicted(),
         cycles: relay.exchange.cycles(),
         inside: relay.began_at.map_or(Duration::ZERO, |at| at.elapsed()),
         busy: relay.busy,

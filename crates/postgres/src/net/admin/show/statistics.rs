@@ -185,6 +185,7 @@ pub fn classes(shared: &Shared) -> Table {
         "#outside_sum_us",
         "#inside_sum_us",
         "#turns",
+        "#conflicts",
     ]);
     let settings = shared.settings();
     let measured = shared.measured.borrow();
@@ -212,7 +213,7 @@ pub fn classes(shared: &Shared) -> Table {
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),
         ];
-        let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
+        let sums = [all.outside_us, all.inside_us, all.turns, all.conflicts].map(Field::from);
         table.row(head.into_iter().chain(quantiles(tally)).chain(sums));
     }
     table
