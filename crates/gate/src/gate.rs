@@ -432,12 +432,9 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.change(|shared, now| {
-            if !self.is_done {
-                let inside_ns = now.since(self.admitted_at);
-                shared.admission.settle(self.job, inside_ns);
-            }
-            shared.leave(self.job, &self.visit, now);
-        });
+        // Where nobody said that it was done, it was given up.
+        self.fail();
+        self.gate
+            .change(|shared, now| shared.leave(self.job, &self.visit, now));
     }
 }

@@ -48,18 +48,14 @@ pub fn measure(
     // Little's law.
     let response = Duration::from_secs_f64(f64::from(USERS) / slices.rate(found.best)?.max(1.0));
     let mut all: [Vec<Seen>; 3] = Default::default();
-    // In the first round there are still some who came before there were classes, and go in behind all others.
-    for round in 0..=lengths.pairs {
+    for round in 0..lengths.pairs {
         let mut order = [0, 1, 2];
         if round % 2 == 1 {
             order.reverse();
         }
         for at in order {
             let (limit, classes) = &ways[at];
-            let seen = slices.seen(*limit, classes, response)?;
-            if round > 0 {
-                all[at].push(seen);
-            }
+            all[at].push(slices.seen(*limit, classes, response)?);
         }
     }
     let each = |figure: fn(&Seen) -> f64| {
