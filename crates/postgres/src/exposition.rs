@@ -119,7 +119,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
             name,
             help,
             unit,
-            rows: of_databases(&measured.databases, |tally| {
+            rows: rows("database", &measured.databases, |tally| {
                 Value::Counter(value(&tally.sums))
             }),
         });
@@ -134,6 +134,14 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
         "class",
         &measured.classes,
     ));
+    all.push(Family {
+        name: "class_conflicts",
+        help: CONFLICTS,
+        unit: None,
+        rows: rows("class", &measured.classes, |tally| {
+            Value::Counter(tally.sums.conflicts as f64)
+        }),
+    });
     all
 }
 
@@ -150,16 +158,14 @@ const GATES: [(&str, &str); 4] = [
 /// A family by database: name, help, unit, and where its values are.
 type OfSums = (&'static str, &'static str, Option<Unit>, fn(&Sums) -> f64);
 
+const CONFLICTS: &str =
+    "Transactions that failed in the way of others (SQLSTATE class 40), among those that ended";
+
 const SUMS: [OfSums; 7] = [
     ("transactions", "Transactions that ended", None, |sums| {
         sums.transactions as f64
     }),
-    (
-        "conflicts",
-        "Of these, those that failed in the way of others (SQLSTATE class 40)",
-        None,
-        |sums| sums.conflicts as f64,
-    ),
+    ("conflicts", CONFLICTS, None, |sums| sums.conflicts as f64),
     ("queries", "Commands that were answered", None, |sums| {
         sums.queries as f64
     }),
@@ -204,21 +210,21 @@ fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
     ]
 }
 
-fn of_databases(
+fn rows(
+    label: &'static str,
     tallies: &Tallies,
     value: impl Fn(&Tally) -> Value,
 ) -> Vec<(Vec<(&'static str, String)>, Value)> {
-    let row = |(name, tally): (&str, &Tally)| (vec![("database", name.to_owned())], value(tally));
+    let row = |(of, tally): (&str, &Tally)| (vec![(label, of.to_owned())], value(tally));
     tallies.iter().map(row).collect()
 }
 
 fn response_times(name: &'static str, label: &'static str, tallies: &Tallies) -> Family {
-    let row = |(of, tally): (&str, &Tally)| (vec![(label, of.to_owned())], histogram(tally));
     Family {
         name,
         help: "From when a transaction came until it was over, its waiting included",
         unit: Some(Unit::Seconds),
-        rows: tallies.iter().map(row).collect(),
+        rows: rows(label, tallies, histogram),
     }
 }
 
@@ -244,7 +250,7 @@ mod tests {
         let mut measured = Measured::default();
         let done = Done {
             is_transaction: true,
-            is_conflict: false,
+            is_conflict: true,
             queries: 3,
             outside_us: 1500,
             inside_us: 500,
@@ -261,6 +267,8 @@ mod tests {
         for line in [
             "sooner_gate_clients{doing=\"idle\"} 2.0",
             "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
+            "sooner_gate_conflicts_total{database=\"shop\"} 1.0",
+            "sooner_gate_class_conflicts_total{class=\"high\"} 1.0",
             "sooner_gate_queries_total{database=\"shop\"} 3.0",
             "sooner_gate_outside_seconds_total{database=\"shop\"} 0.0015",
             "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",

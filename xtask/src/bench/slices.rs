@@ -43,12 +43,10 @@ impl Seen {
     fn between(before: &str, after: &str, seconds: f64) -> Self {
         let more = |name: &str| sum(after, name) - sum(before, name);
         let mean_ms = |class: &str| {
-            let of = |what: &str| {
-                more(&format!(
-                    "sooner_gate_class_response_time_seconds_{what}{class}"
-                ))
-            };
-            1e3 * of("sum") / of("count")
+            let of = |what: &str| more(&format!("sooner_gate_class_{what}{class}"));
+            // Who failed in the way of others tries again: its time is part of that of the one which was done.
+            let done = of("response_time_seconds_count") - of("conflicts_total");
+            1e3 * of("response_time_seconds_sum") / done
         };
         Self {
             transactions_per_sec: (more("sooner_gate_transactions_total")
@@ -189,19 +187,21 @@ mod tests {
 
     #[test]
     fn what_is_seen_is_what_came_meanwhile() {
-        let metrics = |transactions: u32, high: (f64, u32), rest: (f64, u32)| {
-            let class = |name: &str, (sum, count): (f64, u32)| {
-                format!(
-                    "sooner_gate_class_response_time_seconds_sum{{class=\"{name}\"}} {sum}\n\
-                     sooner_gate_class_response_time_seconds_count{{class=\"{name}\"}} {count}\n"
-                )
-            };
-            let all =
-                format!("sooner_gate_transactions_total{{database=\"shop\"}} {transactions}.0\n");
-            all + &class("high", high) + &class("rest", rest)
+        let class = |name: &str, seconds: f64, count: u32, conflicts: u32| {
+            format!(
+                "sooner_gate_class_response_time_seconds_sum{{class=\"{name}\"}} {seconds}\n\
+                 sooner_gate_class_response_time_seconds_count{{class=\"{name}\"}} {count}\n\
+                 sooner_gate_class_conflicts_total{{class=\"{name}\"}} {conflicts}\n"
+            )
         };
-        let before = metrics(100, (1.0, 10), (20.0, 90));
-        let after = metrics(300, (1.5, 30), (56.0, 270));
+        let all = |transactions: u32, conflicts: u32| {
+            format!(
+                "sooner_gate_transactions_total{{database=\"shop\"}} {transactions}.0\n\
+                 sooner_gate_conflicts_total{{database=\"shop\"}} {conflicts}.0\n"
+            )
+        };
+        let before = all(100, 5) + &class("high", 1.0, 10, 0) + &class("rest", 20.0, 90, 5);
+        let after = all(320, 25) + &class("high", 1.5, 30, 0) + &class("rest", 56.0, 290, 25);
         let seen = Seen {
             transactions_per_sec: 100.0,
             low_ms: 200.0,
