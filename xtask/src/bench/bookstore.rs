@@ -15,7 +15,7 @@ use super::oltp::{Arrivals, Load, Place, number, set_up};
 use super::record::Record;
 
 /// As few as are enough.
-const FEW: u32 = 2;
+const FEW: u32 = 3;
 /// As many as come.
 const ALL: u32 = 100;
 /// What makes the load of a closed system: users without a pause.

@@ -14,7 +14,7 @@ use super::oltp::{Arrivals, Load, Place, number, set_up};
 use super::record::Record;
 
 /// With the number that is enough for 0.95 of the most throughput without a pause, as `gate-priorities` found.
-const SET_UPS: [(&str, u32); 2] = [("tpcc-10", 3), ("tpcw-shopping", 2)];
+const SET_UPS: [(&str, u32); 2] = [("tpcc-10", 4), ("tpcw-shopping", 3)];
 /// As many as ever come.
 const ALL: u32 = 100;
 /// Transactions inside.
