@@ -81,6 +81,7 @@ fuzz_target!(|play: Play| {
                         target_ns: u64::from(slack_ns),
                         group: class,
                     }),
+                    came_ns: 0,
                 };
                 // A refusal is an answer.
                 let _ = admission.arrive(job, coming, now);

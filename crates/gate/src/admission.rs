@@ -32,6 +32,8 @@ pub struct Coming {
     pub expected_ns: Option<u64>,
     /// When it should have been let in.
     pub promise: Option<Promise>,
+    /// When it came, here or where it waited before, ns after the origin or before it.
+    pub came_ns: i64,
 }
 
 /// More jobs would wait than the operator allows.
@@ -174,9 +176,9 @@ impl Admission {
     ) {
         let mut is_same = order == self.order;
         for (&job, Waiting { coming, .. }) in &mut self.waiting {
-            let class = coming.class;
+            let before = (coming.class, coming.promise);
             *coming = renewed(job, *coming);
-            is_same &= coming.class == class;
+            is_same &= (coming.class, coming.promise) == before;
         }
         for (&job, coming) in &mut self.inside {
             *coming = renewed(job, *coming);

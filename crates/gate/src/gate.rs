@@ -2,10 +2,10 @@
 
 use crate::admission::{Admission, Coming, QueueFull};
 use crate::estimate::Estimates;
-use crate::goals::{Goal, Goals, Standing};
+use crate::goals::{Goal, Goals, Need, Standing};
 use crate::order::Order;
 use crate::window::{Window, Windows};
-use sooner_policy::{JobId, Time};
+use sooner_policy::{JobId, Promise, Time};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,7 +133,8 @@ impl Gate {
     }
 
     /// From now on classes have these goals, by number, and those who wait go in by `order`, as if they had come under these goals: each in the class
-    /// that `numbers` has for it, or else in that of its name, or where that is gone, in the last one. What was learned of classes that stay, stays.
+    /// that `numbers` has for it, or else in that of its name, or where that is gone, in the last one. What was learned of classes that stay, stays, and
+    /// so does what was promised to jobs whose class is to get the same as before.
     pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
         self.change(|shared, now| {
             shared.order = order;
@@ -145,12 +146,20 @@ impl Gate {
             shared.goals.replace(goals);
             let goals = &shared.goals;
             let renewed = |job: JobId, coming: Coming| {
-                let known = numbers.get(&job);
-                let number = known.or(by_name.get(usize::from(coming.number)));
-                let number = number.copied().unwrap_or(coming.number);
+                let named = by_name.get(usize::from(coming.number)).copied();
+                let (named, is_same) = named.unwrap_or((coming.number, false));
+                let number = numbers.get(&job).copied().unwrap_or(named);
+                let promise = match is_same && number == named {
+                    true => coming.promise.map(|promise| Promise {
+                        group: number,
+                        ..promise
+                    }),
+                    false => goals.promise(number, coming.expected_ns, coming.came_ns),
+                };
                 Coming {
                     class: goals.rank(order, number),
                     number,
+                    promise,
                     ..coming
                 }
             };
@@ -163,9 +172,10 @@ impl Gate {
         self.lock().goals.standings()
     }
 
-    /// What each target needs of the backend: the expected time inside, 0 where few jobs have told, and the target, ns.
-    pub fn needs(&self) -> Vec<(u64, u64)> {
-        self.lock().goals.needs().collect()
+    /// What the targets of classes of which something comes need of the backend.
+    pub fn needs(&self) -> Vec<Need> {
+        let now = self.now();
+        self.lock().goals.needs(now).collect()
     }
 
     /// What was seen since the last time somebody asked.
@@ -251,12 +261,15 @@ impl Shared {
         now: Time,
     ) -> Result<(), QueueFull> {
         let expected_ns = self.estimates.expected_ns(key);
-        let promise = self.goals.arrive(number, expected_ns, waited_ns, now);
+        let waited_ns = i64::try_from(waited_ns).unwrap_or(i64::MAX);
+        let came_ns = (now.as_ns() as i64).saturating_sub(waited_ns);
+        let promise = self.goals.arrive(number, expected_ns, came_ns);
         let coming = Coming {
             class: self.goals.rank(self.order, number),
             number,
             expected_ns,
             promise,
+            came_ns,
         };
         let came = self.admission.arrive(job, coming, now);
         if came.is_err() {
@@ -277,15 +290,20 @@ impl Shared {
         self.admission.leave(job, now);
     }
 
-    /// A job was inside for so long, and is done.
-    fn done(&mut self, job: JobId, visit: &Visit, outside_ns: u64, inside_ns: u64) {
+    /// The backend has done one more, which took so long.
+    fn done_inside(&mut self, inside_ns: u64) {
         self.completed += 1;
         self.windows.completed(inside_ns);
+    }
+
+    /// A job was inside for so long, and is done.
+    fn done(&mut self, job: JobId, visit: &Visit, outside_ns: u64, inside_ns: u64, now: Time) {
+        self.done_inside(inside_ns);
         self.estimates.observe(&visit.key, inside_ns);
         self.admission.settle(job, inside_ns);
         if visit.generation == self.generation {
             let outside_ns = visit.waited_ns + outside_ns;
-            self.goals.done(visit.class, outside_ns, inside_ns);
+            self.goals.done(visit.class, outside_ns, inside_ns, now);
         }
     }
 
@@ -415,8 +433,18 @@ impl Permit {
     pub fn done(&mut self) {
         if !std::mem::replace(&mut self.is_done, true) {
             let mut shared = self.gate.lock();
-            let inside_ns = self.gate.now().since(self.admitted_at);
-            shared.done(self.job, &self.visit, self.wait_ns(), inside_ns);
+            let now = self.gate.now();
+            let inside_ns = now.since(self.admitted_at);
+            shared.done(self.job, &self.visit, self.wait_ns(), inside_ns, now);
+        }
+    }
+
+    /// The same, of a job that was inside for `inside_ns` at last: where the permit's own is done already, it is another one in the place that is
+    /// kept, which did not wait. The backend has done it, so it counts in what the backend does, but it says nothing about the order.
+    pub fn done_again(&mut self, inside_ns: u64) {
+        match self.is_done {
+            false => self.done(),
+            true => self.gate.lock().done_inside(inside_ns),
         }
     }
 

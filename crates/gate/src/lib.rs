@@ -22,7 +22,7 @@ pub use controller::{Change, Controller, ControllerLimits, Why, start};
 pub use estimate::{Estimates, KEY_MEMORY, Mean};
 pub use gate::{Enter, Gate, GateLimits, GateStatus, Permit};
 pub use goals::feasible::{Seen, Verdict, verdict};
-pub use goals::{Aim, Goal, Standing};
+pub use goals::{Aim, Goal, Need, Standing};
 pub use key::key;
 pub use order::Order;
 pub use sooner_policy::{JobId, Lateness, Promise, Time};

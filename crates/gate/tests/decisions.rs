@@ -9,7 +9,7 @@ fn coming(class: u8, expected_ns: Option<u64>) -> Coming {
         class,
         number: class,
         expected_ns,
-        promise: None,
+        ..Coming::default()
     }
 }
 

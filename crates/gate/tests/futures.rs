@@ -1,7 +1,7 @@
 //! The gate's futures: nobody is polled who was not called, and still everybody gets in.
 
 use proptest::prelude::*;
-use sooner_gate::{Enter, Gate, GateLimits, Goal, KEY_MEMORY, Order, Permit};
+use sooner_gate::{Aim, Enter, Gate, GateLimits, Goal, KEY_MEMORY, Lateness, Order, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -83,6 +83,12 @@ fn who_waits_goes_in_by_the_goals_of_now() {
     gate.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
     // Another one of what is silver now.
     tasks.push(enter(1));
+    // Gold is gone: the second one is among the others; of the last one was told that it is silver now.
+    assert_eq!(order_of(&mut tasks), [0, 3, 2, 4, 5, 1]);
+}
+
+/// One is let in at a time, and leaves at once: in which order.
+fn order_of(tasks: &mut [Task]) -> Vec<usize> {
     let mut order = Vec::new();
     while order.len() < tasks.len() {
         for (number, task) in tasks.iter_mut().enumerate() {
@@ -93,8 +99,27 @@ fn who_waits_goes_in_by_the_goals_of_now() {
             }
         }
     }
-    // Gold is gone: the second one is among the others; of the last one was told that it is silver now.
-    assert_eq!(order, [0, 3, 2, 4, 5, 1]);
+    order
+}
+
+#[test]
+fn who_waits_is_due_by_the_targets_of_now() {
+    let gate = gate(1);
+    gate.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
+    let enter = |class| Task::new(gate.enter(class, String::new()));
+    // One is inside; then come the rest, gold, and the rest again.
+    let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
+    let mut with_target = goals(&["gold", "rest"]);
+    with_target[0].priority = 1;
+    with_target[0].aims = vec![Aim::Mean(1)];
+    gate.set_goals(
+        Order::Targets(Lateness::ByPriority),
+        with_target,
+        &HashMap::new(),
+    );
+    // Another one of gold, due later than the one that waits.
+    tasks.push(enter(0));
+    assert_eq!(order_of(&mut tasks), [0, 2, 4, 1, 3]);
 }
 
 #[derive(Clone, Debug)]
@@ -218,11 +243,19 @@ fn a_place_that_is_kept_makes_room_for_another_and_counts_once() {
     second.run();
     assert!(second.permit.is_some());
     permit.done();
-    drop(permit);
     assert_eq!(
         (gate.status().completed, gate.status().mean_service_ns),
         (1, mean)
     );
+    // What its client does next in the place that it keeps is work of the backend, and tells nothing else.
+    permit.done_again(7);
+    drop(permit);
+    assert_eq!(
+        (gate.status().completed, gate.status().mean_service_ns),
+        (2, mean)
+    );
+    let window = gate.take_window();
+    assert_eq!(window.completed, 2);
     gate.set_kept(0);
     assert_eq!(gate.status().limit, 1);
 }

@@ -121,7 +121,7 @@ proptest! {
                         target_ns,
                         group: class,
                     });
-                    admission.arrive(job, Coming { class, number: class, expected_ns, promise }, now).unwrap();
+                    admission.arrive(job, Coming { class, number: class, expected_ns, promise, came_ns: 0 }, now).unwrap();
                 }
                 Event::Pass(ns) => now = now.after(ns),
                 Event::Settle(index, actual_ns) if !world.seen.is_empty() => {

@@ -37,6 +37,7 @@ impl Play {
             number: class,
             expected_ns: Some(MS / 100),
             promise,
+            ..Coming::default()
         };
         let job = JobId(self.jobs);
         self.jobs += 1;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use crate::said::{Said, said};
 use crate::settings;
 use crate::statements::{Refused, Statement, Statements};
 use crate::turn::{OutOfStep, Sent, Turn};
@@ -158,6 +159,11 @@ impl<'a> Exchange<'a> {
     /// How many commands and their like were answered.
     pub fn cycles(&self) -> u64 {
         self.cycles
+    }
+
+    /// What the client says of its transaction in what it has sent.
+    pub fn said(&self, input: &[u8]) -> Said {
+        said(input, &self.client.statements)
     }
 
     /// Whether the client said that it leaves.

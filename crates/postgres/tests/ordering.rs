@@ -208,6 +208,30 @@ fn a_transaction_says_its_class_before_it_is_let_in() {
 }
 
 #[test]
+fn who_keeps_its_connection_says_its_class_as_well() {
+    let classes = "[[class]]\nname = \"comment\"\ncomment.route = [\"/pay*\"]\n\
+                   [[class]]\nname = \"shape\"\nstatement = [\"select count(*)*\"]\n\
+                   [[class]]\nname = \"rest\"\ndatabase = [\"*\"]\napplication_name = [\"psq*\"]\n";
+    let Some((database, gate)) = start("who_keeps_its_connection_says", classes) else {
+        return;
+    };
+    let mut one = Talk::begin(&mut gate.psql(&database, "ann"));
+    one.ask("LISTEN news");
+    assert_eq!(one.ask("SELECT 1 /*route='%2Fpay'*/"), "1");
+    assert_eq!(one.ask("SELECT count(*) FROM came"), "0");
+    assert_eq!(one.ask("SELECT count(*) FROM came"), "0");
+    assert_eq!(one.ask("SELECT 2"), "2");
+    let counts = counts(&gate, &database);
+    let count = |name: &str| counts.iter().find(|(known, _)| known == name);
+    let of = |name: &str| count(name).map(|(_, count)| count.as_str());
+    assert_eq!(
+        (of("comment"), of("shape"), of("rest")),
+        (Some("1"), Some("2"), Some("2")),
+        "{counts:?}"
+    );
+}
+
+#[test]
 fn a_limit_that_nobody_says_is_looked_for() {
     let config = "admins = [\"postgres\"]\n[limits]\ntransactions = \"auto\"\ntransactions_max = 8\nthroughput_loss = 0.3\n";
     let Some(database) = Database::start("a_limit_that_nobody_says") else {

@@ -22,13 +22,16 @@ const PAIRS_MIN: f64 = 8.0;
 const ERROR_SHARE: f64 = 0.4;
 /// What is that near to the threshold is compared longer: until it is known on which side it is.
 const SIDE_SHARE: f64 = 0.8;
+/// More than this is not told apart: where nothing was done at one limit, the other gives no end of times as much.
+const RATIO_MAX: f64 = 100.0;
 /// Nothing is known better than this.
 const ERROR_MIN: f64 = 0.005;
 /// After so long, ns, so many times that error has to do, and after this any.
 const PATIENCE_NS: u64 = 45_000_000_000;
 const ERROR_TIMES: f64 = 1.5;
 const LONGEST_NS: u64 = 120_000_000_000;
-/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless something else is known.
+/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless something else is known; if at a lower one that is
+/// tried, the known one is in force until somebody waits again.
 const IDLE_NS: u64 = 10_000_000_000;
 
 /// Two limits by turns.
@@ -148,12 +151,15 @@ impl Comparing {
 
     /// Nobody waits: that says nothing, unless it is because so many may be inside.
     fn is_idle(&mut self, duration_ns: u64) -> Step {
-        if self.now.is_known || self.tried < self.known {
+        if self.now.is_known {
             return Step::Stay;
         }
         self.idle_ns += duration_ns;
         if self.idle_ns < IDLE_NS {
             return Step::Stay;
+        }
+        if self.tried < self.known {
+            return self.rest();
         }
         let compared = self.compared();
         let ratio = match self.sums.pairs < PAIRS_MIN {
@@ -161,6 +167,19 @@ impl Comparing {
             false => compared.ratio,
         };
         Step::Done(Compared { ratio, ..compared })
+    }
+
+    /// Nobody knows for how long nobody waits, and a limit that is tried may be far too low for what comes: a new pair, which begins with the other.
+    fn rest(&mut self) -> Step {
+        self.idle_ns = 0;
+        self.first = None;
+        self.halves -= self.halves % 2;
+        self.now = Half {
+            is_known: true,
+            left_out_ns: self.left_out_ns,
+            ..Half::default()
+        };
+        Step::Turn(self.known)
     }
 
     fn end_half(&mut self) {
@@ -221,7 +240,7 @@ impl Sums {
     }
 
     fn ratio(&self) -> f64 {
-        self.tried / self.known.max(f64::MIN_POSITIVE)
+        (self.tried / self.known.max(f64::MIN_POSITIVE)).min(RATIO_MAX)
     }
 
     fn standard_error(&self) -> f64 {
@@ -269,6 +288,40 @@ mod tests {
             }
         };
         assert!(compared.ratio > 1.2, "{compared:?}");
+    }
+
+    #[test]
+    fn a_lower_limit_is_not_tried_while_nobody_waits() {
+        let mut comparing = Comparing::new(8, 1, 1000.0, 0.95);
+        let mut step = |is_backlogged| comparing.add(&look(100, is_backlogged), 0.05);
+        let rests = (0..1000)
+            .map(|_| step(false))
+            .filter(|step| *step != Step::Stay);
+        assert_eq!(rests.collect::<Vec<_>>(), [Step::Turn(8)]);
+        // Then by turns, as before: the known one twice at most.
+        let turns = (0..60).filter_map(|_| match step(true) {
+            Step::Turn(limit) => Some(limit),
+            _ => None,
+        });
+        assert_eq!(turns.take(3).collect::<Vec<_>>(), [1, 8, 1]);
+    }
+
+    #[test]
+    fn a_limit_at_which_nothing_is_done_is_compared_as_well() {
+        for (known, tried, ratio) in [(0, 100, RATIO_MAX), (0, 0, 0.0), (100, 0, 0.0)] {
+            let mut comparing = Comparing::new(8, 16, 1000.0, 1.05);
+            let mut is_known = false;
+            let compared = (0..100_000).find_map(|_| {
+                let completed = if is_known { known } else { tried };
+                match comparing.add(&look(completed, true), 0.05) {
+                    Step::Done(compared) => return Some(compared),
+                    Step::Turn(limit) => is_known = limit == 8,
+                    Step::Stay => {}
+                }
+                None
+            });
+            assert_eq!(compared.map(|compared| compared.ratio), Some(ratio));
+        }
     }
 
     #[test]

@@ -10,21 +10,23 @@
 //! Afterwards another limit is tried now and then, and where what is known is true no more everything begins anew.
 //!
 //! Where classes have targets the time inside must leave room for them: it grows in proportion to the jobs inside, so that gives a
-//! highest limit (thesis 10.3.5, and 10.4.2 for percentiles).
+//! highest limit ([`Room`]).
 //!
 //! Knows no clock: who looks says how long it was.
 
 mod comparing;
 mod measuring;
+mod room;
 mod search;
 mod settled;
 mod start;
 
 use std::fmt;
 
-use crate::Window;
+use crate::{Need, Window};
 use comparing::{Compared, Comparing, Step};
 use measuring::{LEFT_OUT, Measured, Measuring};
+use room::{Asked, Force, Room};
 use search::Search;
 use settled::{Finding, Settled};
 
@@ -65,10 +67,24 @@ pub enum Why {
     Probes(usize),
     /// What was tried is no better.
     GoesBack,
-    /// Some class would take longer inside than its target is, so many times.
-    Targets(f64),
+    /// The class of this number would take longer inside than its target is, so many times.
+    Targets(u8, f64),
+    /// It does so with the fewest that there can be: its target is given up for an hour.
+    OutOfReach(u8, f64),
+    /// No class asks for room any more.
+    Freed,
     /// What was found is true no more: of this limit and that one the latter gives so many times what the former gives.
     Changed(usize, usize, f64),
+}
+
+impl Why {
+    /// The number of the class that is the reason.
+    pub fn class(self) -> Option<u8> {
+        match self {
+            Self::Targets(class, _) | Self::OutOfReach(class, _) => Some(class),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Why {
@@ -89,9 +105,16 @@ impl fmt::Display for Why {
                 )
             }
             Self::GoesBack => f.write_str("back: the other was no better"),
-            Self::Targets(factor) => {
+            Self::Targets(_, factor) => {
                 write!(f, "a class is inside for {factor:.2} times its target")
             }
+            Self::OutOfReach(_, factor) => {
+                write!(
+                    f,
+                    "with the fewest there can be a class is inside for {factor:.2} times its target, which no number keeps: given up for an hour"
+                )
+            }
+            Self::Freed => f.write_str("no class with a target comes any more: looking anew"),
             Self::Changed(known, tried, ratio) => {
                 write!(
                     f,
@@ -102,10 +125,6 @@ impl fmt::Display for Why {
     }
 }
 
-/// Of a target, what the time inside may take: the rest is for waiting.
-const INSIDE_SHARE: f64 = 0.9;
-/// A highest limit is raised only by this factor: else it would follow every chance.
-const RAISED_BY: f64 = 1.2;
 /// A limit that was found is looked at for so long at a time, ns.
 const QUIET_NS: u64 = 10_000_000_000;
 
@@ -114,8 +133,7 @@ const QUIET_NS: u64 = 10_000_000_000;
 pub struct Controller {
     limits: ControllerLimits,
     limit: usize,
-    /// The highest that leaves room for the targets.
-    ceiling: usize,
+    room: Room,
     doing: Doing,
     state: State,
 }
@@ -143,7 +161,7 @@ impl Controller {
         Self {
             limits,
             limit: limits.start.clamp(limits.min, limits.max),
-            ceiling: limits.max,
+            room: Room::new(limits.max),
             doing: Doing::Measuring(Measuring::default()),
             state: State::New,
         }
@@ -159,9 +177,9 @@ impl Controller {
         matches!(self.state, State::Settled(_))
     }
 
-    /// What was seen since the last call, best every tenth of a second, and what each target needs: the expected time inside, 0 where that is
-    /// not known, and the target.
-    pub fn observe(&mut self, window: &Window, needs: &[(u64, u64)]) -> Option<Change> {
+    /// What was seen since the last call, best every tenth of a second, and what each target needs at the limit in force.
+    pub fn observe(&mut self, window: &Window, needs: &[Need]) -> Option<Change> {
+        self.room.pass(window.duration_ns);
         let (limit, why) = match &mut self.doing {
             Doing::Measuring(measuring) => {
                 measuring.add(window);
@@ -183,50 +201,53 @@ impl Controller {
         Some(Change { limit, why })
     }
 
-    /// A lower limit, where some class would take longer inside than its target is; `needs` are what they are at the limit in force.
-    fn leave_room(&mut self, needs: &[(u64, u64)], rate_per_sec: f64) -> Option<(usize, Why)> {
-        let factor = needs
-            .iter()
-            .map(|(inside_ns, target_ns)| *inside_ns as f64 / (*target_ns).max(1) as f64)
-            .fold(0.0, f64::max);
-        // What is not known is no reason for anything.
-        if factor > 0.0 || needs.is_empty() {
-            self.set_ceiling(factor);
-        }
+    /// Another limit, where some class would take longer inside than its target is, or where that is no reason for few any more.
+    fn leave_room(&mut self, needs: &[Need], rate_per_sec: f64) -> Option<(usize, Why)> {
         let limit = match &self.state {
             State::Settled(settled) => settled.limit(),
             _ => self.limit,
         };
-        if limit <= self.ceiling {
-            return None;
+        let was_held_down = self.is_settled() && limit >= self.room.ceiling();
+        let force = match (&self.doing, &self.state) {
+            (Doing::Comparing(_), _) => Force::ByTurns,
+            (Doing::Measuring(_), State::Settled(_)) => Force::Long,
+            (Doing::Measuring(_), _) => Force::Alone,
+        };
+        let asked = self.room.look(self.limit, force, needs, &self.limits);
+        let ceiling = self.room.ceiling();
+        match asked {
+            Asked::TooMuch(longest) => {
+                let why = Why::OutOfReach(longest.class, longest.factor);
+                Some((self.begin_anew(rate_per_sec), why))
+            }
+            Asked::Nothing if was_held_down && limit < ceiling => {
+                Some((self.begin_anew(rate_per_sec), Why::Freed))
+            }
+            Asked::Most(longest) if limit > ceiling => {
+                match &mut self.state {
+                    State::Settled(settled) => settled.lower_to(ceiling),
+                    // What is above is of no use any more.
+                    state => *state = State::New,
+                }
+                self.measure(ceiling, rate_per_sec);
+                Some((ceiling, Why::Targets(longest.class, longest.factor)))
+            }
+            _ => None,
         }
-        match &mut self.state {
-            State::Settled(settled) => settled.lower_to(self.ceiling),
-            // What is above is of no use any more.
-            state => *state = State::New,
-        }
-        self.measure(self.ceiling, rate_per_sec);
-        Some((self.ceiling, Why::Targets(factor)))
     }
 
-    fn set_ceiling(&mut self, factor: f64) {
-        let Self { limits, limit, .. } = *self;
-        if factor <= 0.0 {
-            self.ceiling = limits.max;
-            return;
-        }
-        let room = INSIDE_SHARE * limit as f64 / factor;
-        let wanted = (room as usize).clamp(limits.min, limits.max);
-        let is_too_high = factor > 1.0 && wanted < self.ceiling;
-        if is_too_high || wanted as f64 >= RAISED_BY * self.ceiling as f64 {
-            self.ceiling = wanted;
-        }
+    /// As at the beginning.
+    fn begin_anew(&mut self, rate_per_sec: f64) -> usize {
+        self.state = State::New;
+        let limit = self.limits.start.clamp(self.limits.min, self.limits.max);
+        self.measure(limit, rate_per_sec);
+        limit
     }
 
     /// Within which bounds a limit is looked for at the moment.
     fn bounds(&self) -> ControllerLimits {
         ControllerLimits {
-            max: self.ceiling.max(self.limits.min),
+            max: self.room.ceiling().max(self.limits.min),
             ..self.limits
         }
     }

@@ -19,6 +19,8 @@ use crate::recent::Recent;
 
 /// The jobs that the mean of a class remembers: the mean of heavy-tailed times needs many.
 const CLASS_MEMORY: u64 = 1024;
+/// A class of which nothing was done for so long needs nothing, ns.
+const SILENT_NS: u64 = 600_000_000_000;
 /// What is aimed at, of a target: the rest is for what varies.
 const AIM: f64 = 0.97;
 /// The most by which a job is started before the formula says, of its target.
@@ -68,6 +70,17 @@ impl Goal {
     }
 }
 
+/// What a target needs of the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The number of the class.
+    pub class: u8,
+    /// The expected time inside, as the target counts it, ns; `None` where few jobs have told.
+    pub inside_ns: Option<u64>,
+    /// The target, ns.
+    pub target_ns: u64,
+}
+
 /// How a class is doing.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
@@ -95,6 +108,8 @@ struct Class {
     /// ns, one for each target.
     corrections: Vec<f64>,
     present: usize,
+    /// When a job was done last.
+    done_at: Option<Time>,
     has_percentiles: bool,
     inside: Mean,
     response: Mean,
@@ -109,6 +124,7 @@ impl Class {
             has_percentiles: goal.has_percentiles(),
             goal,
             present: 0,
+            done_at: None,
             inside: Mean::new(CLASS_MEMORY),
             response: Mean::new(CLASS_MEMORY),
             recent_inside: Recent::default(),
@@ -203,12 +219,15 @@ impl Goals {
         self.classes = goals.into_iter().map(keep).collect();
     }
 
-    /// For each number its class's number among `goals`; the last one's where it is not there.
-    pub(crate) fn renumbered(&self, goals: &[Goal]) -> Vec<u8> {
+    /// For each number its class's number among `goals`, the last one's where it is not there, and whether it is to get the same there.
+    pub(crate) fn renumbered(&self, goals: &[Goal]) -> Vec<(u8, bool)> {
         let last = goals.len().saturating_sub(1);
         let number = |class: &Class| {
-            let at = goals.iter().position(|goal| goal.name == class.goal.name);
-            u8::try_from(at.unwrap_or(last)).unwrap_or(u8::MAX)
+            let own = &class.goal;
+            let at = goals.iter().position(|goal| goal.name == own.name);
+            let is_same = |goal: &Goal| (&goal.aims, goal.evens_out) == (&own.aims, own.evens_out);
+            let keeps = at.is_some_and(|at| is_same(&goals[at]));
+            (u8::try_from(at.unwrap_or(last)).unwrap_or(u8::MAX), keeps)
         };
         self.classes.iter().map(number).collect()
     }
@@ -221,18 +240,27 @@ impl Goals {
         }
     }
 
-    /// A job of a class comes, which has waited elsewhere before, of a kind that takes `kind_ns` inside.
+    /// A job of a class comes, of a kind that takes `kind_ns` inside; [`promise`](Self::promise) says what it is promised.
     pub(crate) fn arrive(
         &mut self,
         number: u8,
         kind_ns: Option<u64>,
-        waited_ns: u64,
-        now: Time,
+        came_ns: i64,
     ) -> Option<Promise> {
-        let class = self.classes.get_mut(usize::from(number))?;
-        class.present += 1;
+        self.classes.get_mut(usize::from(number))?.present += 1;
+        self.promise(number, kind_ns, came_ns)
+    }
+
+    /// By when a job of a class has to be let in that came at `came_ns`, before the origin if that is negative.
+    pub(crate) fn promise(
+        &self,
+        number: u8,
+        kind_ns: Option<u64>,
+        came_ns: i64,
+    ) -> Option<Promise> {
+        let class = self.classes.get(usize::from(number))?;
         let (slack_ns, target_ns) = class.slack(kind_ns)?;
-        let due_ns = now.as_ns() as f64 - waited_ns as f64 + slack_ns;
+        let due_ns = came_ns as f64 + slack_ns;
         Some(Promise {
             // What was due before the origin is due.
             due_at: Time::from_ns(due_ns.max(0.0) as u64),
@@ -249,8 +277,9 @@ impl Goals {
     }
 
     /// A job was done.
-    pub(crate) fn done(&mut self, number: u8, outside_ns: u64, inside_ns: u64) {
+    pub(crate) fn done(&mut self, number: u8, outside_ns: u64, inside_ns: u64, now: Time) {
         if let Some(class) = self.classes.get_mut(usize::from(number)) {
+            class.done_at = Some(now);
             class.inside.add(inside_ns);
             class.response.add(outside_ns + inside_ns);
             // Keeping them in order is dearer than all else here.
@@ -262,14 +291,22 @@ impl Goals {
         }
     }
 
-    /// What each target needs of the backend: the expected time inside, 0 where few jobs have told, and the target, ns (thesis 10.3.5, 10.4.2).
-    pub(crate) fn needs(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.classes.iter().flat_map(|class| {
+    /// What each target of a class of which something comes needs of the backend (thesis 10.3.5, 10.4.2).
+    pub(crate) fn needs(&self, now: Time) -> impl Iterator<Item = Need> {
+        let comes = move |class: &Class| {
+            class
+                .done_at
+                .is_some_and(|done_at| now.since(done_at) <= SILENT_NS)
+        };
+        let numbered = (0..=u8::MAX).zip(&self.classes);
+        let coming = numbered.filter(move |(_, class)| comes(class));
+        coming.flat_map(|(number, class)| {
             let is_known = class.inside.is_known();
             let aims = class.goal.aims.iter();
-            aims.map(move |&aim| {
-                let inside_ns = class.inside_ns(aim).filter(|_| is_known);
-                (inside_ns.unwrap_or(0), aim.target_ns())
+            aims.map(move |&aim| Need {
+                class: number,
+                inside_ns: class.inside_ns(aim).filter(|_| is_known),
+                target_ns: aim.target_ns(),
             })
         })
     }

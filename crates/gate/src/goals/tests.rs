@@ -89,12 +89,14 @@ impl World {
         let kind = Self::draw(&mut self.random, self.demands.iter().map(|kind| kind.1));
         let left_ns = self.demands[usize::from(kind)].0 * self.random.exponential();
         let kind_ns = self.kinds.get(&kind).and_then(Mean::get);
-        let promise = self.goals.arrive(class, kind_ns, 0, self.now);
+        let came_ns = self.now.as_ns() as i64;
+        let promise = self.goals.arrive(class, kind_ns, came_ns);
         let coming = Coming {
             class: self.goals.rank(Order::default(), class),
             number: class,
             expected_ns: kind_ns,
             promise,
+            came_ns,
         };
         let id = JobId(self.came);
         self.came += 1;
@@ -129,7 +131,7 @@ impl World {
         let job = self.jobs.remove(&id).unwrap();
         let outside_ns = job.went_in_at.since(job.came_at);
         let inside_ns = self.now.since(job.went_in_at);
-        self.goals.done(job.class, outside_ns, inside_ns);
+        self.goals.done(job.class, outside_ns, inside_ns, self.now);
         self.goals.leave(job.class);
         let kind = self.kinds.entry(job.kind).or_insert(Mean::new(64));
         kind.add(inside_ns);
@@ -288,31 +290,39 @@ fn what_evens_out_varies_little() {
 fn what_was_learned_stays() {
     let mut goals = Goals::default();
     goals.replace(vec![goal("a", 0, &[Aim::Mean(10 * MS)]), goal("b", 1, &[])]);
-    goals.done(0, MS, 2 * MS);
+    let now = Time::from_ns(SILENT_NS);
+    goals.done(0, MS, 2 * MS, now);
     goals.replace(vec![goal("c", 0, &[]), goal("a", 3, &[Aim::Mean(10 * MS)])]);
     let standings = goals.standings();
     assert_eq!(standings[0].response_ns, None);
     assert_eq!(standings[1].response_ns, Some(3 * MS));
     assert_eq!(standings[1].achieved, [(Aim::Mean(10 * MS), Some(3 * MS))]);
     // One job is no reason to let fewer in.
-    assert_eq!(goals.needs().collect::<Vec<_>>(), [(0, 10 * MS)]);
-    (0..20).for_each(|_| goals.done(1, MS, 2 * MS));
-    assert_eq!(goals.needs().collect::<Vec<_>>(), [(2 * MS, 10 * MS)]);
+    let need = |inside_ns| Need {
+        class: 1,
+        inside_ns,
+        target_ns: 10 * MS,
+    };
+    let needs = |goals: &Goals, now| goals.needs(now).collect::<Vec<_>>();
+    assert_eq!(needs(&goals, now), [need(None)]);
+    (0..20).for_each(|_| goals.done(1, MS, 2 * MS, now));
+    assert_eq!(needs(&goals, now), [need(Some(2 * MS))]);
     // Nor is what was never seen with so many inside.
     goals.rescale(2.0);
-    assert_eq!(goals.needs().collect::<Vec<_>>(), [(0, 10 * MS)]);
+    assert_eq!(needs(&goals, now), [need(None)]);
+    // Nor is a class that comes no more.
+    assert_eq!(needs(&goals, now.after(SILENT_NS)), [need(None)]);
+    assert_eq!(needs(&goals, now.after(SILENT_NS + 1)), []);
 }
 
 #[test]
 fn who_waited_elsewhere_is_due_earlier_and_never_before_the_beginning() {
     let mut goals = Goals::default();
     goals.replace(vec![goal("a", 0, &[Aim::Mean(10 * MS)])]);
-    let due = |goals: &mut Goals, waited_ns| {
-        let promise = goals.arrive(0, None, waited_ns, Time::from_ns(5 * MS));
-        promise.unwrap().due_at.as_ns()
-    };
-    assert_eq!(due(&mut goals, 0), 15 * MS);
-    assert_eq!(due(&mut goals, 4 * MS), 11 * MS);
-    assert_eq!(due(&mut goals, u64::MAX), 0);
-    assert_eq!(goals.arrive(9, None, 0, Time::ZERO), None);
+    let due = |came_ns| goals.promise(0, None, came_ns).unwrap().due_at.as_ns();
+    assert_eq!(due(5 * MS as i64), 15 * MS);
+    assert_eq!(due(MS as i64), 11 * MS);
+    assert_eq!(due(-5 * MS as i64), 5 * MS);
+    assert_eq!(due(i64::MIN), 0);
+    assert_eq!(goals.arrive(9, None, 0), None);
 }

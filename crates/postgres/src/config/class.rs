@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use super::target::{TargetTable, aims};
-use super::who::{comes_from, fits, fits_beginning};
+use super::who::{comes_from, fits_beginning, fits_pattern};
 use crate::said::Said;
 use crate::sql;
 
@@ -31,7 +31,7 @@ pub struct ClassTable {
     /// Its part of the server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
-    /// Users.
+    /// Users; here and below `*` at the end stands for anything.
     #[serde(default)]
     pub user: Option<Vec<String>>,
     /// Databases, by the names that clients use.
@@ -46,10 +46,10 @@ pub struct ClassTable {
     /// The session's own word (`SET sooner.class`).
     #[serde(default)]
     pub session: Option<Vec<String>>,
-    /// Keys in a comment of the transaction, and what they may be; `*` at the end stands for anything.
+    /// Keys in a comment of the transaction, and what they may be.
     #[serde(default)]
     pub comment: Option<BTreeMap<String, Vec<String>>>,
-    /// Shapes of the transaction's first statement; `*` at the end stands for anything.
+    /// Shapes of the transaction's first statement.
     #[serde(default)]
     pub statement: Option<Vec<Spanned<String>>>,
     /// Its fingerprints.
@@ -138,11 +138,11 @@ impl ClassTable {
 
     /// Whether a client is in it.
     pub fn is_for(&self, of: Of<'_>) -> bool {
-        fits(&self.user, of.user)
-            && fits(&self.database, of.database)
-            && fits(&self.application_name, of.application_name)
+        fits_pattern(&self.user, of.user)
+            && fits_pattern(&self.database, of.database)
+            && fits_pattern(&self.application_name, of.application_name)
             && comes_from(&self.address, of.address)
-            && fits(&self.session, of.session)
+            && fits_pattern(&self.session, of.session)
             && self.fits_what_is_said(of.said)
     }
 

@@ -23,7 +23,7 @@ pub use limits::{Limits, SECONDS_MAX};
 pub use order::{LateName, OrderName};
 pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
 pub use server::{Encryption, Place, ServerAddress};
-pub use target::{TargetTable, name_of};
+pub use target::{TargetTable, name_of, time_ns};
 pub use transactions::Transactions;
 pub use user::{AuthQueryTable, UserTable};
 

@@ -45,7 +45,11 @@ impl Config {
                     format!("{text:?} is the gate itself, where nobody waits; leave it out");
                 return wrong(name, words);
             }
-            if self.database(text).is_none() {
+            let is_there = match text.strip_suffix('*') {
+                Some(beginning) => self.has_database_like(beginning),
+                None => self.database(text).is_some(),
+            };
+            if !is_there {
                 let names = self.database.iter().map(|table| table.name.get_ref());
                 let known: Vec<&String> = names.collect();
                 let words = format!("no [[database]] is called {text:?}; there are {known:?}");
@@ -56,10 +60,16 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Whether a database may have a name that begins so.
+    fn has_database_like(&self, beginning: &str) -> bool {
+        let mut names = self.database.iter().map(|table| table.name.get_ref());
+        names.any(|name| name == "*" || name.starts_with(beginning))
+    }
+}
+
 /// What a value of a condition fits.
 enum Fits<'a> {
-    /// This text.
-    Text(&'a str),
     /// What begins so, or is so.
     Pattern(&'a str),
     /// What comes from there.
@@ -72,7 +82,6 @@ impl Fits<'_> {
     /// Whether it fits whatever the other fits.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Text(own), Self::Text(other)) => own == other,
             (Self::Pattern(own), Self::Pattern(other)) => covers_pattern(own, other),
             (Self::Network(own), Self::Network(other)) => own.contains_all(other),
             (Self::Number(own), Self::Number(other)) => own == other,
@@ -85,18 +94,16 @@ impl Fits<'_> {
 type Conditions<'a> = BTreeMap<String, Vec<Fits<'a>>>;
 
 fn conditions<'a>(class: &'a ClassTable) -> Conditions<'a> {
-    let text = |text: &'a String| Fits::Text(text);
-    let spanned_text = |text: &'a Spanned<String>| Fits::Text(text.get_ref());
     let pattern = |text: &'a String| Fits::Pattern(text);
-    let shape = |text: &'a Spanned<String>| Fits::Pattern(text.get_ref());
+    let spanned = |text: &'a Spanned<String>| Fits::Pattern(text.get_ref());
     let number = |text: &'a Spanned<String>| Fits::Number(number_of(text.get_ref()));
     let lists = [
-        ("user", all(&class.user, text)),
-        ("database", all(&class.database, spanned_text)),
-        ("application_name", all(&class.application_name, text)),
+        ("user", all(&class.user, pattern)),
+        ("database", all(&class.database, spanned)),
+        ("application_name", all(&class.application_name, pattern)),
         ("address", all(&class.address, Fits::Network)),
-        ("session", all(&class.session, text)),
-        ("statement", all(&class.statement, shape)),
+        ("session", all(&class.session, pattern)),
+        ("statement", all(&class.statement, spanned)),
         ("fingerprint", all(&class.fingerprint, number)),
     ];
     let named = lists

@@ -20,7 +20,7 @@ pub fn aims(table: &TargetTable) -> Result<Vec<Aim>, Misconfigured> {
 fn aim(name: &str, time: &Spanned<String>) -> Result<Aim, Misconfigured> {
     let key = format!("class.target.{name}");
     let wrong = |words: String| Misconfigured::at(time, &key, words);
-    let target_ns = time_ns(time.get_ref()).map_err(wrong)?;
+    let target_ns = target_ns(time.get_ref()).map_err(wrong)?;
     if name == "mean" {
         return Ok(Aim::Mean(target_ns));
     }
@@ -48,8 +48,18 @@ pub fn name_of(aim: Aim) -> String {
     }
 }
 
-/// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`.
-fn time_ns(text: &str) -> Result<u64, String> {
+/// A target's time, ns.
+fn target_ns(text: &str) -> Result<u64, String> {
+    let ns = time_ns(text)?;
+    if !(1_000..=TARGET_NS_MAX).contains(&ns) {
+        let most = Duration::from_nanos(TARGET_NS_MAX).as_secs() / 60;
+        return Err(format!("targets are from 1us to {most}min"));
+    }
+    Ok(ns)
+}
+
+/// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`. The error is what is wrong, in words.
+pub fn time_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let at = text
         .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
@@ -74,12 +84,7 @@ fn time_ns(text: &str) -> Result<u64, String> {
     let number: f64 = number
         .parse()
         .map_err(|_| format!("{text:?} is no time; write 30ms or 1.5s"))?;
-    let ns = number * unit_ns;
-    if !(1e3..=TARGET_NS_MAX as f64).contains(&ns) {
-        let most = Duration::from_nanos(TARGET_NS_MAX).as_secs() / 60;
-        return Err(format!("targets are from 1us to {most}min"));
-    }
-    Ok(ns as u64)
+    Ok((number * unit_ns).round() as u64)
 }
 
 #[cfg(test)]
@@ -94,7 +99,7 @@ mod tests {
             (" 1.5 s", 1_500_000_000),
             ("2min", 120_000_000_000),
         ] {
-            assert_eq!(time_ns(text), Ok(ns), "{text}");
+            assert_eq!(target_ns(text), Ok(ns), "{text}");
         }
         for (text, says) in [
             ("30", "no unit"),
@@ -107,7 +112,7 @@ mod tests {
             ("-5ms", "no unit is called \"-5ms\""),
             ("", "no unit"),
         ] {
-            let error = time_ns(text).unwrap_err();
+            let error = target_ns(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
     }

@@ -178,6 +178,28 @@ fn a_class_is_who_fits_all_that_it_names() {
 }
 
 #[test]
+fn a_class_names_what_begins_so() {
+    let config = config(&format!(
+        "{SHOP}[[class]]\nname = \"a\"\nuser = [\"svc_*\", \"ann\"]\ndatabase = [\"sh*\"]\napplication_name = [\"batch*\"]\nsession = [\"*\"]\n"
+    ));
+    let silent = Said::default();
+    let is_in = |user, database, application_name, session| {
+        config.class[0].is_for(Of {
+            user,
+            database,
+            application_name,
+            address: None,
+            session,
+            said: &silent,
+        })
+    };
+    assert!(is_in("svc_1", "shop", "batch 7", "any"));
+    assert!(is_in("ann", "shop", "batch", ""));
+    assert!(!is_in("anna", "shop", "batch", "") && !is_in("svc_1", "ship2", "bat", ""));
+    assert!(!is_in("svc_1", "stock", "batch", ""));
+}
+
+#[test]
 fn a_class_is_what_a_transaction_says_of_itself() {
     let config = config(&format!(
         "{SHOP}[[class]]\nname = \"word\"\nsession = [\"gold\"]\n\
@@ -273,6 +295,7 @@ fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
             "fingerprint = [\"90356C2A5F55A6F1\"]",
             "fingerprint = [\"90356c2a5f55a6f1\"]\nuser = [\"ann\"]",
         ),
+        ("user = [\"a*\"]", "user = [\"ann\"]"),
     ] {
         let said = mistake(&two(wide, narrow));
         let expected = "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it";
@@ -285,7 +308,7 @@ fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
         ),
         ("comment.route = [\"/pay\"]", "comment.route = [\"/pay*\"]"),
         ("address = [\"10.1.0.0/16\"]", "address = [\"10.0.0.0/8\"]"),
-        ("user = [\"a*\"]", "user = [\"ann\"]"),
+        ("user = [\"ann\"]", "user = [\"a*\"]"),
         ("session = [\"x\"]", "user = [\"x\"]"),
     ] {
         config(&two(narrow, wide));
@@ -307,6 +330,10 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
         (
             class("database = [\"shop\",\n  \"shpo\"]"),
             "gate.toml:7: class.database: no [[database]] is called \"shpo\"; there are [\"shop\"]",
+        ),
+        (
+            class("database = [\"sho*\",\n  \"stock*\"]"),
+            "gate.toml:7: class.database: no [[database]] is called \"stock*\"",
         ),
         (
             class("database = [\"sooner\"]"),

@@ -12,6 +12,12 @@ pub fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {
     }
 }
 
+/// Whether a text fits one of these patterns.
+pub fn fits_pattern(patterns: &Option<Vec<impl Borrow<str>>>, text: &str) -> bool {
+    let patterns = patterns.as_ref();
+    patterns.is_none_or(|patterns| fits_beginning(patterns, text))
+}
+
 /// Whether an address is in one of these networks; through a socket file nobody comes from any.
 pub fn comes_from(networks: &Option<Vec<Network>>, address: Option<IpAddr>) -> bool {
     match (networks, address) {

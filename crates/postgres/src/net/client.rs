@@ -22,7 +22,7 @@ use super::{admin, log, withdraw};
 use crate::config::OWN_DATABASES;
 use crate::exchange::{ClientState, Exchange};
 use crate::measured::Done;
-use crate::said;
+use crate::said::said;
 use crate::settings::{self, Wanted};
 use crate::wire::{
     ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
@@ -140,14 +140,14 @@ struct Client {
 /// The client is gone, or is to be told why it must go.
 type Gone = Option<Refusal>;
 
-/// The kind of what began with no more than BEGIN, or came on a connection that its client keeps.
+/// The kind of what began with no more than BEGIN.
 const UNSAID: &str = "(not said)";
 
 /// What a turn begins with.
 struct Turn {
     lent: Lent,
-    /// Its number; behind the last where it is in none.
-    class: Class,
+    /// `None` where nothing was waited for: it is known when something comes.
+    class: Option<Class>,
     outside: Duration,
 }
 
@@ -278,7 +278,7 @@ impl Client {
             if let Some(lent) = self.borrow(door, inside).await? {
                 return Ok(Some(Turn {
                     lent,
-                    class,
+                    class: Some(class),
                     outside,
                 }));
             }
@@ -314,21 +314,15 @@ impl Client {
         self.here.does(Doing::Idle);
         Turn {
             lent,
-            class: self.class(),
+            class: None,
             outside: Duration::ZERO,
         }
-    }
-
-    /// Its class by all that is known by now, what it has sent included.
-    fn class(&self) -> Class {
-        self.listen();
-        Class::of(&self.here, self.shared.settings())
     }
 
     /// What it says of its transaction in what it has sent.
     fn listen(&self) {
         if self.shared.settings().listens {
-            let said = said::said(&self.input, &self.state.statements);
+            let said = said(&self.input, &self.state.statements);
             self.here.said.replace(said);
         }
     }
@@ -366,9 +360,12 @@ impl Client {
             outside,
         } = turn;
         let was_pinned = self.state.pinned_by.is_some();
-        let Some(played) = self.play(&mut lent).await else {
+        let listens = class.is_none() && self.shared.settings().listens;
+        let Some(played) = self.play(&mut lent, listens).await else {
             return Err(None);
         };
+        // Before its own SET changes what it is.
+        let class = class.unwrap_or_else(|| Class::of(&self.here, self.shared.settings()));
         if std::mem::take(&mut self.state.has_discarded) {
             self.state.settings.clear();
             self.state.session_class = None;
@@ -380,11 +377,13 @@ impl Client {
             ));
         }
         self.note_words();
-        if played.has_conflicted {
-            lent.fail();
-        }
         self.account(&played, &class, outside);
         self.here.said.take();
+        match played.end {
+            _ if played.has_conflicted => lent.fail(),
+            End::Over if self.keeps(&lent) => lent.done(played.inside),
+            _ => {}
+        }
         match played.end {
             End::Over if self.keeps(&lent) => {
                 self.here.kept.replace(Some(lent.keep()));
@@ -422,7 +421,7 @@ impl Client {
         })
     }
 
-    async fn play(&mut self, lent: &mut Lent) -> Option<Played> {
+    async fn play(&mut self, lent: &mut Lent, listens: bool) -> Option<Played> {
         let server = lent.server.as_mut()?;
         *self.here.running.borrow_mut() = Some(Running {
             key: server.key().clone(),
@@ -438,6 +437,7 @@ impl Client {
             &mut server.session,
             &mut exchange,
             &self.here,
+            listens,
         )
         .await;
         self.here.pinned_by.set(self.state.pinned_by);

@@ -36,9 +36,14 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Its client keeps it: a transaction is over, and how long it has the connection is no time of a transaction.
-    pub fn keep(&mut self) -> Kept {
-        self.inside.iter_mut().flatten().for_each(Permit::done);
+    /// A transaction is done that was inside for so long, and its client keeps the connection: how long it does is no time of a transaction.
+    pub fn done(&mut self, inside: Duration) {
+        let permits = self.inside.iter_mut().flatten();
+        permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
+    }
+
+    /// Its client keeps it and does not use it.
+    pub fn keep(&self) -> Kept {
         Kept::new(&self.door.backend)
     }
 

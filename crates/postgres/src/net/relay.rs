@@ -56,13 +56,14 @@ pub struct Played {
 }
 
 /// Plays a turn to its end, or until the client is told to leave: before anything has been asked, or at once. `input` is what the client has sent
-/// and nobody has looked at.
+/// and nobody has looked at; with `listens` what it says of its transaction there is noted when that begins.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut Session,
     exchange: &mut Exchange<'_>,
     here: &Here,
+    listens: bool,
 ) -> Played {
     let mut relay = Relay {
         client,
@@ -74,6 +75,7 @@ pub async fn relay(
         to_client: BytesMut::new(),
         to_server: BytesMut::new(),
         here,
+        listens,
         began_at: None,
         busy_since: None,
         busy: Duration::ZERO,
@@ -105,6 +107,7 @@ struct Relay<'a, 'e> {
     to_client: BytesMut,
     to_server: BytesMut,
     here: &'a Here,
+    listens: bool,
     /// When something of the client was looked at first.
     began_at: Option<Instant>,
     /// Since when the server has something to do.
@@ -201,6 +204,9 @@ impl Relay<'_, '_> {
 
     fn take_from_client(&mut self) -> Step {
         let mut moved = false;
+        if self.listens && self.began_at.is_none() {
+            self.here.said.replace(self.exchange.said(self.input));
+        }
         while self.to_server.len() < OUTPUT_BYTES {
             let broke = |error: FrameError| End::ClientBroke(error.to_string());
             let before = self.from_client.clone();

@@ -41,11 +41,23 @@ fn look(backend: &Backend, limits: &Limits) {
     };
     if change.why != Why::Turn {
         log(&format!(
-            "{}: {} transactions at a time ({})",
-            backend.address, change.limit, change.why
+            "{}: {} transactions at a time ({}{})",
+            backend.address,
+            change.limit,
+            change.why,
+            of_class(backend, change.why)
         ));
     }
     backend.gate.set_limit(change.limit);
+}
+
+/// Which class is the reason, if one is.
+fn of_class(backend: &Backend, why: Why) -> String {
+    let standings = backend.gate.standings();
+    let class = why
+        .class()
+        .and_then(|class| standings.get(usize::from(class)));
+    class.map_or_else(String::new, |class| format!("; class {:?}", class.name))
 }
 
 /// The controller's, for a server that may have as many processors as this machine.
