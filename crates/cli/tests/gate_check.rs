@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 use std::thread;
 
@@ -50,7 +51,7 @@ fn targets_are_held_against_what_a_gate_sees() {
     let script = database.folder().join("sleep.sql");
     fs::write(&script, "SELECT pg_sleep(0.01);\n").unwrap();
     database.give(&script);
-    let nothing = check(&gate, "mean = \"1s\"", "", &["--observe", "1"]);
+    let nothing = check(&gate, "mean = \"1s\"", "", &["--observe", "1s"]);
     assert!(
         said(&nothing).contains("no transaction came in 1 s"),
         "{}",
@@ -83,7 +84,9 @@ fn targets_are_held_against_what_a_gate_sees() {
         let below = check(&gate, "mean = \"1ms\"", "", &["--observe", "1"]);
         let words = String::from_utf8_lossy(&below.stdout).into_owned();
         assert!(
-            words.contains("high: 1.00 ms cannot be had, it is inside for"),
+            words.contains(
+                "wanted.toml:9: class.target.mean: high: 1.00 ms cannot be had, it is inside for"
+            ),
             "{words}"
         );
         assert_eq!(below.status.code(), Some(1));
@@ -114,4 +117,51 @@ fn a_configuration_alone_is_looked_at() {
         "{}",
         said(&wrong)
     );
+}
+
+#[test]
+fn classes_of_several_servers_are_not_added_up() {
+    let Some(database) = Database::start("classes_of_several_servers") else {
+        return;
+    };
+    // The same database by another address, which is another server to the gate.
+    let again = database.folder().join("again");
+    symlink(database.folder(), &again).unwrap();
+    let other = format!(
+        "[[database]]\nname = \"again\"\nname_there = \"postgres\"\nserver = \"postgresql:///?host={}\"\n",
+        again.display()
+    );
+    let gate = Gate::before(
+        &database,
+        &format!(
+            "admins = [\"postgres\"]\n{}{other}",
+            support::transactions(2)
+        ),
+    );
+    for name in ["postgres", "again"] {
+        let mut psql = gate.psql(&database, "postgres");
+        assert_eq!(printed(psql.args(["-d", name, "-c", "SELECT 1"])), "1");
+    }
+    let refused = check(&gate, "mean = \"1s\"", "", &["--observe", "1s"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let words = said(&refused);
+    assert!(
+        words.contains("the gate that runs has 2 servers (") && words.lines().count() == 1,
+        "{words}"
+    );
+}
+
+#[test]
+fn a_gate_is_watched_for_whole_seconds() {
+    for time in ["500ms", "0", "1 hour", "soon"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+        command.args(["gate", "check", "gate.toml", "--observe", time]);
+        let output = command.output().unwrap();
+        let words = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(
+            words.contains("--observe <TIME>") && words.lines().count() == 1,
+            "{words}"
+        );
+    }
 }

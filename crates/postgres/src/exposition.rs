@@ -17,6 +17,8 @@ pub struct Snapshot<'a> {
     pub gates: Vec<(String, [u64; 4])>,
     /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it recently, s.
     pub targets: Vec<([String; 3], [f64; 2])>,
+    /// Classes, and how many of their clients wait; those in no class have none.
+    pub waiting: Vec<(String, u64)>,
     /// What was measured.
     pub measured: &'a Measured,
 }
@@ -114,16 +116,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
     }
     all.extend(targets(&snapshot.targets));
     let measured = snapshot.measured;
-    for (name, help, unit, value) in SUMS {
-        all.push(Family {
-            name,
-            help,
-            unit,
-            rows: rows("database", &measured.databases, |tally| {
-                Value::Counter(value(&tally.sums))
-            }),
-        });
-    }
+    all.extend(sums(SUMS, "database", &measured.databases));
     all.push(response_times(
         "response_time",
         "database",
@@ -134,14 +127,8 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
         "class",
         &measured.classes,
     ));
-    all.push(Family {
-        name: "class_conflicts",
-        help: CONFLICTS,
-        unit: None,
-        rows: rows("class", &measured.classes, |tally| {
-            Value::Counter(tally.sums.conflicts as f64)
-        }),
-    });
+    all.extend(sums(CLASS_SUMS, "class", &measured.classes));
+    all.push(waiting(&snapshot.waiting));
     all
 }
 
@@ -155,11 +142,13 @@ const GATES: [(&str, &str); 4] = [
     ("server_connections", "Connections to a server"),
 ];
 
-/// A family by database: name, help, unit, and where its values are.
+/// A family by database or class: name, help, unit, and where its values are.
 type OfSums = (&'static str, &'static str, Option<Unit>, fn(&Sums) -> f64);
 
 const CONFLICTS: &str =
     "Transactions that failed in the way of others (SQLSTATE class 40), among those that ended";
+
+const OUTSIDE: &str = "Waiting for a turn";
 
 const SUMS: [OfSums; 7] = [
     ("transactions", "Transactions that ended", None, |sums| {
@@ -175,12 +164,9 @@ const SUMS: [OfSums; 7] = [
     ("sent", "To clients", Some(Unit::Bytes), |sums| {
         sums.sent_bytes as f64
     }),
-    (
-        "outside",
-        "Waiting for a turn",
-        Some(Unit::Seconds),
-        |sums| sums.outside_us as f64 / 1e6,
-    ),
+    ("outside", OUTSIDE, Some(Unit::Seconds), |sums| {
+        sums.outside_us as f64 / 1e6
+    }),
     (
         "busy",
         "In which servers had something to do",
@@ -188,6 +174,43 @@ const SUMS: [OfSums; 7] = [
         |sums| sums.busy_us as f64 / 1e6,
     ),
 ];
+
+const CLASS_SUMS: [OfSums; 3] = [
+    ("class_conflicts", CONFLICTS, None, |sums| {
+        sums.conflicts as f64
+    }),
+    ("class_outside", OUTSIDE, Some(Unit::Seconds), |sums| {
+        sums.outside_us as f64 / 1e6
+    }),
+    (
+        "class_inside",
+        "With a server connection",
+        Some(Unit::Seconds),
+        |sums| sums.inside_us as f64 / 1e6,
+    ),
+];
+
+fn sums<const N: usize>(of: [OfSums; N], label: &'static str, tallies: &Tallies) -> [Family; N] {
+    of.map(|(name, help, unit, value)| Family {
+        name,
+        help,
+        unit,
+        rows: rows(label, tallies, |tally| Value::Counter(value(&tally.sums))),
+    })
+}
+
+fn waiting(classes: &[(String, u64)]) -> Family {
+    let row = |(class, count): &(String, u64)| {
+        let labels = vec![("class", class.clone())];
+        (labels, Value::Gauge(*count as f64))
+    };
+    Family {
+        name: "class_waiting_clients",
+        help: "Clients of a class that wait for a turn",
+        unit: None,
+        rows: classes.iter().map(row).collect(),
+    }
+}
 
 /// What was asked for and what was achieved: their quotient is above 1 where a class is late.
 fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
@@ -242,11 +265,13 @@ fn histogram(tally: &Tally) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::measured::Done;
 
-    #[test]
-    fn what_was_measured_is_told_in_seconds() {
+    /// With something in every family.
+    fn told() -> String {
         let mut measured = Measured::default();
         let done = Done {
             is_transaction: true,
@@ -261,14 +286,24 @@ mod tests {
             clients: [("idle", 2), ("waiting", 1), ("active", 0)],
             gates: vec![("db:5432".into(), [20, 3, 1, 4])],
             targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
+            waiting: vec![("high".into(), 5), (String::new(), 0)],
             measured: &measured,
         };
-        let text = encode(&snapshot).unwrap();
+        encode(&snapshot).unwrap()
+    }
+
+    #[test]
+    fn what_was_measured_is_told_in_seconds() {
+        let text = told();
         for line in [
             "sooner_gate_clients{doing=\"idle\"} 2.0",
             "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
             "sooner_gate_conflicts_total{database=\"shop\"} 1.0",
             "sooner_gate_class_conflicts_total{class=\"high\"} 1.0",
+            "sooner_gate_class_outside_seconds_total{class=\"high\"} 0.0015",
+            "sooner_gate_class_inside_seconds_total{class=\"high\"} 0.0005",
+            "sooner_gate_class_waiting_clients{class=\"high\"} 5.0",
+            "sooner_gate_class_waiting_clients{class=\"\"} 0.0",
             "sooner_gate_queries_total{database=\"shop\"} 3.0",
             "sooner_gate_outside_seconds_total{database=\"shop\"} 0.0015",
             "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",
@@ -278,5 +313,27 @@ mod tests {
         ] {
             assert!(text.lines().any(|own| own == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn every_metric_is_in_the_manual_with_its_type_and_no_other_is() {
+        let manual = include_str!("../../../docs/gate.md");
+        let rows = manual
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `sooner_gate_"));
+        let documented: BTreeSet<String> = rows
+            .map(|row| row.split(" | ").take(2).collect::<Vec<_>>().join(" "))
+            .collect();
+        let text = told();
+        let types = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE sooner_gate_")?.split_once(' '));
+        let exposed: BTreeSet<String> = types
+            .map(|(name, kind)| match kind {
+                "counter" => format!("{name}_total` counter"),
+                _ => format!("{name}` {kind}"),
+            })
+            .collect();
+        assert_eq!(documented, exposed);
     }
 }

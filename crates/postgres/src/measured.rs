@@ -1,6 +1,10 @@
 //! What was measured of transactions: sums since the start, sums of the last minute, and recent response times, for each database, user and
 //! class. Knows no clock: somebody says when a minute has passed.
 
+mod kinds;
+
+pub use kinds::Kinds;
+
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
@@ -137,6 +141,13 @@ impl Times {
             .saturating_record(done.outside_us + done.inside_us);
     }
 
+    /// Those of another as well. All have the same bounds.
+    fn take_over(&mut self, other: &Self) {
+        let _ = self.outside.add(&other.outside);
+        let _ = self.inside.add(&other.inside);
+        let _ = self.total.add(&other.total);
+    }
+
     fn of(&self, which: Which) -> &Histogram<u32> {
         match which {
             Which::Outside => &self.outside,
@@ -185,6 +196,23 @@ impl Tally {
         }
         if let Some(times) = now {
             times.add(done);
+        }
+    }
+
+    /// What was counted in another from now on counts here.
+    fn take_over(&mut self, other: Self) {
+        self.sums = self.sums.with(&other.sums);
+        self.minute = self.minute.with(&other.minute);
+        self.before_minute = self.before_minute.with(&other.before_minute);
+        self.total_us += other.total_us;
+        for (count, more) in self.total_at_most.iter_mut().zip(other.total_at_most) {
+            *count += more;
+        }
+        for (own, others) in self.recent.iter_mut().zip(other.recent) {
+            match (own, others) {
+                (Some(own), Some(others)) => own.take_over(&others),
+                (own, others) => *own = own.take().or(others),
+            }
         }
     }
 
@@ -239,9 +267,7 @@ pub struct Measured {
     /// By name; those in no class have none.
     pub classes: Tallies,
     /// By kind, where it matters what transactions say of themselves.
-    pub kinds: Tallies,
-    /// A first statement of each of these, without its constants.
-    pub shapes: BTreeMap<String, String>,
+    pub kinds: Kinds,
 }
 
 impl Measured {
@@ -252,31 +278,19 @@ impl Measured {
         self.classes.add(class, done);
     }
 
-    /// The same turn, by what it was.
+    /// The same turn, by what it was; `shape` is its first statement without constants.
     pub fn kind_done(&mut self, kind: &str, shape: Option<&str>, done: &Done) {
-        self.kinds.add(kind, done);
-        if let Some(shape) = shape
-            && self.shapes.len() < NAMES_MAX
-            && !self.shapes.contains_key(kind)
-        {
-            self.shapes.insert(kind.to_owned(), shape.to_owned());
-        }
+        self.kinds.add(kind, shape, done);
     }
 
     /// A minute has passed.
     pub fn minute_passed(&mut self) {
-        let Self {
-            databases,
-            users,
-            classes,
-            kinds,
-            ..
-        } = self;
-        for tallies in [databases, users, classes, kinds] {
+        for tallies in [&mut self.databases, &mut self.users, &mut self.classes] {
             for tally in tallies.0.values_mut() {
                 tally.minute_passed();
             }
         }
+        self.kinds.minute_passed();
     }
 }
 
@@ -348,8 +362,12 @@ mod tests {
         for shape in [None, Some("select ?"), Some("select b")] {
             measured.kind_done("pay", shape, &took(1, 1));
         }
-        assert_eq!(measured.shapes["pay"], "select ?");
-        assert_eq!(measured.kinds.iter().count(), 1);
+        let all: Vec<_> = measured.kinds.iter().collect();
+        let [(kind, shape, tally)] = all[..] else {
+            panic!("{} kinds", all.len());
+        };
+        assert_eq!((kind, shape), ("pay", Some("select ?")));
+        assert_eq!(tally.sums.turns, 3);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use sooner_gate::{Seen, Verdict, verdict};
-use sooner_postgres::config::{ClassTable, Config};
+use sooner_config::{Misconfigured, SourceText, Spanned};
+use sooner_gate::{Aim, Seen, Verdict, verdict};
+use sooner_postgres::config::{ClassTable, Config, time_ns};
 use sooner_postgres::net::Console;
 use sooner_report::columns::aligned;
 use sooner_report::number;
@@ -27,8 +28,8 @@ pub struct CheckArgs {
     /// The configuration.
     #[arg(value_name = "GATE.TOML")]
     config: PathBuf,
-    /// Watch a gate that runs for so long.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Watch a gate that runs for so long, like 60s or 5min; a number alone is seconds.
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     observe: Option<u64>,
     /// That gate: an address with a port, or the path of its socket file.
     #[arg(long, value_name = "ADDRESS|PATH", default_value = "127.0.0.1:6432")]
@@ -41,6 +42,18 @@ pub struct CheckArgs {
     json: bool,
 }
 
+/// A time with its unit, as targets have it, or seconds without one: as whole seconds.
+fn whole_seconds(text: &str) -> Result<u64, String> {
+    let ns = match text.parse::<u64>() {
+        Ok(seconds) => seconds.saturating_mul(NS_PER_S),
+        Err(_) => time_ns(text)?,
+    };
+    match ns {
+        1.. if ns.is_multiple_of(NS_PER_S) => Ok(ns / NS_PER_S),
+        _ => Err("watch for whole seconds, one or more, like 60s or 5min".into()),
+    }
+}
+
 /// Checks; the exit code is 1 where targets cannot be met.
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let source = read(&args.config)?;
@@ -50,7 +63,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let Some(seconds) = args.observe else {
         let _ = writeln!(
             io::stdout(),
-            "the gate would start; --observe 60 says whether targets can be met"
+            "the gate would start; --observe 60s says whether targets can be met"
         );
         return Ok(ExitCode::SUCCESS);
     };
@@ -62,7 +75,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let Some(verdict) = verdict(&seen) else {
         bail!("no transaction came in {seconds} s: nothing can be said");
     };
-    let report = Report::new(&config.class, &seen, &verdict, seconds);
+    let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
     match args.json {
         true => serde_json::to_writer_pretty(io::stdout().lock(), &report)?,
         false => report.print()?,
@@ -78,14 +91,29 @@ async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
     let password = env::var("PGPASSWORD").ok();
     let opened = Console::open(&place, &args.user, password).await;
     let mut console = opened.map_err(anyhow::Error::msg)?;
-    let before = look(&mut console, &place).await?;
+    let before = of_one_server(look(&mut console, &place).await?)?;
     say(&format!(
         "watching {} for {} s",
         args.gate,
         duration.as_secs()
     ));
     tokio::time::sleep(duration).await;
-    Ok((before, look(&mut console, &place).await?))
+    let after = of_one_server(look(&mut console, &place).await?)?;
+    Ok((before, after))
+}
+
+/// A look at a gate that has one server at most: what is left over in one server pays for nothing in another.
+fn of_one_server(look: Look) -> Result<Look> {
+    if look.servers.len() > 1 {
+        let servers = look.servers.iter().map(|server| server.address.as_str());
+        let servers: Vec<&str> = servers.collect();
+        bail!(
+            "the gate that runs has {} servers ({}), and its classes are counted over all of them together; watch one whose configuration has one server",
+            servers.len(),
+            servers.join(", ")
+        );
+    }
+    Ok(look)
 }
 
 /// What was seen of each class, and behind the last of transactions in none.
@@ -127,7 +155,7 @@ fn percentiles<'a>(class: &'a str, targets: &'a [Target]) -> impl Iterator<Item 
     })
 }
 
-fn of_class(then: &Class, now: &Class, aims: Vec<sooner_gate::Aim>, targets: &[Target]) -> Seen {
+fn of_class(then: &Class, now: &Class, aims: Vec<Aim>, targets: &[Target]) -> Seen {
     let sums = now.sums.since(then.sums);
     let mean_ns = |sum_us: u64| sum_us as f64 * 1e3 / sums.turns.max(1) as f64;
     let response_ns = mean_ns(sums.outside_us + sums.inside_us);
@@ -173,24 +201,39 @@ struct Row {
     target_as_mean_ms: Option<f64>,
     is_below_inside: bool,
     relaxed_mean_ms: Option<f64>,
+    /// A line for each target that is below the time inside, with its place.
+    #[serde(skip)]
+    below_inside: Vec<String>,
 }
 
 const NS_PER_MS: f64 = 1e6;
+const NS_PER_S: u64 = 1_000_000_000;
 const FEASIBLE: &str = "FEASIBLE";
 
 impl Report {
-    fn new(classes: &[ClassTable], seen: &[Seen], verdict: &Verdict, seconds: u64) -> Self {
+    fn new(
+        classes: &[ClassTable],
+        seen: &[Seen],
+        verdict: &Verdict,
+        seconds: u64,
+        source: &SourceText,
+    ) -> Self {
         let ms = |ns: f64| ns / NS_PER_MS;
-        let names = classes.iter().map(|class| class.name.get_ref().clone());
-        let rows = names.chain(["(none)".to_owned()]).zip(seen).enumerate();
-        let row = |(at, (name, seen)): (usize, (String, &Seen))| Row {
-            name,
+        let classes = classes.iter().map(Some).chain([None]);
+        let rows = classes.zip(seen).enumerate();
+        let row = |(at, (class, seen)): (usize, (Option<&ClassTable>, &Seen))| Row {
+            name: class
+                .map_or("(none)", |class| class.name.get_ref().as_str())
+                .to_owned(),
             transactions: seen.jobs,
             mean_ms: ms(seen.response_ns),
             inside_ms: ms(seen.inside_ns),
             target_as_mean_ms: verdict.targets_ns[at].map(ms),
             is_below_inside: verdict.impossible.contains(&at),
             relaxed_mean_ms: verdict.relaxed_ns[at].map(ms),
+            below_inside: class
+                .map(|class| below_inside(class, seen, source))
+                .unwrap_or_default(),
         };
         let is_feasible = verdict.is_feasible();
         Self {
@@ -229,13 +272,8 @@ impl Report {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", aligned(&rows))?;
         for row in &self.classes {
-            if let (true, Some(target)) = (row.is_below_inside, row.target_as_mean_ms) {
-                let (name, inside) = (&row.name, row.inside_ms);
-                let (target, inside) = (number::duration(target), number::duration(inside));
-                writeln!(
-                    out,
-                    "{name}: {target} cannot be had, it is inside for {inside}; fewer at a time (limits.transactions), or a longer target"
-                )?;
+            for line in &row.below_inside {
+                writeln!(out, "{line}")?;
             }
             if row.transactions == 0 && row.name != "(none)" {
                 writeln!(
@@ -279,6 +317,31 @@ impl Report {
     }
 }
 
+/// A line for each target of a class that is below its time inside, with its place.
+fn below_inside(class: &ClassTable, seen: &Seen, source: &SourceText) -> Vec<String> {
+    // Both are in the order of the names.
+    let targets = class.target.iter().zip(&seen.aims);
+    let line = |((name, written), aim): ((&String, &Spanned<String>), &Aim)| {
+        let alone = Seen {
+            aims: vec![*aim],
+            ..seen.clone()
+        };
+        let verdict = verdict(&[alone])?;
+        let target_ns = verdict.targets_ns[0].filter(|_| !verdict.impossible.is_empty())?;
+        let time = |ns: f64| number::duration(ns / NS_PER_MS);
+        let as_mean = if name == "mean" { "" } else { " in the mean" };
+        let words = format!(
+            "{}: {}{as_mean} cannot be had, it is inside for {}; fewer at a time (limits.transactions), or a longer target",
+            class.name.get_ref(),
+            time(target_ns),
+            time(seen.inside_ns)
+        );
+        let key = format!("class.target.{name}");
+        Some(source.render(&Misconfigured::at(written, &key, words)))
+    };
+    targets.filter_map(line).collect()
+}
+
 impl Row {
     fn cells(&self) -> Vec<String> {
         let time = |ms: Option<f64>| ms.map_or("-".into(), number::duration);
@@ -290,5 +353,36 @@ impl Row {
             time(self.target_as_mean_ms),
             time(self.relaxed_mean_ms),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_watched_for_whole_seconds() {
+        for (text, seconds) in [
+            ("60", 60),
+            ("60s", 60),
+            ("5min", 300),
+            ("1000ms", 1),
+            ("0.7min", 42),
+        ] {
+            assert_eq!(whole_seconds(text), Ok(seconds), "{text}");
+        }
+        for (text, says) in [
+            ("0", "whole seconds"),
+            ("0s", "whole seconds"),
+            ("500ms", "whole seconds"),
+            ("1.5s", "whole seconds"),
+            ("1.5", "no unit"),
+            ("1 hour", "no unit is called \"hour\""),
+            ("soon", "no unit is called \"soon\""),
+            ("", "no unit"),
+        ] {
+            let error = whole_seconds(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 }

@@ -9,16 +9,20 @@ use serde::Serialize;
 use sooner_postgres::config::Place;
 use sooner_postgres::net::{Answer, Console};
 
+/// The version of what is printed as JSON.
+const SCHEMA: u32 = 1;
+
 /// One look.
 #[derive(Serialize)]
 pub struct Look {
+    pub schema: u32,
     pub state: String,
     pub servers: Vec<Server>,
     pub classes: Vec<Class>,
     pub targets: Vec<Target>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Server {
     pub address: String,
     pub limit_transactions: u64,
@@ -27,7 +31,7 @@ pub struct Server {
     pub connections: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Class {
     pub name: String,
     pub priority: Option<u64>,
@@ -67,7 +71,7 @@ impl Sums {
 }
 
 /// A target of a class in a server.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Target {
     pub server: String,
     pub class: String,
@@ -112,6 +116,7 @@ pub async fn look(console: &mut Console, place: &Place) -> Result<Look> {
     let states = state.rows.iter().filter(is_so);
     let states: Vec<&str> = states.map(|row| state.field(row, "key")).collect();
     Ok(Look {
+        schema: SCHEMA,
         state: states.join(", "),
         servers: gates
             .rows
@@ -202,6 +207,48 @@ impl Target {
             achieved_us: number("achieved_us"),
             achieved_percent: number("achieved_percent"),
             inside_us: number("inside_us"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_field_is_in_the_manual() {
+        let manual = include_str!("../../../../docs/json.md");
+        let (_, rest) = manual
+            .split_once("\n## What `sooner gate top` prints\n")
+            .unwrap();
+        let (section, _) = rest.split_once("\n## ").unwrap();
+        // A row names its list once, and further fields of it with a dot.
+        let is_told = |begin: &str, field: &str| {
+            let mut rows = section.lines().filter(|line| line.starts_with(begin));
+            rows.any(|row| row.contains(&format!("{field}`")))
+        };
+        let look = Look {
+            schema: SCHEMA,
+            state: String::new(),
+            servers: vec![Server::default()],
+            classes: vec![Class::default()],
+            targets: vec![Target::default()],
+        };
+        let Value::Object(look) = serde_json::to_value(&look).unwrap() else {
+            panic!("a look is an object");
+        };
+        for (name, value) in &look {
+            match value[0].as_object() {
+                None => assert!(is_told("| `", &format!("`{name}")), "{name}"),
+                Some(row) => {
+                    for field in row.keys() {
+                        let begin = format!("| `{name}[].");
+                        assert!(is_told(&begin, &format!(".{field}")), "{name}[].{field}");
+                    }
+                }
+            }
         }
     }
 }

@@ -24,6 +24,26 @@ pub enum Doing {
     Works,
 }
 
+/// How many clients of a class are here, and of these those that wait for their turn and those that have a server connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Present {
+    pub clients: usize,
+    pub waiting: usize,
+    pub working: usize,
+}
+
+impl Present {
+    /// One more, which does this.
+    pub fn add(&mut self, doing: Doing) {
+        self.clients += 1;
+        match doing {
+            Doing::Idle => {}
+            Doing::Waits => self.waiting += 1,
+            Doing::Works => self.working += 1,
+        }
+    }
+}
+
 /// Whether a client has to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leave {

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::door::{Backend, Count, One};
-use super::here::Doing;
+use super::here::{Doing, Present};
 use super::shared::Shared;
 use crate::config::name_of;
 use crate::exposition::{Snapshot, encode};
@@ -113,6 +113,15 @@ fn targets(backends: &[Rc<Backend>]) -> Vec<([String; 3], [f64; 2])> {
     targets
 }
 
+fn waiting(shared: &Shared) -> Vec<(String, u64)> {
+    let settings = shared.settings();
+    let classes = settings.config.class.iter();
+    let names = classes.map(|class| class.name.get_ref().clone());
+    let names = names.chain([String::new()]);
+    let count = |present: Present| present.waiting as u64;
+    names.zip(shared.present().into_iter().map(count)).collect()
+}
+
 fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
     let clients = shared.clients.borrow();
     let doing = |what| {
@@ -142,6 +151,7 @@ fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
         clients,
         gates,
         targets: targets(&backends),
+        waiting: waiting(shared),
         measured: &measured,
     })
 }

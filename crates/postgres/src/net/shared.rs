@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::cancel::Sessions;
 use super::door::{Backend, Count, Door, UserDoor};
-use super::here::{Here, Leave};
+use super::here::{Here, Leave, Present};
 use super::outside::Class;
 use super::prove::Verifiers;
 use super::settings::Settings;
@@ -131,9 +131,15 @@ impl Shared {
         self.backends.borrow().values().cloned().collect()
     }
 
-    /// A client's class: its number among those of the configuration, behind the last for whoever is in none.
-    pub fn class(&self, here: &Here) -> usize {
-        here.class(&self.settings.borrow().config.class)
+    /// The clients of each class, in the order of the configuration, and behind the last of those in none.
+    pub fn present(&self) -> Vec<Present> {
+        let settings = self.settings();
+        let classes = &settings.config.class;
+        let mut present = vec![Present::default(); classes.len() + 1];
+        for here in self.clients.borrow().values() {
+            present[here.class(classes)].add(here.doing.get());
+        }
+        present
     }
 
     /// A number for a new client.

@@ -7,7 +7,7 @@ use super::table::{Field, Table};
 use crate::config::{Mode, Place};
 use crate::measured::{Sums, Tally, Which};
 use crate::net::door::Door;
-use crate::net::here::{Doing, Here};
+use crate::net::here::Doing;
 use crate::net::shared::Shared;
 
 mod connections;

@@ -197,18 +197,16 @@ pub fn classes(shared: &Shared) -> Table {
         )
     });
     let nobody = Tally::default();
-    for (number, (name, priority)) in known.chain([("", None)]).enumerate() {
-        let own = in_class(shared, number);
-        let doing = |what| own.iter().filter(|here| here.doing.get() == what).count();
+    for ((name, priority), present) in known.chain([("", None)]).zip(shared.present()) {
         let found = measured.classes.iter().find(|(known, _)| *known == name);
         let tally = found.map_or(&nobody, |(_, tally)| tally);
         let all = tally.sums;
         let head: [Field; 8] = [
             name.into(),
             priority.map(u64::from).into(),
-            own.len().into(),
-            doing(Doing::Waits).into(),
-            doing(Doing::Works).into(),
+            present.clients.into(),
+            present.waiting.into(),
+            present.working.into(),
             all.transactions.into(),
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),
@@ -230,7 +228,7 @@ pub fn statements(shared: &Shared) -> Table {
         "statement",
     ]);
     let measured = shared.measured.borrow();
-    for (kind, tally) in measured.kinds.iter() {
+    for (kind, shape, tally) in measured.kinds.iter() {
         let all = tally.sums;
         let inside = |share| Field::from(tally.quantile_us(Which::Inside, share));
         table.row([
@@ -240,7 +238,7 @@ pub fn statements(shared: &Shared) -> Table {
             mean(all.inside_us, all.turns).into(),
             inside(0.5),
             inside(0.95),
-            measured.shapes.get(kind).map_or("", String::as_str).into(),
+            shape.unwrap_or_default().into(),
         ]);
     }
     table
@@ -281,11 +279,4 @@ pub fn targets(shared: &Shared) -> Table {
         }
     }
     table
-}
-
-/// The clients that are in a class, by its number; the one behind the last: in none.
-fn in_class(shared: &Shared, number: usize) -> Vec<Rc<Here>> {
-    let clients = shared.clients.borrow();
-    let is_in = |here: &&Rc<Here>| shared.class(here) == number;
-    clients.values().filter(is_in).cloned().collect()
 }

@@ -1,0 +1,170 @@
+//! Tallies by kind of transaction. Their number is bounded, because clients choose the kinds: one that comes again and again stays, one that came once and
+//! never again goes first (second chance), and from then on its counts are among the others'.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Done, NAMES_MAX, OTHERS, Tally};
+
+/// The kinds that come often, and together those that went.
+#[derive(Default)]
+pub struct Kinds {
+    slots: Vec<Slot>,
+    slot_of: BTreeMap<Arc<str>, usize>,
+    /// The slot that is looked at first when one has to go.
+    hand: usize,
+    others: Tally,
+}
+
+struct Slot {
+    kind: Arc<str>,
+    tally: Tally,
+    /// A first statement of it, without its constants.
+    shape: Option<String>,
+    /// Whether it came again since the hand was here.
+    is_used: bool,
+}
+
+impl Kinds {
+    /// A turn of a kind is over.
+    pub(super) fn add(&mut self, kind: &str, shape: Option<&str>, done: &Done) {
+        let slot = match self.slot_of.get(kind) {
+            Some(&index) => {
+                let slot = &mut self.slots[index];
+                slot.is_used = true;
+                slot
+            }
+            None => self.take_slot(kind),
+        };
+        slot.tally.add(done);
+        if slot.shape.is_none() {
+            slot.shape = shape.map(str::to_owned);
+        }
+    }
+
+    fn take_slot(&mut self, kind: &str) -> &mut Slot {
+        let kind: Arc<str> = kind.into();
+        let slot = Slot {
+            kind: kind.clone(),
+            tally: Tally::default(),
+            shape: None,
+            is_used: false,
+        };
+        let index = if self.slots.len() < NAMES_MAX {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        } else {
+            let index = self.least_used();
+            let gone = std::mem::replace(&mut self.slots[index], slot);
+            self.slot_of.remove(&gone.kind);
+            self.others.take_over(gone.tally);
+            index
+        };
+        self.slot_of.insert(kind, index);
+        &mut self.slots[index]
+    }
+
+    /// The first slot from the hand on whose kind did not come again since the hand was there; ends after one round at the latest.
+    fn least_used(&mut self) -> usize {
+        loop {
+            let index = self.hand;
+            self.hand = (self.hand + 1) % self.slots.len();
+            if !std::mem::take(&mut self.slots[index].is_used) {
+                return index;
+            }
+        }
+    }
+
+    /// A minute has passed.
+    pub(super) fn minute_passed(&mut self) {
+        let own = self.slots.iter_mut().map(|slot| &mut slot.tally);
+        own.chain([&mut self.others]).for_each(Tally::minute_passed);
+    }
+
+    /// All of them by name, with a first statement of each, and behind them those that went, if any did.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>, &Tally)> {
+        let slots = self.slot_of.values().map(move |&index| &self.slots[index]);
+        let own = slots.map(|slot| (&*slot.kind, slot.shape.as_deref(), &slot.tally));
+        let others = (self.others.sums.turns > 0).then_some((OTHERS, None, &self.others));
+        own.chain(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Which;
+    use super::*;
+
+    fn took(inside_us: u64) -> Done {
+        Done {
+            is_transaction: true,
+            inside_us,
+            ..Done::default()
+        }
+    }
+
+    fn turns(kinds: &Kinds) -> u64 {
+        kinds.iter().map(|(_, _, tally)| tally.sums.turns).sum()
+    }
+
+    #[test]
+    fn what_comes_late_and_often_is_listed_with_its_statement() {
+        let mut kinds = Kinds::default();
+        let add = |kinds: &mut Kinds, number: usize| {
+            let shape = format!("select {number}");
+            kinds.add(&format!("kind {number}"), Some(&shape), &took(10));
+        };
+        let numbers = (0..300).chain((0..10).flat_map(|_| 280..300));
+        for (turn, number) in (1..).zip(numbers) {
+            add(&mut kinds, number);
+            assert_eq!(turns(&kinds), turn);
+        }
+        assert_eq!(kinds.iter().count(), NAMES_MAX + 1);
+        for number in 280..300 {
+            let name = format!("kind {number}");
+            let (_, shape, tally) = kinds.iter().find(|(kind, ..)| *kind == name).unwrap();
+            assert_eq!(shape, Some(format!("select {number}").as_str()));
+            assert_eq!(tally.sums.turns, 11);
+        }
+        let (name, shape, tally) = kinds.iter().last().unwrap();
+        assert_eq!((name, shape), (OTHERS, None));
+        assert_eq!(tally.sums.turns, (300 - NAMES_MAX) as u64);
+    }
+
+    #[test]
+    fn what_comes_often_stays_whatever_else_comes() {
+        let mut kinds = Kinds::default();
+        kinds.add("often", None, &took(10));
+        for stranger in 0..10 * NAMES_MAX {
+            kinds.add(&format!("once {stranger}"), None, &took(10));
+            kinds.add("often", Some("select ?"), &took(10));
+        }
+        let (_, shape, tally) = kinds.iter().find(|(kind, ..)| *kind == "often").unwrap();
+        assert_eq!(shape, Some("select ?"));
+        assert_eq!(tally.sums.turns, 1 + 10 * NAMES_MAX as u64);
+        assert_eq!(kinds.slots.len(), NAMES_MAX);
+        assert_eq!(kinds.slot_of.len(), NAMES_MAX);
+    }
+
+    #[test]
+    fn the_others_have_sums_minutes_and_times_of_what_went() {
+        let mut kinds = Kinds::default();
+        for number in 0..NAMES_MAX {
+            kinds.add(&format!("early {number}"), None, &took(1000));
+        }
+        kinds.minute_passed();
+        for number in 0..NAMES_MAX {
+            kinds.add(&format!("late {number}"), None, &took(1000));
+        }
+        let others = &kinds.others;
+        assert_eq!(others.sums.turns, NAMES_MAX as u64);
+        assert_eq!(others.minute.turns, NAMES_MAX as u64);
+        assert_eq!(others.sums.inside_us, 1000 * NAMES_MAX as u64);
+        let half_us = others.quantile_us(Which::Inside, 0.5).unwrap();
+        assert!(half_us.abs_diff(1000) <= 10, "{half_us}");
+        kinds.minute_passed();
+        // Nothing of what went came in the minute that passed.
+        assert_eq!(kinds.others.minute.turns, 0);
+        assert_eq!(turns(&kinds), 2 * NAMES_MAX as u64);
+    }
+}
