@@ -278,6 +278,48 @@ fn customers_who_came_later_or_are_missing_stop_no_bookstore() {
     );
 }
 
+/// What a run says of one session that is wanted far more often than it can be had.
+fn overloaded(database: &Database, url: &str, model: &str) -> Value {
+    let payments = || {
+        let counted = database.ask("SELECT count(*) FROM history");
+        counted.parse::<u64>().unwrap()
+    };
+    let before = payments();
+    let always = "--rate 20000 --sessions 1 --for 1 --warm-up 0 --json";
+    let words = format!("run --url {url} {always} --model {model}");
+    let output = tpcc(&words.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |at: &str| report.pointer(at).and_then(Value::as_u64).unwrap();
+    assert!(count("/not_begun") > 0, "{report}");
+    // At the end one ran, at most, and no other was begun after it.
+    let running = count("/incompletes") - count("/not_begun");
+    assert!(running <= 1, "{report}");
+    assert_eq!(report["kinds"][1]["name"], "payment");
+    let late = payments() - before - count("/kinds/1/n");
+    assert!(late <= running, "{late} after the end: {report}");
+    report
+}
+
+#[test]
+fn more_than_can_be_done_ends_with_its_time_and_is_told() {
+    let Some((database, url)) = filled("more_than_can_be_done") else {
+        return;
+    };
+    let open = overloaded(&database, &url, "open");
+    let count = |at: &str| open.pointer(at).and_then(Value::as_u64).unwrap();
+    let came = count("/all/n") + count("/incompletes");
+    assert!((19_000..21_000).contains(&came), "{open}");
+    let reason = open["verdict_reason"].as_str().unwrap();
+    // Another program on this machine may have held the generator up.
+    let is_told = reason.contains("were not begun: the system was overloaded");
+    assert!(is_told || reason.contains("ms late"), "{open}");
+    let at_least_ms = &open["all"]["mean_response_at_least_ms"];
+    assert!(at_least_ms.as_f64() > Some(0.0), "{open}");
+    overloaded(&database, &url, "partly-open --visit 3 --think 0.01");
+    assert!(is_clean(&url));
+}
+
 /// What it says, in one line; nothing is printed and the exit code is 2.
 fn refused(arguments: &[&str]) -> String {
     let output = tpcc(arguments);

@@ -290,6 +290,15 @@ fn print_tables(report: &Report) {
         number::significant(report.throughput_per_sec),
         report.measured_seconds
     );
+    if report.incompletes > 0 {
+        let at_least_ms = report.all.mean_response_at_least_ms;
+        println!(
+            "{} incomplete, {} of them not begun; with them the mean is at least {}",
+            report.incompletes,
+            report.not_begun,
+            at_least_ms.map_or("-".into(), number::duration)
+        );
+    }
     for (code, count) in &report.errors {
         println!("{count} failed with {code}");
     }

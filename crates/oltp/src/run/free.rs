@@ -24,6 +24,11 @@ impl<T> Free<T> {
         })
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// One has come back.
     pub fn put(&mut self, one: T) {
         self.all.push(one);

@@ -33,6 +33,12 @@ pub struct Measured {
     pub duration: Duration,
     /// Transactions, or visits, that were wanted when all sessions were taken: they waited here.
     pub waited_for_session: u64,
+    /// Transactions that had not ended when it was over, those that were not begun included.
+    pub incompletes: u64,
+    /// Transactions, or visits, that were never begun.
+    pub not_begun: u64,
+    /// How long incompletes had waited by then, all together.
+    pub incompletes_waited: Duration,
     /// How late they began where a session was free, at the worst in a hundred, s.
     pub lag_p99_seconds: f64,
 }
@@ -66,8 +72,11 @@ impl Recorder {
 
     /// A transaction that was wanted then has ended.
     pub fn ended(&mut self, wanted: Duration, ended: Duration, done: Done) {
-        if !(self.warm_up..self.until).contains(&ended) {
+        if ended < self.warm_up {
             return;
+        }
+        if ended >= self.until {
+            return self.incomplete(wanted, self.until);
         }
         match done {
             Ok((class, kind, retries, is_rolled_back)) => self.measured.outcomes.push(Outcome {
@@ -94,6 +103,17 @@ impl Recorder {
             }
             false => self.measured.waited_for_session += 1,
         }
+    }
+
+    /// One that was wanted then was not begun before it was over.
+    pub fn not_begun(&mut self, wanted: Duration, over: Duration) {
+        self.measured.not_begun += 1;
+        self.incomplete(wanted, over);
+    }
+
+    fn incomplete(&mut self, wanted: Duration, over: Duration) {
+        self.measured.incompletes += 1;
+        self.measured.incompletes_waited += over.saturating_sub(wanted);
     }
 
     /// A user's connections are gone, and it with them: whatever is measured from now on is of fewer.
@@ -126,6 +146,7 @@ mod tests {
         recorder.came(s(5), s(9), true);
         recorder.came(s(15), s(15), false);
         recorder.came(s(16), s(17), true);
+        recorder.not_begun(s(28), s(30));
         let measured = recorder.finish();
         let times = measured
             .outcomes
@@ -137,5 +158,13 @@ mod tests {
             (measured.waited_for_session, measured.lag_p99_seconds),
             (1, 1.0)
         );
+        let Measured {
+            incompletes,
+            not_begun,
+            incompletes_waited,
+            ..
+        } = measured;
+        // From 15 to 30, and from 28 to 30.
+        assert_eq!((incompletes, not_begun, incompletes_waited), (2, 1, s(17)));
     }
 }

@@ -33,6 +33,10 @@ pub struct Report {
     pub throughput_per_sec: f64,
     /// The generator's own lateness at the worst in a hundred, us; only in open systems.
     pub send_lag_p99_us: f64,
+    /// Transactions that were wanted and had not ended when the run was over.
+    pub incompletes: u64,
+    /// Of these, those that were never begun; of a visit, its first.
+    pub not_begun: u64,
     /// What failed, by SQLSTATE.
     pub errors: BTreeMap<String, u64>,
     /// All.
@@ -56,6 +60,9 @@ pub struct Group {
     pub retries: u64,
     /// Mean response time.
     pub mean_response_ms: f64,
+    /// The same with the incompletes, each for as long as it had waited when the run was over; of all only, because what was not begun is of no class
+    /// or kind.
+    pub mean_response_at_least_ms: Option<f64>,
     /// Half the width of the 95 % interval around it, from the means of 20 parts of the run; none where one of them has no transaction.
     pub mean_response_half_width_ms: Option<f64>,
     /// Percentiles.
@@ -95,8 +102,13 @@ impl Report {
             measured_seconds: seconds,
             throughput_per_sec: measured.outcomes.len() as f64 / seconds,
             send_lag_p99_us: measured.lag_p99_seconds * 1e6,
+            incompletes: measured.incompletes,
+            not_begun: measured.not_begun,
             errors: measured.errors.clone(),
-            all: group("all", &|_| true),
+            all: Group {
+                mean_response_at_least_ms: mean_at_least_ms(measured),
+                ..group("all", &|_| true)
+            },
             classes: by_class.collect(),
             kinds: by_kind.collect(),
         }
@@ -124,9 +136,22 @@ fn reason(measured: &Measured) -> String {
     }
     if measured.waited_for_session as f64 > WAITED_SHARE_MAX * ended {
         let waited = measured.waited_for_session;
-        return format!("{waited} waited for a session: give more by --sessions");
+        return match measured.not_begun {
+            0 => format!("{waited} waited for a session: give more by --sessions"),
+            left => format!(
+                "{waited} waited for a session, {left} were not begun: the system was overloaded, or give more by --sessions"
+            ),
+        };
     }
     String::new()
+}
+
+fn mean_at_least_ms(measured: &Measured) -> Option<f64> {
+    let count = measured.outcomes.len() as u64 + measured.incompletes;
+    let ended = measured.outcomes.iter();
+    let ended_seconds: f64 = ended.map(|one| one.response.as_secs_f64()).sum();
+    let seconds = ended_seconds + measured.incompletes_waited.as_secs_f64();
+    (count > 0).then(|| seconds * 1e3 / count as f64)
 }
 
 impl Group {
@@ -149,6 +174,7 @@ impl Group {
             rolled_back: own.iter().filter(|one| one.is_rolled_back).count() as u64,
             retries: own.iter().map(|one| u64::from(one.retries)).sum(),
             mean_response_ms: mean,
+            mean_response_at_least_ms: None,
             mean_response_half_width_ms: half_width(&own, measured.duration.as_secs_f64()),
             p50_response_ms: at(0.5),
             p80_response_ms: at(0.8),
@@ -233,6 +259,23 @@ mod tests {
         run.lag_p99_seconds = 0.0;
         run.waited_for_session = 2;
         assert!(reason(&run).contains("--sessions"));
+        run.not_begun = 5;
+        assert!(reason(&run).contains("5 were not begun: the system was overloaded"));
         assert_eq!(reason(&Measured::default()), "no transaction ended well");
+    }
+
+    #[test]
+    fn those_that_had_not_ended_count_for_as_long_as_they_had_waited() {
+        let mut run = measured(&[1000, 3000]);
+        let at_least_ms = |run: &Measured| {
+            let report = Report::new(run, &["all"], &["only"]);
+            assert_eq!(report.kinds[0].mean_response_at_least_ms, None);
+            report.all.mean_response_at_least_ms
+        };
+        assert_eq!(at_least_ms(&run), Some(2000.0));
+        run.incompletes = 2;
+        run.incompletes_waited = Duration::from_secs(12);
+        assert_eq!(at_least_ms(&run), Some(4000.0));
+        assert_eq!(at_least_ms(&Measured::default()), None);
     }
 }

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sooner_workload::Rng;
-use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use super::arrivals::{Arrivals, Waiting};
 use super::free::Free;
 use super::measured::{Done, Recorder};
 use super::user::User;
@@ -132,85 +132,115 @@ struct Visit {
     think: Duration,
 }
 
-/// Who may visit.
+impl Visit {
+    /// One that was wanted then: each transaction after the one before it, until the run is over.
+    async fn carry_out<K: Kit>(self, shared: &Shared, user: &mut User<K>, mut wanted: Duration) {
+        loop {
+            let done = user.next(&shared.options).await;
+            shared.ended(wanted, done);
+            let goes_on = user.random.uniform() < 1.0 - 1.0 / self.transactions;
+            if !goes_on || user.is_gone() {
+                return;
+            }
+            shared.think(self.think, &mut user.random).await;
+            if shared.is_over() {
+                return;
+            }
+            wanted = shared.now();
+        }
+    }
+}
+
+/// Who may visit, and what waits for them: nothing as long as somebody is free.
 struct Door<K: Kit> {
     free: RefCell<Free<User<K>>>,
-    /// As many as are free.
-    places: Semaphore,
+    waiting: RefCell<Waiting>,
     /// Whose connections are there.
     living: Cell<usize>,
 }
 
 impl<K: Kit> Door<K> {
-    /// A visit that is wanted at this time, as soon as somebody is free.
-    async fn visit(&self, shared: &Shared, visit: Visit, mut wanted: Duration) {
-        // Closed when nobody is left.
-        let Ok(place) = self.places.acquire().await else {
-            return;
-        };
-        let Some(mut user) = self.free.borrow_mut().take() else {
-            return;
-        };
-        loop {
-            let done = user.next(&shared.options).await;
-            shared.ended(wanted, done);
-            let goes_on = user.random.uniform() < 1.0 - 1.0 / visit.transactions;
-            if !goes_on || shared.is_over() || user.is_gone() {
-                break;
-            }
-            shared.think(visit.think, &mut user.random).await;
-            wanted = shared.now();
+    /// A visit is wanted; whether somebody is free for it.
+    fn comes(&self) -> bool {
+        self.waiting.borrow_mut().came();
+        !self.free.borrow().is_empty()
+    }
+
+    /// Who begins the first visit that waits, and when it was wanted; nothing begins when the run is over.
+    fn begins(&self, shared: &Shared) -> Option<(User<K>, Duration)> {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() || shared.is_over() {
+            return None;
         }
-        match user.is_gone() {
-            true => {
-                shared.leaves(&user);
-                place.forget();
-                self.left();
+        let user = self.free.borrow_mut().take()?;
+        Some((user, waiting.begin()?))
+    }
+
+    /// This visit, then another one as long as some wait.
+    async fn visits(&self, shared: &Shared, visit: Visit, first: (User<K>, Duration)) {
+        let mut next = Some(first);
+        while let Some((mut user, wanted)) = next {
+            visit.carry_out(shared, &mut user, wanted).await;
+            match user.is_gone() {
+                true => {
+                    shared.leaves(&user);
+                    self.living.set(self.living.get() - 1);
+                }
+                false => self.free.borrow_mut().put(user),
             }
-            false => self.free.borrow_mut().put(user),
+            next = self.begins(shared);
         }
     }
 
-    /// One fewer; without any, who waits does so in vain.
-    fn left(&self) {
-        self.living.set(self.living.get() - 1);
-        if self.living.get() == 0 {
-            self.places.close();
+    /// Nothing begins any more: tells of what waits, and of those who were free when their connections went.
+    fn closes(&self, shared: &Shared) {
+        let mut recorder = shared.recorder.borrow_mut();
+        let over = recorder.until.min(shared.now());
+        for wanted in self.waiting.borrow().left(over) {
+            recorder.not_begun(wanted, over);
+        }
+        drop(recorder);
+        while let Some(user) = self.free.borrow_mut().take() {
+            shared.leaves(&user);
         }
     }
 }
 
 async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visit: Visit) {
     let seed = shared.options.seed;
-    let count = users.len();
-    let door = Rc::new(Door {
-        free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
-        places: Semaphore::new(count),
-        living: Cell::new(count),
-    });
-    let mut random = Rng::new(seed, ARRIVALS_PURPOSE);
     let until = shared.recorder.borrow().until;
-    let mut at = shared.now();
+    let random = Rng::new(seed, ARRIVALS_PURPOSE);
+    let arrivals = Arrivals::new(shared.now(), visit.rate_per_sec, random);
+    let door = Rc::new(Door {
+        living: Cell::new(users.len()),
+        free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
+        waiting: RefCell::new(Waiting::new(arrivals.clone())),
+    });
     let mut tasks = JoinSet::new();
-    while at < until && !door.places.is_closed() {
+    for at in arrivals.take_while(|at| *at < until) {
+        // Without anybody left, who waits does so in vain.
+        if door.living.get() == 0 {
+            break;
+        }
         sleep_until(shared.begin + at).await;
-        let has_session = door.places.available_permits() > 0;
+        let has_session = door.comes();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.came(at, shared.now(), has_session);
         drop(recorder);
-        let (shared, door) = (shared.clone(), door.clone());
-        tasks.spawn_local(async move { door.visit(&shared, visit, at).await });
-        at += Duration::from_secs_f64(random.exponential() / visit.rate_per_sec);
+        if shared.is_over() {
+            break;
+        }
+        if let Some(first) = door.begins(shared) {
+            let (shared, door) = (shared.clone(), door.clone());
+            tasks.spawn_local(async move { door.visits(&shared, visit, first).await });
+        }
         // Those that are done need not be kept.
         while let Some(done) = tasks.try_join_next() {
             propagate(done);
         }
     }
     tasks.join_all().await;
-    // Who was free when its connection went has told nobody.
-    while let Some(user) = door.free.borrow_mut().take() {
-        shared.leaves(&user);
-    }
+    door.closes(shared);
 }
 
 /// A task that panicked is a run that did.
