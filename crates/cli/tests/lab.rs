@@ -1,4 +1,4 @@
-//! `sooner lab` as a process: two experiments of those that ship, so short that they show only that everything works; bad input; and that
+//! `sooner lab` as a process: three experiments of those that ship, so short that they show only that everything works; bad input; and that
 //! nothing outlives it, however it ends.
 
 use std::fs;
@@ -60,12 +60,12 @@ fn lines(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn two_experiments_run_quickly() {
-    if !may_make_links("two_experiments_run_quickly") {
+fn three_experiments_run_quickly() {
+    if !may_make_links("three_experiments_run_quickly") {
         return;
     }
     let out = tempfile::tempdir().unwrap();
-    let names = ["transient-overload", "wan"];
+    let names = ["transient-overload", "loads", "wan"];
     let mut command = lab(&["run", "--quick", "--without-missing", "--out"]);
     let output = command
         .arg(out.path())

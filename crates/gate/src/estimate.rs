@@ -1,11 +1,9 @@
 //! How long a job will stay inside, from how long others like it did.
 //!
 //! Jobs alike have the same key. A key seen for the first time is expected to be like all others: the mean of the recent past. The
-//! table is bounded, because clients choose the keys; a key that is used stays, one that was used once and never again goes first
-//! (second chance).
+//! table is bounded, because clients choose the keys.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use crate::second_chance::SecondChance;
 
 /// The samples a key's mean remembers, unless somebody says how many.
 pub const KEY_MEMORY: u64 = 8;
@@ -63,21 +61,9 @@ impl Mean {
 /// Expected times by key, for at most a given number of keys.
 #[derive(Debug)]
 pub struct Estimates {
-    keys_max: usize,
     key_memory: u64,
-    slots: Vec<Slot>,
-    slot_of: HashMap<Arc<str>, usize>,
-    /// The slot that is looked at first when one has to go.
-    hand: usize,
+    means: SecondChance<Mean>,
     overall: Mean,
-}
-
-#[derive(Debug)]
-struct Slot {
-    key: Arc<str>,
-    mean: Mean,
-    /// Whether it was used since the hand was here.
-    is_used: bool,
 }
 
 impl Estimates {
@@ -89,23 +75,16 @@ impl Estimates {
     /// The same, with means of the last `key_memory` samples.
     pub fn with_memory(keys_max: usize, key_memory: u64) -> Self {
         Self {
-            keys_max: keys_max.max(1),
             key_memory,
-            slots: Vec::new(),
-            slot_of: HashMap::new(),
-            hand: 0,
+            means: SecondChance::new(keys_max),
             overall: Mean::new(OVERALL_MEMORY),
         }
     }
 
     /// The time a job of `key` is expected to take, ns; `None` before the first observation of any job.
     pub fn expected_ns(&mut self, key: &str) -> Option<u64> {
-        match self.slot_of.get(key) {
-            Some(&index) => {
-                let slot = &mut self.slots[index];
-                slot.is_used = true;
-                slot.mean.get()
-            }
+        match self.means.get(key) {
+            Some(mean) => mean.get(),
             None => self.overall.get(),
         }
     }
@@ -118,42 +97,9 @@ impl Estimates {
     /// A job of `key` took `service_ns`.
     pub fn observe(&mut self, key: &str, service_ns: u64) {
         self.overall.add(service_ns);
-        let index = match self.slot_of.get(key) {
-            Some(&index) => index,
-            None => self.take_slot(key),
-        };
-        self.slots[index].mean.add(service_ns);
-    }
-
-    fn take_slot(&mut self, key: &str) -> usize {
-        let key: Arc<str> = key.into();
-        let slot = Slot {
-            key: key.clone(),
-            mean: Mean::new(self.key_memory),
-            is_used: false,
-        };
-        let index = if self.slots.len() < self.keys_max {
-            self.slots.push(slot);
-            self.slots.len() - 1
-        } else {
-            let index = self.least_used();
-            let gone = std::mem::replace(&mut self.slots[index], slot);
-            self.slot_of.remove(&gone.key);
-            index
-        };
-        self.slot_of.insert(key, index);
-        index
-    }
-
-    /// The first slot from the hand on that was not used since the hand was there; ends after one round at the latest.
-    fn least_used(&mut self) -> usize {
-        loop {
-            let index = self.hand;
-            self.hand = (self.hand + 1) % self.slots.len();
-            if !std::mem::take(&mut self.slots[index].is_used) {
-                return index;
-            }
-        }
+        let memory = self.key_memory;
+        let (mean, _) = self.means.entry(key, || Mean::new(memory));
+        mean.add(service_ns);
     }
 }
 
@@ -198,7 +144,6 @@ mod tests {
             estimates.observe(&format!("once {stranger}"), 1_000_000);
             assert_eq!(estimates.expected_ns("often"), Some(7));
         }
-        assert_eq!(estimates.slots.len(), 4);
-        assert_eq!(estimates.slot_of.len(), 4);
+        assert_eq!(estimates.means.iter().count(), 4);
     }
 }

@@ -15,6 +15,7 @@ mod goals;
 mod key;
 mod order;
 mod recent;
+mod second_chance;
 mod window;
 
 pub use admission::{Admission, Coming, QueueFull, TURN_NS};
@@ -25,5 +26,6 @@ pub use goals::feasible::{Seen, Verdict, verdict};
 pub use goals::{Aim, Goal, Need, Standing};
 pub use key::key;
 pub use order::Order;
+pub use second_chance::SecondChance;
 pub use sooner_policy::{JobId, Lateness, Promise, Time};
 pub use window::Window;

@@ -110,7 +110,6 @@ fn who_waits_is_due_by_the_targets_of_now() {
     // One is inside; then come the rest, gold, and the rest again.
     let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
     let mut with_target = goals(&["gold", "rest"]);
-    with_target[0].priority = 1;
     with_target[0].aims = vec![Aim::Mean(1)];
     gate.set_goals(
         Order::Targets(Lateness::ByPriority),

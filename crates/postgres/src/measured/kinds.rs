@@ -1,92 +1,59 @@
-//! Tallies by kind of transaction. Their number is bounded, because clients choose the kinds: one that comes again and again stays, one that came once and
-//! never again goes first (second chance), and from then on its counts are among the others'.
+//! Tallies by kind of transaction, of those that come often; the counts of one that goes are among the others' from then on.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use sooner_gate::SecondChance;
 
 use super::{Done, NAMES_MAX, OTHERS, Tally};
 
 /// The kinds that come often, and together those that went.
-#[derive(Default)]
 pub struct Kinds {
-    slots: Vec<Slot>,
-    slot_of: BTreeMap<Arc<str>, usize>,
-    /// The slot that is looked at first when one has to go.
-    hand: usize,
+    own: SecondChance<Kind>,
     others: Tally,
 }
 
-struct Slot {
-    kind: Arc<str>,
+#[derive(Default)]
+struct Kind {
     tally: Tally,
     /// A first statement of it, without its constants.
     shape: Option<String>,
-    /// Whether it came again since the hand was here.
-    is_used: bool,
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self {
+            own: SecondChance::new(NAMES_MAX),
+            others: Tally::default(),
+        }
+    }
 }
 
 impl Kinds {
     /// A turn of a kind is over.
-    pub(super) fn add(&mut self, kind: &str, shape: Option<&str>, done: &Done) {
-        let slot = match self.slot_of.get(kind) {
-            Some(&index) => {
-                let slot = &mut self.slots[index];
-                slot.is_used = true;
-                slot
-            }
-            None => self.take_slot(kind),
-        };
-        slot.tally.add(done);
-        if slot.shape.is_none() {
-            slot.shape = shape.map(str::to_owned);
+    pub(super) fn add(&mut self, name: &str, shape: Option<&str>, done: &Done) {
+        let (kind, gone) = self.own.entry(name, Kind::default);
+        kind.tally.add(done);
+        if kind.shape.is_none() {
+            kind.shape = shape.map(str::to_owned);
         }
-    }
-
-    fn take_slot(&mut self, kind: &str) -> &mut Slot {
-        let kind: Arc<str> = kind.into();
-        let slot = Slot {
-            kind: kind.clone(),
-            tally: Tally::default(),
-            shape: None,
-            is_used: false,
-        };
-        let index = if self.slots.len() < NAMES_MAX {
-            self.slots.push(slot);
-            self.slots.len() - 1
-        } else {
-            let index = self.least_used();
-            let gone = std::mem::replace(&mut self.slots[index], slot);
-            self.slot_of.remove(&gone.kind);
+        if let Some(gone) = gone {
             self.others.take_over(gone.tally);
-            index
-        };
-        self.slot_of.insert(kind, index);
-        &mut self.slots[index]
-    }
-
-    /// The first slot from the hand on whose kind did not come again since the hand was there; ends after one round at the latest.
-    fn least_used(&mut self) -> usize {
-        loop {
-            let index = self.hand;
-            self.hand = (self.hand + 1) % self.slots.len();
-            if !std::mem::take(&mut self.slots[index].is_used) {
-                return index;
-            }
         }
     }
 
     /// A minute has passed.
     pub(super) fn minute_passed(&mut self) {
-        let own = self.slots.iter_mut().map(|slot| &mut slot.tally);
+        let own = self.own.values_mut().map(|kind| &mut kind.tally);
         own.chain([&mut self.others]).for_each(Tally::minute_passed);
     }
 
     /// All of them by name, with a first statement of each, and behind them those that went, if any did.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>, &Tally)> {
-        let slots = self.slot_of.values().map(move |&index| &self.slots[index]);
-        let own = slots.map(|slot| (&*slot.kind, slot.shape.as_deref(), &slot.tally));
+        let own = self.own.iter();
+        let mut own: Vec<_> = own
+            .map(|(name, kind)| (name, kind.shape.as_deref(), &kind.tally))
+            .collect();
+        own.sort_unstable_by_key(|&(name, ..)| name);
         let others = (self.others.sums.turns > 0).then_some((OTHERS, None, &self.others));
-        own.chain(others)
+        own.into_iter().chain(others)
     }
 }
 
@@ -142,8 +109,7 @@ mod tests {
         let (_, shape, tally) = kinds.iter().find(|(kind, ..)| *kind == "often").unwrap();
         assert_eq!(shape, Some("select ?"));
         assert_eq!(tally.sums.turns, 1 + 10 * NAMES_MAX as u64);
-        assert_eq!(kinds.slots.len(), NAMES_MAX);
-        assert_eq!(kinds.slot_of.len(), NAMES_MAX);
+        assert_eq!(kinds.iter().count(), NAMES_MAX + 1);
     }
 
     #[test]

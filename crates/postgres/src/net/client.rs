@@ -377,15 +377,16 @@ impl Client {
             ));
         }
         self.note_words();
+        if played.has_conflicted {
+            lent.fail();
+        }
         self.account(&played, &class, outside);
         self.here.said.take();
         match played.end {
-            _ if played.has_conflicted => lent.fail(),
-            End::Over if self.keeps(&lent) => lent.done(played.inside),
-            _ => {}
-        }
-        match played.end {
             End::Over if self.keeps(&lent) => {
+                if !played.has_conflicted {
+                    lent.done(played.inside);
+                }
                 self.here.kept.replace(Some(lent.keep()));
                 Ok(Some(lent))
             }

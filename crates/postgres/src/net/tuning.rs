@@ -53,10 +53,8 @@ fn look(backend: &Backend, limits: &Limits) {
 
 /// Which class is the reason, if one is.
 fn of_class(backend: &Backend, why: Why) -> String {
-    let standings = backend.gate.standings();
-    let class = why
-        .class()
-        .and_then(|class| standings.get(usize::from(class)));
+    let number = why.class().map(usize::from);
+    let class = number.and_then(|number| backend.gate.standings().into_iter().nth(number));
     class.map_or_else(String::new, |class| format!("; class {:?}", class.name))
 }
 
