@@ -4,15 +4,15 @@
 //! does, but without AddressSanitizer (which needs nightly): what is fuzzed is safe code, so that a
 //! panic, an overflow, an endless loop or a memory hog is all there is to find.
 
-use crate::process::{self, Finished};
+use crate::process;
 use crate::tally::Tally;
 use anyhow::{Context, Result};
 use serde_json::Value;
+use std::fs;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 /// What LLVM adds for libFuzzer to see: edges taken and the operands of comparisons.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -26,49 +26,12 @@ const MEMORY_MB_MAX: u32 = 1024;
 
 /// Builds the targets and runs each for a while, or only the one named. Counts each target as one test.
 pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> {
-    let Some(host) = host(tally)? else {
+    if !process::is_installed("c++") {
+        tally.skip("fuzz", "no C++ compiler for libFuzzer (Debian: g++)");
         return Ok(());
-    };
-    let built = process::run(&mut build(&host))?;
-    run_built(built.success, &host, each, only, tally)
-}
-
-/// The targets while they are built beside other work, which gets the cores first: tests leave about as much of them idle as the build takes.
-pub struct Targets {
-    host: String,
-    build: JoinHandle<io::Result<Finished>>,
-}
-
-impl Targets {
-    /// Begins the build; where it cannot, says so and gives none.
-    pub fn begin(tally: &mut Tally) -> Result<Option<Self>> {
-        let host = host(tally)?;
-        Ok(host.map(|host| {
-            let mut build = process::behind_others(&build(&host));
-            let build = thread::spawn(move || process::run_quietly(&mut build));
-            Self { host, build }
-        }))
     }
-
-    /// Waits for the build and runs each target for a while. Counts each as one test.
-    pub fn run(self, each: Duration, tally: &mut Tally) -> Result<()> {
-        let built = self.build.join();
-        let built = built.map_err(|_| anyhow::anyhow!("the build of the targets panicked"))??;
-        if !built.success {
-            println!("{}", built.lines.join("\n"));
-        }
-        run_built(built.success, &self.host, each, None, tally)
-    }
-}
-
-fn run_built(
-    is_built: bool,
-    host: &str,
-    each: Duration,
-    only: Option<&str>,
-    tally: &mut Tally,
-) -> Result<()> {
-    if !is_built {
+    let host = host_triple()?;
+    if !build(&host)? {
         tally.step("the build of the fuzz targets", false);
         return Ok(());
     }
@@ -80,7 +43,7 @@ fn run_built(
         !targets.is_empty(),
         "no such fuzz target: they are the files of fuzz/fuzz_targets"
     );
-    for (target, passed) in run_all(targets, host, each) {
+    for (target, passed) in run_all(targets, &host, each) {
         tally.step(&format!("fuzz {target}"), passed?);
     }
     Ok(())
@@ -110,12 +73,12 @@ fn run_all(targets: Vec<String>, host: &str, each: Duration) -> Vec<(String, Res
 }
 
 /// Instruments everything but build scripts, which is why the host is named as a cross target.
-fn build(host: &str) -> Command {
+fn build(host: &str) -> Result<bool> {
     let mut build = process::cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
     build
         .args(["--target-dir", "target/fuzz", "--target", host])
         .env("RUSTFLAGS", COVERAGE);
-    build
+    Ok(process::run(&mut build)?.success)
 }
 
 fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
@@ -180,13 +143,8 @@ fn targets() -> Result<Vec<String>> {
         .collect())
 }
 
-/// This machine as Rust names it, or none where libFuzzer cannot be built, which is said.
-fn host(tally: &mut Tally) -> Result<Option<String>> {
-    if !process::is_installed("c++") {
-        tally.skip("fuzz", "no C++ compiler for libFuzzer (Debian: g++)");
-        return Ok(None);
-    }
+fn host_triple() -> Result<String> {
     let version = process::output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(Some(host.context("rustc -vV names no host")?.to_owned()))
+    Ok(host.context("rustc -vV names no host")?.to_owned())
 }

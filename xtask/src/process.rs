@@ -70,24 +70,6 @@ pub fn run_quietly(command: &mut Command) -> io::Result<Finished> {
     })
 }
 
-/// The same command for work that is in nobody's way: whoever else wants a core gets it first.
-pub fn behind_others(command: &Command) -> Command {
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "19"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(name, value),
-            None => nice.env_remove(name),
-        };
-    }
-    if let Some(folder) = command.get_current_dir() {
-        nice.current_dir(folder);
-    }
-    nice
-}
-
 /// Runs a command quietly and returns its standard output; an error says what it wrote to standard error.
 pub fn output(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).output()?;

@@ -1,5 +1,5 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
-//! cheapest first; every step runs even when one before it failed. The fuzz targets are built behind all of it.
+//! cheapest first; every step runs even when one before it failed.
 
 use crate::{bpf, fuzz, h2spec, instructions, packages, postgres, process, tally::Tally, tidy};
 use anyhow::Result;
@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 /// How long each fuzz target runs here; `cargo xtask fuzz SECONDS` looks longer.
 const FUZZ_SMOKE: Duration = Duration::from_secs(15);
 
-/// What is run, in this order, between the packages and fuzzing.
+/// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
 const STEPS: &[Step] = &[
+    ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
     ("clippy", clippy),
@@ -20,48 +21,28 @@ const STEPS: &[Step] = &[
     ("instructions", instructions::check),
     ("test", cargo_test),
     ("postgres", postgres::run),
+    ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
 
-/// Runs the steps, and fuzzes unless `quick`; whether nothing failed.
+/// Runs the steps, all but fuzzing when `quick`; whether nothing failed.
 pub fn run(quick: bool) -> bool {
-    let mut suite = Suite::default();
-    suite.step("packages", install);
-    let mut targets = None;
-    if quick {
-        suite.tally.skip("fuzz", "left out by --quick");
-    } else {
-        suite.step("fuzz targets", |tally| {
-            targets = fuzz::Targets::begin(tally)?;
-            Ok(())
-        });
-    }
+    let mut tally = Tally::default();
+    let mut times = Vec::new();
     for (name, step) in STEPS {
-        suite.step(name, step);
-    }
-    if let Some(targets) = targets {
-        suite.step("fuzz", |tally| targets.run(FUZZ_SMOKE, tally));
-    }
-    report(&suite.tally, &suite.times);
-    suite.tally.is_good()
-}
-
-/// What came of the steps so far, and how long each took.
-#[derive(Default)]
-struct Suite {
-    tally: Tally,
-    times: Vec<(&'static str, Duration)>,
-}
-
-impl Suite {
-    fn step(&mut self, name: &'static str, step: impl FnOnce(&mut Tally) -> Result<()>) {
+        if quick && *name == "fuzz" {
+            tally.skip("fuzz", "left out by --quick");
+            continue;
+        }
         println!("== {name}");
         let started = Instant::now();
-        if let Err(error) = step(&mut self.tally) {
+        if let Err(error) = step(&mut tally) {
             println!("{name}: {error:#}");
-            self.tally.step(name, false);
+            tally.step(name, false);
         }
-        self.times.push((name, started.elapsed()));
+        times.push((*name, started.elapsed()));
     }
+    report(&tally, &times);
+    tally.is_good()
 }
 
 fn report(tally: &Tally, times: &[(&str, Duration)]) {
