@@ -160,7 +160,8 @@ impl Bench {
         };
         let report = users(limit, &open)?;
         self.record.add(&json!({"load": case.part, "of_what_with": case.with, "limit_transactions": limit, "round": round, "most_per_sec": most, "report": report}))?;
-        let figures = ["/all/mean_response_at_least_ms", "/all/response_c2"].map(|at| number(&report, at));
+        let figures =
+            ["/all/mean_response_at_least_ms", "/all/response_c2"].map(|at| number(&report, at));
         let [mean_ms, c2] = figures;
         Ok((mean_ms?, c2?))
     }
