@@ -134,6 +134,21 @@ fn the_data_is_right_before_and_after_users_of_every_model() {
 }
 
 #[test]
+fn autovacuum_has_nothing_to_read_again_beside_the_first_users() {
+    let test = "autovacuum_has_nothing_to_read_again";
+    for filled in [filled, bookstore] {
+        let Some((database, _)) = filled(test) else {
+            return;
+        };
+        let unread = database.ask(
+            "SELECT relname, relpages - relallvisible FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relallvisible < relpages",
+        );
+        assert_eq!(unread, "");
+    }
+}
+
+#[test]
 fn rows_that_are_gone_are_wrong() {
     let Some((database, url)) = filled("rows_that_are_gone_are_wrong") else {
         return;

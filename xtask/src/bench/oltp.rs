@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::link::Running;
 use super::postgres::{DATABASE_PORT, Folder, GATE_PORT, PROXY_CORE};
 use super::server::sooner;
-use super::slow_disk::{Bounds, SlowDisk};
+use super::slow_disk::{Bounds, MEMORY, SlowDisk};
 use super::stolen::undisturbed;
 
 /// A database and what is done with it.
@@ -33,14 +33,12 @@ enum Storage {
     Memory,
     /// The machine's disk.
     Disk,
-    /// The machine's disk, slowed down, with little memory before it.
+    /// A slow disk with little memory before it.
     SlowDisk(Bounds),
 }
 
 /// More than wait at any time where transactions come whatever becomes of others.
 const SESSIONS: u32 = 600;
-/// A file system in memory, which Linux has here.
-const MEMORY: &str = "/dev/shm";
 /// Where a gate tells its figures.
 pub const METRICS: &str = "127.0.0.1:16432";
 /// Of a run in which processor time was stolen.
@@ -123,6 +121,7 @@ pub const SET_UPS: [SetUp; 12] = [
         storage: Storage::SlowDisk(Bounds {
             memory_mib: 700,
             reads_per_sec: 600,
+            size_mib: 8192,
         }),
         seed: 1,
     },
@@ -135,6 +134,7 @@ pub const SET_UPS: [SetUp; 12] = [
         storage: Storage::SlowDisk(Bounds {
             memory_mib: 700,
             reads_per_sec: 3000,
+            size_mib: 8192,
         }),
         seed: 1,
     },
@@ -244,23 +244,24 @@ pub struct Place {
     pub folder: Folder,
     set_up: &'static SetUp,
     _database: Running,
-    /// After the database, which is in it.
+    /// After the database, which is on it.
     disk: Option<SlowDisk>,
 }
 
 impl Place {
     /// A new one, filled.
     pub fn new(set_up: &'static SetUp) -> anyhow::Result<Self> {
-        let folder = match set_up.storage {
-            Storage::Memory => Folder::new_in(Path::new(MEMORY))?,
-            Storage::Disk | Storage::SlowDisk(_) => Folder::new()?,
-        };
-        let many = [set_up.database, &["-c", "max_connections=250"]].concat();
-        let database = folder.database_with(&many)?;
         let disk = match set_up.storage {
             Storage::SlowDisk(bounds) => Some(SlowDisk::new(bounds)?),
             _ => None,
         };
+        let folder = match (&set_up.storage, &disk) {
+            (_, Some(disk)) => Folder::new_in(disk.path())?,
+            (Storage::Memory, None) => Folder::new_in(Path::new(MEMORY))?,
+            _ => Folder::new()?,
+        };
+        let many = [set_up.database, &["-c", "max_connections=250"]].concat();
+        let database = folder.database_with(&many)?;
         if let Some(disk) = &disk {
             disk.take(database.id())?;
         }

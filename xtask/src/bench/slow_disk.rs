@@ -1,18 +1,23 @@
-//! A database with little memory and a slow disk: control groups that bound what its processes keep in the page cache and how often they read.
+//! A database with little memory and a slow disk: a disk in memory, and control groups that bound what its processes keep in the page cache and how
+//! often they read.
 //!
-//! Either kind of control group, the older one with a tree for each resource and the newer one with one for all. They are removed when this is
-//! dropped, and what a crash has left at the next start.
+//! The disk is a file in memory with a file system in it, since the machine's own may be one that others write to as well: then what they do is
+//! measured. Either kind of control group, the older one with a tree for each resource and the newer one with one for all. Everything is removed when
+//! this is dropped, and what a crash has left at the next start.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use rustix::fs::FallocateFlags;
 
 const ROOT: &str = "/sys/fs/cgroup";
+/// A file system in memory, which Linux has here.
+pub const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "sooner-bench-disk-";
 
 /// Bounds of a database.
@@ -21,10 +26,14 @@ pub struct Bounds {
     /// Of everything it keeps in memory, the page cache included.
     pub memory_mib: u64,
     pub reads_per_sec: u64,
+    /// Of the disk.
+    pub size_mib: u64,
 }
 
-/// The control groups of one database.
+/// The disk and the control groups of one database.
 pub struct SlowDisk {
+    /// Where its file system is; the file that it is in has the same name and an end.
+    place: PathBuf,
     is_unified: bool,
     memory: PathBuf,
     disk: PathBuf,
@@ -32,27 +41,57 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// New groups, of which nobody is a member and in which nothing is bounded; root only.
+    /// An empty disk, and groups of which nobody is a member and in which nothing is bounded; root only.
     pub fn new(bounds: Bounds) -> anyhow::Result<Self> {
         let is_unified = Path::new(ROOT).join("cgroup.controllers").exists();
         let trees = match is_unified {
             true => [PathBuf::from(ROOT), PathBuf::from(ROOT)],
             false => ["memory", "blkio"].map(|tree| Path::new(ROOT).join(tree)),
         };
-        for tree in &trees {
-            remove_what_was_left(tree);
+        for folder in left_in(Path::new(MEMORY)) {
+            remove_disk(&folder);
+        }
+        for folder in trees.iter().flat_map(|tree| left_in(tree)) {
+            // One that is in use stays.
+            _ = fs::remove_dir(folder);
         }
         let own = format!("{PREFIX}{}", process::id());
+        let place = Path::new(MEMORY).join(&own);
         let [memory, disk] = trees.map(|tree| tree.join(&own));
-        for folder in [&memory, &disk] {
-            fs::create_dir_all(folder).context("a control group needs root")?;
-        }
-        Ok(Self {
+        let slow = Self {
+            place,
             is_unified,
             memory,
             disk,
             bounds,
-        })
+        };
+        for folder in [&slow.memory, &slow.disk] {
+            fs::create_dir_all(folder).context("a control group needs root")?;
+        }
+        slow.make_disk()?;
+        Ok(slow)
+    }
+
+    /// Where its file system is.
+    pub fn path(&self) -> &Path {
+        &self.place
+    }
+
+    /// All of its memory is taken at once, by this process and not by those that are bounded.
+    fn make_disk(&self) -> anyhow::Result<()> {
+        let file = file_of(&self.place);
+        let bytes = self.bounds.size_mib << 20;
+        rustix::fs::fallocate(File::create(&file)?, FallocateFlags::empty(), 0, bytes)
+            .with_context(|| format!("{bytes} bytes in {MEMORY}"))?;
+        fs::create_dir(&self.place)?;
+        let now = "lazy_itable_init=0,lazy_journal_init=0";
+        run(Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-E", now])
+            .arg(&file))?;
+        run(Command::new("mount")
+            .args(["-o", "loop"])
+            .arg(&file)
+            .arg(&self.place))
     }
 
     /// A process and its children are in it from now on, and those that they start; memory is bounded at once.
@@ -95,10 +134,14 @@ impl SlowDisk {
 impl Drop for SlowDisk {
     fn drop(&mut self) {
         for _ in 0..50 {
-            // A group goes when its last process has gone.
+            // Both go when the last process has gone.
             _ = fs::remove_dir(&self.disk);
             _ = fs::remove_dir(&self.memory);
-            if !self.disk.exists() && !self.memory.exists() {
+            remove_disk(&self.place);
+            if ![&self.disk, &self.memory, &self.place]
+                .into_iter()
+                .any(|path| path.exists())
+            {
                 return;
             }
             sleep(Duration::from_millis(100));
@@ -106,16 +149,37 @@ impl Drop for SlowDisk {
     }
 }
 
-fn remove_what_was_left(tree: &Path) {
-    let Ok(entries) = fs::read_dir(tree) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            // One that is in use stays.
-            _ = fs::remove_dir(entry.path());
-        }
+/// The folders that this or another run made here.
+fn left_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let own = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    own.map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect()
+}
+
+/// The disk whose file system is there, unless it is in use.
+fn remove_disk(place: &Path) {
+    _ = run(Command::new("umount").arg(place));
+    // Fails while it is mounted.
+    if fs::remove_dir(place).is_ok() {
+        _ = fs::remove_file(file_of(place));
     }
+}
+
+fn file_of(place: &Path) -> PathBuf {
+    place.with_extension("ext4")
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let what = format!("{command:?}");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context(what.clone())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{what}: {}", said.trim());
+    Ok(())
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
