@@ -84,7 +84,8 @@ impl SlowDisk {
         rustix::fs::fallocate(File::create(&file)?, FallocateFlags::empty(), 0, bytes)
             .with_context(|| format!("{bytes} bytes in {MEMORY}"))?;
         fs::create_dir(&self.place)?;
-        let now = "lazy_itable_init=0,lazy_journal_init=0";
+        // Discarding would give the memory back.
+        let now = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
         run(Command::new("mkfs.ext4")
             .args(["-q", "-F", "-E", now])
             .arg(&file))?;
