@@ -5,10 +5,11 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use support::{Database, Gate, Talk, printed, said, transactions};
+use support::{Database, Gate, Talk, printed, said, transactions, until};
 
 /// Three roles, each its own class where the configuration says so, and a table of who came.
 fn start(test: &str, config: &str) -> Option<(Database, Gate)> {
@@ -50,7 +51,7 @@ fn order_after(
     inside.ask("BEGIN");
     for (at, client) in clients.iter_mut().enumerate() {
         client.say("INSERT INTO came DEFAULT VALUES RETURNING pg_sleep(0.02)");
-        support::until("it waits", || {
+        until("it waits", || {
             let lists = gate.admin(database, "SHOW LISTS");
             lists.contains(&format!("waiting_clients|{}", at + 1))
         });
@@ -90,6 +91,89 @@ fn who_is_due_goes_first_and_who_has_time_last() {
     gate.rewrite(|text| text.replace("weight = 2\n", "").replace("1min", "1ms"));
     gate.admin(&database, "RELOAD");
     assert_eq!(order_of(&database, &gate, &users, hold), "bap");
+}
+
+/// What SHOW TARGETS has of a class: its target, µs, what was achieved, µs, and that in parts in a hundred.
+fn standing(gate: &Gate, database: &Database, class: &str) -> [u64; 3] {
+    let shown = gate.admin(database, "SHOW TARGETS");
+    let line = shown
+        .lines()
+        .find(|line| line.split('|').nth(1) == Some(class));
+    let fields: Vec<&str> = line.unwrap_or_default().split('|').collect();
+    [3, 4, 5].map(|at| fields[at].parse().unwrap_or_else(|_| panic!("{shown}")))
+}
+
+#[test]
+fn whom_lateness_costs_is_said_by_late_and_what_was_achieved_is_told() {
+    let classes = "[[class]]\nname = \"long\"\nuser = [\"ann\"]\npriority = 1\ntarget = { mean = \"300ms\" }\n\
+                   [[class]]\nname = \"short\"\nuser = [\"bob\"]\npriority = 2\ntarget = { mean = \"60ms\" }\n";
+    let Some((database, gate)) = start("whom_lateness_costs", classes) else {
+        return;
+    };
+    let users = ["postgres", "bob", "ann"];
+    let hold = Duration::from_millis(600);
+    let begin = Instant::now();
+    // Both are late.
+    assert_eq!(order_of(&database, &gate, &users, hold), "abp");
+    for (class, target_us) in [("long", 300_000), ("short", 60_000)] {
+        let [target, achieved, percent] = standing(&gate, &database, class);
+        assert_eq!(target, target_us);
+        // The mean of two: one that slept, and one that waited besides.
+        let least = (20_000 + 600_000) / 2;
+        let most = begin.elapsed().as_micros();
+        assert!(
+            achieved >= least && u128::from(achieved) < most,
+            "{achieved}"
+        );
+        assert!(percent.abs_diff(achieved * 100 / target) <= 1, "{percent}");
+    }
+
+    // By a second of 300 ms, and by more than that of 60 ms.
+    gate.rewrite(|text| format!("late = \"in-proportion\"\n{text}"));
+    gate.admin(&database, "RELOAD");
+    assert_eq!(order_of(&database, &gate, &users, hold), "bap");
+}
+
+#[test]
+fn what_is_expected_to_be_short_goes_first_or_last() {
+    let Some((database, gate)) = start("what_is_expected_to_be_short", "") else {
+        return;
+    };
+    let order_by = |order: &str| {
+        gate.rewrite(|text| {
+            let rest = text.replace("order = \"shortest\"\n", "");
+            format!("order = \"{order}\"\n{rest}")
+        });
+        gate.admin(&database, "RELOAD");
+    };
+    // What is said of itself is read where the order depends on it.
+    order_by("shortest");
+    let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
+    let mut clients = ["0.3", "0.05"].map(|seconds| {
+        let mut client = Talk::begin(&mut gate.psql(&database, "ann"));
+        // Its kind is the statement without its numbers, but for the comment.
+        let sql =
+            format!("SELECT nextval('came_n_seq'), pg_sleep({seconds}) /*route='{seconds}'*/");
+        client.ask(&sql);
+        (client, sql)
+    });
+    for (order, expected) in [("shortest", [true, false]), ("longest", [false, true])] {
+        order_by(order);
+        inside.ask("BEGIN");
+        for (at, (client, sql)) in clients.iter_mut().enumerate() {
+            client.say(sql);
+            until("it waits", || {
+                let lists = gate.admin(&database, "SHOW LISTS");
+                lists.contains(&format!("waiting_clients|{}", at + 1))
+            });
+        }
+        inside.ask("COMMIT");
+        let [long, short] = clients.each_mut().map(|(client, _)| {
+            let heard = client.hear();
+            heard.split('|').next().unwrap().parse::<u64>().unwrap()
+        });
+        assert_eq!([short < long, long < short], expected, "{order}");
+    }
 }
 
 #[test]
@@ -163,7 +247,8 @@ fn counts(gate: &Gate, database: &Database) -> Vec<(String, String)> {
 
 #[test]
 fn a_transaction_says_its_class_before_it_is_let_in() {
-    let classes = "[[class]]\nname = \"word\"\nsession = [\"gold\"]\n\
+    let classes = "[[class]]\nname = \"near\"\naddress = [\"127.0.0.0/8\"]\n\
+                   [[class]]\nname = \"word\"\nsession = [\"gold\"]\n\
                    [[class]]\nname = \"comment\"\ncomment.route = [\"/pay*\"]\n\
                    [[class]]\nname = \"shape\"\nstatement = [\"select count(*)*\"]\n";
     let Some((database, gate)) = start("a_transaction_says_its_class", classes) else {
@@ -186,6 +271,8 @@ fn a_transaction_says_its_class_before_it_is_let_in() {
     let mut psql = gate.psql(&database, "ann");
     let first = psql.env("PGOPTIONS", "-c sooner.class=gold");
     printed(first.args(["-c", "SELECT 1"]));
+    let mut near = database.psql(Path::new("127.0.0.1"), gate.port(), "ann");
+    printed(near.args(["-c", "SELECT 1 /*route='%2Fpay'*/"]));
     let counts = counts(&gate, &database);
     let of = |name: &str| {
         let found = counts.iter().find(|(known, _)| known == name);
@@ -193,8 +280,8 @@ fn a_transaction_says_its_class_before_it_is_let_in() {
     };
     // By word: one, two that are rolled back together and the one that takes it back; another session's from its beginning.
     assert_eq!(
-        (of("word"), of("comment"), of("shape")),
-        ("4", "1", "2"),
+        (of("near"), of("word"), of("comment"), of("shape")),
+        ("1", "4", "1", "2"),
         "{counts:?}"
     );
     let lists = gate.admin(&database, "SHOW CLIENTS");
@@ -297,7 +384,7 @@ fn who_waits_while_classes_change_has_its_class_among_the_new_ones() {
     gate.admin(&database, "PAUSE");
     let mut ann = Talk::begin(&mut gate.psql(&database, "ann"));
     ann.say("SELECT 'here'");
-    support::until("it waits", || {
+    until("it waits", || {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|1")
     });

@@ -1,4 +1,4 @@
-//! Throughput at several limits by turns, in slices of half a second under one load: what a machine does meanwhile concerns all alike.
+//! Throughput at several limits by turns, in slices of half a second or more under one load: what a machine does meanwhile concerns all alike.
 //!
 //! Each limit reaches the gate by SIGHUP; what is counted are the transactions that it tells at its metrics' address.
 
@@ -14,12 +14,15 @@ use super::link::Running;
 use super::oltp::{Load, METRICS, Place};
 use super::stolen::undisturbed;
 
-/// Left out after a change: the gate reads its file, and transactions that went in under another limit are still there.
+/// Left out after a change at least: the gate reads its file, and transactions that went in under another limit are still there.
 const LEFT_OUT: Duration = Duration::from_millis(300);
+/// So many times as long as a transaction is inside is left out, and counted: of many that went in at once the short ones are done first, so that what
+/// is counted too early is too much, and the long ones end in nobody's slice.
+const TIMES_INSIDE: u32 = 3;
 /// So long at most until those that are too many have left, looked at this often.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
-/// Counted.
+/// Counted at least.
 const SLICE: Duration = Duration::from_millis(600);
 /// The same where response times are compared, of which there are few that are short.
 const RESPONSES_SLICE: Duration = Duration::from_secs(1);
@@ -63,6 +66,8 @@ pub struct Slices<'a> {
     place: &'a Place,
     users: Running,
     gate: Running,
+    /// In the last slice.
+    transactions_per_sec: f64,
 }
 
 impl<'a> Slices<'a> {
@@ -70,27 +75,41 @@ impl<'a> Slices<'a> {
     pub fn start(place: &'a Place, load: &Load<'_>) -> anyhow::Result<Self> {
         let gate = place.gate(&config(1))?;
         let users = place.users_meanwhile(load)?;
-        let slices = Self { place, users, gate };
+        let mut slices = Self {
+            place,
+            users,
+            gate,
+            transactions_per_sec: 1.0,
+        };
         let begin = Instant::now();
         while slices.transactions()? == 0 {
             ensure!(begin.elapsed() < Duration::from_secs(60), "nobody comes");
             sleep(SLICE);
         }
         sleep(Duration::from_secs(u64::from(load.warm_up_seconds)));
+        slices.slice(RESPONSES_SLICE)?;
         Ok(slices)
     }
 
     /// Transactions a second with so many inside.
     pub fn rate(&mut self, limit: u32) -> anyhow::Result<f64> {
-        self.turn_to(limit, "", LEFT_OUT)?;
-        Ok(self.slice(SLICE)?.transactions_per_sec)
+        let settled = self.settled(limit);
+        self.turn_to(limit, "", LEFT_OUT.max(settled))?;
+        Ok(self.slice(SLICE.max(settled))?.transactions_per_sec)
     }
 
     /// What all see with so many inside and these classes in the gate's configuration, where a response takes `response`: who was there before is not
     /// counted, and a slice is at least as long.
     pub fn seen(&mut self, limit: u32, classes: &str, response: Duration) -> anyhow::Result<Seen> {
-        self.turn_to(limit, classes, LEFT_OUT.max(response))?;
-        self.slice(RESPONSES_SLICE.max(response))
+        let settled = self.settled(limit).max(response);
+        self.turn_to(limit, classes, LEFT_OUT.max(settled))?;
+        self.slice(RESPONSES_SLICE.max(settled))
+    }
+
+    /// How long it takes until those inside are of all ages, by Little's law.
+    fn settled(&self, limit: u32) -> Duration {
+        let inside = f64::from(limit) / self.transactions_per_sec.max(1.0);
+        (TIMES_INSIDE * Duration::from_secs_f64(inside)).min(LEAVING_MAX)
     }
 
     /// Has the gate read another configuration, and waits until it is all that counts.
@@ -105,13 +124,15 @@ impl<'a> Slices<'a> {
         self.wait_until_inside(limit)
     }
 
-    fn slice(&self, length: Duration) -> anyhow::Result<Seen> {
-        undisturbed(TRIES_MAX, || {
+    fn slice(&mut self, length: Duration) -> anyhow::Result<Seen> {
+        let seen = undisturbed(TRIES_MAX, || {
             let (before, begin) = (metrics()?, Instant::now());
             sleep(length);
             let (after, seconds) = (metrics()?, begin.elapsed().as_secs_f64());
             Ok(Seen::between(&before, &after, seconds))
-        })
+        })?;
+        self.transactions_per_sec = seen.transactions_per_sec;
+        Ok(seen)
     }
 
     /// Until no more are inside than may be: those that went in under a higher limit leave when they are done.

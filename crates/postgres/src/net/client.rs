@@ -217,11 +217,13 @@ impl Client {
             Some(settings) => self.state.settings = settings,
             None => {
                 // Nobody has its key yet, so nothing is withdrawn.
-                let turn = Box::pin(self.begin_turn()).await?.ok_or(None)?;
-                if let Some(server) = &turn.lent.server {
+                let mut lent = Box::pin(self.begin_turn()).await?.ok_or(None)?.lent;
+                if let Some(server) = &lent.server {
                     self.state.settings = server.state.settings.clone();
                 }
-                Box::pin(self.give_back(turn.lent)).await;
+                // No transaction: its time says nothing about its class's.
+                lent.fail();
+                Box::pin(self.give_back(lent)).await;
             }
         }
         self.note_words();
