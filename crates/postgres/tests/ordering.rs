@@ -26,6 +26,14 @@ fn start(test: &str, config: &str) -> Option<(Database, Gate)> {
     Some((database, gate))
 }
 
+/// Until so many wait.
+fn until_waiting(gate: &Gate, database: &Database, count: usize) {
+    until("it waits", || {
+        let lists = gate.admin(database, "SHOW LISTS");
+        lists.contains(&format!("waiting_clients|{count}"))
+    });
+}
+
 /// The order in which clients of these users go in who all wait for `hold` while somebody else has the only place; by their first letters.
 fn order_of(database: &Database, gate: &Gate, users: &[&str], hold: Duration) -> String {
     order_after(database, gate, users, || thread::sleep(hold))
@@ -51,10 +59,7 @@ fn order_after(
     inside.ask("BEGIN");
     for (at, client) in clients.iter_mut().enumerate() {
         client.say("INSERT INTO came DEFAULT VALUES RETURNING pg_sleep(0.02)");
-        until("it waits", || {
-            let lists = gate.admin(database, "SHOW LISTS");
-            lists.contains(&format!("waiting_clients|{}", at + 1))
-        });
+        until_waiting(gate, database, at + 1);
     }
     meanwhile();
     inside.ask("COMMIT");
@@ -162,10 +167,7 @@ fn what_is_expected_to_be_short_goes_first_or_last() {
         inside.ask("BEGIN");
         for (at, (client, sql)) in clients.iter_mut().enumerate() {
             client.say(sql);
-            until("it waits", || {
-                let lists = gate.admin(&database, "SHOW LISTS");
-                lists.contains(&format!("waiting_clients|{}", at + 1))
-            });
+            until_waiting(&gate, &database, at + 1);
         }
         inside.ask("COMMIT");
         let [long, short] = clients.each_mut().map(|(client, _)| {
@@ -384,10 +386,7 @@ fn who_waits_while_classes_change_has_its_class_among_the_new_ones() {
     gate.admin(&database, "PAUSE");
     let mut ann = Talk::begin(&mut gate.psql(&database, "ann"));
     ann.say("SELECT 'here'");
-    until("it waits", || {
-        gate.admin(&database, "SHOW LISTS")
-            .contains("waiting_clients|1")
-    });
+    until_waiting(&gate, &database, 1);
     let other = "[[class]]\nname = \"bobs\"\nuser = [\"bob\"]\npriority = 2\n";
     gate.rewrite(|text| text.replace(&with(""), &with(other)));
     gate.admin(&database, "RELOAD");
