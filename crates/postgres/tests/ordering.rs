@@ -133,7 +133,7 @@ fn whom_lateness_costs_is_said_by_late_and_what_was_achieved_is_told() {
         assert!(percent.abs_diff(achieved * 100 / target) <= 1, "{percent}");
     }
 
-    // By a second of 300 ms, and by more than that of 60 ms.
+    // One by about its target, the other by many times its own.
     gate.rewrite(|text| format!("late = \"in-proportion\"\n{text}"));
     gate.admin(&database, "RELOAD");
     assert_eq!(order_of(&database, &gate, &users, hold), "bap");

@@ -43,7 +43,7 @@ const SESSIONS: u32 = 600;
 pub const METRICS: &str = "127.0.0.1:16432";
 /// Of a run in which processor time was stolen.
 const TRIES_MAX: u32 = 5;
-/// Users of a slow disk while it is fast yet, until the log has most pages as a whole, which it takes when they are changed for the first time.
+/// Users of a slow disk while it is fast yet: to fill its caches takes it half a minute later, in which no limit is like another.
 const WARM_UP: &[&str] = &["--users", "20", "--for", "90"];
 const DURABLE: &[&str] = &["-c", "fsync=on"];
 /// A commit does not wait for the log, which shares the slow disk. Neither a checkpoint nor autovacuum comes while it is measured: autovacuum reads a
@@ -127,7 +127,7 @@ pub const SET_UPS: [SetUp; 12] = [
         storage: Storage::Memory,
         seed: 1,
     },
-    // Three gigabytes of which a fifth is in the database's own memory: all other memory, of which connections take a third, is a cache behind that.
+    // Three gigabytes of which a fifth is in the database's own memory: what 100 connections need besides takes nothing of that.
     SetUp {
         name: "tpcc-30-disk",
         kit: "tpcc",

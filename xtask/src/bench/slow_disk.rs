@@ -81,9 +81,10 @@ impl SlowDisk {
     fn make_disk(&self) -> anyhow::Result<()> {
         let file = file_of(&self.place);
         let bytes = self.bounds.size_mib << 20;
+        // First, because what is removed is found by it, also where there is too little memory for the file.
+        fs::create_dir(&self.place)?;
         rustix::fs::fallocate(File::create(&file)?, FallocateFlags::empty(), 0, bytes)
             .with_context(|| format!("{bytes} bytes in {MEMORY}"))?;
-        fs::create_dir(&self.place)?;
         // Discarding would give the memory back.
         let now = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
         run(Command::new("mkfs.ext4")
@@ -186,4 +187,36 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     ensure!(file.exists(), "{} is not there", file.display());
     fs::write(file, text).with_context(|| format!("{}: {text}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_cannot_be_had_leaves_nothing() {
+        let refused = SlowDisk::new(Bounds {
+            memory_mib: 1,
+            reads_per_sec: 1,
+            // A thousand tebibytes.
+            size_mib: 1 << 30,
+        });
+        let said = refused.err().map(|error| format!("{error:#}"));
+        let said = said.unwrap_or_default();
+        if said.contains("control group") {
+            println!("skipped: a_disk_that_cannot_be_had_leaves_nothing: {said}");
+            return;
+        }
+        assert!(said.contains(MEMORY), "{said}");
+        let own = format!("{PREFIX}{}", process::id());
+        for folder in [
+            MEMORY,
+            ROOT,
+            "/sys/fs/cgroup/memory",
+            "/sys/fs/cgroup/blkio",
+        ] {
+            let place = Path::new(folder).join(&own);
+            assert!(!place.exists() && !file_of(&place).exists(), "{folder}");
+        }
+    }
 }
