@@ -24,6 +24,9 @@ const INPUT_SECONDS_MAX: u32 = 5;
 /// Memory of one target; a small input must not make a parser allocate more.
 const MEMORY_MB_MAX: u32 = 1024;
 
+/// What libFuzzer says before the path of an input that fails.
+const WRITTEN_TO: &str = "Test unit written to ";
+
 /// Builds the targets and runs each for a while, or only the one named. Counts each target as one test.
 pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> {
     if !process::is_installed("c++") {
@@ -72,13 +75,28 @@ fn run_all(targets: Vec<String>, host: &str, each: Duration) -> Vec<(String, Res
     })
 }
 
-/// Instruments everything but build scripts, which is why the host is named as a cross target.
+/// Builds the targets with what others leave of the processors, so that [`run`] finds them built. Says nothing: [`run`] builds once
+/// more, and says what is wrong.
+pub fn build_ahead() {
+    if !process::is_installed("c++") {
+        return;
+    }
+    if let Ok(host) = host_triple() {
+        let _ = process::run_quietly(&mut process::at_idle(&build_command(&host)));
+    }
+}
+
 fn build(host: &str) -> Result<bool> {
+    Ok(process::run(&mut build_command(host))?.success)
+}
+
+/// Instruments everything but build scripts, which is why the host is named as a cross target.
+fn build_command(host: &str) -> Command {
     let mut build = process::cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
     build
         .args(["--target-dir", "target/fuzz", "--target", host])
         .env("RUSTFLAGS", COVERAGE);
-    Ok(process::run(&mut build)?.success)
+    build
 }
 
 fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
@@ -109,6 +127,7 @@ fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
     let finished = process::run_quietly(&mut command)?;
     if !finished.success {
         println!("{}", finished.lines.join("\n"));
+        println!("{}", what_failed(&finished.lines));
     }
     let verdict = if finished.success { "ok" } else { "FAILED" };
     let inputs = finished
@@ -121,6 +140,17 @@ fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
         started.elapsed().as_secs_f64()
     );
     Ok(finished.success)
+}
+
+/// The panic and the input that caused it, which the next machine does not have.
+fn what_failed(lines: &[String]) -> String {
+    let panic = lines.iter().skip_while(|line| !line.contains(" panicked at "));
+    let mut words: Vec<String> = panic.take(2).cloned().collect();
+    let written = lines.iter().find_map(|line| line.split_once(WRITTEN_TO));
+    if let Some(input) = written.and_then(|(_, path)| fs::read(path).ok()) {
+        words.push(format!("its input: {}", input.escape_ascii()));
+    }
+    words.join("\n")
 }
 
 fn targets() -> Result<Vec<String>> {

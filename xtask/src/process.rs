@@ -34,6 +34,28 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same command, run only while nobody else wants a processor; where `chrt` is missing, at the lowest priority.
+pub fn at_idle(command: &Command) -> Command {
+    let words: &[&str] = match is_installed("chrt") {
+        true => &["chrt", "--idle", "0"],
+        false => &["nice", "-n", "19"],
+    };
+    let mut idle = Command::new(words[0]);
+    idle.args(&words[1..])
+        .arg(command.get_program())
+        .args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        idle.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => idle.env(name, value),
+            None => idle.env_remove(name),
+        };
+    }
+    idle
+}
+
 /// Runs a command to its end, passing on and keeping what it prints.
 pub fn run(command: &mut Command) -> io::Result<Finished> {
     eprintln!("$ {}", shown(command));

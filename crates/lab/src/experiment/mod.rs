@@ -149,8 +149,13 @@ impl Experiment {
         })
     }
 
-    /// Reads `text`; a mistake comes with its place, in bytes.
+    /// Reads `text`; a mistake comes with its place, in bytes, and is one line whatever the names in it.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
+        Self::read(text, name, folder)
+            .map_err(|(span, problem)| (span, problem.replace(char::is_control, " ")))
+    }
+
+    fn read(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
         let file: File = toml::from_str(text)
             .map_err(|error| (error.span().unwrap_or(0..0), error.message().to_owned()))?;
         let mut cases: Vec<Case> = Vec::new();
@@ -420,6 +425,36 @@ at_least = 2.0
             let (span, problem) = parse(&text).unwrap_err();
             assert_eq!(line_of(&text, span.start), line, "{problem}");
             assert!(problem.contains(words), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_one_line_whatever_the_names_in_it() {
+        let name = "ngi\\nx\\r";
+        for (from, to) in [
+            ("second", format!("\"{name}\" = 1\nsecond")),
+            (
+                "\"W2\"\nsetup = { schedule = \"",
+                format!("\"{name}\"\nsetup = {{ schedule = \"{name}"),
+            ),
+            ("baseline = \"nginx\"", format!("baseline = \"{name}\"")),
+            ("peer = \"nginx\"", format!("peer = \"{name}\"")),
+            (
+                "\"twice as fast\"\nfigure = \"/",
+                format!("\"{name}\"\nfigure = \""),
+            ),
+            (
+                "at_least = 2.0",
+                format!("cases = [\"{name}\"]\nat_least = 2.0"),
+            ),
+            (
+                "[[claim]]",
+                format!("[quick]\ncases = [\"{name}\"]\n[[claim]]"),
+            ),
+        ] {
+            let text = TEXT.replacen(from, &to, 1);
+            let (_, problem) = parse(&text).unwrap_err();
+            assert!(!problem.contains(['\n', '\r']), "{problem:?}");
         }
     }
 }
