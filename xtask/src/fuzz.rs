@@ -144,7 +144,9 @@ fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
 
 /// The panic and the input that caused it, which the next machine does not have.
 fn what_failed(lines: &[String]) -> String {
-    let panic = lines.iter().skip_while(|line| !line.contains(" panicked at "));
+    let panic = lines
+        .iter()
+        .skip_while(|line| !line.contains(" panicked at "));
     let mut words: Vec<String> = panic.take(2).cloned().collect();
     let written = lines.iter().find_map(|line| line.split_once(WRITTEN_TO));
     if let Some(input) = written.and_then(|(_, path)| fs::read(path).ok()) {
