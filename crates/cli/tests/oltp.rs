@@ -411,6 +411,8 @@ fn what_is_too_much_is_one_line() {
         (run("1 --warm-up 1e19 --users 2"), "more than a year"),
         (run("1 --users 2 --class it's=0.1"), "letters, digits"),
         (run("1 --users 2 --class a*/=0.1"), "letters, digits"),
+        (run("1 --users 2"), "127.0.0.1:1: "),
+        (run("1 --users 2"), "refused"),
     ]);
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong: a transaction that fails, and a database that cannot be used at all.
 
+use std::error::Error as _;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -47,6 +48,12 @@ impl Failure {
 pub struct Unusable(pub String);
 
 impl Unusable {
+    /// With its place.
+    pub(crate) fn at(why: impl Into<Self>, place: impl std::fmt::Display) -> Self {
+        let Self(why) = why.into();
+        Self(format!("{place}: {why}"))
+    }
+
     /// Of a question about data that is not there.
     pub(crate) fn unfilled(why: impl Into<Self>, kit: &str) -> Self {
         let Self(why) = why.into();
@@ -71,9 +78,12 @@ impl std::error::Error for Unusable {}
 
 impl From<Error> for Unusable {
     fn from(error: Error) -> Self {
-        // The server's own words are behind the library's.
-        let said = error.as_db_error().map(|said| said.message().to_owned());
-        Self(said.unwrap_or_else(|| error.to_string()))
+        // The server's own words, and the system's, are behind the library's.
+        match (error.as_db_error(), error.source()) {
+            (Some(said), _) => Self(said.message().to_owned()),
+            (None, Some(cause)) => Self(format!("{error}: {cause}")),
+            (None, None) => Self(error.to_string()),
+        }
     }
 }
 

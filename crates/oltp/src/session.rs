@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use tokio_postgres::config::Host;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
@@ -65,7 +66,8 @@ impl Place {
     pub async fn connect(&self, name: &str) -> Result<Client, Unusable> {
         let mut config = self.0.clone();
         config.application_name(name);
-        let (client, connection) = config.connect(NoTls).await?;
+        let connected = config.connect(NoTls).await;
+        let (client, connection) = connected.map_err(|error| Unusable::at(error, self))?;
         // Whoever asks next is told what went wrong.
         tokio::task::spawn_local(async move { drop(connection.await) });
         Ok(client)
@@ -74,9 +76,28 @@ impl Place {
     /// The folder of its socket file, where it has one.
     pub fn folder(&self) -> Option<PathBuf> {
         self.0.get_hosts().iter().find_map(|host| match host {
-            tokio_postgres::config::Host::Unix(folder) => Some(folder.clone()),
-            tokio_postgres::config::Host::Tcp(_) => None,
+            Host::Unix(folder) => Some(folder.clone()),
+            Host::Tcp(_) => None,
         })
+    }
+}
+
+impl fmt::Display for Place {
+    /// Where it is looked for: `127.0.0.1:5432`, `/run/postgresql/.s.PGSQL.5432`; several with commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = self.0.get_ports();
+        let places = self.0.get_hosts().iter().enumerate().map(|(at, host)| {
+            // One port is for all hosts, none is the usual one.
+            let port = ports.get(at).or(ports.first()).unwrap_or(&5432);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(folder) => folder
+                    .join(format!(".s.PGSQL.{port}"))
+                    .display()
+                    .to_string(),
+            }
+        });
+        f.write_str(&places.collect::<Vec<_>>().join(", "))
     }
 }
 
