@@ -174,3 +174,31 @@ fn factor(need: &Need) -> Option<f64> {
     let inside_ns = need.inside_ns? as f64;
     Some(inside_ns / need.target_ns.max(1) as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_given_up_holds_down_nobody_of_whom_nothing_is_known() {
+        let limits = ControllerLimits {
+            min: 1,
+            max: 32,
+            start: 1,
+            throughput_loss: 0.05,
+        };
+        let need = |class, inside_ns| Need {
+            class,
+            inside_ns,
+            target_ns: 1_000_000,
+        };
+        let needs = [need(0, Some(2_000_000)), need(1, None)];
+        let mut room = Room::new(limits.max);
+        let mut look = || {
+            let asked = room.look(1, Force::Long, &needs, &limits);
+            (matches!(asked, Asked::TooMuch(_)), room.ceiling())
+        };
+        let looks = [look(), look(), look(), look()];
+        assert_eq!(looks, [(false, 1), (false, 1), (true, 32), (false, 32)]);
+    }
+}
