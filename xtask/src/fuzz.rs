@@ -142,7 +142,7 @@ fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
     Ok(finished.success)
 }
 
-/// The panic and the input that caused it, which the next machine does not have.
+/// The panic and the input that caused it, once more behind all lines: a long record is cut in its middle, and other machines lack the file.
 fn what_failed(lines: &[String]) -> String {
     let panic = lines
         .iter()

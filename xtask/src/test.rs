@@ -11,7 +11,7 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(15);
 
 /// Where the standard library's harness looks for how many tests are run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// Tests at once for each core: those of servers mostly wait for each other.
+/// Tests at once for each core: with one, the tests of servers left two fifths of two cores idle.
 const TESTS_PER_CORE: usize = 2;
 
 /// What is run, in this order.
@@ -42,7 +42,7 @@ pub fn run(quick: bool) -> bool {
                 continue;
             }
             println!("== {name}");
-            // Tests of servers mostly wait: measured on two cores, they leave two fifths of them idle.
+            // Only the tests leave something of the processors.
             if !quick && *name == "test" {
                 scope.spawn(fuzz::build_ahead);
             }

@@ -429,9 +429,10 @@ fn a_database_that_cannot_be_used_is_one_line_too() {
     assert!(said(&output).contains("fill"), "{}", said(&output));
     database.stop("immediate");
     let output = tpcc(&["check", "--url", &url]);
+    let said = said(&output);
     assert!(
-        !output.status.success() && said(&output).lines().count() == 1,
-        "{}",
-        said(&output)
+        !output.status.success() && said.lines().count() == 1,
+        "{said}"
     );
+    assert!(said.contains("/.s.PGSQL."), "{said}");
 }
