@@ -91,7 +91,9 @@ fn main() -> ExitCode {
 }
 
 fn fail(message: &str) -> ExitCode {
-    eprintln!("sooner: {message}");
+    for line in message.lines() {
+        eprintln!("sooner: {line}");
+    }
     ExitCode::from(BAD_INPUT)
 }
 

@@ -144,6 +144,48 @@ fn bad_input_is_one_line_with_its_place() {
 }
 
 #[test]
+fn a_check_refuses_admins_who_can_never_come_in_and_the_gate_warns() {
+    let config = |more: &str| {
+        format!(
+            "listen = [\"./.s.PGSQL.6432\"]\nadmins = [\"dba\", \"ann\"]\nwatchers = [\"bob\"]\n[auth_query]\nuser = \"asker\"\n{more}\
+             [[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n[[user]]\nname = \"ann\"\npassword = \"x\"\n"
+        )
+    };
+    let folder = folder_with(&config(""));
+    let at = config_at(folder.path());
+    for arguments in [
+        &["gate", "--config", &at, "--check"][..],
+        &["gate", "check", &at],
+    ] {
+        let output = sooner(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let lines: Vec<&str> = said.lines().collect();
+        let begins = [
+            "2: admins: \"dba\" can never",
+            "3: watchers: \"bob\" can never",
+        ];
+        assert_eq!(lines.len(), begins.len(), "{said}");
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(
+                line.starts_with(&format!("sooner: {at}:{begin} enter the console: ")),
+                "{said}"
+            );
+        }
+    }
+    let mut gate = Running::start(folder.path());
+    assert!(gate.line().contains("\"dba\" can never enter the console"));
+    drop(gate);
+    fs::write(
+        folder.path().join("gate.toml"),
+        config("database = \"auth\"\n"),
+    )
+    .unwrap();
+    let output = sooner(&["gate", "--config", &at, "--check"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn a_gate_is_watched_reloaded_and_stopped() {
     let port = free_port();
     let config = |limit: &str| {

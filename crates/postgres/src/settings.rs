@@ -230,7 +230,13 @@ pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Opti
     sql.extend(resets.map(|name| format!("RESET {};", quoted(name, '"'))));
     let calls: Vec<String> = sets
         .into_iter()
-        .map(|(name, value)| format!("set_config({},{},false)", literal(name), literal(value)))
+        .map(|(name, value)| {
+            format!(
+                "pg_catalog.set_config({},{},false)",
+                literal(name),
+                literal(value)
+            )
+        })
         .collect();
     if !calls.is_empty() {
         sql += &format!("SELECT {}", calls.join(","));
@@ -339,12 +345,12 @@ mod tests {
         let wanted = wanted(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
         assert_eq!(
             to_follow(&wanted, &Settings::new(), &server).unwrap(),
-            "RESET \"DateStyle\";SELECT set_config(E'DateStyle',E'ISO',false)"
+            "RESET \"DateStyle\";SELECT pg_catalog.set_config(E'DateStyle',E'ISO',false)"
         );
         let seen = settings(&[("DateStyle", "ISO, MDY")]);
         assert_eq!(
             to_follow(&wanted, &seen, &server).unwrap(),
-            "SELECT set_config(E'DateStyle',E'ISO, MDY',false)"
+            "SELECT pg_catalog.set_config(E'DateStyle',E'ISO, MDY',false)"
         );
     }
 
@@ -388,7 +394,7 @@ mod tests {
         let first = to_follow(&wanted, &Settings::new(), &server).unwrap();
         assert_eq!(
             first,
-            "SELECT set_config(E'TimeZone',E'Asia/Tokyo',false),set_config(E'application_name',E'it''s',false)"
+            "SELECT pg_catalog.set_config(E'TimeZone',E'Asia/Tokyo',false),pg_catalog.set_config(E'application_name',E'it''s',false)"
         );
         // later what was reported last counts
         let seen = settings(&[
@@ -397,7 +403,10 @@ mod tests {
             ("server_version", "14"),
         ]);
         let later = to_follow(&wanted, &seen, &server).unwrap();
-        assert_eq!(later, "SELECT set_config(E'TimeZone',E'Europe/Rome',false)");
+        assert_eq!(
+            later,
+            "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
+        );
         server
             .settings
             .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
@@ -415,7 +424,7 @@ mod tests {
         let sql = to_follow(&one, &Settings::new(), &server).unwrap();
         assert_eq!(
             sql,
-            "SELECT set_config(E'extra_float_digits',E'2',false),set_config(E'geqo',E'off',false),set_config(E'statement_timeout',E'5s',false)"
+            "SELECT pg_catalog.set_config(E'extra_float_digits',E'2',false),pg_catalog.set_config(E'geqo',E'off',false),pg_catalog.set_config(E'statement_timeout',E'5s',false)"
         );
         server.extras = one.extras(&server.settings);
         assert_eq!(to_follow(&one, &Settings::new(), &server), None);
@@ -423,7 +432,7 @@ mod tests {
         let sql = to_follow(&other, &Settings::new(), &server).unwrap();
         assert_eq!(
             sql,
-            "RESET \"geqo\";RESET \"statement_timeout\";SELECT set_config(E'extra_float_digits',E'3',false)"
+            "RESET \"geqo\";RESET \"statement_timeout\";SELECT pg_catalog.set_config(E'extra_float_digits',E'3',false)"
         );
     }
 

@@ -1,5 +1,7 @@
 //! What an operator does with a gate that runs, and what clients notice of it: psql, a real PostgreSQL, the gate between them.
 
+#[path = "operating/strangers.rs"]
+mod strangers;
 mod support;
 
 use std::thread;

@@ -17,7 +17,7 @@ use sooner_report::columns::aligned;
 use sooner_report::number;
 
 use super::look::{Class, Look, Target, look, place};
-use super::{load, say};
+use super::{read_files, say};
 use crate::config_file::{located, read};
 
 /// Looks whether a configuration is right and, with --observe, whether its targets can be met.
@@ -59,7 +59,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let source = read(&args.config)?;
     let mut config = Config::parse(&source.text).map_err(|mistake| located(&source, &mistake))?;
     config.relative_to(args.config.parent().unwrap_or(&PathBuf::new()));
-    load(config.clone(), &source)?;
+    load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
         let _ = writeln!(
             io::stdout(),
@@ -84,6 +84,18 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Reads all files, and refuses what a gate would start with and could never do.
+pub fn load_strictly(config: Config, source: &SourceText) -> Result<()> {
+    let settings = read_files(config, source)?;
+    let mistakes = settings.shut_out();
+    let lines = mistakes.iter().map(|mistake| source.render(mistake));
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", lines.join("\n")),
+    }
 }
 
 async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {

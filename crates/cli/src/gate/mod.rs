@@ -40,11 +40,12 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     }
     let (config, source) = args.config()?;
     let descriptors = descriptors_of(&config);
-    let settings = load(config.clone(), &source)?;
     if args.check {
+        check::load_strictly(config, &source)?;
         let _ = writeln!(io::stdout(), "the gate would start");
         return Ok(ExitCode::SUCCESS);
     }
+    let settings = load(config.clone(), &source)?;
     descriptors::raise_limit(descriptors as u64).with_context(|| {
         format!(
             "{} clients: too many for this process",
@@ -64,8 +65,17 @@ fn descriptors_of(config: &Config) -> usize {
     config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
 }
 
-/// Reads all files; says what is right today and will not be for long.
+/// Reads all files; says what is right today and will not be for long, and who cannot enter the console.
 fn load(config: Config, source: &SourceText) -> Result<Settings> {
+    let settings = read_files(config, source)?;
+    for mistake in settings.shut_out() {
+        say(&source.render(&mistake));
+    }
+    Ok(settings)
+}
+
+/// Reads all files; says what is right today and will not be for long.
+fn read_files(config: Config, source: &SourceText) -> Result<Settings> {
     let loaded = Settings::load(config, SystemTime::now());
     let (settings, warnings) = loaded.map_err(|mistake| located(source, &mistake))?;
     for warning in warnings {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Secret;
+use crate::config::cut;
 
 /// A line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +36,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Secret>, BadLine> {
             continue;
         }
         let secret = Secret::read(&secret).map_err(|error| bad(error.to_string()))?;
-        if users.insert(name.clone(), secret).is_some() {
+        if users.insert(cut(&name).to_owned(), secret).is_some() {
             return Err(bad(format!("{name:?} was there before")));
         }
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned, parsed};
 use std::num::NonZeroUsize;
 
-use super::{OWN_DATABASES, ServerAddress};
+use super::{OWN_DATABASES, ServerAddress, cut};
 
 /// One name, or `*` for all that have no entry of their own above it.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,7 +87,7 @@ impl DatabaseTable {
     /// Whether a client that asks for `name` means it.
     pub fn is_for(&self, name: &str) -> bool {
         let own = self.name.get_ref();
-        own == "*" || own == name
+        own == "*" || cut(own) == name
     }
 
     pub(super) fn check(&self) -> Result<(), Misconfigured> {

@@ -8,6 +8,7 @@ mod database;
 mod limits;
 mod order;
 mod paths;
+mod people;
 mod reach;
 mod rule;
 mod server;
@@ -21,6 +22,7 @@ pub use class::{ClassTable, Of, Variability};
 pub use database::{DatabaseTable, Mode};
 pub use limits::{Limits, SECONDS_MAX};
 pub use order::{LateName, OrderName};
+pub use people::cut;
 pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
 pub use server::{Encryption, Place, ServerAddress};
 pub use target::{TargetTable, name_of, time_ns};
@@ -46,9 +48,9 @@ pub struct Config {
     /// How long a client keeps a server connection; default: for a transaction.
     pub mode: Mode,
     /// Users who may do everything in the database `sooner` (or `pgbouncer`).
-    pub admins: Vec<String>,
+    pub admins: Vec<Spanned<String>>,
     /// Users who may look there.
-    pub watchers: Vec<String>,
+    pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
     /// Every bound.
@@ -107,15 +109,19 @@ impl Config {
         }
         self.check_reach()?;
         self.check_order()?;
+        if let Some(table) = &self.auth_query {
+            table.check(self)?;
+        }
         for table in &self.rule {
             table.check(!self.tls.is_empty(), &self.tls)?;
         }
         self.limits.check()
     }
 
-    /// The entry for a database of this name.
+    /// The entry for a database of this name; none for the gate's own, which no server ever sees.
     pub fn database(&self, name: &str) -> Option<&DatabaseTable> {
-        self.database.iter().find(|table| table.is_for(name))
+        let mut tables = self.database.iter();
+        tables.find(|table| !OWN_DATABASES.contains(&name) && table.is_for(name))
     }
 }
 

@@ -50,10 +50,7 @@ impl Config {
                 None => self.database(text).is_some(),
             };
             if !is_there {
-                let names = self.database.iter().map(|table| table.name.get_ref());
-                let known: Vec<&String> = names.collect();
-                let words = format!("no [[database]] is called {text:?}; there are {known:?}");
-                return wrong(name, words);
+                return wrong(name, self.no_database(text));
             }
         }
         Ok(())
@@ -61,6 +58,13 @@ impl Config {
 }
 
 impl Config {
+    /// That there is none of this name, and which there are.
+    pub(super) fn no_database(&self, name: &str) -> String {
+        let names = self.database.iter().map(|table| table.name.get_ref());
+        let known: Vec<&String> = names.collect();
+        format!("no [[database]] is called {name:?}; there are {known:?}")
+    }
+
     /// Whether a database may have a name that begins so.
     fn has_database_like(&self, beginning: &str) -> bool {
         let mut names = self.database.iter().map(|table| table.name.get_ref());

@@ -112,13 +112,21 @@ impl RuleTable {
 
     fn is_for(&self, client: Client<'_>) -> bool {
         let comes_so = |way: &Spanned<Transport>| *way.get_ref() == client.transport;
-        // The gate's own database has two names, and what is said of the one holds for the other.
-        let own = OWN_DATABASES.iter();
         let is_own = OWN_DATABASES.contains(&client.database);
-        let fits_own = || is_own && own.clone().any(|name| fits(&self.database, name));
-        (fits(&self.database, client.database) || fits_own())
+        (fits(&self.database, client.database) || is_own && self.fits_console())
             && fits(&self.user, client.user)
             && comes_from(&self.address, client.address)
             && self.transport.as_ref().is_none_or(comes_so)
+    }
+
+    /// The gate's own database has two names, and what is said of the one holds for the other.
+    fn fits_console(&self) -> bool {
+        let mut own = OWN_DATABASES.iter();
+        own.any(|name| fits(&self.database, name))
+    }
+
+    /// Whether it may be what decides on this user at the console.
+    pub(super) fn may_enter_console(&self, user: &str) -> bool {
+        self.fits_console() && fits(&self.user, user)
     }
 }

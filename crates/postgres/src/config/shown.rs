@@ -1,5 +1,7 @@
 //! The configuration in force as keys and values.
 
+use sooner_config::Spanned;
+
 use super::Config;
 
 impl Config {
@@ -13,19 +15,22 @@ impl Config {
 
     fn values(&self) -> Vec<(&'static str, String)> {
         let limits = &self.limits;
-        let listen: Vec<&str> = self.listen.iter().map(|at| at.get_ref().as_str()).collect();
+        let names = |names: &[Spanned<String>]| {
+            let names: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
+            names.join(", ")
+        };
         let users = self.users.as_ref();
         let metrics = self.metrics.as_ref();
         vec![
-            ("listen", listen.join(", ")),
+            ("listen", names(&self.listen)),
             ("auth", format!("{:?}", self.auth).to_lowercase()),
             (
                 "users",
                 users.map_or_else(String::new, |path| path.get_ref().display().to_string()),
             ),
             ("mode", format!("{:?}", self.mode).to_lowercase()),
-            ("admins", self.admins.join(", ")),
-            ("watchers", self.watchers.join(", ")),
+            ("admins", names(&self.admins)),
+            ("watchers", names(&self.watchers)),
             (
                 "metrics",
                 metrics.map_or_else(String::new, |at| at.get_ref().to_string()),

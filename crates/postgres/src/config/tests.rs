@@ -81,6 +81,18 @@ fn mistakes_have_a_line_and_a_key() {
             &format!("{SHOP}password = \"x\"\n"),
             "gate.toml:4: database.password: of nobody",
         ),
+        (
+            &format!("{SHOP}[auth_query]\nuser = \"a\"\ndatabase = \"pgbouncer\"\n"),
+            "gate.toml:6: auth_query.database: \"pgbouncer\" is the gate itself",
+        ),
+        (
+            &format!("{SHOP}[auth_query]\nuser = \"a\"\ndatabase = \"auth\"\n"),
+            "gate.toml:6: auth_query.database: no [[database]] is called \"auth\"; there are [\"shop\"]",
+        ),
+        (
+            &format!("{SHOP}[auth_query]\nuser = \"a\"\nquery = \"SELECT 1\"\n"),
+            "gate.toml:6: auth_query.query: it has no $1",
+        ),
     ] {
         let said = mistake(text);
         assert!(said.starts_with(expected), "{said}");

@@ -4,10 +4,12 @@ use sooner_config::Network;
 use std::borrow::Borrow;
 use std::net::IpAddr;
 
+use super::cut;
+
 /// Whether a name is one of these.
 pub fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {
     match names {
-        Some(names) => names.iter().any(|own| own.borrow() == name),
+        Some(names) => names.iter().any(|own| cut(own.borrow()) == name),
         None => true,
     }
 }

@@ -98,10 +98,26 @@ impl Translation<'_> {
     pub fn people(&mut self) {
         for (from, to) in [("admin_users", "admins"), ("stats_users", "watchers")] {
             if let Some(setting) = self.source.get(from) {
-                let names = names::list(&setting.value);
-                self.document.list(Group::Head, to, &names);
+                let (names, shut_out): (Vec<String>, Vec<String>) = names::list(&setting.value)
+                    .into_iter()
+                    .partition(|name| self.why_shut_out(name).is_none());
+                for name in &shut_out {
+                    let why = self.why_shut_out(name).unwrap_or_default().to_owned();
+                    let setting = format!("{from} = {name}");
+                    self.document.leave_out(Group::Head, &setting, &why);
+                }
+                if !names.is_empty() {
+                    self.document.list(Group::Head, to, &names);
+                }
             }
         }
+    }
+
+    /// Why this admin or watcher is not carried over, if it is not.
+    fn why_shut_out(&self, name: &str) -> Option<&str> {
+        let begin = format!("{name:?} ");
+        let mut reasons = self.shut_out.iter().map(String::as_str);
+        reasons.find(|why| why.starts_with(&begin))
     }
 
     /// `mode`.

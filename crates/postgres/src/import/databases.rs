@@ -70,7 +70,6 @@ impl Translation<'_> {
     /// All of them.
     pub fn databases(&mut self) -> Result<(), ImportError> {
         let entries = self.source.databases.clone();
-        let mut written = 0;
         for entry in &entries {
             if entry.name == RESERVED || entry.name.is_empty() {
                 let what = format!(
@@ -79,9 +78,11 @@ impl Translation<'_> {
                 );
                 return Err(entry.at.wrong(what));
             }
-            written += usize::from(self.database(entry)?);
+            if self.database(entry)? {
+                self.written.push(entry.name.clone());
+            }
         }
-        if written == 0 {
+        if self.written.is_empty() {
             for words in [
                 "There is no database here, and the gate does not start without one:",
                 "[[database]]",

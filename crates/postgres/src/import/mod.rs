@@ -46,15 +46,29 @@ pub struct Imported {
 /// Reads `file` and all that it includes, and translates it. The first mistake is the error.
 pub fn import(file: &str, place: &Place<'_>) -> Result<Imported, ImportError> {
     let source = Source::of(file, ini::read(file, place)?)?;
-    let mut translation = Translation::new(source, place);
+    let mut translation = Translation::new(source.clone(), place);
     translation.translate(file)?;
-    let (text, left_out) = translation.document.finish();
-    check(&text)?;
+    let known = translation.users_with_secrets();
+    let (mut text, mut left_out) = translation.document.finish();
+    let config = check(&text)?;
+    let shut_out = known.map(|known| config.shut_out(|name| known.iter().any(|own| own == name)));
+    let shut_out = shut_out.unwrap_or_default();
+    if !shut_out.is_empty() {
+        // Which rules there are is known only now.
+        let mut translation = Translation::new(source, place);
+        translation.shut_out = shut_out
+            .into_iter()
+            .map(|mistake| mistake.message)
+            .collect();
+        translation.translate(file)?;
+        (text, left_out) = translation.document.finish();
+        check(&text)?;
+    }
     Ok(Imported { text, left_out })
 }
 
 /// Whether the gate would read it: if not, the translation is to blame and not the file.
-fn check(text: &str) -> Result<(), ImportError> {
+fn check(text: &str) -> Result<Config, ImportError> {
     let source = SourceText {
         name: "gate.toml".into(),
         text: text.into(),
@@ -69,7 +83,8 @@ fn check(text: &str) -> Result<(), ImportError> {
         let server = server.map_err(|what| ImportError::Own { what })?;
         config.database = vec![DatabaseTable::all_at(from_command_line(server))];
     }
-    config.check().map_err(own)
+    config.check().map_err(own)?;
+    Ok(config)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl Entry {
 }
 
 /// Everything.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Source {
     /// `[pgbouncer]`, by key.
     pub settings: BTreeMap<String, Setting>,

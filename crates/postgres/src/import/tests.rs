@@ -343,6 +343,30 @@ fn rules_of_a_pg_hba_keep_their_order_and_never_let_more_in() {
     }
 }
 
+#[test]
+fn who_could_never_enter_the_console_is_not_carried_over() {
+    let asks = "[databases]\n* = host=x\n[pgbouncer]\nauth_file=users.txt\nadmin_users=bob, dba\nauth_user=a\n";
+    has(
+        asks,
+        &[
+            "# not carried over: admin_users = dba: \"dba\" can never enter the console",
+            "admins = [\"bob\"]",
+        ],
+    );
+    has(
+        &format!("{asks}auth_dbname=auth\nauth_query=SELECT 1\n"),
+        &[
+            "admins = [\"bob\", \"dba\"]",
+            "database = \"auth\"",
+            "# not carried over: auth_query = SELECT 1: it has no $1",
+        ],
+    );
+    has(
+        &format!("{asks}auth_dbname=pgbouncer\n"),
+        &["# not carried over: auth_dbname = pgbouncer: there is no"],
+    );
+}
+
 fn never_our_own_mistake(files: &[(&str, &str)]) {
     if let Err(error @ ImportError::Own { .. }) = result(files) {
         panic!("{error}\nof {files:?}");

@@ -14,6 +14,10 @@ pub struct Translation<'a> {
     pub source: Source,
     pub place: &'a Place<'a>,
     pub document: Document,
+    /// Databases that could be written.
+    pub written: Vec<String>,
+    /// Whom of the admins and watchers the gate could never let in, each with the reason, names in quotes first.
+    pub shut_out: Vec<String>,
 }
 
 impl<'a> Translation<'a> {
@@ -23,6 +27,8 @@ impl<'a> Translation<'a> {
             source,
             place,
             document: Document::default(),
+            written: Vec::new(),
+            shut_out: Vec::new(),
         }
     }
 
@@ -37,8 +43,8 @@ impl<'a> Translation<'a> {
         self.mode()?;
         self.limits()?;
         self.tls()?;
-        self.auth_query()?;
         self.databases()?;
+        self.auth_query();
         self.users()?;
         self.rest();
         Ok(())
@@ -125,6 +131,16 @@ impl<'a> Translation<'a> {
     /// Whether somebody may come whom no file names, because the database is asked.
     pub fn asks_for_users(&self) -> bool {
         self.everywhere("auth_user").is_some()
+    }
+
+    /// Users of `auth_file` whose secret is not empty; `None` where it cannot be read, which is for others to say.
+    pub fn users_with_secrets(&self) -> Option<Vec<String>> {
+        let Some(setting) = self.source.get("auth_file") else {
+            return Some(Vec::new());
+        };
+        let text = self.place.text(&setting.value).ok()?;
+        let users = crate::auth::userlist::read(&text).ok()?;
+        Some(users.into_keys().collect())
     }
 
     /// Everybody whom PgBouncer knows by name.

@@ -12,7 +12,7 @@ use sooner_config::{Misconfigured, Spanned};
 
 use super::tls::{self, Connector};
 use crate::auth::{Secret, userlist};
-use crate::config::{Config, DatabaseTable, Mode, ServerAddress};
+use crate::config::{AuthQueryTable, Config, DatabaseTable, Mode, ServerAddress, cut};
 
 /// What a gate does.
 pub struct Settings {
@@ -48,7 +48,7 @@ impl Settings {
                     return Err(Misconfigured::at(password, "user.password", words));
                 }
                 let secret = secret(password, "user.password")?;
-                users.insert(table.name.get_ref().clone(), secret);
+                users.insert(cut(table.name.get_ref()).to_owned(), secret);
             }
         }
         let mut logins = BTreeMap::new();
@@ -62,13 +62,15 @@ impl Settings {
                 connectors.insert(table.server.get_ref().clone(), Rc::new(connector));
             }
         }
-        let (tls, warnings) = match config.tls.is_empty() {
+        let (tls, mut warnings) = match config.tls.is_empty() {
             true => (None, Vec::new()),
             false => {
                 let prepared = sooner_tls::prepare(&config.tls, &[tls::PROTOCOL], now)?;
                 (Some(prepared.config), prepared.warnings)
             }
         };
+        let asked = config.auth_query.as_ref();
+        warnings.extend(asked.and_then(AuthQueryTable::warning));
         let settings = Self {
             listens: config.listens(),
             config,
@@ -78,6 +80,12 @@ impl Settings {
             connectors,
         };
         Ok((settings, warnings))
+    }
+
+    /// Admins and watchers who can never enter the console, each with the reason. The gate serves without them.
+    pub fn shut_out(&self) -> Vec<Misconfigured> {
+        self.config
+            .shut_out(|name| self.users.contains_key(cut(name)))
     }
 
     /// What encrypts connections to a server.
@@ -95,7 +103,7 @@ impl Settings {
     /// What is said of one user.
     pub fn user(&self, name: &str) -> Option<&crate::config::UserTable> {
         let mut tables = self.config.user.iter();
-        tables.find(|table| table.name.get_ref() == name)
+        tables.find(|table| cut(table.name.get_ref()) == name)
     }
 
     /// How long a client waits for a server that does not answer.

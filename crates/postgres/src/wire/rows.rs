@@ -94,8 +94,15 @@ pub fn write_empty(out: &mut BytesMut) {
     message(out, b'I', |_| {});
 }
 
-/// Writes a question with one parameter that is text, to be answered with text.
+/// Before a question of the gate's own: names without a schema are the server's, whatever a database's owner has made or set.
+const SEARCH_PATH: &[u8] = b"SET search_path TO pg_catalog, pg_temp";
+
+/// Writes a question with one parameter that is text, to be answered with one row of text.
 pub fn write_question(out: &mut BytesMut, sql: &str, parameter: &str) {
+    // In the same transaction: neither a pooler nor the database's own settings come between the two.
+    write_parse(out, b"", &[SEARCH_PATH, b"\0\0\0"].concat());
+    message(out, b'B', |out| out.put_slice(&[0; 8]));
+    message(out, b'E', |out| out.put_slice(&[0; 5]));
     write_parse(out, b"", &[sql.as_bytes(), b"\0\0\0"].concat());
     message(out, b'B', |out| {
         // No names, no formats: text.
@@ -105,7 +112,7 @@ pub fn write_question(out: &mut BytesMut, sql: &str, parameter: &str) {
         out.put_slice(parameter.as_bytes());
         out.put_u16(0);
     });
-    message(out, b'E', |out| out.put_slice(b"\0\0\0\0\0"));
+    message(out, b'E', |out| out.put_slice(b"\0\0\0\0\x01"));
     write_sync(out);
 }
 
@@ -130,6 +137,13 @@ mod tests {
         write_question(&mut ours, "SELECT $1", "ann");
         let mut theirs = BytesMut::new();
         use postgres_protocol::message::frontend;
+        let path = str::from_utf8(SEARCH_PATH).unwrap();
+        frontend::parse("", path, [], &mut theirs).unwrap();
+        let none = |_: (), _: &mut BytesMut| unreachable!();
+        frontend::bind("", "", [], [], none, [], &mut theirs)
+            .ok()
+            .unwrap();
+        frontend::execute("", 0, &mut theirs).unwrap();
         frontend::parse("", "SELECT $1", [], &mut theirs).unwrap();
         let put = |value: &str, out: &mut BytesMut| {
             out.extend_from_slice(value.as_bytes());
@@ -138,7 +152,7 @@ mod tests {
         frontend::bind("", "", [], ["ann"], put, [], &mut theirs)
             .ok()
             .unwrap();
-        frontend::execute("", 0, &mut theirs).unwrap();
+        frontend::execute("", 1, &mut theirs).unwrap();
         frontend::sync(&mut theirs);
         assert_eq!(ours, theirs);
     }

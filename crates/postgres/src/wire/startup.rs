@@ -1,6 +1,7 @@
 //! What comes before the first message: a packet without a tag, in which a client asks for encryption, for a cancellation or for a session.
 
 use super::fields::{Fields, Malformed};
+use crate::config::cut;
 
 /// The longest first packet; what PostgreSQL takes.
 pub const FIRST_PACKET_BYTES_MAX: usize = 10_000;
@@ -71,15 +72,15 @@ impl Startup {
         of_name.map(|(_, value)| value.as_str())
     }
 
-    /// Who it is.
+    /// Who it is, as PostgreSQL reads it.
     pub fn user(&self) -> &str {
-        self.parameter("user").unwrap_or_default()
+        cut(self.parameter("user").unwrap_or_default())
     }
 
     /// The database: by default of the user's name.
     pub fn database(&self) -> &str {
         let asked = self.parameter("database").filter(|name| !name.is_empty());
-        asked.unwrap_or(self.user())
+        asked.map_or(self.user(), cut)
     }
 
     /// Extensions of the protocol, none of which is known here.

@@ -6,6 +6,7 @@ mod table;
 use std::rc::Rc;
 
 use bytes::BytesMut;
+use sooner_config::Spanned;
 
 use super::client::refuse;
 use super::door::Door;
@@ -15,7 +16,7 @@ use super::refusal::Refusal;
 use super::shared::Shared;
 use super::stream::Stream;
 use crate::command::{self, Command};
-use crate::config::OWN_DATABASES;
+use crate::config::{OWN_DATABASES, cut};
 use crate::wire::{
     ErrorReport, FrontendMessage, HEADER_BYTES, Look, ParameterStatus, Splitter, TransactionStatus,
     write_authentication, write_complete, write_empty, write_error, write_key_data,
@@ -51,7 +52,7 @@ pub async fn serve(shared: &Rc<Shared>, greeted: Greeted, mut input: BytesMut) {
 
 fn rank(shared: &Shared, stream: &Stream, user: &str) -> Option<Rank> {
     let settings = shared.settings();
-    let is_in = |names: &[String]| names.iter().any(|name| name == user);
+    let is_in = |names: &[Spanned<String>]| names.iter().any(|name| cut(name.get_ref()) == user);
     let is_own = OWN_DATABASES.contains(&user) && stream.is_own_user();
     if is_own || is_in(&settings.config.admins) {
         return Some(Rank::Admin);
