@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
             );
         }
     }
-    let nobody = Verifier::of_nobody(&[0; 32], "x");
+    let nobody = Verifier::of_nobody(&[0; 32], "x", 4096);
     if let Ok((exchange, _)) = ServerExchange::begin(bytes, nobody, "nonce") {
         assert!(exchange.end(bytes).is_err());
     }

@@ -32,6 +32,14 @@ impl Said {
         }
     }
 
+    /// What the beginning of a text says, the rest of which has not come.
+    fn of_beginning(sql: &[u8]) -> Self {
+        Self {
+            remarks: sql::remarks(sql),
+            shape: sql::shape_of_beginning(sql),
+        }
+    }
+
     /// The value of a key, of the first comment that has it.
     pub fn remark(&self, key: &str) -> Option<&str> {
         let found = self.remarks.iter().find(|(own, _)| own == key);
@@ -58,11 +66,15 @@ pub fn said(input: &[u8], statements: &ClientStatements) -> Said {
         let Some((tag, body, is_whole)) = message(&mut rest) else {
             break;
         };
+        let of = |sql: &[u8]| match is_whole {
+            true => Said::of(text(sql)),
+            false => Said::of_beginning(text(sql)),
+        };
         match tag {
-            b'Q' => said.add(Said::of(text(body))),
+            b'Q' => said.add(of(body)),
             b'P' => {
                 let (_, text_and_types) = cut(body);
-                said.add(Said::of(text(text_and_types)));
+                said.add(of(text_and_types));
             }
             b'B' => {
                 let (_, behind_portal) = cut(body);

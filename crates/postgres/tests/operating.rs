@@ -1,5 +1,7 @@
 //! What an operator does with a gate that runs, and what clients notice of it: psql, a real PostgreSQL, the gate between them.
 
+#[path = "operating/guesses.rs"]
+mod guesses;
 #[path = "operating/strangers.rs"]
 mod strangers;
 mod support;
@@ -436,4 +438,26 @@ fn what_waits_can_be_cancelled() {
     );
     inside.ask("COMMIT");
     assert_eq!(gate.ask(&database, &["SELECT 'now'"]), "now");
+}
+
+#[test]
+fn no_constant_is_shown_whatever_a_backslash_is() {
+    let config = "order = \"shortest\"\n";
+    let Some((database, gate)) = start_with("no_constant_is_shown", config) else {
+        return;
+    };
+    let off = "SET standard_conforming_strings = off";
+    for constants in [
+        "'it\\'s secret'",
+        "'it\\'s secret', 'it\\'s'",
+        "E'it\\'s'\n'\\' secret'",
+        "$a$it\\'s secret$a$, '\\'', N'\\' secret'",
+    ] {
+        let sql = format!("SELECT {constants} AS shown");
+        gate.ask(&database, &[off, &sql]);
+    }
+    gate.ask(&database, &["SELECT 'a\\', 'secret' AS shown"]);
+    let statements = gate.admin(&database, "SHOW STATEMENTS");
+    assert!(statements.contains("select ? as shown"), "{statements}");
+    assert!(!statements.contains("secret"), "{statements}");
 }

@@ -4,6 +4,7 @@
 //! configuration or from the database itself. What is sent back and forth is the exchange's business, when and to whom is not.
 
 mod md5;
+pub mod mock;
 pub mod scram;
 pub mod userlist;
 

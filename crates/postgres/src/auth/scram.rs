@@ -20,7 +20,7 @@ pub const PREFIX: &str = "SCRAM-SHA-256$";
 /// Of the verifiers made here, and of PostgreSQL's.
 pub const SALT_BYTES: usize = 16;
 /// PostgreSQL's.
-const ITERATIONS: u32 = 4096;
+pub(super) const ITERATIONS: u32 = 4096;
 /// More would let whoever writes a verifier, or answers for a server, buy processor time cheaply.
 const ITERATIONS_MAX: u32 = 100_000;
 /// The longest message of a client that is read.
@@ -71,14 +71,19 @@ impl Verifier {
     }
 
     /// What nobody can prove, the same each time for the same user: whoever guesses names learns nothing.
-    pub fn of_nobody(secret: &[u8; 32], user: &str) -> Verifier {
+    pub fn of_nobody(secret: &[u8; 32], user: &str, iterations: u32) -> Verifier {
         let salt = salt_of(secret, user);
         Verifier {
-            iterations: ITERATIONS,
+            iterations,
             salt: salt.to_vec(),
             stored_key: hmac(secret, &salt),
             server_key: [0; 32],
         }
+    }
+
+    /// How often a password is hashed for it.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
     }
 
     /// Whether it is of this password.
@@ -298,6 +303,11 @@ fn xor(a: Key, b: Key) -> Key {
     std::array::from_fn(|index| a[index] ^ b[index])
 }
 
+/// What nobody finds without the key.
+pub(super) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
+    hmac(key, message)
+}
+
 fn hmac(key: &[u8], message: &[u8]) -> Key {
     let mut hmac = keyed(key);
     hmac.update(message);
@@ -378,8 +388,8 @@ mod tests {
             with_their_client("pencils", pencil()).err(),
             Some(ScramError::Wrong)
         );
-        let nobody = Verifier::of_nobody(&[7; 32], "ann");
-        assert!(nobody == Verifier::of_nobody(&[7; 32], "ann"));
+        let nobody = Verifier::of_nobody(&[7; 32], "ann", ITERATIONS);
+        assert!(nobody == Verifier::of_nobody(&[7; 32], "ann", ITERATIONS));
         assert_eq!(
             with_their_client("pencil", nobody).err(),
             Some(ScramError::Wrong)
@@ -473,8 +483,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_message_is_answered_or_refused(first in prop::collection::vec(any::<u8>(), 0..60), last in "c=biws,r=xs,p=.{0,60}") {
-            let _ = ServerExchange::begin(&first, Verifier::of_nobody(&[0; 32], "x"), "s");
-            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", Verifier::of_nobody(&[0; 32], "x"), "s").unwrap();
+            let _ = ServerExchange::begin(&first, Verifier::of_nobody(&[0; 32], "x", ITERATIONS), "s");
+            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", Verifier::of_nobody(&[0; 32], "x", ITERATIONS), "s").unwrap();
             prop_assert!(exchange.end(last.as_bytes()).is_err());
         }
     }

@@ -61,6 +61,12 @@ impl AuthQueryTable {
         Ok(())
     }
 
+    /// The database that is asked for a client of this one.
+    pub fn asked<'a>(&'a self, database: &'a str) -> &'a str {
+        let named = self.database.as_ref();
+        named.map_or(database, |name| name.get_ref().as_str())
+    }
+
     /// What an operator should know of a query of its own: where its names are looked for, and who may answer it.
     pub fn warning(&self) -> Option<Misconfigured> {
         let query = self.query.get_ref();

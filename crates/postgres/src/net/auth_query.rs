@@ -4,6 +4,7 @@
 //! nothing yet is not to take the place of those who have. The database may belong to a stranger who may set its search_path, so each question
 //! says where its names are looked for, and one row of the answer is read.
 
+use std::fmt;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -12,58 +13,149 @@ use super::lend::{OWN_COMMAND_PATIENCE, Place, RETRY_PAUSE, in_time};
 use super::log;
 use super::login::{self, LoginError, LoginSecret};
 use super::pool::{Owner, Server};
-use super::refusal::Refusal;
 use super::settings::Settings;
 use super::shared::Shared;
 use crate::auth::Secret;
-use crate::config::AuthQueryTable;
+use crate::config::{AuthQueryTable, ServerAddress};
+use crate::wire::{code_of_error, message_of_error};
 
-/// The secret of a user who wants `database`; `None` where nobody is asked, or nobody knows.
-pub async fn look_up(
-    shared: &Shared,
-    user: &str,
-    database: &str,
-) -> Result<Option<Secret>, Refusal> {
+/// What was learnt of a user.
+pub enum Found {
+    /// Its secret, if it has one.
+    Secret(Option<Secret>),
+    /// Nothing, because the database could not be asked. The log has the reason, and strangers do not.
+    Nothing,
+}
+
+/// The secret of a user who wants `database`.
+pub async fn look_up(shared: &Shared, user: &str, database: &str) -> Found {
     let settings = shared.settings();
-    let Some(table) = &settings.config.auth_query else {
-        return Ok(None);
-    };
-    let asked = table.database.as_ref().map(|name| name.get_ref().as_str());
-    let name = asked.unwrap_or(database);
     let begin = Instant::now();
-    let secret = loop {
-        // The console is no server's, and nobody is asked there.
-        let Some(door) = shared.door(name) else {
-            return Ok(None);
-        };
-        let asking = Asking {
-            settings: &settings,
-            table,
-            door: &door,
-        };
-        let error = match asking.ask(user).await {
-            Ok(Some(secret)) => break secret,
-            // The database has been moved.
-            Ok(None) => continue,
+    loop {
+        let answer = ask_once(shared, &settings, user, database).await;
+        shared.lookups_answer.set(is_answer(&answer));
+        let error = match answer {
+            Ok(secret) => return Found::Secret(secret.and_then(|text| read(user, &text))),
             Err(error) => error,
         };
         let is_late = begin.elapsed() >= settings.patience();
-        if is_late || !matches!(error, LoginError::Unreachable(_)) {
-            let address = &door.backend.address;
-            return Err(Refusal::of_login(error, address, &asking.owner()));
+        if is_late || !matches!(error.error, LoginError::Unreachable(_)) {
+            log(&format!(
+                "cannot look up the secret of user {user:?}: {error}"
+            ));
+            // Before the proof, the server does not say either which databases there are.
+            return match error.is_about_database() {
+                true => Found::Secret(None),
+                false => Found::Nothing,
+            };
         }
         tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}
+
+/// Asks for a user whose secret stands in a file: a client would notice that others are asked for. Not where nobody answers, as this user can do
+/// without.
+pub async fn ask_all_the_same(shared: &Shared, user: &str, database: &str) {
+    let settings = shared.settings();
+    let Some(table) = &settings.config.auth_query else {
+        return;
     };
-    let secret = secret.filter(|text| !text.is_empty());
-    match secret.map(|text| Secret::read(&text)) {
-        Some(Ok(secret)) => Ok(Some(secret)),
-        Some(Err(error)) => {
+    let door = shared.door(table.asked(database));
+    if !shared.lookups_answer.get() || door.is_none_or(|door| door.is_paused()) {
+        return;
+    }
+    let asking = ask_once(shared, &settings, user, database);
+    let answer = tokio::time::timeout(OWN_COMMAND_PATIENCE, asking).await;
+    let is_answer = answer.is_ok_and(|answer| is_answer(&answer));
+    shared.lookups_answer.set(is_answer);
+}
+
+fn is_answer(answer: &Result<Option<String>, NotAsked>) -> bool {
+    !matches!(answer, Err(why) if matches!(why.error, LoginError::Unreachable(_)))
+}
+
+fn read(user: &str, text: &str) -> Option<Secret> {
+    if text.is_empty() {
+        return None;
+    }
+    match Secret::read(text) {
+        Ok(secret) => Some(secret),
+        Err(error) => {
             log(&format!(
                 "the secret of user {user:?} cannot be used: {error}"
             ));
-            Ok(None)
+            None
         }
-        None => Ok(None),
+    }
+}
+
+/// Why the database was not asked, or did not answer.
+struct NotAsked {
+    error: LoginError,
+    owner: Owner,
+    address: ServerAddress,
+}
+
+impl NotAsked {
+    fn is_about_database(&self) -> bool {
+        matches!(&self.error, LoginError::Refused(message) if code_of_error(message) == b"3D000")
+    }
+}
+
+impl fmt::Display for NotAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            error,
+            owner: Owner { user, database },
+            address,
+        } = self;
+        write!(
+            f,
+            "the database at {address}, as user {user:?} in {database:?}: "
+        )?;
+        let LoginError::Refused(message) = error else {
+            return error.fmt(f);
+        };
+        f.write_str(&message_of_error(message))?;
+        let unknown: [&[u8]; 2] = [b"42P01", b"42883"];
+        match unknown.contains(&code_of_error(message)) {
+            true => f.write_str("; names in auth_query.query need their schema"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What the database says of a user, if anything is asked; nothing for the console, which is no server's, unless a database is named.
+async fn ask_once(
+    shared: &Shared,
+    settings: &Settings,
+    user: &str,
+    database: &str,
+) -> Result<Option<String>, NotAsked> {
+    let Some(table) = &settings.config.auth_query else {
+        return Ok(None);
+    };
+    loop {
+        let Some(door) = shared.door(table.asked(database)) else {
+            return Ok(None);
+        };
+        let asking = Asking {
+            settings,
+            table,
+            door: &door,
+        };
+        match asking.ask(user).await {
+            Ok(Some(secret)) => return Ok(secret),
+            // The database has been moved.
+            Ok(None) => {}
+            Err(error) => {
+                return Err(NotAsked {
+                    error,
+                    owner: asking.owner(),
+                    address: door.backend.address.clone(),
+                });
+            }
+        }
     }
 }
 

@@ -4,13 +4,18 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
+use super::auth_query::{self, Found};
 use super::door::One;
 use super::login::LoginSecret;
 use super::prove::Asked;
 use super::refusal::Refusal;
+use super::settings::Settings;
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{auth_query, cancel, tls};
+use super::verifiers::Source;
+use super::{cancel, tls};
+use crate::auth::Secret;
+use crate::auth::mock::{self, Kind};
 use crate::config::{AuthMethod, Client, OWN_DATABASES, demand};
 use crate::settings::Wanted;
 use crate::wire::{FirstPacket, Startup, Version, write_negotiate_version};
@@ -185,20 +190,60 @@ async fn let_in(
         let from = from.unwrap_or_else(|| "a socket file".into());
         return Err(Refusal::not_allowed(user, database, &from));
     }
-    let mut secret = settings.users.get(user).cloned();
-    if secret.is_none() && method.needs_secret() {
-        secret = auth_query::look_up(shared, user, database).await?;
-    }
+    let (secret, source) = known(shared, &settings, client, method).await;
+    let (could_ask, source) = match source {
+        Some(source) => (true, source),
+        None => (false, Source::Mock),
+    };
     let mut asked = Asked {
         stream,
         input,
         user,
-        secret: secret.as_ref(),
+        secret: &secret,
+        source,
         nobodys_secret: &shared.nobodys_secret,
         verifiers: &shared.verifiers,
     };
-    let proof = asked.prove(method).await?;
-    Ok((wanted, proof, guest))
+    match asked.prove(method).await {
+        Ok(proof) => Ok((wanted, proof, guest)),
+        // It may have been right.
+        Err(refusal) if !could_ask && refusal.is_of_proof() => Err(Refusal::not_looked_up()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// What a client has to prove, and whence that is: `None` where the database could not be asked. Of a user whom nobody knows, it is what such a
+/// user might have, and the way to it is the same.
+async fn known(
+    shared: &Shared,
+    settings: &Settings,
+    client: Client<'_>,
+    method: AuthMethod,
+) -> (Secret, Option<Source>) {
+    let Client { user, database, .. } = client;
+    let of_file = settings.users.get(user);
+    let mut source = Some(Source::Mock);
+    match of_file {
+        Some(_) if method.needs_secret() => {
+            auth_query::ask_all_the_same(shared, user, database).await;
+        }
+        None if method.needs_secret() => match auth_query::look_up(shared, user, database).await {
+            Found::Secret(Some(secret)) => {
+                shared.last_kind.set(Some(Kind::of(&secret)));
+                return (secret, Some(Source::Lookup));
+            }
+            Found::Secret(None) => {}
+            Found::Nothing => source = None,
+        },
+        _ => {}
+    }
+    if let Some(secret) = of_file {
+        return (secret.clone(), Some(Source::File));
+    }
+    let key = &shared.nobodys_secret;
+    let kind = mock::kind_for(&settings.kinds, key, user);
+    let kind = shared.last_kind.get().or(kind).unwrap_or(Kind::USUAL);
+    (mock::secret(kind, key, user), source)
 }
 
 /// Says what of a newer protocol is not spoken.

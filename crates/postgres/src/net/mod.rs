@@ -27,6 +27,7 @@ mod system_random;
 mod tls;
 mod tuning;
 mod upkeep;
+mod verifiers;
 mod withdraw;
 
 use std::rc::Rc;

@@ -1,7 +1,6 @@
 //! A client's proof of who it is, as its rule demands it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,7 +8,8 @@ use super::login::LoginSecret;
 use super::refusal::Refusal;
 use super::stream::Stream;
 use super::system_random;
-use crate::auth::scram::{Proof, ScramError, ServerExchange, Verifier, salt_of};
+use super::verifiers::{Source, Verifiers};
+use crate::auth::scram::{Proof, ScramError, ServerExchange};
 use crate::auth::{Md5Salt, Secret};
 use crate::config::AuthMethod;
 use crate::wire::{FrameError, HEADER_BYTES, Look, Splitter, write_authentication};
@@ -23,43 +23,21 @@ pub struct Asked<'a> {
     pub stream: &'a mut Stream,
     pub input: &'a mut BytesMut,
     pub user: &'a str,
-    /// What is known of its password.
-    pub secret: Option<&'a Secret>,
-    /// For the exchange with those whom nobody knows.
+    /// What it has to prove to know.
+    pub secret: &'a Secret,
+    /// Whence that is; whatever a client proves to know of a mocked one is wrong.
+    pub source: Source,
+    /// For what has to be the same at each attempt, and that nobody can guess.
     pub nobodys_secret: &'a [u8; 32],
     /// Of those who have come before.
     pub verifiers: &'a RefCell<Verifiers>,
 }
 
-/// Verifiers of passwords, by user: each takes thousands of hashes, and whoever has not proved anything yet is not to have them computed again
-/// and again.
-#[derive(Default)]
-pub struct Verifiers(BTreeMap<String, (Secret, Verifier)>);
-
-/// Beyond so many users all are forgotten.
-const VERIFIERS_MAX: usize = 10_000;
-
-impl Verifiers {
-    fn of(&mut self, user: &str, secret: &Secret, nobodys_secret: &[u8; 32]) -> Option<Verifier> {
-        if let Some((known, verifier)) = self.0.get(user)
-            && known == secret
-        {
-            return Some(verifier.clone());
-        }
-        let verifier = secret.as_verifier(salt_of(nobodys_secret, user))?;
-        if self.0.len() >= VERIFIERS_MAX {
-            self.0.clear();
-        }
-        let entry = (secret.clone(), verifier.clone());
-        self.0.insert(user.to_owned(), entry);
-        Some(verifier)
-    }
-}
-
 impl Asked<'_> {
     /// Has the client prove who it is; what logs in as it elsewhere.
     pub async fn prove(&mut self, method: AuthMethod) -> Result<Option<LoginSecret>, Refusal> {
-        let kept = self.secret.cloned().map(LoginSecret::Kept);
+        let is_known = self.source != Source::Mock;
+        let kept = is_known.then(|| LoginSecret::Kept(self.secret.clone()));
         match method {
             AuthMethod::Trust => Ok(kept),
             AuthMethod::Reject => Err(Refusal::wrong(self.user)),
@@ -74,7 +52,7 @@ impl Asked<'_> {
                 }
             }
             AuthMethod::Password => self.password().await,
-            AuthMethod::Md5 if !matches!(self.secret, Some(Secret::Scram(_))) => {
+            AuthMethod::Md5 if !matches!(self.secret, Secret::Scram(_)) => {
                 self.md5().await?;
                 Ok(kept)
             }
@@ -93,8 +71,8 @@ impl Asked<'_> {
     async fn password(&mut self) -> Result<Option<LoginSecret>, Refusal> {
         self.ask(3, b"").await?;
         let password = text(self.answer().await?)?;
-        let is_right = |secret: &Secret| secret.is_password(self.user, &password);
-        match self.secret.is_some_and(is_right) {
+        // Held against what is mocked as well, which takes as long.
+        match self.secret.is_password(self.user, &password) && self.source != Source::Mock {
             true => Ok(Some(LoginSecret::Kept(Secret::Plain(password)))),
             false => Err(Refusal::wrong(self.user)),
         }
@@ -104,8 +82,8 @@ impl Asked<'_> {
         let salt = system_random::bytes().map_err(|error| Refusal::ours(&error))?;
         self.ask(5, &salt).await?;
         let said = text(self.answer().await?)?;
-        let is_right = |secret: &Secret| Md5Salt(salt).is_answer(self.user, secret, &said);
-        match self.secret.is_some_and(is_right) {
+        let is_right = Md5Salt(salt).is_answer(self.user, self.secret, &said);
+        match is_right && self.source != Source::Mock {
             true => Ok(()),
             false => Err(Refusal::wrong(self.user)),
         }
@@ -123,14 +101,17 @@ impl Asked<'_> {
         let first = sasl_first(&first)
             .ok_or_else(|| Refusal::of_protocol("the first step of SASL is malformed"))?;
         let nonce = system_random::nonce().map_err(ours)?;
-        let (verifiers, nobodys_secret) = (self.verifiers, self.nobodys_secret);
-        let known = |secret| verifiers.borrow_mut().of(user, secret, nobodys_secret);
-        let verifier = self.secret.and_then(known);
-        let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(nobodys_secret, user));
+        let verifier = {
+            let mut verifiers = self.verifiers.borrow_mut();
+            verifiers.of(user, self.secret, self.source, self.nobodys_secret)
+        };
         let (exchange, said) = ServerExchange::begin(first, verifier, &nonce).map_err(refused)?;
         self.ask(11, said.as_bytes()).await?;
         let last = self.answer().await?;
         let (said, keys) = exchange.end(&last).map_err(refused)?;
+        if self.source == Source::Mock {
+            return Err(Refusal::wrong(user));
+        }
         self.ask(12, said.as_bytes()).await?;
         Ok(Proof::Keys(keys))
     }

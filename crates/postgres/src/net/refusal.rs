@@ -183,6 +183,17 @@ impl Refusal {
         Self::new("28P01", message, None)
     }
 
+    /// Its secret stands in a database that cannot be asked.
+    pub fn not_looked_up() -> Self {
+        let message = "the gate cannot look up secrets at the moment".to_owned();
+        Self::new("57P03", message, Some("the log of the gate has the reason"))
+    }
+
+    /// Whether it is because of a wrong proof.
+    pub fn is_of_proof(&self) -> bool {
+        self.sqlstate == "28P01"
+    }
+
     /// What the client is told.
     pub fn write(&self, out: &mut BytesMut) {
         match &self.told {

@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use sooner_config::{Misconfigured, Spanned};
 
 use super::tls::{self, Connector};
+use crate::auth::mock::Kind;
 use crate::auth::{Secret, userlist};
 use crate::config::{AuthQueryTable, Config, DatabaseTable, Mode, ServerAddress, cut};
 
@@ -20,6 +21,8 @@ pub struct Settings {
     pub config: Config,
     /// Who may come, unless everybody may; the secrets that are passwords log in to servers as well.
     pub users: BTreeMap<String, Secret>,
+    /// What those secrets are like.
+    pub kinds: Vec<Kind>,
     /// The secrets by which the gate logs in to databases as somebody else, by the entries' names.
     pub logins: BTreeMap<String, Secret>,
     /// What encrypts clients' connections.
@@ -74,6 +77,7 @@ impl Settings {
         let settings = Self {
             listens: config.listens(),
             config,
+            kinds: users.values().map(Kind::of).collect(),
             users,
             logins,
             tls,

@@ -11,9 +11,10 @@ use super::cancel::Sessions;
 use super::door::{Backend, Count, Door, UserDoor};
 use super::here::{Here, Leave, Present};
 use super::outside::Class;
-use super::prove::Verifiers;
 use super::settings::Settings;
+use super::verifiers::Verifiers;
 use super::{Reload, system_random};
+use crate::auth::mock::Kind;
 use crate::command::Stop;
 use crate::config::{DatabaseTable, ServerAddress};
 use crate::measured::Measured;
@@ -46,11 +47,17 @@ pub struct Shared {
     pub nobodys_secret: [u8; 32],
     /// Of users whose passwords are known.
     pub verifiers: RefCell<Verifiers>,
+    /// Whether the database has answered when it was last asked for a secret.
+    pub lookups_answer: Cell<bool>,
+    /// What the last secret that was looked up is like.
+    pub last_kind: Cell<Option<Kind>>,
 }
 
 impl Shared {
     /// Nobody is here yet.
     pub fn new(settings: Settings, reload: Reload) -> std::io::Result<Self> {
+        let mut verifiers = Verifiers::default();
+        verifiers.follow(&settings.users);
         Ok(Self {
             settings: RefCell::new(Rc::new(settings)),
             backends: RefCell::default(),
@@ -68,7 +75,9 @@ impl Shared {
             is_paused: Cell::new(false),
             changed: Notify::new(),
             nobodys_secret: system_random::bytes()?,
-            verifiers: RefCell::default(),
+            verifiers: RefCell::new(verifiers),
+            lookups_answer: Cell::new(true),
+            last_kind: Cell::default(),
         })
     }
 
@@ -159,6 +168,7 @@ impl Shared {
     fn replace(&self, settings: Settings) {
         let settings = Rc::new(settings);
         let before = self.settings.replace(settings.clone());
+        self.verifiers.borrow_mut().follow(&settings.users);
         for backend in self.backends() {
             backend.renew_limit(&before.config.limits, &settings.config.limits);
             backend.renew_connector(&settings);

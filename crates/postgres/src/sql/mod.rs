@@ -16,7 +16,7 @@ use tokens::{Token, Tokens};
 pub use pattern::{NeverFits, check_pattern};
 pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
-pub use shape::{Shape, shape};
+pub use shape::{Shape, shape, shape_of_beginning};
 
 /// Something that outlives a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

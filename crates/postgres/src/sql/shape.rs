@@ -1,6 +1,6 @@
 //! What a statement does, whatever constants stand in it: for classes by statement, and to learn from its like how long it will take.
 
-use super::tokens::{Token, Tokens};
+use super::tokens::{Backslash, Doubt, Token, Tokens};
 
 /// What is looked at of a text, bytes: what differs behind that is the same.
 const LOOKED_AT_BYTES: usize = 4096;
@@ -35,9 +35,21 @@ pub struct Shape {
     pub fingerprint: u64,
 }
 
-/// The shape of the first command of a text that is more than the frame of a transaction.
+/// The shape of the first command of a text that is more than the frame of a transaction. Nothing of a constant is in it, whatever
+/// standard_conforming_strings is: where the text does not tell, the shape ends.
 pub fn shape(sql: &[u8]) -> Option<Shape> {
-    let text = whole(&sql[..sql.len().min(LOOKED_AT_BYTES)], is_constant)?;
+    shape_of(sql, true)
+}
+
+/// The same of a text whose end has not come yet.
+pub fn shape_of_beginning(sql: &[u8]) -> Option<Shape> {
+    shape_of(sql, false)
+}
+
+fn shape_of(sql: &[u8], is_all: bool) -> Option<Shape> {
+    let looked_at = &sql[..sql.len().min(LOOKED_AT_BYTES)];
+    let is_all = is_all && looked_at.len() == sql.len();
+    let text = whole(looked_at, is_all, is_constant)?;
     Some(Shape {
         fingerprint: fingerprint(&text),
         text: readable(&text),
@@ -46,16 +58,51 @@ pub fn shape(sql: &[u8]) -> Option<Shape> {
 
 /// The shape, to its end, of a text in which `?` stands for a constant.
 pub fn shape_of_shape(text: &str) -> Option<Vec<u8>> {
-    whole(text.as_bytes(), |written| {
+    whole(text.as_bytes(), true, |written| {
         written == CONSTANT || is_constant(written)
     })
 }
 
+/// How a text is read.
+struct Reading {
+    backslash: Backslash,
+    /// Whether nothing behind the first doubt is known.
+    ends_in_doubt: bool,
+}
+
+impl Reading {
+    /// What standard_conforming_strings is, is not known here: it is the value with which all quotes are closed.
+    fn of(sql: &[u8], is_all: bool) -> Self {
+        let reading = |backslash, ends_in_doubt| Self {
+            backslash,
+            ends_in_doubt,
+        };
+        if !sql.contains(&b'\\') {
+            return reading(Backslash::Letter, false);
+        }
+        let [on, off] = [Backslash::Letter, Backslash::Escape].map(|backslash| {
+            let mut tokens = Tokens::with(sql, backslash);
+            let doubts = std::iter::from_fn(|| tokens.next().map(|_| tokens.doubt()));
+            let doubt = doubts
+                .flatten()
+                .max_by_key(|doubt| *doubt == Doubt::Encoding);
+            (doubt, is_all && !tokens.is_open())
+        });
+        match (on, off) {
+            ((Some(Doubt::Encoding), _), _) => reading(Backslash::Letter, true),
+            ((None, _), _) | ((_, true), (_, false)) => reading(Backslash::Letter, false),
+            ((_, false), (Some(Doubt::Setting) | None, true)) => reading(Backslash::Escape, false),
+            _ => reading(Backslash::Letter, true),
+        }
+    }
+}
+
 /// The shape to its end, with what is a constant besides words and quoted names.
-fn whole(sql: &[u8], is_constant: IsConstant) -> Option<Vec<u8>> {
-    let mut tokens = Tokens::new(sql);
+fn whole(sql: &[u8], is_all: bool, is_constant: IsConstant) -> Option<Vec<u8>> {
+    let reading = Reading::of(sql, is_all);
+    let mut tokens = Tokens::with(sql, reading.backslash);
     loop {
-        let (text, is_last) = command(&mut tokens, is_constant);
+        let (text, is_last) = command(&mut tokens, &reading, is_constant);
         let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
         let is_around = AROUND.iter().any(|word| word.as_bytes() == first);
         match (text.is_empty() || is_around, is_last) {
@@ -77,7 +124,7 @@ fn readable(text: &[u8]) -> String {
 }
 
 /// The next command, and whether it is the last.
-fn command(tokens: &mut Tokens<'_>, is_constant: IsConstant) -> (Vec<u8>, bool) {
+fn command(tokens: &mut Tokens<'_>, reading: &Reading, is_constant: IsConstant) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     loop {
         match tokens.next_with_text() {
@@ -86,6 +133,9 @@ fn command(tokens: &mut Tokens<'_>, is_constant: IsConstant) -> (Vec<u8>, bool) 
             Some((token, text)) => {
                 let is_constant = token == Token::Other && is_constant(text);
                 push(&mut out, token, text, is_constant);
+                if reading.ends_in_doubt && tokens.doubt().is_some() {
+                    return (out, true);
+                }
             }
         }
     }
@@ -203,7 +253,57 @@ mod tests {
         assert_eq!(shape.text.len(), KEPT_BYTES);
     }
 
+    #[test]
+    fn what_a_backslash_is_makes_no_constant_visible() {
+        for (sql, expected) in [
+            // Off, as only so the quotes are closed.
+            ("SELECT 'it\\'s secret' FROM t", "select ? from t"),
+            ("SELECT N'it\\'s secret' FROM t", "select ? from t"),
+            // On, likewise.
+            (
+                "SELECT a LIKE 'x' ESCAPE '\\' FROM t",
+                "select a like ? escape ? from t",
+            ),
+            ("SELECT 'C:\\', 'D:\\' FROM t", "select ? from t"),
+            // Nobody can say.
+            (
+                "SELECT a, 'it\\'s secret', 'it\\'s secret' FROM t",
+                "select a, ?",
+            ),
+            ("BEGIN; SELECT 'a\\'; SELECT secret, '\\'", "select ?"),
+            // Both the same.
+            ("SELECT 'it''s \\a' FROM t", "select ? from t"),
+            (
+                "SELECT E'it\\'s'\n'secret\\' secret' FROM t",
+                "select ? from t",
+            ),
+            ("SELECT $a$it\\'s secret$a$ FROM t", "select ? from t"),
+            ("SELECT U&'\\0041' FROM t", "select ? from t"),
+        ] {
+            assert_eq!(text(sql), expected, "{sql}");
+        }
+        let beginning = shape_of_beginning(b"SELECT a, 'it\\'s sec").unwrap();
+        assert_eq!(beginning.text, "select a, ?");
+        let shift_jis = shape(b"SELECT E'\x83\\', ' secret ' FROM t").unwrap();
+        assert_eq!(shift_jis.text, "select ?");
+    }
+
     proptest! {
+        #[test]
+        fn no_constant_is_seen_whatever_the_setting(
+            parts in prop::collection::vec("('|\\\\|x|SECRET| |--|/\\*|;|\\$\\$|\"){0,8}", 1..5),
+            is_on in any::<bool>(), prefix in "|E|N",
+        ) {
+            let escaped = |part: &String| match is_on && prefix != "E" {
+                true => part.replace('\'', "''"),
+                false => part.replace('\\', "\\\\").replace('\'', "\\'"),
+            };
+            let constants: Vec<String> = parts.iter().map(|part| format!("{prefix}'{}'", escaped(part))).collect();
+            let sql = format!("SELECT {} FROM t", constants.join(", a, "));
+            let shown = text(&sql);
+            prop_assert!(!shown.contains("secret") && !shown.contains("SECRET"), "{sql}\n{shown}");
+        }
+
         #[test]
         fn any_text_has_a_shape_or_none(sql in prop::collection::vec(any::<u8>(), 0..300)) {
             shape(&sql);

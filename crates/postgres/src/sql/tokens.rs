@@ -13,19 +13,63 @@ pub enum Token<'a> {
     Other,
 }
 
+/// What a backslash is in a text without a prefix: what standard_conforming_strings says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backslash {
+    /// A letter as any other (`on`).
+    Letter,
+    /// It takes the next byte, a quote as well (`off`).
+    Escape,
+}
+
+/// Why a text may end elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// With the other value of standard_conforming_strings it does.
+    Setting,
+    /// Where the encoding has letters whose second byte is a backslash, it may.
+    Encoding,
+}
+
 /// Cuts a text into tokens. What is not closed goes to the end.
+#[derive(Clone)]
 pub struct Tokens<'a> {
     rest: &'a [u8],
+    backslash: Backslash,
+    /// Of the last token.
+    doubt: Option<Doubt>,
+    is_open: bool,
 }
 
 impl<'a> Tokens<'a> {
+    /// As they are with standard_conforming_strings on.
     pub fn new(sql: &'a [u8]) -> Self {
-        Self { rest: sql }
+        Self::with(sql, Backslash::Letter)
+    }
+
+    /// As they are with either value of it.
+    pub fn with(sql: &'a [u8], backslash: Backslash) -> Self {
+        Self {
+            rest: sql,
+            backslash,
+            doubt: None,
+            is_open: false,
+        }
+    }
+
+    /// Whether the last token may end elsewhere.
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.doubt
+    }
+
+    /// Whether a comment or a quote was not closed.
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// The next token, and how it is written.
     pub fn next_with_text(&mut self) -> Option<(Token<'a>, &'a [u8])> {
-        self.skip();
+        self.skip_blank();
         let before = self.rest;
         let token = self.next()?;
         Some((token, &before[..before.len() - self.rest.len()]))
@@ -41,11 +85,12 @@ impl<'a> Tokens<'a> {
     /// Takes everything up to and with the next `end`.
     fn take_through(&mut self, end: &[u8]) {
         let found = self.rest.windows(end.len()).position(|bytes| bytes == end);
+        self.is_open |= found.is_none();
         self.take(found.map_or(self.rest.len(), |at| at + end.len()));
     }
 
     /// Takes white space and comments away.
-    fn skip(&mut self) {
+    fn skip_blank(&mut self) {
         loop {
             match self.rest {
                 [byte, ..] if byte.is_ascii_whitespace() || *byte == 0x0b => {
@@ -81,28 +126,51 @@ impl<'a> Tokens<'a> {
                 [_, ..] => {
                     self.take(1);
                 }
-                [] => return,
+                [] => {
+                    self.is_open = true;
+                    return;
+                }
             }
         }
     }
 
-    /// Takes a text or quoted name, whose beginning was taken; two `quote`s in it are one, and with `escapes` a backslash takes the next byte.
+    /// Takes a text or quoted name, whose beginning was taken; with `escapes` a backslash takes the next byte.
     fn take_quoted(&mut self, quote: u8, escapes: bool) -> &'a [u8] {
-        let mut end = 0;
-        while let Some(byte) = self.rest.get(end) {
-            let next = self.rest.get(end + 1);
-            match *byte {
-                b'\\' if escapes => end += 2,
-                byte if byte == quote && next == Some(&quote) => end += 2,
-                byte if byte == quote => {
-                    let inside = self.take(end);
-                    self.take(1);
-                    return inside;
-                }
-                _ => end += 1,
-            }
+        let (count, is_closed) = quoted_bytes(self.rest, quote, escapes);
+        let inside = self.take(count);
+        self.take(usize::from(is_closed));
+        self.is_open |= !is_closed;
+        if escapes && has_backslash_behind_letter(inside) {
+            self.doubt = Some(Doubt::Encoding);
         }
-        self.take(end)
+        inside
+    }
+
+    /// Takes a text without a prefix, whose beginning was taken.
+    fn take_text(&mut self) {
+        let escapes = self.backslash == Backslash::Escape;
+        let [own, other] =
+            [escapes, !escapes].map(|escapes| quoted_bytes(self.rest, b'\'', escapes));
+        self.take_quoted(b'\'', escapes);
+        if own != other {
+            self.doubt = self.doubt.or(Some(Doubt::Setting));
+        }
+    }
+
+    /// Takes a text that was begun with `E'`; what continues it on another line has its escapes.
+    fn take_escaped(&mut self) {
+        self.take_quoted(b'\'', true);
+        loop {
+            let mut ahead = self.clone();
+            ahead.skip_blank();
+            let between = &self.rest[..self.rest.len() - ahead.rest.len()];
+            let has_line = between.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+            if !has_line || ahead.rest.first() != Some(&b'\'') {
+                return;
+            }
+            self.take(between.len() + 1);
+            self.take_quoted(b'\'', true);
+        }
     }
 
     /// A number and what is written together with it: 1.5e-3, 0x1f, 1_000.
@@ -133,6 +201,27 @@ impl<'a> Tokens<'a> {
     }
 }
 
+/// Where a text in quotes ends, whose beginning was taken: bytes inside, in which two quotes are one, and whether it is closed.
+fn quoted_bytes(rest: &[u8], quote: u8, escapes: bool) -> (usize, bool) {
+    let mut end = 0;
+    while let Some(byte) = rest.get(end) {
+        let next = rest.get(end + 1);
+        match *byte {
+            b'\\' if escapes => end += 2,
+            byte if byte == quote && next == Some(&quote) => end += 2,
+            byte if byte == quote => return (end, true),
+            _ => end += 1,
+        }
+    }
+    (end.min(rest.len()), false)
+}
+
+/// Whether a backslash may be half of a letter, as in Shift JIS or GBK. In UTF-8 none is.
+fn has_backslash_behind_letter(text: &[u8]) -> bool {
+    let mut pairs = text.windows(2);
+    pairs.any(|pair| pair[0] >= 0x80 && pair[1] == b'\\') && str::from_utf8(text).is_err()
+}
+
 fn is_in_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
@@ -154,7 +243,8 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        self.skip();
+        self.doubt = None;
+        self.skip_blank();
         Some(match *self.rest.first()? {
             b';' => {
                 self.take(1);
@@ -162,7 +252,7 @@ impl<'a> Iterator for Tokens<'a> {
             }
             b'\'' => {
                 self.take(1);
-                self.take_quoted(b'\'', false);
+                self.take_text();
                 Token::Other
             }
             b'"' => {
@@ -184,7 +274,14 @@ impl<'a> Iterator for Tokens<'a> {
             _ if prefix_bytes(self.rest) > 0 => {
                 let prefix = self.take(prefix_bytes(self.rest));
                 self.take(1);
-                self.take_quoted(b'\'', prefix.eq_ignore_ascii_case(b"e"));
+                match prefix {
+                    b"e" | b"E" => self.take_escaped(),
+                    // Of another type, and read as without a prefix.
+                    b"n" | b"N" => self.take_text(),
+                    _ => {
+                        self.take_quoted(b'\'', false);
+                    }
+                }
                 Token::Other
             }
             byte if is_in_word(byte) => {
@@ -242,5 +339,30 @@ mod tests {
         for sql in ["a--x\nb", "a -- x\rb", "a --\r\nb", "--\ra b --"] {
             assert_eq!(cut(sql), ["w:a", "w:b"], "{sql:?}");
         }
+    }
+
+    #[test]
+    fn a_text_with_escapes_goes_on_in_the_next_line() {
+        for (sql, expected) in [
+            ("E'a'\n'b\\' c' d", &["o:E'a'\n'b\\' c'", "w:d"][..]),
+            ("e'a' -- x\r 'b' c", &["o:e'a' -- x\r 'b'", "w:c"]),
+            ("E'a' 'b\\' c", &["o:E'a'", "o:'b\\'", "w:c"]),
+        ] {
+            assert_eq!(cut(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn where_a_text_may_end_elsewhere_is_known() {
+        let doubts = |sql: &[u8]| {
+            let mut tokens = Tokens::new(sql);
+            let all = std::iter::from_fn(|| tokens.next().map(|_| tokens.doubt()));
+            (all.flatten().collect::<Vec<_>>(), tokens.is_open())
+        };
+        assert_eq!(doubts(b"'a\\b' 'c'"), (vec![], false));
+        assert_eq!(doubts(b"'a\\' b"), (vec![Doubt::Setting], false));
+        assert_eq!(doubts(b"n'a\\''b' $x$ $"), (vec![Doubt::Setting], true));
+        assert_eq!(doubts("E'\u{e9}\\'b' /* ".as_bytes()), (vec![], true));
+        assert_eq!(doubts(b"E'\x83\\' b"), (vec![Doubt::Encoding], true));
     }
 }

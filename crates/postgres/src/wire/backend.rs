@@ -158,6 +158,19 @@ pub fn message_of_error(message: &[u8]) -> String {
     words + &hint
 }
 
+/// The SQLSTATE of an error, whole as it came.
+pub fn code_of_error(message: &[u8]) -> &[u8] {
+    let mut fields = Fields(message.get(5..).unwrap_or_default());
+    while let Ok(kind @ 1..) = fields.byte() {
+        match fields.text() {
+            Ok(code) if kind == b'C' => return code,
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    b""
+}
+
 /// An error or a notice of the proxy's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorReport<'a> {

@@ -9,9 +9,9 @@ mod rows;
 mod startup;
 
 pub use backend::{
-    BackendMessage, ErrorReport, ParameterStatus, TransactionStatus, look_at_backend,
-    message_of_error, write_authentication, write_error, write_key_data, write_negotiate_version,
-    write_notice, write_parameter_status, write_ready,
+    BackendMessage, ErrorReport, ParameterStatus, TransactionStatus, code_of_error,
+    look_at_backend, message_of_error, write_authentication, write_error, write_key_data,
+    write_negotiate_version, write_notice, write_parameter_status, write_ready,
 };
 pub use fields::Malformed;
 pub use frame::{FrameError, HEADER_BYTES, Look, Part, Piece, Splitter};
