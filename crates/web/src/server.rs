@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 /// What to serve, and with what means: looked at, nothing opened yet but files to read.
@@ -49,6 +49,8 @@ struct Shared {
     tls: Option<Rc<Tls>>,
     means: Means,
     metrics: Arc<Metrics>,
+    /// Told when a reload has replaced the generation.
+    reloaded: Notify,
 }
 
 /// Changes a server that runs; clones act on the same one.
@@ -119,6 +121,7 @@ impl<'a> Server<'a> {
                     .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes, record_bytes))),
                 means: self.means,
                 metrics: self.metrics,
+                reloaded: Notify::new(),
             }),
             admin,
             log_closer,
@@ -238,7 +241,7 @@ impl Listening {
 
     async fn run_local(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
-        self.shared.service.generation().proxy.start();
+        let caring = spawn_local(self.shared.clone().care_for_upstreams());
         let watching = spawn_local(self.shared.connections.clone().watch());
         if uplink.snapshot().rate_bits_per_sec.is_none() {
             self.shared.service.set_unordered();
@@ -276,6 +279,7 @@ impl Listening {
         let grace = self.shared.service.generation().limits.grace_time();
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;
         watching.abort();
+        caring.abort();
         drop(admin);
     }
 
@@ -305,6 +309,17 @@ impl Listening {
     }
 }
 
+impl Shared {
+    /// Starts what upstreams need beside requests, at first and after each reload. A task of its own, because signals are
+    /// obeyed outside the `LocalSet` that the connections live on.
+    async fn care_for_upstreams(self: Rc<Self>) {
+        loop {
+            self.service.generation().proxy.start();
+            self.reloaded.notified().await;
+        }
+    }
+}
+
 impl Control {
     /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake nothing has changed. Gives
     /// warnings.
@@ -320,8 +335,8 @@ impl Control {
         self.0
             .connections
             .set_limits(&generation.limits, self.0.means.descriptors);
-        generation.proxy.start();
         self.0.service.replace(generation);
+        self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)
     }

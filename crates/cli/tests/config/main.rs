@@ -3,5 +3,7 @@
 mod check;
 mod place;
 mod proxied;
+mod random_config;
 mod reload;
+mod reload_at_random;
 mod start_and_stop;

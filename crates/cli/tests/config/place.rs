@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -96,7 +97,7 @@ impl Place {
 /// A started server.
 pub struct Server {
     pub child: Child,
-    said: BufReader<ChildStderr>,
+    said: Option<BufReader<ChildStderr>>,
     pub ready_line: String,
     pub address: String,
 }
@@ -107,7 +108,7 @@ impl Server {
         let said = BufReader::new(child.stderr.take().unwrap());
         Self {
             child,
-            said,
+            said: Some(said),
             ready_line: String::new(),
             address,
         }
@@ -120,9 +121,22 @@ impl Server {
     /// The next line on standard error.
     pub fn says(&mut self) -> String {
         let mut line = String::new();
-        let length = self.said.read_line(&mut line).unwrap();
+        let said = self.said.as_mut().expect("a thread reads its lines");
+        let length = said.read_line(&mut line).unwrap();
         assert_ne!(length, 0, "it has ended");
         line
+    }
+
+    /// The lines on standard error from now on, read by a thread.
+    pub fn lines(&mut self) -> Receiver<String> {
+        let (told, lines) = channel();
+        let said = self.said.take().expect("a thread reads its lines");
+        std::thread::spawn(move || {
+            for line in said.lines().map_while(Result::ok) {
+                let _ = told.send(line);
+            }
+        });
+        lines
     }
 
     pub fn get(&self) -> String {

@@ -1,0 +1,295 @@
+//! Random valid configurations, made from every key that the manual has.
+
+use crate::place::{Place, certify};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+
+/// A generator of numbers (xorshift64): the same seed gives the same configurations.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn chance(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    fn one<'a>(&mut self, values: &[&'a str]) -> &'a str {
+        values[self.below(values.len())]
+    }
+}
+
+/// What the server has to answer once a configuration is in force.
+pub struct Expected {
+    /// The number that `/number.txt` holds.
+    pub number: String,
+    /// The servers that may answer below `/app`.
+    pub servers: Vec<usize>,
+    /// The path that they see when `/app/x` is asked for.
+    pub path: &'static str,
+}
+
+/// Makes configurations that all serve a folder and pass `/app` on to some of `servers`.
+pub struct Maker<'a> {
+    pub random: Random,
+    pub place: &'a Place,
+    pub servers: [String; 2],
+    pub keys: BTreeSet<String>,
+    text: String,
+    table: &'static str,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(seed: u64, place: &'a Place, servers: [String; 2]) -> Self {
+        Self {
+            random: Random(seed),
+            place,
+            servers,
+            keys: BTreeSet::new(),
+            text: String::new(),
+            table: "",
+        }
+    }
+
+    /// A configuration; `is_first` is one to start with, later ones change what takes effect at the next start too.
+    pub fn make(&mut self, number: usize, is_first: bool) -> (String, Expected) {
+        self.text.clear();
+        let root = format!("root-{number}");
+        fs::create_dir_all(self.place.path(&root)).unwrap();
+        fs::write(
+            self.place.path(&root).join("number.txt"),
+            number.to_string(),
+        )
+        .unwrap();
+        fs::write(self.place.path(&root).join("a.txt"), "one").unwrap();
+        self.table = "";
+        self.put("listen", "[\"127.0.0.1:0\"]");
+        let has_root = self.random.chance();
+        if has_root {
+            self.put("root", &format!("\"{root}\""));
+        }
+        self.put("listen_tls", "[\"127.0.0.1:0\"]");
+        if !is_first {
+            self.may("user", &["\"nobody\""]);
+            self.what_takes_effect_at_the_next_start();
+        }
+        self.limits();
+        self.tables(is_first);
+        if !has_root {
+            self.sites(&root);
+        }
+        let servers = self.upstreams();
+        let path = self.routes();
+        let expected = Expected {
+            number: number.to_string(),
+            servers,
+            path,
+        };
+        (self.text.clone(), expected)
+    }
+
+    fn begin(&mut self, table: &'static str, header: &str) {
+        self.table = table;
+        writeln!(self.text, "{header}").unwrap();
+    }
+
+    fn note(&mut self, key: &str) {
+        let path = match self.table {
+            "" => key.to_owned(),
+            table => format!("{table}.{key}"),
+        };
+        self.keys.insert(path);
+    }
+
+    fn put(&mut self, key: &str, value: &str) {
+        self.note(key);
+        writeln!(self.text, "{key} = {value}").unwrap();
+    }
+
+    fn may(&mut self, key: &str, values: &[&str]) {
+        if self.random.chance() {
+            let value = self.random.one(values);
+            self.put(key, value);
+        }
+    }
+
+    fn what_takes_effect_at_the_next_start(&mut self) {
+        self.begin("uplink", "[uplink]");
+        let rate = self.random.one(&["\"10mbit\"", "\"1gbit\""]);
+        self.put("rate", rate);
+        let policies = ["fair", "fcfs", "srpt", "psjf", "las", "fsp", "swift", "fcf"];
+        let policy = format!("\"{}\"", self.random.one(&policies));
+        self.put("policy", &policy);
+        if self.random.chance() {
+            self.put("mechanism", "\"bands\"");
+            self.may("bands", &["2", "8"]);
+            self.may("device", &["\"lo\""]);
+            self.may("replace_qdisc", &["true", "false"]);
+        } else if self.random.chance() {
+            self.may("mechanism", &["\"user-space\"", "\"auto\""]);
+            self.may("ahead", &["\"5\"", "\"30kb\"", "\"20ms\""]);
+        } else {
+            self.put("mechanism", "\"none\"");
+        }
+        self.may("streams", &["\"standard\"", "\"size\""]);
+        self.may("trust_priority", &["true", "false"]);
+    }
+
+    fn limits(&mut self) {
+        self.begin("limits", "[limits]");
+        self.may("head_bytes", &["4096", "1048576"]);
+        self.may("head_seconds", &["20", "31"]);
+        self.may("idle_seconds", &["1", "75"]);
+        self.may("receive_bytes_per_sec", &["0", "500"]);
+        self.may("body_bytes", &["100", "1000000"]);
+        self.may("connections", &["50", "500"]);
+        self.may("connections_per_address", &["50", "500"]);
+        self.may("streams_per_connection", &["1", "128"]);
+        self.may("stall_seconds", &["50", "60"]);
+        self.may("grace_seconds", &["0", "10"]);
+        self.may("file_memory_bytes", &["0", "1000", "100000000"]);
+    }
+
+    fn tables(&mut self, is_first: bool) {
+        self.begin("log", "[log]");
+        if is_first {
+            self.put("access", "\"access.log\"");
+        } else {
+            self.may("access", &["\"access.log\"", "\"off\"", "\"-\""]);
+            self.may("format", &["\"json\"", "\"combined\""]);
+            self.begin("admin", "[admin]");
+            self.may("listen", &["\"127.0.0.1:0\""]);
+            self.may("hosts", &["[\"metrics.example\"]"]);
+        }
+        self.begin("proxy_protocol", "[proxy_protocol]");
+        let from = self.random.one(&["[]", "[\"192.0.2.0/24\"]"]);
+        self.put("from", from);
+        self.begin("tls", "[[tls]]");
+        let name = self.random.one(&["red", "blue"]);
+        self.put("certificate", &format!("\"{name}.pem\""));
+        self.put("key", &format!("\"{name}.key\""));
+        if self.random.chance() {
+            self.put("client_ca", "\"red.pem\"");
+            self.may("client_required", &["true", "false"]);
+        }
+        self.may("versions", &["[\"1.3\"]", "[\"1.2\", \"1.3\"]"]);
+    }
+
+    fn sites(&mut self, root: &str) {
+        for hosts in ["[]", "[\"a.example\", \"*.b.example\"]"] {
+            self.begin("site", "[[site]]");
+            self.put("hosts", hosts);
+            self.put("root", &format!("\"{root}\""));
+            self.may("index", &["[]", "[\"a.txt\", \"b.txt\"]"]);
+            self.may("listing", &["\"auto\"", "\"off\""]);
+            self.may("fallback", &["\"/a.txt\""]);
+            self.may("dot_files", &["true", "false"]);
+            self.may("symlinks", &["\"none\"", "\"inside\""]);
+            self.may("precompressed", &["[]", "[\"zstd\", \"br\", \"gzip\"]"]);
+            self.may("headers", &["{ X-A = \"1\" }", "{}"]);
+            self.may("errors", &["{ 404 = \"/a.txt\" }", "{}"]);
+            if self.random.chance() {
+                self.begin("site.redirect", "[[site.redirect]]");
+                self.put("from", "\"/old/*\"");
+                self.put("to", "\"/new/$1\"");
+                self.may("status", &["301", "308"]);
+            }
+        }
+    }
+
+    fn upstreams(&mut self) -> Vec<usize> {
+        self.begin("proxy", "[proxy]");
+        self.may("trusted", &["[]", "[\"127.0.0.0/8\"]"]);
+        self.may("response_buffer_bytes", &["0", "100", "1000000"]);
+        self.may("buffer_bytes", &["0", "1000", "1000000"]);
+        let servers = match self.random.below(3) {
+            0 => vec![0],
+            1 => vec![1],
+            _ => vec![0, 1],
+        };
+        let named: Vec<_> = (servers.iter())
+            .map(|server| format!("\"http://{}\"", self.servers[*server]))
+            .collect();
+        self.upstream("app", &format!("[{}]", named.join(", ")));
+        // Its certificates are others each time, also behind a table that did not change.
+        certify(self.place, "ca", 2100);
+        let secure = format!("[\"https://{}\"]", self.servers[0]);
+        if self.random.chance() {
+            self.upstream("secure", &secure);
+        } else {
+            self.begin("upstream", "[[upstream]]");
+            self.put("name", "\"secure\"");
+            self.put("servers", &secure);
+        }
+        self.put("ca", "\"ca.pem\"");
+        servers
+    }
+
+    fn upstream(&mut self, name: &str, servers: &str) {
+        self.begin("upstream", "[[upstream]]");
+        self.put("name", &format!("\"{name}\""));
+        self.put("servers", servers);
+        self.may("limit", &["1", "2", "100"]);
+        self.may("waiting_max", &["100", "1000"]);
+        self.may("order", &["\"expected\"", "\"fcfs\""]);
+        for key in [
+            "queue_seconds",
+            "connect_seconds",
+            "response_seconds",
+            "idle_seconds",
+        ] {
+            self.may(key, &["50", "60.5"]);
+        }
+        self.may("keep_seconds", &["0.01", "60"]);
+        self.may("retries", &["0", "2"]);
+        self.may("fails", &["1", "1000"]);
+        self.may("host", &["\"upstream\"", "\"h.example\""]);
+        if self.random.chance() {
+            let mut health = String::from("path = \"/health\"");
+            self.table = "upstream.health";
+            self.note("path");
+            for (key, values) in [
+                ("seconds", ["0.02", "5"]),
+                ("fails", ["100", "1000"]),
+                ("passes", ["1", "3"]),
+            ] {
+                self.note(key);
+                write!(health, ", {key} = {}", self.random.one(&values)).unwrap();
+            }
+            self.table = "upstream";
+            writeln!(self.text, "health = {{ {health} }}").unwrap();
+        }
+    }
+
+    fn routes(&mut self) -> &'static str {
+        let strips = self.random.chance();
+        for (path, upstream) in [("/app", "app"), ("/secure", "secure")] {
+            self.begin("route", "[[route]]");
+            self.put("path", &format!("\"{path}\""));
+            self.put("upstream", &format!("\"{upstream}\""));
+            self.may("hosts", &["[]"]);
+            self.may("class", &["0", "7"]);
+            self.put("strip_prefix", if strips { "true" } else { "false" });
+            self.put("upgrade", "[\"websocket\"]");
+            for key in [
+                "queue_seconds",
+                "response_seconds",
+                "idle_seconds",
+                "tunnel_seconds",
+            ] {
+                self.may(key, &["55", "70.25"]);
+            }
+        }
+        if strips { "/x" } else { "/app/x" }
+    }
+}
