@@ -9,6 +9,7 @@ use sooner_attach::detach::{self, Detached};
 use sooner_attach::snapshot::Snapshot;
 use sooner_attach::{control, exposition, table};
 use sooner_kernel::device::{self, Device};
+use sooner_operate::{print, say_as};
 use sooner_workload::Rate;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -151,13 +152,12 @@ fn web(args: WebArgs) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     daemon::run(config, |told| match told {
         Told::Cleaned(devices) => {
-            eprintln!(
-                "sooner attach: took away what a killed one left on {}",
-                devices.join(", ")
-            );
+            let devices = devices.join(", ");
+            let line = format_args!("took away what a killed one left on {devices}");
+            say_as("sooner attach", line);
         }
         Told::Ready(how) => {
-            println!("ready: {how}");
+            print(format_args!("ready: {how}"));
             supervisor.ready(&how);
         }
         Told::Stopping => supervisor.stopping(),

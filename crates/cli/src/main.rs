@@ -84,16 +84,18 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(*args),
         Command::Solve(args) => solve::run(args),
     };
-    match done {
+    let code = match done {
         Ok(code) => code,
         Err(error) => fail(&with_causes(&error)),
-    }
+    };
+    sooner_operate::finish();
+    code
 }
 
 fn fail(message: &str) -> ExitCode {
-    for line in message.lines() {
-        eprintln!("sooner: {line}");
-    }
+    // A line each, where there are several.
+    message.lines().for_each(sooner_operate::say);
+    sooner_operate::finish();
     ExitCode::from(BAD_INPUT)
 }
 

@@ -3,37 +3,43 @@
 //! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to serve: it is said once.
 
 use sooner_kernel::clock::monotonic_ns;
-use sooner_web::say;
+use sooner_operate::{Outlet, say};
 use std::env;
 use std::ffi::OsStr;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 /// The environment variable that names the socket; one that begins with `@` is abstract.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Whoever started this process and wants to know.
+/// States that may wait for a supervisor that is busy.
+const WAITING_STATES_MAX: usize = 64;
+/// How long the end waits for it.
+const LAST_STATE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The process that started this one and wants to know. A thread tells it, because its socket may be full.
 pub struct Supervisor {
-    socket: Option<UnixDatagram>,
+    states: Option<Outlet<String>>,
 }
 
 impl Supervisor {
-    /// The one the environment names, or nobody.
+    /// The one the environment names, if it names one.
     pub fn from_environment() -> Self {
         let named = env::var_os(VARIABLE).filter(|name| !name.is_empty());
-        let socket = named.and_then(|name| {
-            connect(&name)
-                .inspect_err(|error| {
-                    let name = name.to_string_lossy();
-                    say(format_args!(
-                        "the supervisor at {VARIABLE}={name} is not told: {error}"
-                    ));
-                })
-                .ok()
+        let states = named.and_then(|name| {
+            let told = connect(&name).and_then(tell);
+            told.inspect_err(|error| {
+                let name = name.to_string_lossy();
+                say(format_args!(
+                    "the supervisor at {VARIABLE}={name} is not told: {error}"
+                ));
+            })
+            .ok()
         });
-        Self { socket }
+        Self { states }
     }
 
     /// Connections are taken, with what `status` says.
@@ -54,11 +60,24 @@ impl Supervisor {
     }
 
     fn say(&self, state: &str) {
-        if let Some(socket) = &self.socket {
-            // A supervisor that went away needs no word.
-            let _ = socket.send(state.as_bytes());
+        if let Some(states) = &self.states {
+            states.give(state.to_owned());
         }
     }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if let Some(states) = &self.states {
+            states.finish(LAST_STATE_WITHIN);
+        }
+    }
+}
+
+fn tell(socket: UnixDatagram) -> io::Result<Outlet<String>> {
+    // A supervisor that went away needs no word.
+    let send = move |state: String, _| socket.send(state.as_bytes()).map(drop);
+    Outlet::start("notify", WAITING_STATES_MAX, send)
 }
 
 fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
@@ -77,7 +96,7 @@ mod tests {
 
     fn told(name: &OsStr, listener: &UnixDatagram) -> String {
         let supervisor = Supervisor {
-            socket: Some(connect(name).unwrap()),
+            states: Some(connect(name).and_then(tell).unwrap()),
         };
         supervisor.ready("serving");
         let mut state = [0; 200];
@@ -101,6 +120,6 @@ mod tests {
 
     #[test]
     fn without_a_supervisor_nobody_is_told() {
-        Supervisor { socket: None }.ready("serving");
+        Supervisor { states: None }.ready("serving");
     }
 }

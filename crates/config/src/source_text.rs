@@ -1,6 +1,7 @@
 //! The configuration file as it was read, and a mistake in it as one line: `FILE:LINE: KEY: what is wrong; what would be right`.
 
 use super::Misconfigured;
+use sooner_operate::is_printable;
 
 /// The text of a configuration file under the name it was asked for by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,9 +51,11 @@ impl SourceText {
 
 /// Whatever was written into a value, a message stays one line and does nothing to a terminal.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+    let blank = |letter| match is_printable(letter) {
+        true => letter,
+        false => ' ',
+    };
+    text.chars().map(blank).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! SYN-ACKs go before all responses, unless a flood of SYNs would fill the link with them.
 
-use crate::say::say;
 use sooner_kernel::handshakes::count;
+use sooner_operate::say;
 use sooner_uplink::Uplink;
 use sooner_uplink::flood::FloodWatch;
 use std::os::fd::OwnedFd;

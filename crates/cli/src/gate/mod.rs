@@ -85,14 +85,15 @@ fn read_files(config: Config, source: &SourceText) -> Result<Settings> {
 }
 
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "sooner gate: {line}");
+    sooner_operate::say_as("sooner gate", line);
 }
 
 async fn serve(args: GateArgs, config: Config, settings: Settings) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     let mut files = SocketFiles::default();
-    let (listeners, metrics) = listeners(&config, &mut files).await?;
+    // First: a signal that comes while sockets are opened must not leave their files behind.
     let mut signals = Signals::new(args.config.is_some())?;
+    let (listeners, metrics) = listeners(&config, &mut files).await?;
     let args = Rc::new(args);
     let again = args.clone();
     let reload = move || {
@@ -104,8 +105,7 @@ async fn serve(args: GateArgs, config: Config, settings: Settings) -> Result<Exi
     };
     let gateway = Gateway::new(settings, Box::new(reload))?;
     let ready = ready_line(&config);
-    // Whoever waits for this line may have left: that is no reason not to serve.
-    let _ = writeln!(io::stdout(), "{ready}");
+    sooner_operate::print(&ready);
     supervisor.ready(&ready);
     let grace = Duration::from_secs(config.limits.grace_seconds);
     tokio::select! {

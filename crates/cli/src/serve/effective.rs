@@ -2,8 +2,8 @@
 
 use super::args::ServeArgs;
 use crate::config_file::{located, put, put_all, read};
+use sooner_operate::say;
 use sooner_web::config::{Config, Misconfigured, SourceText, from_command_line};
-use sooner_web::say;
 use sooner_web::tls::TlsConfig;
 use std::path::Path;
 

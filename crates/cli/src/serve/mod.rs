@@ -18,9 +18,9 @@ use link::Link;
 use running::Running;
 use signals::Signals;
 use sooner_kernel::descriptors::{limit, raise_limit};
+use sooner_operate::say;
 use sooner_uplink::{Uplink, UplinkError};
 use sooner_web::config::{Config, Misconfigured};
-use sooner_web::say;
 use sooner_web::{Listening, Means, PassedListeners, Server, passed_listeners};
 use std::process::ExitCode;
 

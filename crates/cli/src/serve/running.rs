@@ -6,9 +6,9 @@ use super::link::Link;
 use super::signals::{Signals, Wish};
 use super::user;
 use crate::notify::Supervisor;
+use sooner_operate::say;
 use sooner_web::Control;
 use sooner_web::config::{Config, Misconfigured};
-use sooner_web::say;
 use std::rc::Rc;
 use tokio::sync::Notify;
 

@@ -2,9 +2,9 @@
 
 use super::effective::Effective;
 use sooner_kernel::privilege::{Account, Keep, become_user};
+use sooner_operate::say;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Misconfigured, Spanned};
-use sooner_web::say;
 use sooner_web::tls;
 use std::os::unix::fs::lchown;
 

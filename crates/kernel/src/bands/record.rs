@@ -1,9 +1,9 @@
 //! What to restore on a device, kept in a file so that a kill does not lose it.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::BandsError;
@@ -73,7 +73,14 @@ impl Record {
             .mode(0o700)
             .create(folder)?;
         let beside = self.path.with_extension(self.pid.to_string());
-        fs::write(&beside, self.text())?;
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(self.text().as_bytes())?;
         fs::rename(&beside, &self.path)
     }
 

@@ -1,5 +1,7 @@
 //! JSON text written straight into a buffer: a log line a response must not cost more than the response.
 
+use sooner_operate::is_printable;
+
 /// Digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -28,10 +30,13 @@ fn is_plain(byte: u8) -> bool {
 fn push_escaped(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        '\0'..='\x1f' => {
-            let code = character as usize;
-            out.extend_from_slice(b"\\u00");
-            out.extend_from_slice(&[HEX[code >> 4], HEX[code & 15]]);
+        // Control characters of both sets, and what turns text round or hides: the log is read in terminals.
+        _ if !is_printable(character) => {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let digits = [12, 8, 4, 0].map(|shift| HEX[usize::from(*unit >> shift & 15)]);
+                out.extend_from_slice(b"\\u");
+                out.extend_from_slice(&digits);
+            }
         }
         _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
     }
@@ -65,6 +70,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn what_steers_a_terminal_is_escaped() {
+        let mut out = Vec::new();
+        push_string(
+            "\u{7f}\u{9b}2J\u{9d}\u{202e}\u{2066}\u{2028}\u{e0041}\u{e9}".as_bytes(),
+            &mut out,
+        );
+        let expected = r#""\u007f\u009b2J\u009d\u202e\u2066\u2028\udb40\udc41é""#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
     proptest! {
         #[test]
         fn any_text_comes_back(text: String) {
@@ -78,7 +94,7 @@ mod tests {
             let mut out = Vec::new();
             push_string(&bytes, &mut out);
             prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), String::from_utf8_lossy(&bytes));
-            prop_assert!(!out.contains(&b'\n'));
+            prop_assert!(String::from_utf8(out).unwrap().chars().all(is_printable));
         }
 
         #[test]

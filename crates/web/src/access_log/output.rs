@@ -9,6 +9,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Addresses of visitors and what they asked for are not for every user of the machine; a group may read them.
+const FILE_MODE: u32 = 0o640;
+
 /// An open destination.
 #[derive(Debug)]
 pub struct Output<W = File> {
@@ -56,6 +59,7 @@ fn open_file(path: &Path) -> io::Result<File> {
         OpenOptions::new()
             .create(true)
             .append(true)
+            .mode(FILE_MODE)
             .custom_flags(flags.bits().cast_signed())
             .open(path)
     }
@@ -170,6 +174,20 @@ mod tests {
             prop_assert!(holds.lines().all(|line| line == "a line"));
             prop_assert_eq!(holds.lines().count() as u64 + lost, given);
         }
+    }
+
+    #[test]
+    fn a_new_file_is_not_for_every_user_and_one_that_is_there_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mode = || path.metadata().unwrap().permissions().mode() & 0o777;
+        let open = || Output::open(&Destination::File(path.clone())).unwrap();
+        open();
+        assert_eq!(mode() & !0o640, 0);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        open();
+        assert_eq!(mode(), 0o666);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::complaint::Complaint;
 use super::counts::Counts;
 use super::settings::Limits;
 use crate::clock::Clock;
-use crate::say::say;
+use sooner_operate::say;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

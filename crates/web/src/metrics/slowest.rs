@@ -2,6 +2,7 @@
 
 use super::RequestFacts;
 use super::count::Count;
+use sooner_operate::printable;
 use sooner_uplink::JobReport;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +16,7 @@ const TARGET_BYTES_MAX: usize = 200;
 /// A slow response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slow {
-    /// What was asked for, cut when it is long.
+    /// What was asked for, printable, cut when it is long.
     pub target: String,
     /// Its status.
     pub status: u16,
@@ -95,12 +96,12 @@ impl Slowest {
 
 fn cut(target: &str) -> String {
     if target.len() <= TARGET_BYTES_MAX {
-        return target.to_owned();
+        return printable(target).into_owned();
     }
     let end = (0..=TARGET_BYTES_MAX)
         .rev()
         .find(|&at| target.is_char_boundary(at));
-    format!("{}...", &target[..end.unwrap_or(0)])
+    format!("{}...", printable(&target[..end.unwrap_or(0)]))
 }
 
 #[cfg(test)]
@@ -136,6 +137,7 @@ mod tests {
     #[test]
     fn long_targets_are_cut_between_characters() {
         assert_eq!(cut("/a"), "/a");
+        assert_eq!(cut("/\u{9b}\u{202e}"), "/\\u{9b}\\u{202e}");
         let long = "\u{e9}".repeat(TARGET_BYTES_MAX);
         assert!(cut(&long).len() <= TARGET_BYTES_MAX + 3);
     }

@@ -2,9 +2,9 @@
 //! upstream's queue, and for what this side lacks. The access log has every one.
 
 use crate::limits::Complaint;
-use crate::say::say;
 use hyper::{Method, Uri};
 use sooner_gate::Time;
+use sooner_operate::{is_printable, say};
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -85,9 +85,9 @@ fn short(text: &str, chars_max: usize) -> String {
     let mut short = String::with_capacity(text.len().min(chars_max));
     let mut characters = text.chars();
     for character in characters.by_ref().take(chars_max) {
-        match character.is_control() {
-            true => short.extend(character.escape_default()),
-            false => short.push(character),
+        match is_printable(character) {
+            true => short.push(character),
+            false => short.extend(character.escape_default()),
         }
     }
     if characters.next().is_some() {
