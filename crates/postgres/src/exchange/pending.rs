@@ -3,22 +3,30 @@
 //! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
 //! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
 
+use bytes::BytesMut;
+
 use super::{Exchange, Fate};
+use crate::turn::Admission;
 use crate::wire::{FrontendMessage, Part, Piece, Target};
 
-/// Beyond so many messages without an answer no more is taken while the server has a cycle to answer.
-const FATES_HELD: usize = 1024;
-
 impl Exchange<'_> {
-    /// Whether a piece from the client cannot be taken yet: an earlier cycle that is not answered decides what it means.
-    pub fn must_wait(&self, piece: &Piece<'_>) -> bool {
-        if piece.part == Part::More || self.turn.is_answered() {
+    /// Whether a piece from the client cannot be taken yet, because an answer decides what it means. What makes the server give that is
+    /// written to `out`.
+    pub fn must_wait(&mut self, piece: &Piece<'_>, out: &mut BytesMut) -> bool {
+        if piece.part == Part::More {
             return false;
         }
-        // The server will answer some of it, and until then there is enough to look through for each message.
-        if self.fates.len() >= FATES_HELD {
+        if let Admission::Wait { flush } = self.turn.admission(piece.tag) {
+            if flush {
+                self.flush(out);
+            }
             return true;
         }
+        !self.turn.is_answered() && self.is_undecided(piece)
+    }
+
+    /// Whether an earlier cycle that is not answered decides what a message means.
+    fn is_undecided(&self, piece: &Piece<'_>) -> bool {
         let is_cycle = |fate: &Fate| *fate == Fate::Cycle;
         let Some(end) = self.fates.iter().rposition(is_cycle) else {
             return false;

@@ -36,8 +36,9 @@ impl Conversation {
             if side == "w:" {
                 write_word(&mut bytes, word);
                 let piece = Splitter::new(look_at_frontend).next(&bytes);
-                let waits = exchange.must_wait(&piece.unwrap().unwrap());
-                said.push(if waits { "waits" } else { "goes" }.into());
+                let waits = exchange.must_wait(&piece.unwrap().unwrap(), &mut out);
+                let put_in = words(&out, look_at_frontend);
+                said.push(if waits { "waits" } else { "goes" }.to_owned() + &put_in);
             } else if side == "c:" {
                 write_word(&mut bytes, word);
                 let mut splitter = Splitter::new(look_at_frontend);
@@ -49,7 +50,18 @@ impl Conversation {
                 let mut splitter = Splitter::new(look_at_backend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
                 exchange.from_server(&piece, &mut out).unwrap();
-                said.push(format!("s:{}", words(&out, look_at_backend)));
+                let mut asked = BytesMut::new();
+                exchange.ask(&mut asked);
+                let (shown, asked) = (
+                    words(&out, look_at_backend),
+                    words(&asked, look_at_frontend),
+                );
+                let asked = if asked.is_empty() {
+                    asked
+                } else {
+                    format!("/{asked}")
+                };
+                said.push(format!("s:{shown}{asked}"));
             }
         }
         if exchange.is_over() {
@@ -59,7 +71,7 @@ impl Conversation {
     }
 }
 
-/// `Q` query, `S` Sync, `E` Execute, `c` CopyDone; `Pname=text`, `Bname`, `Dname`, `Cname`.
+/// `Q` query, `S` Sync, `E` Execute, `d` a row, `c` CopyDone; `Pname=text`, `Bname`, `Dname`, `Cname`.
 fn write_word(out: &mut BytesMut, word: &str) {
     let rest = &word[1..];
     match &word[..1] {
@@ -67,6 +79,7 @@ fn write_word(out: &mut BytesMut, word: &str) {
         "S" => write_sync(out),
         "E" => out.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0"),
         "c" => out.extend_from_slice(b"c\0\0\0\x04"),
+        "d" => out.extend_from_slice(b"d\0\0\0\x06x\n"),
         "P" => {
             let (name, text) = rest.split_once('=').unwrap();
             write_parse(out, name.as_bytes(), format!("{text}\0\0\0").as_bytes());
@@ -175,7 +188,7 @@ fn what_failed_is_not_known() {
 #[test]
 fn what_comes_behind_a_failure_is_skipped_and_not_believed() {
     let mut talk = Conversation::new(10);
-    let said = "c:E c:P#1 s:E c:P#2 c:S s:Z o";
+    let said = "c:E c:P#1 s:E c: c:S s:Z o";
     assert_eq!(talk.turn("c:E c:Pa=1 s:E c:Pb=2 c:S s:I"), said);
     assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
 }
@@ -394,21 +407,27 @@ fn what_was_prepared_once_leaves_the_same_behind_again() {
 }
 
 #[test]
-fn a_copy_with_syncs_on_their_way_is_probed_and_nobody_sees_it() {
+fn a_copy_that_fails_with_syncs_on_their_way_is_probed_and_nobody_sees_it() {
     let mut talk = Conversation::new(10);
-    let begin = "c:E c:S s:G";
-    let well = talk.turn(&format!("{begin} c:c c:S s:I s:3 s:I"));
-    assert_eq!(well, "c:E c:S s:G c:c c:S,C#0,S s:Z s: s: o");
-    // the first Sync is answered after all
-    let early = talk.turn(&format!("{begin} s:E s:I c:c c:S s:I s:3 s:I"));
-    assert_eq!(early, "c:E c:S s:G s:E s:Z c:c c:S,C#0,S s:Z s: s: o");
-    let late = talk.turn(&format!("{begin} c:c c:S s:E s:I s:3 s:I"));
-    assert_eq!(late, "c:E c:S s:G c:c c:S,C#0,S s:E s:Z s: s: o");
-    // what is sent behind the probe is answered behind it
-    let more = talk.turn(&format!(
-        "{begin} c:c c:S c:Pa=1 c:S s:E s:I s:3 s:I s:1 s:I"
-    ));
-    assert!(more.ends_with("s:E s:Z s: s: s:1 s:Z o"), "{more}");
+    let begin = "c:P=COPY/**/t/**/FROM/**/STDIN c:B c:E w:S s:1 s:2 s:G c:S c:d";
+    let said = "c:P c:B c:E waitsH s:1 s:2 s:G c:S c:d";
+    let well = talk.turn(&format!("{begin} c:c w:S s:K c:S s:I"));
+    assert_eq!(well, format!("{said} c:c waitsH s:C c:S s:Z o"));
+    // The Sync was read with the rows, or answered.
+    let read = talk.turn(&format!("{begin} s:E w:c s:I s:3 s:I c:c c:Q1 c:S s:I"));
+    let probe = "s:E/S,C#0,S waits";
+    assert_eq!(read, format!("{said} {probe} s: s: s: c: c: c:S s:Z o"));
+    let answered = talk.turn(&format!("{begin} s:E w:c s:I s:I s:3 s:I"));
+    assert_eq!(answered, format!("{said} {probe} s: s:Z s: s: o"));
+}
+
+#[test]
+fn what_is_skipped_goes_to_no_server_and_leaves_nothing() {
+    let mut talk = Conversation::new(10);
+    let said = talk.turn("c:P=1 c:E w:QLISTEN s:1 s:E c:QLISTEN c:Pa=2 c:Ca c:S s:I");
+    assert_eq!(said, "c:P c:E waitsH s:1 s:E c: c: c: c:S s:Z o");
+    assert!(talk.client.pinned_by.is_none() && talk.client.statements.named(b"a").is_err());
+    assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
 }
 
 /// Which statement goes depends on whether the one before it came: in a transaction that has failed it did not.
@@ -425,9 +444,9 @@ fn what_needs_room_waits_for_what_is_being_prepared() {
 }
 
 #[test]
-fn messages_without_an_answer_are_held_back_while_there_is_one_to_come() {
+fn messages_without_an_answer_are_held_back_and_flushed() {
     let mut talk = Conversation::new(4);
-    let syncs = "c:S ".repeat(1023);
-    let said = talk.turn(&format!("c:Q1 {syncs} w:Ba s:I w:Ba"));
-    assert!(said.ends_with("waits s:Z goes"), "{said}");
+    let many = "c:E ".repeat(1024);
+    let said = talk.turn(&format!("{many} w:E w:E s:K w:E"));
+    assert!(said.ends_with("waitsH waits s:C goes"), "{said}");
 }

@@ -409,7 +409,8 @@ impl Client {
     async fn end_turn(&mut self, lent: Lent, played: Played) -> Result<Option<Lent>, Gone> {
         if played.is_free && !matches!(played.end, End::ServerBroke(_)) {
             self.give_back(lent).await;
-        } else if let Some(key) = lent.server.as_ref().map(|server| server.key().clone()) {
+        } else if let Some(server) = lent.server.as_ref().filter(|_| played.is_busy) {
+            let key = server.key().clone();
             // What it runs is nobody's any more; until that is over it has its place inside.
             let cancelled = cancel::send(&lent.door.backend, &key);
             let _ = tokio::time::timeout(OWN_COMMAND_PATIENCE, cancelled).await;
@@ -450,7 +451,7 @@ impl Client {
     fn account(&self, played: &Played, class: &Class, outside: Duration) {
         let settings = self.shared.settings();
         let done = Done {
-            is_transaction: matches!(played.end, End::Over),
+            is_transaction: played.is_free && played.cycles > 0,
             is_conflict: played.has_conflicted,
             queries: played.cycles,
             outside_us: outside.as_micros() as u64,

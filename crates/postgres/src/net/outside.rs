@@ -16,6 +16,7 @@ use super::lend::Inside;
 use super::settings::Settings;
 use super::shared::Shared;
 use super::stream::Stream;
+use crate::wire::{Splitter, look_at_frontend};
 
 /// What a client may send ahead while it waits for its turn.
 const AHEAD_BYTES: usize = 64 * 1024;
@@ -108,6 +109,7 @@ impl Waiting<'_> {
     ) -> Result<(Inside, Class), Gone> {
         let enter = self.enter();
         tokio::pin!(enter);
+        let mut has_left = false;
         loop {
             tokio::select! {
                 biased;
@@ -115,14 +117,31 @@ impl Waiting<'_> {
                 inside = &mut enter => return Ok(inside),
                 () = self.here.told(Leave::Now) => return Err(Gone::Told),
                 () = self.here.withdrawn() => return Err(Gone::Withdrawn),
-                heard = stream.more(input), if input.len() < AHEAD_BYTES => {
-                    if !is_there(&heard) {
+                heard = stream.more(input), if !has_left && input.len() < AHEAD_BYTES => {
+                    if is_there(&heard) {
+                        continue;
+                    }
+                    // What stands before a goodbye is done before it, however long that takes.
+                    has_left = says_goodbye(input);
+                    if !has_left {
                         return Err(Gone::Left);
                     }
                 }
             }
         }
     }
+}
+
+/// Whether these messages end with a Terminate.
+fn says_goodbye(mut messages: &[u8]) -> bool {
+    let mut splitter = Splitter::new(look_at_frontend);
+    while let Ok(Some(piece)) = splitter.next(messages) {
+        if piece.tag == b'X' {
+            return true;
+        }
+        messages = &messages[piece.bytes.len()..];
+    }
+    false
 }
 
 /// Whether somebody said something, and did not leave.

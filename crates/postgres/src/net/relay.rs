@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,31 @@ use bytes::{Buf, BytesMut};
 use super::here::{Doing, Here, Leave};
 use super::login::Session;
 use super::stream::Stream;
-use crate::exchange::{Exchange, ExchangeError};
-use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend};
+use tokio::time::{Sleep, sleep};
+
+use crate::exchange::Exchange;
+use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate};
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
+
+/// How long what cannot commit anything may go on for a client that is gone.
+const GRACE: Duration = Duration::from_secs(2);
+/// What is thrown away for a client that is gone before what it asked for is cancelled.
+const UNREAD_BYTES: u64 = 1 << 20;
+
+/// Why nothing more is taken from a client, while what came before is worked off.
+#[derive(Debug)]
+enum Leaving {
+    /// It has said goodbye, or sent what ends its session.
+    Goodbye,
+    /// Its connection is at its end.
+    Gone,
+    /// It has sent what cannot be understood.
+    Broke(String),
+}
 
 /// How a turn ended.
 #[derive(Debug)]
@@ -39,6 +58,8 @@ pub struct Played {
     pub end: End,
     /// Whether the server connection is free.
     pub is_free: bool,
+    /// Whether the server has something to do.
+    pub is_busy: bool,
     /// Whether the server itself has told the client that its session ends.
     pub has_said_goodbye: bool,
     /// Whether it failed because it was in the way of others.
@@ -76,6 +97,12 @@ pub async fn relay(
         to_server: BytesMut::new(),
         here,
         listens,
+        leaving: None,
+        is_unread: false,
+        unread_bytes: 0,
+        has_terminated: false,
+        unwritable: None,
+        grace: None,
         began_at: None,
         busy_since: None,
         busy: Duration::ZERO,
@@ -85,7 +112,8 @@ pub async fn relay(
     let end = relay.play(here).await;
     relay.note_busy();
     Played {
-        is_free: relay.is_server_free(),
+        is_free: relay.is_server_free() && !relay.has_terminated,
+        is_busy: !relay.exchange.is_settled(),
         has_said_goodbye: relay.exchange.has_said_goodbye(),
         has_conflicted: relay.exchange.has_conflicted(),
         cycles: relay.exchange.cycles(),
@@ -108,6 +136,15 @@ struct Relay<'a, 'e> {
     to_server: BytesMut,
     here: &'a Here,
     listens: bool,
+    leaving: Option<Leaving>,
+    /// Whether what is written to the client does not reach it.
+    is_unread: bool,
+    unread_bytes: u64,
+    /// Whether the server was told that its session ends.
+    has_terminated: bool,
+    /// Why nothing can be written to the server; what it has said may still have to be read.
+    unwritable: Option<String>,
+    grace: Option<Pin<Box<Sleep>>>,
     /// When something of the client was looked at first.
     began_at: Option<Instant>,
     /// Since when the server has something to do.
@@ -144,11 +181,13 @@ impl Relay<'_, '_> {
                 Err(end) => return Poll::Ready(end),
             };
             self.note_busy();
-            if self.is_over() {
-                return Poll::Ready(End::Over);
+            // All that was sent before a client was gone belongs to this turn.
+            let has_more = self.is_gone() && !self.input.is_empty() && moved;
+            if self.is_over() && !has_more {
+                return Poll::Ready(self.left().unwrap_or(End::Over));
             }
             if !moved {
-                return Poll::Pending;
+                return self.poll_leaving(cx);
             }
         }
     }
@@ -179,46 +218,121 @@ impl Relay<'_, '_> {
             && self.from_client.is_between_messages()
             && self.from_server.is_between_messages()
             && self.to_server.is_empty()
+            && self.unwritable.is_none()
             && self.server.stream.is_flushed()
     }
 
-    fn step(&mut self, cx: &mut Context<'_>) -> Step {
-        let mut moved = self.take_from_client()?;
-        moved |= flush(self.server_stream(), cx)?;
-        moved |= self.take_from_server()?;
-        moved |= match flush((&mut *self.client, &mut self.to_client), cx) {
-            Ok(moved) => moved,
-            Err(_) => return Err(End::ClientLeft),
+    /// Whether a client that leaves can go; what is asked of the server for that begins to be written.
+    fn poll_leaving(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let Some(leaving) = &self.leaving else {
+            return Poll::Pending;
         };
+        let is_settled = self.exchange.is_settled() && self.to_client.is_empty();
+        let written_bytes = self.to_server.len();
+        match leaving {
+            Leaving::Goodbye if self.has_terminated || self.is_over_but_for_output() => {}
+            Leaving::Goodbye if is_settled || self.exchange.is_unsynced() => {
+                // It may have to answer first, and rolls back what is open.
+                write_terminate(&mut self.to_server);
+                self.has_terminated = true;
+            }
+            Leaving::Goodbye => {}
+            _ if is_settled => return self.left().map_or(Poll::Pending, Poll::Ready),
+            _ => self.exchange.flush(&mut self.to_server),
+        }
+        if self.to_server.len() > written_bytes {
+            cx.waker().wake_by_ref();
+        }
+        if self.is_gone() && !self.exchange.may_commit() {
+            let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
+            return grace.as_mut().poll(cx).map(|()| End::ClientLeft);
+        }
+        Poll::Pending
+    }
+
+    fn is_gone(&self) -> bool {
+        matches!(self.leaving, Some(Leaving::Gone))
+    }
+
+    /// How it ends for a client that leaves.
+    fn left(&mut self) -> Option<End> {
+        Some(match self.leaving.take()? {
+            Leaving::Broke(what) => End::ClientBroke(what),
+            Leaving::Goodbye | Leaving::Gone => End::ClientLeft,
+        })
+    }
+
+    fn leave(&mut self, leaving: Leaving) {
+        self.leaving.get_or_insert(leaving);
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> Step {
+        let mut moved = self.take_from_client();
+        moved |= self.flush_server(cx);
+        moved |= self.take_from_server()?;
+        moved |= self.flush_client(cx)?;
         if self.is_over() {
-            return Ok(true);
+            return Ok(moved);
         }
         moved |= self.read_server(cx)?;
-        moved |= self.read_client(cx)?;
+        moved |= self.read_client(cx);
         Ok(moved)
     }
 
-    fn server_stream(&mut self) -> (&mut Stream, &mut BytesMut) {
-        (&mut self.server.stream, &mut self.to_server)
+    fn flush_server(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.unwritable.is_none() {
+            match flush((&mut self.server.stream, &mut self.to_server), cx) {
+                Ok(moved) => return moved,
+                Err(error) => self.unwritable = Some(error.to_string()),
+            }
+        }
+        self.to_server.clear();
+        false
     }
 
-    fn take_from_client(&mut self) -> Step {
+    /// What a client does not read that is gone is thrown away, up to a bound.
+    fn flush_client(&mut self, cx: &mut Context<'_>) -> Step {
+        if !self.is_unread {
+            match flush((&mut *self.client, &mut self.to_client), cx) {
+                Ok(moved) => return Ok(moved),
+                Err(_) => self.is_unread = true,
+            }
+            self.leave(Leaving::Gone);
+        }
+        self.unread_bytes += self.to_client.len() as u64;
+        let moved = !self.to_client.is_empty();
+        self.to_client.clear();
+        match self.unread_bytes > UNREAD_BYTES {
+            true => Err(End::ClientLeft),
+            false => Ok(moved),
+        }
+    }
+
+    fn take_from_client(&mut self) -> bool {
         let mut moved = false;
         if self.listens && self.began_at.is_none() {
             self.here.said.replace(self.exchange.said(self.input));
         }
-        while self.to_server.len() < OUTPUT_BYTES {
-            let broke = |error: FrameError| End::ClientBroke(error.to_string());
+        while self.to_server.len() < OUTPUT_BYTES
+            && matches!(self.leaving, None | Some(Leaving::Gone))
+        {
             let before = self.from_client.clone();
-            let Some(piece) = self.from_client.next(self.input).map_err(broke)? else {
-                break;
+            let piece = match self.from_client.next(self.input) {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) => {
+                    self.leaving = Some(Leaving::Broke(error.to_string()));
+                    return true;
+                }
             };
-            if self.exchange.must_wait(&piece) {
+            if self.exchange.must_wait(&piece, &mut self.to_server) {
                 self.from_client = before;
                 break;
             }
-            let taken = self.exchange.from_client(&piece, &mut self.to_server);
-            taken.map_err(|error: ExchangeError| End::ClientBroke(error.to_string()))?;
+            if let Err(error) = self.exchange.from_client(&piece, &mut self.to_server) {
+                self.leaving = Some(Leaving::Broke(error.to_string()));
+                return true;
+            }
             let count = piece.bytes.len();
             self.input.advance(count);
             self.received_bytes += count as u64;
@@ -228,14 +342,15 @@ impl Relay<'_, '_> {
             }
             moved = true;
             if self.exchange.is_left() {
-                return Err(End::ClientLeft);
+                self.leaving = Some(Leaving::Goodbye);
+                return true;
             }
             // What comes behind the end of a turn is the next turn's.
             if self.exchange.is_over() && self.from_client.is_between_messages() {
                 break;
             }
         }
-        Ok(moved)
+        moved
     }
 
     fn take_from_server(&mut self) -> Step {
@@ -249,6 +364,7 @@ impl Relay<'_, '_> {
             };
             let taken = self.exchange.from_server(&piece, &mut self.to_client);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
+            self.exchange.ask(&mut self.to_server);
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
@@ -262,41 +378,39 @@ impl Relay<'_, '_> {
         if !self.to_client.is_empty() || self.server.input.len() > INPUT_BYTES {
             return Ok(false);
         }
-        match self.server.stream.poll_more(cx, &mut self.server.input) {
-            Poll::Pending => Ok(false),
-            Poll::Ready(Ok(0)) => Err(End::ServerBroke(
-                "the server has closed the connection".into(),
-            )),
-            Poll::Ready(Ok(_)) => Ok(true),
-            Poll::Ready(Err(error)) => Err(End::ServerBroke(error.to_string())),
-        }
+        let ended = match self.server.stream.poll_more(cx, &mut self.server.input) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(1..)) => return Ok(true),
+            Poll::Ready(_) if self.has_terminated => return Err(End::ClientLeft),
+            Poll::Ready(Ok(_)) => "the server has closed the connection".into(),
+            Poll::Ready(Err(error)) => error.to_string(),
+        };
+        Err(End::ServerBroke(self.unwritable.take().unwrap_or(ended)))
     }
 
-    fn read_client(&mut self, cx: &mut Context<'_>) -> Step {
-        if !self.to_server.is_empty() || self.input.len() > INPUT_BYTES {
-            return Ok(false);
+    fn read_client(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_full = !self.to_server.is_empty() || self.input.len() > INPUT_BYTES;
+        if is_full || self.leaving.is_some() {
+            return false;
         }
         match self.client.poll_more(cx, self.input) {
-            Poll::Pending => Ok(false),
-            Poll::Ready(Ok(1..)) => Ok(true),
-            Poll::Ready(_) => Err(End::ClientLeft),
+            Poll::Pending => return false,
+            Poll::Ready(Ok(1..)) => {}
+            Poll::Ready(_) => self.leave(Leaving::Gone),
         }
+        true
     }
 }
 
-/// Writes what can be written; an error is the server's.
-fn flush((stream, output): (&mut Stream, &mut BytesMut), cx: &mut Context<'_>) -> Step {
+/// Writes what can be written.
+fn flush((stream, output): (&mut Stream, &mut BytesMut), cx: &mut Context<'_>) -> io::Result<bool> {
     let mut moved = false;
     while !(output.is_empty() && stream.is_flushed()) {
         match stream.poll_flush_some(cx, output) {
             Poll::Pending => break,
-            Poll::Ready(Ok(_)) => moved = true,
-            Poll::Ready(Err(error)) => return Err(broken(&error)),
+            Poll::Ready(written) => written?,
         }
+        moved = true;
     }
     Ok(moved)
-}
-
-fn broken(error: &io::Error) -> End {
-    End::ServerBroke(error.to_string())
 }

@@ -1,6 +1,7 @@
 //! What a client sent and wants no more before it had its turn: one cycle is thrown away and answered as if it had been cancelled.
 //!
-//! The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
+//! The cycle is a query or a function call; where it begins with a message of the extended protocol it goes up to the next Sync, as what comes
+//! before that is skipped after an error. A Sync alone cannot be cancelled. The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
 
 use bytes::{Buf, BytesMut};
 
@@ -14,14 +15,16 @@ use crate::wire::{
 /// what cannot be understood.
 pub async fn withdraw(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Option<Refusal>> {
     let mut out = BytesMut::new();
-    let report = ErrorReport {
-        severity: "ERROR",
-        sqlstate: "57014",
-        message: "canceling statement due to user request",
-        hint: None,
-    };
-    write_error(&mut out, &report);
-    stream.flush_all(&mut out).await.map_err(|_| None)?;
+    if input.first() != Some(&b'S') {
+        let report = ErrorReport {
+            severity: "ERROR",
+            sqlstate: "57014",
+            message: "canceling statement due to user request",
+            hint: None,
+        };
+        write_error(&mut out, &report);
+        stream.flush_all(&mut out).await.map_err(|_| None)?;
+    }
     let mut discard = Discard::new();
     while !discard.take(input)? {
         match stream.more(input).await {
@@ -34,22 +37,31 @@ pub async fn withdraw(stream: &mut Stream, input: &mut BytesMut) -> Result<(), O
 }
 
 /// The rest of a cycle that nobody is to see.
-struct Discard(Splitter);
+struct Discard {
+    splitter: Splitter,
+    /// Whether everything up to the next Sync belongs to it.
+    is_extended: bool,
+}
 
 impl Discard {
     fn new() -> Self {
-        Self(Splitter::new(look_at_frontend))
+        Self {
+            splitter: Splitter::new(look_at_frontend),
+            is_extended: false,
+        }
     }
 
     /// Takes away what there is of it; whether that was its end.
     fn take(&mut self, input: &mut BytesMut) -> Result<bool, Option<Refusal>> {
         loop {
-            let piece = self.0.next(input);
+            let piece = self.splitter.next(input);
             let piece = piece.map_err(|error| Some(Refusal::of_protocol(&error.to_string())))?;
             let Some(piece) = piece else {
                 return Ok(false);
             };
-            let ends = piece.is_last && matches!(piece.tag, b'Q' | b'F' | b'S');
+            self.is_extended |= matches!(piece.tag, b'P' | b'B' | b'D' | b'E' | b'C');
+            let is_simple = matches!(piece.tag, b'Q' | b'F') && !self.is_extended;
+            let ends = piece.is_last && (is_simple || piece.tag == b'S');
             let is_goodbye = piece.tag == b'X';
             let count = piece.bytes.len();
             input.advance(count);
@@ -97,5 +109,16 @@ mod tests {
             assert_eq!(left(&all, piece_bytes), next.len());
         }
         assert_eq!(left(&next, 3), 0);
+    }
+
+    #[test]
+    fn a_query_in_a_cycle_of_the_extended_protocol_is_thrown_away_with_it() {
+        let mut all = BytesMut::new();
+        write_parse(&mut all, b"a", b"SELECT 1\0\0\0");
+        write_query(&mut all, b"SELECT 2");
+        write_sync(&mut all);
+        assert_eq!(left(&all, 1), 0);
+        write_query(&mut all, b"SELECT 3");
+        assert_eq!(left(&all, 7), b"Q....SELECT 3.".len());
     }
 }

@@ -5,6 +5,7 @@
 //! parser, and none is needed, because each of these commands begins with a word of its own or calls a function by name. What a function
 //! or a DO block does inside the server cannot be seen.
 
+mod first_words;
 mod pattern;
 mod remark;
 mod session_class;
@@ -13,6 +14,7 @@ mod tokens;
 
 use tokens::{Token, Tokens};
 
+pub use first_words::{begins_transaction, commits, ends_transaction, first_words, only_reads};
 pub use pattern::{NeverFits, check_pattern};
 pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};

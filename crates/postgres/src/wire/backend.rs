@@ -79,6 +79,12 @@ pub enum BackendMessage<'a> {
     },
     /// A statement is prepared.
     ParseComplete,
+    /// A portal is made.
+    BindComplete,
+    /// What a statement or a portal returns, rows or nothing.
+    Described,
+    /// An empty command is done, or a portal suspended.
+    Executed,
     /// A statement or portal is closed.
     CloseComplete,
     /// A command is done; its tag, like `SELECT 1`.
@@ -122,6 +128,9 @@ impl<'a> BackendMessage<'a> {
                 minor: fields.int32()? & 0xffff,
             },
             b'1' => Self::ParseComplete,
+            b'2' => Self::BindComplete,
+            b'T' | b'n' => Self::Described,
+            b'I' | b's' => Self::Executed,
             b'3' => Self::CloseComplete,
             b'C' => Self::CommandComplete(fields.text()?),
             b'E' => Self::Error(sqlstate(fields)),
@@ -141,6 +150,17 @@ fn sqlstate(mut fields: Fields<'_>) -> Option<&[u8]> {
             return Some(text);
         }
     }
+}
+
+/// Whether an error that may be cut off ends the session: its field `V`, which is not translated, else `S`.
+pub fn is_fatal(body: &[u8]) -> bool {
+    let mut fields = Fields(body);
+    let mut is_fatal = false;
+    while let Ok(b'S' | b'V') = fields.byte() {
+        let Ok(text) = fields.text() else { break };
+        is_fatal = matches!(text, b"FATAL" | b"PANIC");
+    }
+    is_fatal
 }
 
 /// What a whole error message says, and hints.

@@ -17,13 +17,13 @@ const PASSWORD_BYTES_MAX: usize = 1 << 16;
 /// What of a client's messages has to be there before they are looked at.
 pub fn look_at_frontend(tag: u8) -> Look {
     match tag {
-        b'S' | b'H' | b'X' | b'c' => Look::Whole(0),
         b'D' | b'C' => Look::Whole(1 + NAME_BYTES_MAX + 1),
         b'p' => Look::Whole(PASSWORD_BYTES_MAX),
         b'Q' => Look::Head(QUERY_HEAD_BYTES),
         b'P' => Look::Head(STATEMENT_BYTES_MAX),
         b'B' => Look::Head(2 * (NAME_BYTES_MAX + 1)),
-        b'E' | b'F' | b'd' | b'f' => Look::Head(0),
+        // What a body that should be empty has in it is the server's to refuse.
+        b'E' | b'F' | b'd' | b'f' | b'S' | b'H' | b'X' | b'c' => Look::Head(0),
         _ => Look::Unknown,
     }
 }
@@ -197,6 +197,16 @@ pub fn write_sasl_first(out: &mut BytesMut, mechanism: &str, first: &[u8]) {
 /// Writes a Sync.
 pub fn write_sync(out: &mut BytesMut) {
     header(out, b'S', 0);
+}
+
+/// Writes a Flush.
+pub fn write_flush(out: &mut BytesMut) {
+    header(out, b'H', 0);
+}
+
+/// Writes a Terminate.
+pub fn write_terminate(out: &mut BytesMut) {
+    header(out, b'X', 0);
 }
 
 /// Writes a Query.

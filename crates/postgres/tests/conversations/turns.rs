@@ -1,0 +1,243 @@
+//! Conversations message by message: where the server skips, waits, ends, and what a client that leaves
+//! loses.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use super::support::{Database, Gate, Talk, transactions, until};
+
+/// A session in bytes, up to its first ReadyForQuery.
+fn in_bytes(gate: &Gate) -> UnixStream {
+    let mut stream = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
+    let startup = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+    stream.write_all(startup).unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"Z\0\0\0\x05I") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        heard.push(byte[0]);
+    }
+    stream
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
+}
+
+/// A message of the extended protocol: `text` prepared without a name, bound and executed.
+fn executed(text: &str) -> Vec<u8> {
+    [
+        message(b'P', format!("\0{text}\0\0\0").as_bytes()),
+        message(b'B', &[0; 8]),
+        message(b'E', &[0; 5]),
+    ]
+    .concat()
+}
+
+fn query(text: &str) -> Vec<u8> {
+    message(b'Q', format!("{text}\0").as_bytes())
+}
+
+/// The types of what comes up to the end of the connection, and the SQLSTATE of errors.
+fn answers(stream: &mut UnixStream) -> String {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let (mut rest, mut said) = (&bytes[..], String::new());
+    while let Some((header, _)) = rest.split_first_chunk::<5>() {
+        let length = i32::from_be_bytes(header[1..].try_into().unwrap()) as usize;
+        let (one, behind) = rest.split_at(1 + length);
+        said.push(char::from(one[0]));
+        if one[0] == b'E' {
+            let mut fields = one[5..].split(|byte| *byte == 0);
+            let code = fields.find_map(|field| field.strip_prefix(b"C"));
+            said += &format!("({})", String::from_utf8_lossy(code.unwrap()));
+        }
+        rest = behind;
+    }
+    said
+}
+
+#[test]
+fn what_stands_before_a_goodbye_is_done_before_it() {
+    let Some(database) = Database::start("what_stands_before_a_goodbye") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, &transactions(1));
+    let (end, sync) = (message(b'X', b""), message(b'S', b""));
+    let slow = "INSERT INTO t SELECT 3 FROM pg_sleep(0.3)";
+    let said = [
+        (
+            vec![query("BEGIN; INSERT INTO t VALUES (1)"), query("COMMIT")],
+            "CCZCZ",
+        ),
+        (vec![query("INSERT INTO t VALUES (2)")], "CZ"),
+        (vec![executed(slow), sync.clone()], "12CZ"),
+        // What is not committed is rolled back.
+        (vec![executed("INSERT INTO t VALUES (9)")], ""),
+        (vec![query("BEGIN; INSERT INTO t VALUES (9)")], "CCZ"),
+        (
+            vec![query("COPY t FROM STDIN"), message(b'd', b"9\n")],
+            "GE(08P01)E(08P01)",
+        ),
+        // Nor does it matter what says goodbye.
+        (
+            vec![query("INSERT INTO t VALUES (4)"), message(b'?', b"")],
+            "CZE(08P01)",
+        ),
+    ];
+    for (messages, expected) in said {
+        let mut client = in_bytes(&gate);
+        let goodbye = if expected.ends_with("ZE(08P01)") {
+            vec![]
+        } else {
+            end.clone()
+        };
+        client
+            .write_all(&[messages.concat(), goodbye].concat())
+            .unwrap();
+        assert_eq!(answers(&mut client), expected, "{messages:?}");
+    }
+    let left = "SELECT string_agg(i::text, ' ' ORDER BY i) FROM t";
+    assert_eq!(gate.ask(&database, &[left]), "1 2 3 4");
+}
+
+#[test]
+fn a_goodbye_does_not_overtake_what_waits_for_its_turn() {
+    let Some(database) = Database::start("a_goodbye_does_not_overtake") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, &transactions(1));
+    let mut holder = Talk::begin(&mut gate.psql(&database, "postgres"));
+    holder.ask("BEGIN");
+    let mut clients = [in_bytes(&gate), in_bytes(&gate)];
+    clients[0]
+        .write_all(&[query("INSERT INTO t VALUES (1)"), message(b'X', b"")].concat())
+        .unwrap();
+    let cycle = [
+        executed("INSERT INTO t VALUES (2)"),
+        message(b'S', b""),
+        message(b'X', b""),
+    ];
+    clients[1].write_all(&cycle.concat()).unwrap();
+    drop(clients);
+    holder.ask("COMMIT");
+    until("both are there", || {
+        holder.ask("SELECT string_agg(i::text, ' ' ORDER BY i) FROM t") == "1 2"
+    });
+}
+
+#[test]
+fn a_commit_is_not_cancelled_and_what_cannot_commit_is() {
+    let Some(database) = Database::start("a_commit_is_not_cancelled") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, &transactions(1));
+    let mut inserts = in_bytes(&gate);
+    inserts
+        .write_all(&query("INSERT INTO t SELECT 1 FROM pg_sleep(3)"))
+        .unwrap();
+    let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    until("it sleeps", || database.ask(sleeps) == "1");
+    drop(inserts);
+    assert_eq!(gate.ask(&database, &["SELECT count(*) FROM t"]), "1");
+    let mut sleeper = in_bytes(&gate);
+    sleeper
+        .write_all(&query(
+            "BEGIN; INSERT INTO t VALUES (2); SELECT pg_sleep(600)",
+        ))
+        .unwrap();
+    until("it sleeps", || database.ask(sleeps) == "1");
+    drop(sleeper);
+    // In a transaction that was begun and cannot end.
+    until("it is cancelled", || database.ask(sleeps) == "0");
+    assert_eq!(gate.ask(&database, &["SELECT count(*) FROM t"]), "1");
+}
+
+#[test]
+fn what_the_server_skips_is_not_waited_for() {
+    let Some(database) = Database::start("what_the_server_skips") else {
+        return;
+    };
+    let gate = Gate::before(&database, &transactions(1));
+    let mut client = in_bytes(&gate);
+    let (sync, end) = (message(b'S', b""), message(b'X', b""));
+    let call = message(b'F', &[0; 10]);
+    let fails = executed("SELECT 1/0");
+    let works = [executed("SELECT 7"), sync.clone()].concat();
+    let batches = [
+        [
+            fails.clone(),
+            query("SELECT 5"),
+            sync.clone(),
+            works.clone(),
+        ]
+        .concat(),
+        [
+            fails.clone(),
+            call,
+            message(b'H', b""),
+            query("SELECT 5"),
+            sync,
+            works.clone(),
+        ]
+        .concat(),
+        [executed("SELECT 6"), query("SELECT 1/0"), works].concat(),
+    ];
+    for batch in &batches {
+        client.write_all(batch).unwrap();
+    }
+    // Another one gets its turn meanwhile.
+    assert_eq!(gate.ask(&database, &["SELECT 'another'"]), "another");
+    client.write_all(&end).unwrap();
+    let failed = "1E(22012)Z12DCZ";
+    assert_eq!(
+        answers(&mut client),
+        format!("{failed}{failed}12DCE(22012)Z12DCZ")
+    );
+}
+
+#[test]
+fn a_batch_may_have_any_number_of_messages() {
+    let Some(database) = Database::start("a_batch_may_have_any_number") else {
+        return;
+    };
+    let gate = Gate::before(&database, &transactions(1));
+    let mut client = in_bytes(&gate);
+    let prepare = message(b'P', b"\0SELECT\0\0\0");
+    let run = [message(b'B', &[0; 8]), message(b'E', &[0; 5])].concat();
+    let batch = [
+        prepare,
+        run.repeat(50_000),
+        message(b'S', b""),
+        message(b'X', b""),
+    ]
+    .concat();
+    let mut writer = client.try_clone().unwrap();
+    let writing = std::thread::spawn(move || writer.write_all(&batch).unwrap());
+    let said = answers(&mut client);
+    writing.join().unwrap();
+    assert_eq!(
+        said.len(),
+        1 + 3 * 50_000 + 1,
+        "{}",
+        &said[said.len().saturating_sub(40)..]
+    );
+    assert!(said.starts_with("12DC2DC") && said.ends_with("2DCZ"));
+}
+
+#[test]
+fn the_servers_own_last_words_are_the_last() {
+    let Some(database) = Database::start("the_servers_own_last_words") else {
+        return;
+    };
+    let gate = Gate::before(&database, "");
+    let mut client = in_bytes(&gate);
+    let times_out = "SET LOCAL idle_in_transaction_session_timeout = 100";
+    client
+        .write_all(&query(&format!("BEGIN; {times_out}")))
+        .unwrap();
+    assert_eq!(answers(&mut client), "CCZE(25P03)");
+}
