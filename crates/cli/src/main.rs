@@ -15,6 +15,7 @@ mod serve;
 mod sim;
 mod solve;
 mod system;
+mod system_user;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

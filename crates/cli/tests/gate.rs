@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -38,6 +39,7 @@ fn free_port() -> u16 {
 /// A gate that runs; ended when dropped.
 struct Running {
     child: Child,
+    ready: String,
     said: BufReader<std::process::ChildStderr>,
 }
 
@@ -53,10 +55,12 @@ impl Running {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut ready).unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Running { child, said };
+        let ready = ready.trim().to_owned();
+        let mut running = Running { child, ready, said };
         assert!(
-            ready.starts_with("ready: clients at "),
-            "{ready:?} {}",
+            running.ready.starts_with("ready: clients at "),
+            "{:?} {}",
+            running.ready.clone(),
             running.line()
         );
         running
@@ -259,4 +263,59 @@ fn a_second_gate_does_not_take_the_socket_of_the_first() {
     let mut third = Running::start(folder.path());
     third.signal(Signal::INT);
     assert_eq!(third.end(), Some(0));
+}
+
+#[test]
+fn root_becomes_another_user_for_good() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root_becomes_another_user_for_good: needs root");
+        return;
+    }
+    let config = |user: &str, limit: usize| {
+        format!(
+            "auth = \"trust\"\nsystem_user = \"{user}\"\nlisten = [\"./.s.PGSQL.6432\"]\n[limits]\ntransactions = {limit}\n\
+             [[database]]\nname = \"*\"\nserver = \"postgresql:///?host=/nowhere\"\n"
+        )
+    };
+    let folder = folder_with(&config("nobody", 7));
+    // Its parent lets everybody through.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut gate = Running::start(folder.path());
+    assert!(gate.ready.ends_with("; as nobody"), "{}", gate.ready);
+    let status = fs::read_to_string(format!("/proc/{}/status", gate.child.id())).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let nobody = "65534 65534 65534 65534";
+    assert_eq!([field("Uid:"), field("Gid:")], [nobody, nobody], "{status}");
+    assert_eq!(field("CapEff:"), "0000000000000000");
+    let socket = folder.path().join(".s.PGSQL.6432");
+    assert_eq!(fs::metadata(&socket).unwrap().uid(), 65534);
+    fs::write(folder.path().join("gate.toml"), config("daemon", 8)).unwrap();
+    gate.signal(Signal::HUP);
+    assert_eq!(
+        gate.line(),
+        "sooner gate: system_user: changed; takes effect at the next start"
+    );
+    assert_eq!(gate.line(), "sooner gate: the configuration was read again");
+    // Root may look inside all the same.
+    let at = socket.display().to_string();
+    let top = sooner(&["gate", "top", "--gate", &at, "--count", "1"]);
+    assert!(
+        top.status.success(),
+        "{}",
+        String::from_utf8_lossy(&top.stderr)
+    );
+    let nowhere = folder_with(&config("no-such-user", 1));
+    let output = sooner(&["gate", "--check", "--config", &config_at(nowhere.path())]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.contains("gate.toml:2: system_user: there is no user no-such-user"),
+        "{said}"
+    );
 }

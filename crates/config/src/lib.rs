@@ -4,6 +4,7 @@
 //! [`Misconfigured`] out, and [`SourceText`] knows the place. What needs a look elsewhere (files, names of servers) is found by those who
 //! act on the tables, with the same kind of mistake.
 
+mod client_network;
 mod key_path;
 mod keys;
 mod misconfigured;
@@ -14,6 +15,7 @@ mod source_text;
 mod text;
 mod wording;
 
+pub use client_network::ClientNetwork;
 pub use keys::keys;
 pub use misconfigured::{Misconfigured, from_command_line};
 pub use network::{Network, NetworkError};

@@ -423,6 +423,11 @@ impl Permit {
         self.admitted_at.since(self.came_at)
     }
 
+    /// It begins only now: what it needed since it was let in is no time that the backend worked on it.
+    pub fn begin(&mut self) {
+        self.admitted_at = self.gate.now();
+    }
+
     /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs that were given up or failed are
     /// dropped instead: they say nothing, but their class is charged for what they took.
     pub fn complete(mut self) {

@@ -13,8 +13,8 @@ use crate::measured::{BOUNDS_US, Measured, Sums, Tallies, Tally};
 pub struct Snapshot<'a> {
     /// Clients by what they do.
     pub clients: [(&'static str, u64); 3],
-    /// Servers: how many transactions may be inside, are, and wait, and server connections.
-    pub gates: Vec<(String, [u64; 4])>,
+    /// Servers: how many transactions may be inside, are, and wait; server connections, and how many there may be.
+    pub gates: Vec<(String, [u64; 5])>,
     /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it recently, s.
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
@@ -103,7 +103,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
         rows: clients.collect(),
     }];
     for (at, (name, help)) in GATES.into_iter().enumerate() {
-        let row = |(server, figures): &(String, [u64; 4])| {
+        let row = |(server, figures): &(String, [u64; 5])| {
             let labels = vec![("server", server.clone())];
             (labels, Value::Gauge(figures[at] as f64))
         };
@@ -132,7 +132,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
     all
 }
 
-const GATES: [(&str, &str); 4] = [
+const GATES: [(&str, &str); 5] = [
     ("limit_transactions", "Transactions that may be in a server"),
     ("inside_transactions", "Transactions in a server"),
     (
@@ -140,6 +140,10 @@ const GATES: [(&str, &str); 4] = [
         "Transactions that wait for a server",
     ),
     ("server_connections", "Connections to a server"),
+    (
+        "limit_connections",
+        "Connections that there may be to a server",
+    ),
 ];
 
 /// A family by database or class: name, help, unit, and where its values are.
@@ -150,7 +154,11 @@ const CONFLICTS: &str =
 
 const OUTSIDE: &str = "Waiting for a turn";
 
-const SUMS: [OfSums; 7] = [
+const LOGINS: &str = "Transactions that had to log in to a server first, among those that went in";
+
+const OPENING: &str = "Waiting for a server connection, once let in";
+
+const SUMS: [OfSums; 9] = [
     ("transactions", "Transactions that ended", None, |sums| {
         sums.transactions as f64
     }),
@@ -167,6 +175,10 @@ const SUMS: [OfSums; 7] = [
     ("outside", OUTSIDE, Some(Unit::Seconds), |sums| {
         sums.outside_us as f64 / 1e6
     }),
+    ("logins", LOGINS, None, |sums| sums.logins as f64),
+    ("opening", OPENING, Some(Unit::Seconds), |sums| {
+        sums.opening_us as f64 / 1e6
+    }),
     (
         "busy",
         "In which servers had something to do",
@@ -175,12 +187,16 @@ const SUMS: [OfSums; 7] = [
     ),
 ];
 
-const CLASS_SUMS: [OfSums; 3] = [
+const CLASS_SUMS: [OfSums; 5] = [
     ("class_conflicts", CONFLICTS, None, |sums| {
         sums.conflicts as f64
     }),
     ("class_outside", OUTSIDE, Some(Unit::Seconds), |sums| {
         sums.outside_us as f64 / 1e6
+    }),
+    ("class_logins", LOGINS, None, |sums| sums.logins as f64),
+    ("class_opening", OPENING, Some(Unit::Seconds), |sums| {
+        sums.opening_us as f64 / 1e6
     }),
     (
         "class_inside",
@@ -277,14 +293,16 @@ mod tests {
             is_transaction: true,
             is_conflict: true,
             queries: 3,
-            outside_us: 1500,
+            is_login: true,
+            outside_us: 1000,
+            opening_us: 500,
             inside_us: 500,
             ..Done::default()
         };
         measured.done("shop", "ann", "high", &done);
         let snapshot = Snapshot {
             clients: [("idle", 2), ("waiting", 1), ("active", 0)],
-            gates: vec![("db:5432".into(), [20, 3, 1, 4])],
+            gates: vec![("db:5432".into(), [20, 3, 1, 4, 72])],
             targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
             waiting: vec![("high".into(), 5), (String::new(), 0)],
             measured: &measured,
@@ -300,12 +318,17 @@ mod tests {
             "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
             "sooner_gate_conflicts_total{database=\"shop\"} 1.0",
             "sooner_gate_class_conflicts_total{class=\"high\"} 1.0",
-            "sooner_gate_class_outside_seconds_total{class=\"high\"} 0.0015",
+            "sooner_gate_limit_connections{server=\"db:5432\"} 72.0",
+            "sooner_gate_logins_total{database=\"shop\"} 1.0",
+            "sooner_gate_opening_seconds_total{database=\"shop\"} 0.0005",
+            "sooner_gate_class_logins_total{class=\"high\"} 1.0",
+            "sooner_gate_class_opening_seconds_total{class=\"high\"} 0.0005",
+            "sooner_gate_class_outside_seconds_total{class=\"high\"} 0.001",
             "sooner_gate_class_inside_seconds_total{class=\"high\"} 0.0005",
             "sooner_gate_class_waiting_clients{class=\"high\"} 5.0",
             "sooner_gate_class_waiting_clients{class=\"\"} 0.0",
             "sooner_gate_queries_total{database=\"shop\"} 3.0",
-            "sooner_gate_outside_seconds_total{database=\"shop\"} 0.0015",
+            "sooner_gate_outside_seconds_total{database=\"shop\"} 0.001",
             "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",
             "sooner_gate_response_time_seconds_bucket{le=\"0.001\",database=\"shop\"} 0",
             "sooner_gate_class_response_time_seconds_count{class=\"high\"} 1",

@@ -27,8 +27,12 @@ pub struct Done {
     pub is_conflict: bool,
     /// Commands and their like.
     pub queries: u64,
+    /// Whether it had to log in first.
+    pub is_login: bool,
     /// It waited for its turn.
     pub outside_us: u64,
+    /// Then it waited for its connection, which may have had to be opened.
+    pub opening_us: u64,
     /// It had the connection.
     pub inside_us: u64,
     /// In which the server had something to do.
@@ -50,8 +54,12 @@ pub struct Sums {
     pub queries: u64,
     /// Turns, however they ended.
     pub turns: u64,
+    /// Of these, those that had to log in first.
+    pub logins: u64,
     /// Waiting.
     pub outside_us: u64,
+    /// Waiting for a connection, once let in.
+    pub opening_us: u64,
     /// With a connection.
     pub inside_us: u64,
     /// In which servers had something to do.
@@ -62,13 +70,22 @@ pub struct Sums {
     pub sent_bytes: u64,
 }
 
+impl Done {
+    /// Its response time.
+    fn total_us(&self) -> u64 {
+        self.outside_us + self.opening_us + self.inside_us
+    }
+}
+
 impl Sums {
     fn add(&mut self, done: &Done) {
         self.transactions += u64::from(done.is_transaction);
         self.conflicts += u64::from(done.is_transaction && done.is_conflict);
         self.queries += done.queries;
         self.turns += 1;
+        self.logins += u64::from(done.is_login);
         self.outside_us += done.outside_us;
+        self.opening_us += done.opening_us;
         self.inside_us += done.inside_us;
         self.busy_us += done.busy_us;
         self.received_bytes += done.received_bytes;
@@ -82,7 +99,9 @@ impl Sums {
             conflicts: self.conflicts + other.conflicts,
             queries: self.queries + other.queries,
             turns: self.turns + other.turns,
+            logins: self.logins + other.logins,
             outside_us: self.outside_us + other.outside_us,
+            opening_us: self.opening_us + other.opening_us,
             inside_us: self.inside_us + other.inside_us,
             busy_us: self.busy_us + other.busy_us,
             received_bytes: self.received_bytes + other.received_bytes,
@@ -97,7 +116,9 @@ impl Sums {
             conflicts: self.conflicts - before.conflicts,
             queries: self.queries - before.queries,
             turns: self.turns - before.turns,
+            logins: self.logins - before.logins,
             outside_us: self.outside_us - before.outside_us,
+            opening_us: self.opening_us - before.opening_us,
             inside_us: self.inside_us - before.inside_us,
             busy_us: self.busy_us - before.busy_us,
             received_bytes: self.received_bytes - before.received_bytes,
@@ -109,6 +130,7 @@ impl Sums {
 /// Times of transactions.
 struct Times {
     outside: Histogram<u32>,
+    opening: Histogram<u32>,
     inside: Histogram<u32>,
     total: Histogram<u32>,
 }
@@ -118,9 +140,11 @@ struct Times {
 pub enum Which {
     /// Waiting for its turn.
     Outside,
+    /// Waiting for a connection, once let in.
+    Opening,
     /// With a server connection.
     Inside,
-    /// Both.
+    /// All of them.
     Total,
 }
 
@@ -129,6 +153,7 @@ impl Times {
         let new = || Histogram::new_with_max(TIME_US_MAX, DIGITS).ok();
         Some(Self {
             outside: new()?,
+            opening: new()?,
             inside: new()?,
             total: new()?,
         })
@@ -136,14 +161,15 @@ impl Times {
 
     fn add(&mut self, done: &Done) {
         self.outside.saturating_record(done.outside_us);
+        self.opening.saturating_record(done.opening_us);
         self.inside.saturating_record(done.inside_us);
-        self.total
-            .saturating_record(done.outside_us + done.inside_us);
+        self.total.saturating_record(done.total_us());
     }
 
     /// Those of another as well. All have the same bounds.
     fn take_over(&mut self, other: &Self) {
         let _ = self.outside.add(&other.outside);
+        let _ = self.opening.add(&other.opening);
         let _ = self.inside.add(&other.inside);
         let _ = self.total.add(&other.total);
     }
@@ -151,6 +177,7 @@ impl Times {
     fn of(&self, which: Which) -> &Histogram<u32> {
         match which {
             Which::Outside => &self.outside,
+            Which::Opening => &self.opening,
             Which::Inside => &self.inside,
             Which::Total => &self.total,
         }
@@ -185,7 +212,7 @@ impl Tally {
         if !done.is_transaction {
             return;
         }
-        let total_us = done.outside_us + done.inside_us;
+        let total_us = done.total_us();
         self.total_us += total_us;
         for (count, bound_us) in self.total_at_most.iter_mut().zip(BOUNDS_US) {
             *count += u64::from(total_us <= bound_us);
@@ -303,7 +330,9 @@ mod tests {
             is_transaction: true,
             is_conflict: false,
             queries: 2,
+            is_login: false,
             outside_us,
+            opening_us: 0,
             inside_us,
             busy_us: inside_us / 2,
             received_bytes: 10,

@@ -18,6 +18,14 @@ const FIXED: [&str; 7] = [
     "in_hot_standby",
     "scram_iterations",
 ];
+/// Of these, those that nothing changes.
+const INTERNAL: [&str; 5] = [
+    "server_version",
+    "server_encoding",
+    "is_superuser",
+    "integer_datetimes",
+    "in_hot_standby",
+];
 /// In a first packet, and no settings.
 const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
 
@@ -61,6 +69,22 @@ impl Wanted {
         Ok(Wanted {
             settings: wanted,
             session_class,
+        })
+    }
+
+    /// What of it `user` may not ask for: an SQLSTATE and PostgreSQL's words.
+    pub fn forbidden(&self, user: &str) -> Option<(&'static str, String)> {
+        self.settings.iter().find_map(|(name, value)| {
+            let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+            if let Some(name) = INTERNAL.iter().find(|known| is(known)) {
+                return Some(("55P02", format!("parameter \"{name}\" cannot be changed")));
+            }
+            let is_other = is(&"session_authorization") && value != user.as_bytes();
+            is_other.then(|| {
+                let other = String::from_utf8_lossy(value);
+                let words = format!("permission denied to set session authorization \"{other}\"");
+                ("42501", words)
+            })
         })
     }
 
@@ -314,6 +338,23 @@ mod tests {
         let bytes =
             |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         pairs.iter().map(bytes).collect()
+    }
+
+    #[test]
+    fn what_nobody_may_ask_for_is_said_in_the_servers_words() {
+        let told = |options: &str| {
+            let wanted = wanted(&[("user", "ann"), ("options", options)]).unwrap();
+            wanted
+                .forbidden("ann")
+                .map(|(code, words)| format!("{code} {words}"))
+        };
+        let other = "42501 permission denied to set session authorization \"bob\"";
+        assert_eq!(told("-c session_authorization=bob").as_deref(), Some(other));
+        assert_eq!(told("--Session-Authorization=bob").as_deref(), Some(other));
+        assert_eq!(told("-c session_authorization=ann"), None);
+        let fixed = "55P02 parameter \"is_superuser\" cannot be changed";
+        assert_eq!(told("-c IS_SUPERUSER=on").as_deref(), Some(fixed));
+        assert_eq!(told("-c search_path=x -c role=bob"), None);
     }
 
     #[test]

@@ -221,3 +221,35 @@ fn tls_may_begin_at_once_for_who_says_postgresql() {
         assert_eq!(read.is_ok() && first == *b"R", is_let_in, "{protocol:?}");
     }
 }
+
+#[test]
+fn silence_inside_a_handshake_keeps_nobody_out() {
+    let Some(database) = Database::start("silence_inside_a_handshake") else {
+        return;
+    };
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let limits = "[limits]\ntransactions = 4\nclients = 4\n";
+    let config = format!("{limits}{TLS}[[rule]]\nauth = \"trust\"\n");
+    let gate = Gate::at(&server, &config, folder_with_certificates());
+    let hello = b"\x16\x03\x01\x02\0\x01";
+    for is_direct in [true, false] {
+        let mut silent = Vec::new();
+        for _ in 0..60 {
+            let mut stream = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+            let mut answer = [0];
+            if !is_direct {
+                let _ = stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f");
+                let _ = stream.read(&mut answer);
+            }
+            let _ = stream.write_all(hello);
+            silent.push(stream);
+        }
+        let answer = psql(
+            &database,
+            &gate,
+            "user=postgres sslmode=require",
+            "SELECT 'in'",
+        );
+        assert_eq!(out(&answer), "in");
+    }
+}

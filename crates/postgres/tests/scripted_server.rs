@@ -54,7 +54,9 @@ fn gate_before(script: Script) -> (Gate, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
     thread::spawn(move || serve(&listener, script));
-    let gate = Gate::before_folder(folder.path(), &transactions(1));
+    // It is not asked how many connections it allows.
+    let limits = format!("{}connections = 1\n", transactions(1));
+    let gate = Gate::before_folder(folder.path(), &limits);
     (gate, folder)
 }
 

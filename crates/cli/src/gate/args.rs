@@ -58,6 +58,9 @@ pub struct GateArgs {
     /// Where Prometheus finds metrics, by default nowhere.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Whom root becomes once it listens: NAME or NAME:GROUP; by default it stays root.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
 }
 
 /// What else can be done about a gate.
@@ -138,6 +141,7 @@ impl GateArgs {
         }
         put(&mut config.users, self.users.as_ref());
         put(&mut config.metrics, self.metrics.as_ref());
+        put(&mut config.system_user, self.user.as_ref());
         if let Some(auth) = self.auth {
             config.auth = auth.into();
         }

@@ -18,6 +18,13 @@ const BACKLOG: u32 = 1024;
 #[derive(Default)]
 pub struct SocketFiles(Vec<(PathBuf, u64)>);
 
+impl SocketFiles {
+    /// Where they are.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().map(|(path, _)| path)
+    }
+}
+
 impl Drop for SocketFiles {
     fn drop(&mut self) {
         for (path, number) in &self.0 {

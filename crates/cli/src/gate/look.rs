@@ -29,6 +29,7 @@ pub struct Server {
     pub inside_transactions: u64,
     pub waiting_transactions: u64,
     pub connections: u64,
+    pub limit_connections: u64,
 }
 
 #[derive(Default, Serialize)]
@@ -44,6 +45,10 @@ pub struct Class {
     pub outside_p95_us: Option<u64>,
     pub inside_p50_us: Option<u64>,
     pub inside_p95_us: Option<u64>,
+    /// That had to log in to a server first, since the start.
+    pub logins: u64,
+    pub opening_mean_us: Option<u64>,
+    pub opening_p95_us: Option<u64>,
     pub total_p95_us: Option<u64>,
     pub total_p99_us: Option<u64>,
     /// Of all turns since the start.
@@ -55,6 +60,7 @@ pub struct Class {
 #[derive(Clone, Copy, Default)]
 pub struct Sums {
     pub turns: u64,
+    /// Until there was a server connection.
     pub outside_us: u64,
     pub inside_us: u64,
 }
@@ -149,6 +155,7 @@ impl Server {
             inside_transactions: number("inside"),
             waiting_transactions: number("waiting"),
             connections: number("connections"),
+            limit_connections: number("connections_max"),
         }
     }
 }
@@ -167,11 +174,15 @@ impl Class {
             outside_p95_us: number("outside_p95_us"),
             inside_p50_us: number("inside_p50_us"),
             inside_p95_us: number("inside_p95_us"),
+            logins: number("logins").unwrap_or(0),
+            opening_mean_us: number("mean_opening_us"),
+            opening_p95_us: number("opening_p95_us"),
             total_p95_us: number("total_p95_us"),
             total_p99_us: number("total_p99_us"),
             sums: Sums {
                 turns: number("turns").unwrap_or(0),
-                outside_us: number("outside_sum_us").unwrap_or(0),
+                outside_us: number("outside_sum_us").unwrap_or(0)
+                    + number("opening_sum_us").unwrap_or(0),
                 inside_us: number("inside_sum_us").unwrap_or(0),
             },
         }

@@ -6,6 +6,7 @@ mod import;
 mod listen;
 mod look;
 mod top;
+mod user;
 
 pub use args::GateArgs;
 
@@ -27,8 +28,8 @@ use tokio::time::timeout;
 use crate::config_file::located;
 use crate::notify::Supervisor;
 
-/// What the gate itself has open.
-const OWN_DESCRIPTORS: usize = 128;
+/// What the gate itself has open, and connections beside those of clients.
+const OWN_DESCRIPTORS: usize = 256;
 
 /// Serves until a signal comes, or does one of the commands.
 pub fn run(args: GateArgs) -> Result<ExitCode> {
@@ -40,28 +41,38 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     }
     let (config, source) = args.config()?;
     let descriptors = descriptors_of(&config);
+    user::check(&config, &source)?;
     if args.check {
         check::load_strictly(config, &source)?;
         let _ = writeln!(io::stdout(), "the gate would start");
         return Ok(ExitCode::SUCCESS);
     }
     let settings = load(config.clone(), &source)?;
-    descriptors::raise_limit(descriptors as u64).with_context(|| {
-        format!(
-            "{} clients: too many for this process",
-            config.limits.clients.get_ref()
-        )
-    })?;
+    let clients = config.limits.clients.get_ref();
+    let allowed = descriptors::raise_hard_limit(descriptors as u64)
+        .with_context(|| format!("{clients} clients: too many for this process"))?;
+    if allowed < descriptors as u64 {
+        say(&format!(
+            "{clients} clients and their server connections may need {descriptors} descriptors, and this process may have {allowed}: \
+             raise its limit (ulimit -n, LimitNOFILE), or lower limits.clients"
+        ));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, serve(args, config, settings))
+    local.block_on(&runtime, serve(args, config, source, settings))
 }
 
-/// Each client has one, and may have a server connection.
+/// Server connections where nothing is said and no server has been asked yet: few allow more.
+const CONNECTIONS_UNASKED: usize = 500;
+
+/// Each client has one, and so has each server connection.
 fn descriptors_of(config: &Config) -> usize {
-    let servers = config.limits.transactions_most() * config.database.len();
+    let limits = &config.limits;
+    let unasked = limits.transactions_most().max(CONNECTIONS_UNASKED);
+    let connections = limits.connections.map_or(unasked, |max| max.get());
+    let servers = connections * config.database.len();
     config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
 }
 
@@ -88,18 +99,30 @@ fn say(line: &str) {
     sooner_operate::say_as("sooner gate", line);
 }
 
-async fn serve(args: GateArgs, config: Config, settings: Settings) -> Result<ExitCode> {
+async fn serve(
+    args: GateArgs,
+    config: Config,
+    source: SourceText,
+    settings: Settings,
+) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     let mut files = SocketFiles::default();
     // First: a signal that comes while sockets are opened must not leave their files behind.
     let mut signals = Signals::new(args.config.is_some())?;
     let (listeners, metrics) = listeners(&config, &mut files).await?;
+    user::adopt(&config, &source, args.config.as_deref(), &files)?;
     let args = Rc::new(args);
     let again = args.clone();
+    let started = config.clone();
     let reload = move || {
         let load = || {
             let (config, source) = again.config()?;
-            load(config, &source)
+            user::check(&config, &source)?;
+            let settings = load(config, &source)?;
+            for key in started.fixed_keys_changed(&settings.config) {
+                say(&format!("{key}: changed; takes effect at the next start"));
+            }
+            Ok(settings)
         };
         load().map_err(|error: anyhow::Error| format!("{error:#}"))
     };
@@ -152,7 +175,8 @@ fn ready_line(config: &Config) -> String {
         Transactions::Fixed(limit) => format!("at most {limit}"),
         Transactions::Auto => "as many as it takes".into(),
     };
-    format!("ready: clients at {places}, {limit} transactions at a time in {servers}")
+    let user = user::told(config);
+    format!("ready: clients at {places}, {limit} transactions at a time in {servers}{user}")
 }
 
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time

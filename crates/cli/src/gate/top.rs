@@ -111,6 +111,7 @@ impl Class {
                 .map_or("-".into(), number::significant),
             time(self.outside_p50_us),
             time(self.outside_p95_us),
+            time(self.opening_p95_us),
             time(self.inside_p50_us),
             time(self.inside_p95_us),
             time(self.total_p99_us),
@@ -138,7 +139,7 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
             server.limit_transactions.to_string(),
             server.inside_transactions.to_string(),
             server.waiting_transactions.to_string(),
-            server.connections.to_string(),
+            format!("{} of {}", server.connections, server.limit_connections),
         ]);
     }
     writeln!(out, "{}", aligned(&rows))?;
@@ -150,6 +151,7 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
         "a second",
         "outside p50",
         "p95",
+        "opening p95",
         "inside p50",
         "p95",
         "total p99",

@@ -1,7 +1,8 @@
 //! `user`: root binds the addresses, opens what only root may, and becomes somebody else.
 
 use super::effective::Effective;
-use sooner_kernel::privilege::{Account, Keep, become_user};
+use crate::system_user;
+use sooner_kernel::privilege::{Account, Keep};
 use sooner_operate::say;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Misconfigured, Spanned};
@@ -10,7 +11,7 @@ use std::os::unix::fs::lchown;
 
 /// The account that `user` names.
 pub fn find(user: &Spanned<String>) -> Result<Account, Misconfigured> {
-    Account::find(user.get_ref()).map_err(|error| Misconfigured::at(user, "user", error))
+    system_user::find(user, "user")
 }
 
 /// Becomes the user that the configuration names, if it names one; says what a reload will not be able to read. `needs_bands` keeps the
@@ -32,7 +33,7 @@ pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigur
     } else {
         Keep::Nothing
     };
-    become_user(&account, keep).map_err(|error| Misconfigured::at(user, "user", error))?;
+    system_user::adopt(&account, user, "user", keep)?;
     for mistake in tls::unreadable(&config.tls) {
         say(format_args!("{}", effective.source.render(&mistake)));
     }

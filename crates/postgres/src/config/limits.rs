@@ -28,14 +28,20 @@ fn is_too_long(seconds: u64) -> Option<String> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Transactions in a server at a time, and so server connections to it. 20: few databases do more with more.
+    /// Transactions in a server at a time. 20: few databases do more with more.
     pub transactions: Transactions,
     /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own default allows a hundred connections.
     pub transactions_max: Spanned<NonZeroUsize>,
     /// The throughput that may be lost, of the most that can be had, for fewer transactions at a time. 0.05.
     pub throughput_loss: Spanned<f64>,
+    /// Connections to a server, idle ones included; no more transactions go in. When nothing is said, three quarters of those that
+    /// the server allows (`max_connections` without the reserved ones), or all that `transactions` needs.
+    pub connections: Option<NonZeroUsize>,
     /// Clients at a time; the next one is told so (53300). 1000: each is a descriptor.
     pub clients: Spanned<NonZeroUsize>,
+    /// Clients at a time of one IPv4 address, one IPv6 network of 64 bits or, through a socket file, one
+    /// system user. No bound when nothing is said: behind one address may be a pool of programs.
+    pub connections_per_address: Option<NonZeroUsize>,
     /// Seconds that a transaction may wait for its turn; 0, the default: as long as it takes.
     #[serde(deserialize_with = "seconds")]
     pub query_wait_seconds: u64,
@@ -67,7 +73,9 @@ impl Default for Limits {
             transactions: Transactions::Fixed(some(20)),
             transactions_max: Spanned::new(0..0, some(64)),
             throughput_loss: Spanned::new(0..0, 0.05),
+            connections: None,
             clients: Spanned::new(0..0, some(1000)),
+            connections_per_address: None,
             query_wait_seconds: 0,
             patience_seconds: Spanned::new(0..0, 15),
             login_seconds: Spanned::new(0..0, 60),

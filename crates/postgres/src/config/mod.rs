@@ -25,6 +25,7 @@ pub use order::{LateName, OrderName};
 pub use people::cut;
 pub use rule::{AuthMethod, Client, RuleTable, Transport, demand};
 pub use server::{Encryption, Place, ServerAddress};
+pub use shown::FIXED_KEYS;
 pub use target::{TargetTable, name_of, time_ns};
 pub use transactions::Transactions;
 pub use user::{AuthQueryTable, UserTable};
@@ -53,6 +54,9 @@ pub struct Config {
     pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
+    /// The system user that root becomes once it listens; default: it stays root. Not `user`, which is of single
+    /// users of databases.
+    pub system_user: Option<Spanned<String>>,
     /// Every bound.
     pub limits: Limits,
     /// Certificates for clients; without any, clients cannot encrypt.

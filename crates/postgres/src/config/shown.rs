@@ -2,9 +2,24 @@
 
 use sooner_config::Spanned;
 
-use super::Config;
+use std::num::NonZeroUsize;
+
+use super::{Config, Limits};
+
+/// Keys that count from the next start on.
+pub const FIXED_KEYS: [&str; 3] = ["listen", "metrics", "system_user"];
 
 impl Config {
+    /// Keys whose value here is not that of `other`, and that count from the next start on.
+    pub fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
+        let (own, others) = (self.values(), other.values());
+        let changed = own.into_iter().zip(others);
+        changed
+            .filter(|((key, own), (_, other))| FIXED_KEYS.contains(key) && own != other)
+            .map(|((key, _), _)| key)
+            .collect()
+    }
+
     /// Key, value and default of what holds for everybody; passwords are in none of them.
     pub fn as_rows(&self) -> Vec<(String, String, String)> {
         let standard = Config::default();
@@ -14,14 +29,13 @@ impl Config {
     }
 
     fn values(&self) -> Vec<(&'static str, String)> {
-        let limits = &self.limits;
         let names = |names: &[Spanned<String>]| {
             let names: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
             names.join(", ")
         };
         let users = self.users.as_ref();
         let metrics = self.metrics.as_ref();
-        vec![
+        let own = [
             ("listen", names(&self.listen)),
             ("auth", format!("{:?}", self.auth).to_lowercase()),
             (
@@ -35,43 +49,62 @@ impl Config {
                 "metrics",
                 metrics.map_or_else(String::new, |at| at.get_ref().to_string()),
             ),
+            (
+                "system_user",
+                (self.system_user.as_ref()).map_or_else(String::new, |user| user.get_ref().clone()),
+            ),
             ("order", format!("{:?}", self.order())),
-            ("limits.transactions", limits.transactions.to_string()),
+        ];
+        own.into_iter().chain(self.limits.values()).collect()
+    }
+}
+
+impl Limits {
+    fn values(&self) -> Vec<(&'static str, String)> {
+        let number =
+            |max: Option<NonZeroUsize>| max.map_or_else(String::new, |max| max.to_string());
+        vec![
+            ("limits.transactions", self.transactions.to_string()),
             (
                 "limits.transactions_max",
-                limits.transactions_max.get_ref().to_string(),
+                self.transactions_max.get_ref().to_string(),
             ),
             (
                 "limits.throughput_loss",
-                limits.throughput_loss.get_ref().to_string(),
+                self.throughput_loss.get_ref().to_string(),
             ),
-            ("limits.clients", limits.clients.get_ref().to_string()),
+            ("limits.connections", number(self.connections)),
+            ("limits.clients", self.clients.get_ref().to_string()),
+            (
+                "limits.connections_per_address",
+                number(self.connections_per_address),
+            ),
             (
                 "limits.query_wait_seconds",
-                limits.query_wait_seconds.to_string(),
+                self.query_wait_seconds.to_string(),
             ),
             (
                 "limits.patience_seconds",
-                limits.patience_seconds.get_ref().to_string(),
+                self.patience_seconds.get_ref().to_string(),
             ),
             (
                 "limits.login_seconds",
-                limits.login_seconds.get_ref().to_string(),
+                self.login_seconds.get_ref().to_string(),
             ),
             (
                 "limits.server_idle_seconds",
-                limits.server_idle_seconds.to_string(),
+                self.server_idle_seconds.to_string(),
             ),
             (
                 "limits.server_lifetime_seconds",
-                limits.server_lifetime_seconds.to_string(),
+                self.server_lifetime_seconds.to_string(),
             ),
             (
                 "limits.server_check_seconds",
-                limits.server_check_seconds.to_string(),
+                self.server_check_seconds.to_string(),
             ),
-            ("limits.statements", limits.statements.to_string()),
-            ("limits.grace_seconds", limits.grace_seconds.to_string()),
+            ("limits.statements", self.statements.to_string()),
+            ("limits.grace_seconds", self.grace_seconds.to_string()),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use super::document::Group;
 
 /// Keys of `[pgbouncer]` that are translated.
-const CARRIED: [&str; 34] = [
+const CARRIED: [&str; 35] = [
     "admin_users",
     "auth_dbname",
     "auth_file",
@@ -38,12 +38,13 @@ const CARRIED: [&str; 34] = [
     "server_tls_sslmode",
     "stats_users",
     "unix_socket_dir",
+    "user",
 ];
 
 /// Of the process itself, or below what anybody notices: one remark for all of them.
 pub const OF_PROCESS: &str = "autodb_idle_timeout conffile job_name listen_backlog log_connections log_disconnections log_pooler_errors \
     log_stats logfile pidfile pkt_buf sbuf_loopcnt scram_iterations service_name stats_period suspend_timeout syslog syslog_facility \
-    syslog_ident tcp_defer_accept tcp_socket_buffer user verbose";
+    syslog_ident tcp_defer_accept tcp_socket_buffer verbose";
 
 /// Keys that have no default, so that a second `[pgbouncer]` leaves them alone.
 pub const KEYS_THAT_STAY: [&str; 10] = [

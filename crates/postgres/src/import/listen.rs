@@ -42,6 +42,10 @@ impl Translation<'_> {
         } else {
             self.document.list(Group::Head, "listen", &places);
         }
+        let user = self.source.get("user").map(|setting| setting.value.clone());
+        if let Some(user) = user.filter(|user| !user.is_empty()) {
+            self.document.text(Group::Head, "system_user", &user);
+        }
         Ok(())
     }
 

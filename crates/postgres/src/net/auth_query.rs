@@ -39,7 +39,12 @@ pub async fn look_up(shared: &Shared, user: &str, database: &str) -> Found {
             Err(error) => error,
         };
         let is_late = begin.elapsed() >= settings.patience();
-        if is_late || !matches!(error.error, LoginError::Unreachable(_)) {
+        let waits = match error.error {
+            LoginError::Unreachable(_) => !is_late,
+            LoginError::Full(_) => true,
+            _ => false,
+        };
+        if !waits {
             log(&format!(
                 "cannot look up the secret of user {user:?}: {error}"
             ));
@@ -71,7 +76,7 @@ pub async fn ask_all_the_same(shared: &Shared, user: &str, database: &str) {
 }
 
 fn is_answer(answer: &Result<Option<String>, NotAsked>) -> bool {
-    !matches!(answer, Err(why) if matches!(why.error, LoginError::Unreachable(_)))
+    !matches!(answer, Err(why) if matches!(why.error, LoginError::Unreachable(_) | LoginError::Full(_)))
 }
 
 fn read(user: &str, text: &str) -> Option<Secret> {

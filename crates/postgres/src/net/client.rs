@@ -1,4 +1,4 @@
-//! A client from its first byte to its last: let in, then served turn by turn.
+//! A client that has been let in, served turn by turn.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
+use super::arrivals::Guest;
 use super::cancel::{self, Running, Ticket};
-use super::door::{Door, One, UserDoor};
-use super::greet::{self, Greeted};
+use super::door::{Door, UserDoor};
+use super::greet::Greeted;
 use super::here::{Doing, Here, Leave};
-use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, RETRY_PAUSE, owner, run};
+use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, owner, run};
 use super::login::LoginSecret;
-use super::outside::{Class, Gone as NotIn, Waiting, is_there};
+use super::outside::{Class, Gone as NotIn, Waiting, gives_up, is_there};
 use super::pool::Server;
 use super::refusal::Refusal;
 use super::relay::{End, Played, relay};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{admin, log, withdraw};
-use crate::config::OWN_DATABASES;
+use super::{log, withdraw};
 use crate::exchange::{ClientState, Exchange};
 use crate::measured::Done;
 use crate::said::said;
@@ -29,112 +29,16 @@ use crate::wire::{
     write_parameter_status, write_ready,
 };
 
-/// Serves a client.
-pub async fn serve(shared: Rc<Shared>, stream: Stream) {
-    let _one = shared.connections.one_more();
-    let mut input = BytesMut::new();
-    let login_seconds = *shared.settings().config.limits.login_seconds.get_ref();
-    let patience = Duration::from_secs(login_seconds);
-    let greeting = greet::greet(&shared, stream, &mut input);
-    // In a box, so that what only the beginning needs is given back after it.
-    let mut greeted = match tokio::time::timeout(patience, Box::pin(greeting)).await {
-        Ok(Ok(Some(greeted))) => greeted,
-        Ok(Ok(None)) => return,
-        Ok(Err(refused)) => {
-            return match refused.stream {
-                Some(mut stream) => refuse(&mut stream, &refused.refusal).await,
-                None => log(&refused.refusal.to_string()),
-            };
-        }
-        Err(_) => return log("a client took too long to say who it is"),
-    };
-    if OWN_DATABASES.contains(&greeted.database.as_str()) {
-        return admin::serve(&shared, greeted, input).await;
-    }
-    let (user, database) = (greeted.user.clone(), greeted.database.clone());
-    let _ones = match places(&shared, &user, &database) {
-        Ok(ones) => ones,
-        Err(refusal) => return refuse(&mut greeted.stream, &refusal).await,
-    };
-    let version = greeted.version;
-    let _guest = greeted.guest.take();
-    let mut client = Client::new(&shared, greeted, input);
-    let entered = Entered::enter(&shared, client.here.clone());
-    let served = client.begin_and_serve(version).await;
-    drop(entered);
-    if let Err(Some(refusal)) = served {
-        refuse(&mut client.stream, &refusal).await;
-    }
-}
-
-/// Tells a client that there are too many, whatever it wants.
-pub async fn turn_away(mut stream: Stream, clients_max: usize) {
-    refuse(&mut stream, &Refusal::full(clients_max)).await;
-}
-
-/// A client's places among those of its user and its database.
-fn places(shared: &Shared, user: &str, database: &str) -> Result<[One; 2], Refusal> {
-    let door = shared
-        .door(database)
-        .ok_or_else(|| Refusal::no_database(database))?;
-    if door.is_disabled.get() {
-        return Err(Refusal::disabled(database));
-    }
-    if let Some(max) = door.table.clients
-        && door.clients.get() >= max.get()
-    {
-        return Err(Refusal::full_of(max.get(), "database", database));
-    }
-    let user_door = shared.user(user);
-    let max = shared.settings().user(user).and_then(|table| table.clients);
-    if let Some(max) = max
-        && user_door.clients.get() >= max.get()
-    {
-        return Err(Refusal::full_of(max.get(), "user", user));
-    }
-    Ok([door.clients.one_more(), user_door.clients.one_more()])
-}
-
-/// One of the clients that are here; no longer when dropped.
-struct Entered(Rc<Shared>, u64);
-
-impl Entered {
-    fn enter(shared: &Rc<Shared>, here: Rc<Here>) -> Self {
-        let id = here.id;
-        if shared.is_stopping() {
-            here.tell(Leave::WhenIdle);
-        }
-        shared.clients.borrow_mut().insert(id, here);
-        Self(shared.clone(), id)
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        let Self(shared, id) = self;
-        shared.clients.borrow_mut().remove(id);
-        shared.changed.notify_waiters();
-    }
-}
-
-/// Tells a client why, and the operator in one line.
-pub async fn refuse(stream: &mut Stream, refusal: &Refusal) {
-    log(&refusal.to_string());
-    let mut out = BytesMut::new();
-    refusal.write(&mut out);
-    let told = stream.flush_all(&mut out);
-    // Whoever does not read is not waited for.
-    let _ = tokio::time::timeout(RETRY_PAUSE, told).await;
-}
-
-struct Client {
-    stream: Stream,
+/// A client that has been let in.
+pub struct Client {
+    pub stream: Stream,
     input: BytesMut,
-    here: Rc<Here>,
+    pub here: Rc<Here>,
     wanted: Wanted,
     proof: Option<LoginSecret>,
     state: ClientState,
     shared: Rc<Shared>,
+    _guest: Guest,
 }
 
 /// The client is gone, or is to be told why it must go.
@@ -152,7 +56,8 @@ struct Turn {
 }
 
 impl Client {
-    fn new(shared: &Rc<Shared>, greeted: Greeted, input: BytesMut) -> Self {
+    /// One that has proved who it is.
+    pub fn new(shared: &Rc<Shared>, greeted: Greeted, input: BytesMut) -> Self {
         let stream = greeted.stream;
         let (peer, tls) = (stream.peer(), stream.cipher());
         let id = shared.next_client();
@@ -164,10 +69,12 @@ impl Client {
             proof: greeted.proof,
             state: ClientState::default(),
             shared: shared.clone(),
+            _guest: greeted.guest,
         }
     }
 
-    async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
+    /// Serves it turn by turn until it leaves, or is to be told why it must.
+    pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
         let takes_long_key = version >= Version::V3_2;
         let ticket = self
             .shared
@@ -263,32 +170,42 @@ impl Client {
     async fn begin_turn(&mut self) -> Result<Option<Turn>, Gone> {
         let came_at = Instant::now();
         loop {
-            let door = self.door()?;
-            let user = self.shared.user(&self.here.user);
-            let (inside, class) = match self.wait_outside(&door, &user, came_at).await? {
-                Ok(inside) => inside,
-                Err(NotIn::Moved) => continue,
+            match self.go_in(came_at).await? {
+                Ok(turn) => return Ok(Some(turn)),
+                // It is looked for where it is now.
+                Err(NotIn::Moved) => {}
                 Err(NotIn::Withdrawn) => {
                     withdraw::withdraw(&mut self.stream, &mut self.input).await?;
                     return Ok(None);
                 }
                 Err(NotIn::Left) => return Err(None),
                 Err(NotIn::Told) => return Err(Some(Refusal::told())),
-            };
-            let outside = came_at.elapsed();
-            // Where the database has been moved meanwhile, it is looked for where it is now.
-            if let Some(lent) = self.borrow(door, inside).await? {
-                return Ok(Some(Turn {
-                    lent,
-                    class: Some(class),
-                    outside,
-                }));
             }
         }
     }
 
-    /// A server connection with the client's settings.
-    async fn borrow(&mut self, door: Rc<Door>, inside: Inside) -> Result<Option<Lent>, Refusal> {
+    async fn go_in(&mut self, came_at: Instant) -> Result<Result<Turn, NotIn>, Gone> {
+        let door = self.door()?;
+        let user = self.shared.user(&self.here.user);
+        let (inside, class) = match self.wait_outside(&door, &user, came_at).await? {
+            Ok(inside) => inside,
+            Err(not_in) => return Ok(Err(not_in)),
+        };
+        let outside = came_at.elapsed();
+        let lent = self.borrow(door, inside).await?;
+        Ok(lent.map(|lent| Turn {
+            lent,
+            class: Some(class),
+            outside,
+        }))
+    }
+
+    /// A server connection with the client's settings, unless the client gives up before there is one.
+    async fn borrow(
+        &mut self,
+        door: Rc<Door>,
+        inside: Inside,
+    ) -> Result<Result<Lent, NotIn>, Refusal> {
         let borrower = Borrower {
             user: &self.here.user,
             door: door.clone(),
@@ -308,7 +225,12 @@ impl Client {
             }
             Ok(())
         };
-        borrower.borrow_for(&self.shared, inside, follow).await
+        let borrowed = borrower.borrow_for(&self.shared, inside, follow);
+        tokio::select! {
+            biased;
+            lent = borrowed => Ok(lent?.ok_or(NotIn::Moved)),
+            not_in = gives_up(&mut self.stream, &mut self.input, &self.here) => Ok(Err(not_in)),
+        }
     }
 
     /// One that begins on a server connection that it has kept.
@@ -382,7 +304,9 @@ impl Client {
         if played.has_conflicted {
             lent.fail();
         }
-        self.account(&played, &class, outside);
+        let (opening, is_new) = (lent.opening, lent.is_new);
+        self.account(&played, &class, [outside, opening], is_new);
+        (lent.opening, lent.is_new) = (Duration::ZERO, false);
         self.here.said.take();
         match played.end {
             End::Over if self.keeps(&lent) => {
@@ -448,13 +372,21 @@ impl Client {
         Some(played)
     }
 
-    fn account(&self, played: &Played, class: &Class, outside: Duration) {
+    fn account(
+        &self,
+        played: &Played,
+        class: &Class,
+        [outside, opening]: [Duration; 2],
+        is_login: bool,
+    ) {
         let settings = self.shared.settings();
         let done = Done {
             is_transaction: played.is_free && played.cycles > 0,
             is_conflict: played.has_conflicted,
             queries: played.cycles,
+            is_login,
             outside_us: outside.as_micros() as u64,
+            opening_us: opening.as_micros() as u64,
             inside_us: played.inside.as_micros() as u64,
             busy_us: played.busy.as_micros() as u64,
             received_bytes: played.received_bytes,

@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use sooner_gate::{Controller, Gate, GateLimits, Order};
 
+use super::capacity::{Capacity, Known, LoginShare};
 use super::lending::Lending;
+use super::log::{Seldom, log};
 use super::pool::{Owner, Pool};
 use super::settings::Settings;
 use super::tls::Connector;
@@ -25,6 +27,14 @@ pub struct Backend {
     /// Clients that keep a connection and do not use it at the moment.
     pub kept: Cell<usize>,
     pub pool: RefCell<Pool>,
+    /// How many connections the server allows.
+    known: Cell<Known>,
+    /// How many transactions have to log in.
+    pub login_share: RefCell<LoginShare>,
+    /// That it has no connection left.
+    pub full: Seldom,
+    /// That it does not answer.
+    pub unreachable: Seldom,
     /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
     pub lookups: RefCell<Pool>,
     pub lookup_gate: Gate,
@@ -37,10 +47,17 @@ impl Backend {
         Self {
             connector: RefCell::new(settings.connector(&address)),
             address,
-            gate: gate(first_limit(&config.limits), config),
+            gate: gate(
+                first_limit(&config.limits, connections(&config.limits, None)),
+                config,
+            ),
             controller: RefCell::default(),
             kept: Cell::default(),
             pool: RefCell::default(),
+            known: Cell::default(),
+            login_share: RefCell::default(),
+            full: Seldom::default(),
+            unreachable: Seldom::default(),
             lookups: RefCell::default(),
             lookup_gate: Gate::new(GateLimits {
                 limit: LOOKUPS,
@@ -51,16 +68,65 @@ impl Backend {
         }
     }
 
+    /// How many connections there may be to it.
+    pub fn connections(&self, limits: &Limits) -> usize {
+        connections(limits, self.known.get().capacity())
+    }
+
     /// The bounds are others now; a limit that was found within the same bounds stays.
     pub fn renew_limit(&self, before: &Limits, now: &Limits) {
         let said = |limits: &Limits| {
             let loss = limits.throughput_loss.get_ref().to_bits();
-            (limits.transactions, limits.transactions_most(), loss)
+            let connections = self.connections(limits);
+            (
+                limits.transactions,
+                limits.transactions_most(),
+                loss,
+                connections,
+            )
         };
         if said(before) != said(now) {
-            self.controller.replace(None);
-            self.gate.set_kept(0);
-            self.gate.set_limit(first_limit(now));
+            self.apply_limit(now);
+        }
+    }
+
+    fn apply_limit(&self, limits: &Limits) {
+        self.controller.replace(None);
+        self.gate.set_kept(0);
+        let limit = first_limit(limits, self.connections(limits));
+        self.gate.set_limit(limit);
+    }
+
+    /// Whether a new session has to be asked how many connections there may be; if so, this one is.
+    pub fn asks_capacity(&self, limits: &Limits) -> bool {
+        let asks = limits.connections.is_none() && self.known.get().is_old();
+        if asks {
+            self.known.set(self.known.get().asks());
+        }
+        asks
+    }
+
+    /// The server has said how many connections it allows, if it knows.
+    pub fn learn_capacity(&self, capacity: Option<Capacity>, limits: &Limits) {
+        let before = self.known.get();
+        self.known.set(before.answered(capacity));
+        let (Some(now), true) = (capacity, capacity != before.capacity()) else {
+            return;
+        };
+        let bound = |capacity| first_limit(limits, connections(limits, capacity));
+        if bound(before.capacity()) != bound(capacity) || limits.transactions == Transactions::Auto
+        {
+            self.apply_limit(limits);
+        }
+        let (most, connections) = (limits.transactions_most(), self.connections(limits));
+        if most > connections {
+            log(&format!(
+                "{}: the server allows {} connections (max_connections {}, of which {} are reserved), so of the {most} transactions of limits.transactions at most {connections} go in at a time",
+                self.address,
+                now.free(),
+                now.max,
+                now.reserved,
+            ));
         }
     }
 
@@ -94,11 +160,22 @@ impl Drop for Kept {
     }
 }
 
-/// How many transactions a server gets at a time at the beginning.
-pub fn first_limit(limits: &Limits) -> usize {
-    match limits.transactions {
+/// How many transactions a server gets at a time at the beginning: each needs a connection.
+fn first_limit(limits: &Limits, connections: usize) -> usize {
+    let limit = match limits.transactions {
         Transactions::Fixed(limit) => limit.get(),
-        Transactions::Auto => tuning::bounds(limits).start,
+        Transactions::Auto => tuning::bounds(limits, connections).start,
+    };
+    limit.min(connections)
+}
+
+/// How many connections there may be to a server: before it has been asked, as many as transactions need.
+fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
+    let most = limits.transactions_most();
+    match (limits.connections, capacity) {
+        (Some(max), _) => max.get(),
+        (None, Some(capacity)) => capacity.kept(most),
+        (None, None) => most,
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 
+use super::arrivals::{Guest, Login};
 use super::auth_query::{self, Found};
-use super::door::One;
 use super::login::LoginSecret;
 use super::prove::Asked;
 use super::refusal::Refusal;
@@ -25,8 +25,8 @@ const ENCRYPTION: &[u8] = b"S";
 
 /// A session that a client wants, and has proved that it may have.
 pub struct Greeted {
-    /// Its place among all clients; none is needed for the gate's own database.
-    pub guest: Option<One>,
+    /// Its place among all clients, or among those in the gate's own database.
+    pub guest: Guest,
     pub stream: Stream,
     pub user: String,
     /// As the client calls it.
@@ -55,6 +55,7 @@ pub async fn greet(
     shared: &Shared,
     stream: Stream,
     input: &mut BytesMut,
+    login: &Login,
 ) -> Result<Option<Greeted>, Refused> {
     let came_at = Instant::now();
     let mut stream = begin(shared, stream).await?;
@@ -77,13 +78,14 @@ pub async fn greet(
                 return Err(told(stream, Refusal::of_protocol(words)));
             }
             FirstPacket::Cancel { process_id, secret } => {
-                cancel::cancel(shared, process_id, &secret, came_at).await;
+                let cancel = cancel::cancel(shared, process_id, &secret, came_at);
+                login.busy(cancel).await;
                 return Ok(None);
             }
             FirstPacket::Startup(startup) => break startup,
         }
     };
-    match let_in(shared, &mut stream, input, &startup).await {
+    match let_in(shared, &mut stream, input, &startup, login).await {
         Ok((wanted, proof, guest)) => Ok(Some(Greeted {
             guest,
             stream,
@@ -160,18 +162,25 @@ async fn let_in(
     stream: &mut Stream,
     input: &mut BytesMut,
     startup: &Startup,
-) -> Result<(Wanted, Option<LoginSecret>, Option<One>), Refusal> {
+    login: &Login,
+) -> Result<(Wanted, Option<LoginSecret>, Guest), Refusal> {
     negotiate(stream, startup).await?;
     let wanted = Wanted::read(startup).map_err(Refusal::unsupported)?;
+    if let Some((sqlstate, words)) = wanted.forbidden(startup.user()) {
+        return Err(Refusal::forbidden(sqlstate, words));
+    }
     let settings = shared.settings();
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
-    let clients_max = settings.config.limits.clients.get_ref().get();
     // Before anything is computed or looked up for it; whoever wants to see what is wrong comes in all the same.
-    let guest = match is_own {
-        true => None,
-        false if shared.guests.get() >= clients_max => return Err(Refusal::full(clients_max)),
-        false => Some(shared.guests.one_more()),
+    let place = match is_own {
+        true => Ok(()),
+        false => login.has_place(shared.bounds()),
+    };
+    place.map_err(Refusal::full)?;
+    let guest = |is_own| match is_own {
+        true => login.console().map_err(Refusal::full),
+        false => login.guest(shared.bounds()).map_err(Refusal::full),
     };
     let client = Client {
         user,
@@ -181,7 +190,7 @@ async fn let_in(
     };
     if is_own && OWN_DATABASES.contains(&user) && stream.is_own_user() {
         // Whoever runs the gate could do everything that is done there anyway.
-        return Ok((wanted, None, guest));
+        return Ok((wanted, None, guest(is_own)?));
     }
     let config = &settings.config;
     let method = demand(&config.rule, config.auth, client);
@@ -190,7 +199,7 @@ async fn let_in(
         let from = from.unwrap_or_else(|| "a socket file".into());
         return Err(Refusal::not_allowed(user, database, &from));
     }
-    let (secret, source) = known(shared, &settings, client, method).await;
+    let (secret, source) = login.busy(known(shared, &settings, client, method)).await;
     let (could_ask, source) = match source {
         Some(source) => (true, source),
         None => (false, Source::Mock),
@@ -205,7 +214,8 @@ async fn let_in(
         verifiers: &shared.verifiers,
     };
     match asked.prove(method).await {
-        Ok(proof) => Ok((wanted, proof, guest)),
+        // Others may have come while it proved who it is.
+        Ok(proof) => Ok((wanted, proof, guest(is_own)?)),
         // It may have been right.
         Err(refusal) if !could_ask && refusal.is_of_proof() => Err(Refusal::not_looked_up()),
         Err(refusal) => Err(refusal),

@@ -5,11 +5,12 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use sooner_gate::Permit;
 
+use super::capacity;
 use super::door::{Door, Kept};
 use super::lending::InUse;
-use super::log;
 use super::login::{self, LoginError, LoginSecret};
 use super::pool::{Owner, Pool, Server};
 use super::refusal::Refusal;
@@ -23,6 +24,9 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command of the gate's own may take.
 pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Connections of other owners that are given up for one that the server refuses: more would not help either.
+const YIELDS_MAX: usize = 2;
+
 /// Leave to be inside: of the user's transactions, the database's and the server's.
 pub type Inside = [Option<Permit>; 3];
 
@@ -31,11 +35,21 @@ pub struct Lent {
     pub server: Option<Box<Server>>,
     pub owner: Owner,
     pub door: Rc<Door>,
+    /// How long it took to have it, since its transaction was let in.
+    pub opening: Duration,
+    /// Whether it had to be opened.
+    pub is_new: bool,
     _in_use: InUse,
     inside: Inside,
 }
 
 impl Lent {
+    /// Its transaction begins: what it took to have the connection is no time of that.
+    fn begin(&mut self, opening: Duration) {
+        self.opening = opening;
+        self.inside.iter_mut().flatten().for_each(Permit::begin);
+    }
+
     /// A transaction is done that was inside for so long, and its client keeps the connection: how long it does is no time of a transaction.
     pub fn done(&mut self, inside: Duration) {
         let permits = self.inside.iter_mut().flatten();
@@ -62,6 +76,24 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         self.close_server();
+    }
+}
+
+/// A server connection for a transaction.
+struct Found {
+    server: Box<Server>,
+    is_new: bool,
+    /// Whether it had to be opened although there were as many before.
+    is_again: bool,
+}
+
+impl Found {
+    fn idle(server: Box<Server>) -> Self {
+        Self {
+            server,
+            is_new: false,
+            is_again: false,
+        }
     }
 }
 
@@ -103,6 +135,8 @@ impl Borrower<'_> {
             server: None,
             owner,
             door: self.door.clone(),
+            opening: Duration::ZERO,
+            is_new: false,
             _in_use: self.door.lending.lend(),
             inside,
         }
@@ -118,11 +152,17 @@ impl Borrower<'_> {
     ) -> Result<Option<Lent>, Refusal> {
         let begin = Instant::now();
         let mut lent = self.lent(inside);
+        let mut again = false;
         loop {
             let Some(found) = self.find(shared, &lent.owner, begin).await? else {
                 return Ok(None);
             };
-            let Err(error) = follow(lent.server.insert(found)).await else {
+            lent.is_new |= found.is_new;
+            again |= found.is_again;
+            let Err(error) = follow(lent.server.insert(found.server)).await else {
+                lent.begin(begin.elapsed());
+                let mut share = self.door.backend.login_share.borrow_mut();
+                share.note(again.then_some(lent.opening));
                 return Ok(Some(lent));
             };
             lent.close_server();
@@ -142,31 +182,71 @@ impl Borrower<'_> {
         shared: &Shared,
         owner: &Owner,
         begin: Instant,
-    ) -> Result<Option<Box<Server>>, Refusal> {
+    ) -> Result<Option<Found>, Refusal> {
         let settings = shared.settings();
         let patience = settings.patience();
         let address = &self.door.backend.address;
+        let mut yields_left = YIELDS_MAX;
         while !self.door.is_replaced() {
             if let Some(server) = self.take(&settings, owner).await {
-                return Ok(Some(server));
+                return Ok(Some(Found::idle(server)));
             }
-            let opening = self.make_place();
+            let opening = self.make_place(&settings);
+            let is_again = !opening.is_more;
             match in_time(patience, self.open(&settings, owner)).await {
                 Ok(server) => {
                     opening.done();
                     let mut pool = self.door.backend.pool.borrow_mut();
                     pool.greeted(owner, &server.state.settings);
-                    return Ok(Some(server));
+                    return Ok(Some(Found {
+                        server,
+                        is_new: true,
+                        is_again,
+                    }));
                 }
                 Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
                     drop(opening);
-                    log(&format!("{address} does not answer: {error}; trying again"));
+                    let backend = &self.door.backend;
+                    backend.unreachable.log(1, |_| {
+                        format!("{address} does not answer: {error}; trying again")
+                    });
                     tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(LoginError::Full(may_yield)) => {
+                    drop(opening);
+                    if let Some(most) = settings.query_wait()
+                        && begin.elapsed() >= most
+                    {
+                        return Err(Refusal::waited(most.as_secs()));
+                    }
+                    yields_left = self.wait_for_room(may_yield, yields_left).await;
                 }
                 Err(error) => return Err(Refusal::of_login(error, address, owner)),
             }
         }
         Ok(None)
+    }
+
+    /// Others have all connections of the server: one that the gate keeps for another owner is given up for this one, else some
+    /// time passes. That has no end, because what could wait is not dropped.
+    async fn wait_for_room(&self, may_yield: bool, yields_left: usize) -> usize {
+        let backend = &self.door.backend;
+        let address = &backend.address;
+        backend.full.log(1, |_| {
+            format!("{address} has no connection left (53300); transactions wait for one")
+        });
+        let given_up = match may_yield && yields_left > 0 {
+            true => backend.pool.borrow_mut().give_up(),
+            false => None,
+        };
+        if let Some(server) = given_up {
+            let ends = server.session.end();
+            // Where it takes longer, it is looked for again all the same.
+            let _ = tokio::time::timeout(RETRY_PAUSE, ends).await;
+            return yields_left - 1;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        yields_left
     }
 
     /// An idle one; what has been idle for long is asked first whether it works.
@@ -188,10 +268,10 @@ impl Borrower<'_> {
     }
 
     /// A place for one more, for which one of somebody else is closed where there are enough.
-    fn make_place(&self) -> Place<'_> {
+    fn make_place(&self, settings: &Settings) -> Place<'_> {
         let backend = &self.door.backend;
-        let limit = backend.gate.status().limit;
-        backend.pool.borrow_mut().make_room(limit);
+        let most = backend.connections(&settings.config.limits);
+        backend.pool.borrow_mut().make_room(most);
         Place::new(&backend.pool)
     }
 
@@ -204,7 +284,12 @@ impl Borrower<'_> {
         let there = self.door.table.name_there.as_deref();
         let database = there.unwrap_or(&owner.database);
         let secret = self.secret(settings);
-        let session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
+        let mut session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
+        let (backend, limits) = (&self.door.backend, &settings.config.limits);
+        if backend.asks_capacity(limits) {
+            let capacity = capacity::ask(&mut session).await?;
+            backend.learn_capacity(capacity, limits);
+        }
         let statements_max = settings.config.limits.statements.get();
         Ok(Box::new(Server::new(session, statements_max, generation)))
     }
@@ -247,53 +332,72 @@ pub async fn run(server: &mut Server, sql: &[u8]) -> Result<(), LoginError> {
     in_time(OWN_COMMAND_PATIENCE, server.run(sql)).await
 }
 
-/// A database that takes a connection and says nothing is one that does not answer. One that is starting, or full, is one as well: it will be
-/// there later.
+/// A database that takes a connection and says nothing is one that does not answer. One that is starting is one as well: it will
+/// be there later. One that is full answers, and is waited for.
 pub async fn in_time<T>(
     patience: Duration,
     asking: impl Future<Output = Result<T, LoginError>>,
 ) -> Result<T, LoginError> {
     match tokio::time::timeout(patience, asking).await {
-        Ok(Err(LoginError::Refused(message))) if is_for_now(&message) => {
-            let words = "it takes no sessions at the moment";
-            Err(LoginError::Unreachable(io::Error::other(words)))
-        }
+        Ok(Err(LoginError::Refused(message))) => Err(told(message)),
         Ok(answer) => answer,
         Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
     }
 }
 
-/// Whether the database says that it starts, stops or is full (57P03, 57P01, 53300).
-fn is_for_now(message: &[u8]) -> bool {
+/// What a server's error means: that it starts or stops (57P03, 57P01), is full (53300), or something that lasts.
+fn told(message: Bytes) -> LoginError {
     let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
-    let codes: [&[u8]; 3] = [b"57P03", b"57P01", b"53300"];
-    matches!(read, Ok(BackendMessage::Error(Some(code))) if codes.contains(&code))
+    let code = match &read {
+        Ok(BackendMessage::Error(code)) => code.unwrap_or_default(),
+        _ => b"",
+    };
+    match code {
+        b"57P03" | b"57P01" => {
+            let words = "it takes no sessions at the moment";
+            LoginError::Unreachable(io::Error::other(words))
+        }
+        b"53300" => {
+            // Of one role or one database: connections of others are not in the way (the names of PostgreSQL's functions).
+            let bounds: [&[u8]; 2] = [b"RInitializeSessionUserId\0", b"RCheckMyDatabase\0"];
+            let is_in = |words: &[u8]| message.windows(words.len()).any(|part| part == words);
+            LoginError::Full(!bounds.into_iter().any(is_in))
+        }
+        _ => LoginError::Refused(message),
+    }
 }
 
 /// A place among the server connections of a pool while one is opened or asked; given up when dropped.
-pub struct Place<'a>(Option<&'a RefCell<Pool>>);
+pub struct Place<'a> {
+    pool: Option<&'a RefCell<Pool>>,
+    /// Whether there were never so many.
+    is_more: bool,
+}
 
 impl<'a> Place<'a> {
     /// For one more.
     pub fn new(pool: &'a RefCell<Pool>) -> Self {
-        pool.borrow_mut().opens();
-        Self(Some(pool))
+        let is_more = pool.borrow_mut().opens();
+        let pool = Some(pool);
+        Self { pool, is_more }
     }
 
     /// That of one which was taken out.
     pub fn taken(pool: &'a RefCell<Pool>) -> Self {
-        Self(Some(pool))
+        let pool = Some(pool);
+        let is_more = false;
+        Self { pool, is_more }
     }
 
     /// The connection has it from now on.
     pub fn done(mut self) {
-        self.0 = None;
+        self.pool = None;
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if let Some(pool) = self.0 {
+        if let Some(pool) = self.pool {
             pool.borrow_mut().closed();
         }
     }

@@ -91,6 +91,8 @@ pub struct Session {
 pub enum LoginError {
     /// Nobody answers, or no longer.
     Unreachable(io::Error),
+    /// It has no connection left at the moment (53300); whether one that the gate keeps for another owner may be in the way.
+    Full(bool),
     /// The database says no: its error as it came.
     Refused(Bytes),
     /// What answers is no database, or wants what is not there.
@@ -101,6 +103,7 @@ impl fmt::Display for LoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(error) => error.fmt(f),
+            Self::Full(_) => f.write_str("it has no connection left"),
             Self::Refused(_) => f.write_str("it refuses"),
             Self::Impossible(what) => f.write_str(what),
         }
@@ -311,6 +314,18 @@ impl Session {
         self.answer(settings).await.map(|_| ())
     }
 
+    /// Runs commands of the gate's own; their rows.
+    pub async fn ask_plainly(
+        &mut self,
+        sql: &[u8],
+        settings: &mut Settings,
+    ) -> Result<Rows, LoginError> {
+        let mut out = BytesMut::new();
+        write_query(&mut out, sql);
+        self.stream.flush_all(&mut out).await?;
+        self.answer(settings).await.map(|(_, rows)| rows)
+    }
+
     /// Asks a question with one parameter, all of it text.
     pub async fn ask(
         &mut self,
@@ -352,6 +367,16 @@ impl Session {
         match failed {
             Some(message) => Err(LoginError::Refused(message)),
             None => Ok((columns, rows)),
+        }
+    }
+
+    /// Ends it, and waits until the server has: its place there is free then.
+    pub async fn end(mut self) {
+        let mut goodbye = BytesMut::from(&b"X\0\0\0\x04"[..]);
+        if self.stream.flush_all(&mut goodbye).await.is_ok() {
+            while let Ok(1..) = self.stream.more(&mut self.input).await {
+                self.input.clear();
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for whoever only asks whether it lives.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::ready;
@@ -15,15 +16,16 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::door::{Backend, Count, One};
+use super::door::Backend;
 use super::here::{Doing, Present};
 use super::shared::Shared;
 use crate::config::name_of;
 use crate::exposition::{Snapshot, encode};
 
-/// More collectors than anybody has; the next one waits.
+/// More collectors than anybody has; for the next one, the first ends.
 const CONNECTIONS_MAX: usize = 64;
 /// A request, and the time until the next one, take no longer.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -36,23 +38,25 @@ const TIRED: Duration = Duration::from_secs(1);
 
 /// Answers whoever connects, for ever.
 pub async fn serve(shared: Rc<Shared>, listener: TcpListener) {
-    let collectors = Count::default();
+    let mut collectors: VecDeque<JoinHandle<_>> = VecDeque::new();
     loop {
-        if collectors.get() >= CONNECTIONS_MAX {
-            tokio::time::sleep(TIRED).await;
-            continue;
-        }
         match listener.accept().await {
             Ok((stream, _)) => {
-                let converse = converse(stream, shared.clone(), collectors.one_more());
-                tokio::task::spawn_local(timeout(CONNECTION_WITHIN, converse));
+                collectors.retain(|collector| !collector.is_finished());
+                if collectors.len() >= CONNECTIONS_MAX
+                    && let Some(first) = collectors.pop_front()
+                {
+                    first.abort();
+                }
+                let converse = timeout(CONNECTION_WITHIN, converse(stream, shared.clone()));
+                collectors.push_back(tokio::task::spawn_local(converse));
             }
             Err(_) => tokio::time::sleep(TIRED).await,
         }
     }
 }
 
-async fn converse(stream: TcpStream, shared: Rc<Shared>, _one: One) {
+async fn converse(stream: TcpStream, shared: Rc<Shared>) {
     let service = service_fn(|request: Request<Incoming>| {
         ready(Ok::<_, Infallible>(answer(&shared, request.uri().path())))
     });
@@ -131,10 +135,18 @@ fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
             .count() as u64
     };
     let backends = shared.backends();
+    let settings = shared.settings();
+    let limits = &settings.config.limits;
     let gates = backends.iter().map(|backend| {
         let status = backend.gate.status();
         let pool = backend.pool.borrow();
-        let figures = [status.limit, status.inside, status.waiting, pool.open()];
+        let figures = [
+            status.limit,
+            status.inside,
+            status.waiting,
+            pool.open(),
+            backend.connections(limits),
+        ];
         (
             backend.address.to_string(),
             figures.map(|figure| figure as u64),

@@ -3,8 +3,10 @@
 //! One thread: everything that is shared is behind an `Rc`, and no lock is held while somebody waits.
 
 mod admin;
+mod arrivals;
 mod auth_query;
 mod cancel;
+mod capacity;
 mod client;
 mod console;
 mod door;
@@ -28,6 +30,7 @@ mod tls;
 mod tuning;
 mod upkeep;
 mod verifiers;
+mod visit;
 mod withdraw;
 
 use std::rc::Rc;
@@ -107,22 +110,22 @@ impl Gateway {
 /// Pause after a failure to accept, such as no descriptor left: it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections beyond those of clients: for whoever wants to look what is wrong, for cancel requests, for a proper no.
-const PLACES_BESIDE: usize = 32;
-
 async fn accept(shared: Rc<Shared>, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok(stream) => {
-                let max = shared.settings().config.limits.clients.get_ref().get();
-                if shared.connections.get() < max + PLACES_BESIDE {
-                    tokio::task::spawn_local(client::serve(shared.clone(), stream));
-                } else {
-                    tokio::task::spawn_local(client::turn_away(stream, max));
-                }
+                let (login, ended) = shared.arrivals.arrive(stream.origin(), shared.bounds());
+                shared.crowded_out.log(ended, |times| {
+                    format!(
+                        "{times} connections that had not said who they are were closed for others"
+                    )
+                });
+                tokio::task::spawn_local(visit::serve(shared.clone(), stream, login));
             }
             Err(error) => {
                 log(&format!("cannot accept a client: {error}"));
+                // For want of a descriptor, a connection that says nothing gives its own.
+                shared.arrivals.end_one();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -108,24 +108,31 @@ impl Waiting<'_> {
         input: &mut BytesMut,
     ) -> Result<(Inside, Class), Gone> {
         let enter = self.enter();
-        tokio::pin!(enter);
-        let mut has_left = false;
-        loop {
-            tokio::select! {
-                biased;
-                () = self.door.until_replaced() => return Err(Gone::Moved),
-                inside = &mut enter => return Ok(inside),
-                () = self.here.told(Leave::Now) => return Err(Gone::Told),
-                () = self.here.withdrawn() => return Err(Gone::Withdrawn),
-                heard = stream.more(input), if !has_left && input.len() < AHEAD_BYTES => {
-                    if is_there(&heard) {
-                        continue;
-                    }
-                    // What stands before a goodbye is done before it, however long that takes.
-                    has_left = says_goodbye(input);
-                    if !has_left {
-                        return Err(Gone::Left);
-                    }
+        tokio::select! {
+            biased;
+            () = self.door.until_replaced() => Err(Gone::Moved),
+            inside = enter => Ok(inside),
+            gone = gives_up(stream, input, self.here) => Err(gone),
+        }
+    }
+}
+
+/// Ready when a client gives up what it waits for. What it sends meanwhile is kept, as long as it is not too much.
+pub async fn gives_up(stream: &mut Stream, input: &mut BytesMut, here: &Here) -> Gone {
+    let mut has_left = false;
+    loop {
+        tokio::select! {
+            biased;
+            () = here.told(Leave::Now) => return Gone::Told,
+            () = here.withdrawn() => return Gone::Withdrawn,
+            heard = stream.more(input), if !has_left && input.len() < AHEAD_BYTES => {
+                if is_there(&heard) {
+                    continue;
+                }
+                // What stands before a goodbye is done before it, however long that takes.
+                has_left = says_goodbye(input);
+                if !has_left {
+                    return Gone::Left;
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Server connections that nobody uses, and what is known of the databases behind them.
 //!
-//! There are never more connections than transactions are let in, so whoever was let in finds one: an idle one of its own user and database,
-//! the last used first, because its caches are warm; else a new one, for which an idle one of somebody else is closed where there are enough.
+//! There are as many connections as a server may have, and fewer transactions are let in, so each that was let in finds one: an
+//! idle one of its own user and database, the last used first, because its caches are warm; else a new one. Only where there are
+//! as many as there may be, the idle one that was used least recently is closed for it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -70,6 +71,8 @@ pub struct Pool {
     idle: BTreeMap<Owner, Vec<Box<Server>>>,
     /// Those that are lent as well.
     open: usize,
+    /// How many of them were needed at a time, since some were closed because nobody needed them.
+    most: usize,
     /// Settings as each database reported them to a new session.
     greetings: BTreeMap<Owner, Settings>,
 }
@@ -89,21 +92,25 @@ impl Pool {
 
     /// Makes room for one more among `max`; nothing where there is.
     pub fn make_room(&mut self, max: usize) {
-        while self.open >= max {
-            // Of each owner the first is the one that was used least recently.
-            let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
-            let Some(idle) = idle.min_by_key(|idle| idle[0].used_at) else {
-                return;
-            };
-            drop(idle.remove(0));
-            self.open -= 1;
-        }
+        while self.open >= max && self.give_up().is_some() {}
         self.idle.retain(|_, idle| !idle.is_empty());
     }
 
-    /// One is being opened.
-    pub fn opens(&mut self) {
+    /// Gives up the idle one that was used least recently, if there is one.
+    pub fn give_up(&mut self) -> Option<Box<Server>> {
+        // Of each owner the first is the one that was used least recently.
+        let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
+        let idle = idle.min_by_key(|idle| idle[0].used_at)?;
+        self.open -= 1;
+        Some(idle.remove(0))
+    }
+
+    /// One is being opened; whether there were never so many.
+    pub fn opens(&mut self) -> bool {
         self.open += 1;
+        let is_more = self.open > self.most;
+        self.most = self.most.max(self.open);
+        is_more
     }
 
     /// One that was lent or opened is no more.
@@ -139,6 +146,9 @@ impl Pool {
             dead += before - servers.len();
         }
         self.open -= dead;
+        if dead > 0 {
+            self.most = self.open;
+        }
     }
 
     fn close(&mut self, is_closed: impl Fn(&Owner, &Server) -> bool) {
@@ -146,7 +156,11 @@ impl Pool {
         for (owner, servers) in &mut self.idle {
             servers.retain(|server| !is_closed(owner, server));
         }
-        self.open -= before - self.idle_count();
+        let closed = before - self.idle_count();
+        self.open -= closed;
+        if closed > 0 {
+            self.most = self.open;
+        }
         self.idle.retain(|_, idle| !idle.is_empty());
     }
 

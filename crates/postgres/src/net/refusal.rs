@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
+use super::arrivals::Full;
 use super::login::LoginError;
 use super::pool::Owner;
 use crate::config::ServerAddress;
@@ -45,9 +46,21 @@ impl Refusal {
     }
 
     /// There are too many clients.
-    pub fn full(clients_max: usize) -> Self {
-        let message = format!("{clients_max} clients are here already, and no more may come");
-        let hint = "raise --clients-max, or limits.clients in gate.toml";
+    pub fn full(full: Full) -> Self {
+        let (message, hint) = match full {
+            Full::Clients(max) => (
+                format!("{max} clients are here already, and no more may come"),
+                "raise --clients-max, or limits.clients in gate.toml",
+            ),
+            Full::OfOrigin(max) => (
+                format!("{max} clients from the same address are here already"),
+                "raise limits.connections_per_address in gate.toml",
+            ),
+            Full::Consoles(max) => (
+                format!("{max} sessions are in the gate's own database already"),
+                "close one of them",
+            ),
+        };
         Self::new("53300", message, Some(hint))
     }
 
@@ -110,6 +123,11 @@ impl Refusal {
         Self::new("0A000", what, None)
     }
 
+    /// What it wants is forbidden, in PostgreSQL's words.
+    pub fn forbidden(sqlstate: &'static str, words: String) -> Self {
+        Self::new(sqlstate, words, None)
+    }
+
     /// Its first packet is wrong.
     pub fn of_startup(error: &StartupError) -> Self {
         Self::new(error.sqlstate(), error.to_string(), None)
@@ -149,6 +167,11 @@ impl Refusal {
                 "08001",
                 format!("the database at {address} does not answer: {error}"),
                 Some("is it running, and is its address right?"),
+            ),
+            LoginError::Full(_) => Self::new(
+                "53300",
+                format!("the database at {address} has no connection left"),
+                Some("limits.connections is how many the gate may have"),
             ),
             LoginError::Impossible(what) => {
                 Self::new("08004", format!("cannot log in at {address}: {what}"), None)

@@ -7,9 +7,11 @@ use std::rc::Rc;
 use sooner_gate::{Gate, JobId};
 use tokio::sync::Notify;
 
+use super::arrivals::{Arrivals, Bounds};
 use super::cancel::Sessions;
-use super::door::{Backend, Count, Door, UserDoor};
+use super::door::{Backend, Door, UserDoor};
 use super::here::{Here, Leave, Present};
+use super::log::Seldom;
 use super::outside::Class;
 use super::settings::Settings;
 use super::verifiers::Verifiers;
@@ -28,10 +30,12 @@ pub struct Shared {
     users: RefCell<BTreeMap<String, Rc<UserDoor>>>,
     pub statements: RefCell<Statements>,
     pub sessions: RefCell<Sessions>,
-    /// Connections, whoever they are.
-    pub connections: Count,
-    /// Of these, those that have said that they want a database of somebody's.
-    pub guests: Count,
+    /// Connections of clients, proved or not.
+    pub arrivals: Arrivals,
+    /// Those that had to end before they were proved, because others came.
+    pub crowded_out: Seldom,
+    /// Those that took too long.
+    pub overdue: Seldom,
     /// Clients that were let in, by number.
     pub clients: RefCell<BTreeMap<u64, Rc<Here>>>,
     last_client: Cell<u64>,
@@ -65,8 +69,9 @@ impl Shared {
             users: RefCell::default(),
             statements: RefCell::default(),
             sessions: RefCell::default(),
-            connections: Count::default(),
-            guests: Count::default(),
+            arrivals: Arrivals::default(),
+            crowded_out: Seldom::default(),
+            overdue: Seldom::default(),
             clients: RefCell::default(),
             last_client: Cell::new(0),
             measured: RefCell::default(),
@@ -84,6 +89,16 @@ impl Shared {
     /// What is in force now.
     pub fn settings(&self) -> Rc<Settings> {
         self.settings.borrow().clone()
+    }
+
+    /// How many clients there may be.
+    pub fn bounds(&self) -> Bounds {
+        let settings = self.settings.borrow();
+        let limits = &settings.config.limits;
+        Bounds {
+            clients: limits.clients.get_ref().get(),
+            of_origin: limits.connections_per_address.map(|max| max.get()),
+        }
     }
 
     /// The way to a database, if there is an entry for its name.

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
+use super::arrivals::Origin;
 use crate::config::Transport;
 
 /// What is read at a time.
@@ -66,13 +67,24 @@ impl Stream {
         }
     }
 
-    /// Whether the other side is a process of the same user, on this machine.
+    /// Which connections it is bounded together with.
+    pub fn origin(&self) -> Origin {
+        let system_user = |stream: &UnixStream| Some(stream.peer_cred().ok()?.uid());
+        let origin = match self {
+            Self::Unix(stream) => system_user(stream).map(Origin::SystemUser),
+            _ => self.peer().map(|peer| Origin::Network(peer.ip().into())),
+        };
+        origin.unwrap_or(Origin::Unknown)
+    }
+
+    /// Whether the other side is a process of the same system user, or of root, on this machine.
     pub fn is_own_user(&self) -> bool {
         let Self::Unix(stream) = self else {
             return false;
         };
         let own = rustix::process::geteuid().as_raw();
-        stream.peer_cred().is_ok_and(|peer| peer.uid() == own)
+        let is_own = |uid: u32| uid == own || uid == 0;
+        stream.peer_cred().is_ok_and(|peer| is_own(peer.uid()))
     }
 
     /// The certificate that the other side has proved to be its own.

@@ -31,9 +31,12 @@ pub async fn tune(shared: Rc<Shared>) {
 
 fn look(backend: &Backend, limits: &Limits) {
     let mut controller = backend.controller.borrow_mut();
-    let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits)));
+    let connections = backend.connections(limits);
+    let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits, connections)));
     // Who keeps a connection and asks for nothing takes no place from those who do, or what is found would be too few, or none.
-    let kept = backend.kept.get().min(limits.transactions_most());
+    // Each of them needs a connection of its own.
+    let left = connections.saturating_sub(controller.limit());
+    let kept = backend.kept.get().min(limits.transactions_most()).min(left);
     backend.gate.set_kept(kept);
     let window = backend.gate.take_window();
     let Some(change) = controller.observe(&window, &backend.gate.needs()) else {
@@ -59,10 +62,10 @@ fn of_class(backend: &Backend, why: Why) -> String {
 }
 
 /// The controller's, for a server that may have as many processors as this machine.
-pub fn bounds(limits: &Limits) -> ControllerLimits {
+pub fn bounds(limits: &Limits, connections: usize) -> ControllerLimits {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     let loss = *limits.throughput_loss.get_ref();
-    let max = limits.transactions_most();
+    let max = limits.transactions_most().min(connections);
     ControllerLimits {
         min: 1,
         max,

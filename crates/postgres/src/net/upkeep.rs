@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::capacity::ManyLogins;
+use super::door::Backend;
+use super::log;
 use super::shared::Shared;
+use crate::config::Limits;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How often what was measured becomes that of the last minute, seconds.
@@ -37,10 +41,32 @@ fn close_old(shared: &Shared) {
     );
     let now = Instant::now();
     for backend in shared.backends() {
+        let most = backend.connections(limits);
+        // Where there may be fewer than before, idle ones go.
+        backend.pool.borrow_mut().make_room(most.saturating_add(1));
+        tell_logins(&backend, limits, now);
         for pool in [&backend.pool, &backend.lookups] {
             let mut pool = pool.borrow_mut();
             pool.close_dead();
             pool.close_old(now, idle, life);
         }
     }
+}
+
+/// A line where more than a tenth of the transactions have to log in.
+fn tell_logins(backend: &Backend, limits: &Limits, now: Instant) {
+    let Some(many) = backend.login_share.borrow_mut().look(now) else {
+        return;
+    };
+    let ManyLogins {
+        logins,
+        transactions,
+        mean,
+    } = many;
+    let ms = mean.as_secs_f64() * 1e3;
+    let connections = backend.connections(limits);
+    log(&format!(
+        "{}: {logins} of {transactions} transactions had to log in first, {ms:.1} ms each: users and databases come by turns for {connections} connections; raise limits.connections, or name one database.user",
+        backend.address
+    ));
 }

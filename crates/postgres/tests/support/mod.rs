@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, UnixListener};
 /// The port in the name of the database's socket file.
 const DATABASE_PORT: u16 = 5432;
 /// The same of the gate's.
-const GATE_PORT: u16 = 6432;
+pub const GATE_PORT: u16 = 6432;
 
 const PATIENCE_S: &str = "60";
 

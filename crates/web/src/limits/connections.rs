@@ -6,11 +6,11 @@
 //! no timer.
 
 use super::activity::{Activity, CoarseClock, Phase};
-use super::address::ClientNetwork;
 use super::complaint::Complaint;
 use super::counts::Counts;
 use super::settings::Limits;
 use crate::clock::Clock;
+use sooner_config::ClientNetwork;
 use sooner_operate::say;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! Pure; holds one entry for each client that has a connection, so no more than there are connections.
 
-use super::address::ClientNetwork;
+use sooner_config::ClientNetwork;
 use std::collections::HashMap;
 
 /// Connections now, and how many there may be.

@@ -4,7 +4,6 @@
 //! itself): a client that waits for its turn on the uplink, or for a backend, is never given up here.
 
 mod activity;
-mod address;
 mod complaint;
 mod connections;
 mod counts;

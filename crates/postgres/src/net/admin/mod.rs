@@ -8,13 +8,13 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use sooner_config::Spanned;
 
-use super::client::refuse;
 use super::door::Door;
 use super::greet::Greeted;
 use super::here::{Here, Leave};
 use super::refusal::Refusal;
 use super::shared::Shared;
 use super::stream::Stream;
+use super::visit::refuse;
 use crate::command::{self, Command};
 use crate::config::{OWN_DATABASES, cut};
 use crate::wire::{

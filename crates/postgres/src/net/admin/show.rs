@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
 use super::table::{Field, Table};
-use crate::config::{Mode, Place};
+use crate::config::{FIXED_KEYS, Mode, Place};
 use crate::measured::{Sums, Tally, Which};
 use crate::net::door::Door;
 use crate::net::here::Doing;
@@ -123,7 +123,7 @@ fn config(shared: &Shared) -> Table {
     let mut table = Table::new(&["key", "value", "default", "changeable"]);
     let settings = shared.settings();
     for (key, value, default) in settings.config.as_rows() {
-        let is_fixed = ["listen", "metrics"].contains(&key.as_str());
+        let is_fixed = FIXED_KEYS.contains(&key.as_str());
         let changeable = if is_fixed { "no" } else { "yes" };
         table.row([key.into(), value.into(), default.into(), changeable.into()]);
     }
@@ -146,6 +146,7 @@ fn databases(shared: &Shared) -> Table {
         "#paused",
         "#disabled",
     ]);
+    let settings = shared.settings();
     for door in shared.doors() {
         let (host, port) = match &door.backend.address.place {
             Place::Tcp(host, port) => (host.clone(), *port),
@@ -164,7 +165,7 @@ fn databases(shared: &Shared) -> Table {
             0u64.into(),
             0u64.into(),
             door.table.mode.map(mode).into(),
-            limit.into(),
+            door.backend.connections(&settings.config.limits).into(),
             connections::of_door(&door).into(),
             door.is_paused().into(),
             door.is_disabled.get().into(),
@@ -182,7 +183,9 @@ fn gates(shared: &Shared) -> Table {
         "#admitted",
         "#connections",
         "#idle",
+        "#connections_max",
     ]);
+    let settings = shared.settings();
     for backend in shared.backends() {
         let status = backend.gate.status();
         let pool = backend.pool.borrow();
@@ -194,6 +197,7 @@ fn gates(shared: &Shared) -> Table {
             status.admitted.into(),
             pool.open().into(),
             pool.idle().count().into(),
+            backend.connections(&settings.config.limits).into(),
         ]);
     }
     table
@@ -242,10 +246,7 @@ fn lists(shared: &Shared) -> Table {
         ("pools", connections::pools_count(shared)),
         ("free_clients", 0),
         ("used_clients", shared.clients.borrow().len()),
-        (
-            "login_clients",
-            shared.connections.get() - shared.clients.borrow().len(),
-        ),
+        ("login_clients", shared.arrivals.logins()),
         ("waiting_clients", doing(Doing::Waits)),
         ("free_servers", idle),
         ("used_servers", open - idle),

@@ -18,7 +18,8 @@ fn sums(sums: &Sums) -> [Field; 8] {
         sums.sent_bytes.into(),
         sums.inside_us.into(),
         sums.busy_us.into(),
-        sums.outside_us.into(),
+        // PgBouncer's waiting ends when there is a server connection.
+        (sums.outside_us + sums.opening_us).into(),
     ]
 }
 
@@ -33,7 +34,7 @@ fn of_minute(minute: &Sums) -> [Field; 8] {
         a_second(minute.sent_bytes),
         mean(minute.inside_us, minute.turns).into(),
         mean(minute.busy_us, minute.queries).into(),
-        mean(minute.outside_us, minute.turns).into(),
+        mean(minute.outside_us + minute.opening_us, minute.turns).into(),
     ]
 }
 
@@ -131,6 +132,16 @@ fn quantiles(tally: &Tally) -> impl Iterator<Item = Field> {
         .map(|(which, share)| tally.quantile_us(*which, *share).into())
 }
 
+/// How many had to log in first, and how long it took to have a server connection.
+fn opening(tally: &Tally) -> [Field; 3] {
+    let all = tally.sums;
+    [
+        all.logins.into(),
+        mean(all.opening_us, all.turns).into(),
+        tally.quantile_us(Which::Opening, 0.95).into(),
+    ]
+}
+
 pub fn percentiles(shared: &Shared) -> Table {
     let mut table = Table::new(&[
         "kind",
@@ -144,6 +155,9 @@ pub fn percentiles(shared: &Shared) -> Table {
         "#inside_p95_us",
         "#total_p95_us",
         "#total_p99_us",
+        "#logins",
+        "#mean_opening_us",
+        "#opening_p95_us",
     ]);
     let measured = shared.measured.borrow();
     for (kind, tallies) in [
@@ -160,7 +174,8 @@ pub fn percentiles(shared: &Shared) -> Table {
                 mean(all.outside_us, all.turns).into(),
                 mean(all.inside_us, all.turns).into(),
             ];
-            table.row(head.into_iter().chain(quantiles(tally)));
+            let all = head.into_iter().chain(quantiles(tally));
+            table.row(all.chain(opening(tally)));
         }
     }
     table
@@ -186,6 +201,10 @@ pub fn classes(shared: &Shared) -> Table {
         "#inside_sum_us",
         "#turns",
         "#conflicts",
+        "#logins",
+        "#mean_opening_us",
+        "#opening_p95_us",
+        "#opening_sum_us",
     ]);
     let settings = shared.settings();
     let measured = shared.measured.borrow();
@@ -212,7 +231,9 @@ pub fn classes(shared: &Shared) -> Table {
             mean(all.inside_us, all.turns).into(),
         ];
         let sums = [all.outside_us, all.inside_us, all.turns, all.conflicts].map(Field::from);
-        table.row(head.into_iter().chain(quantiles(tally)).chain(sums));
+        let all = head.into_iter().chain(quantiles(tally)).chain(sums);
+        let opening_sum = Field::from(tally.sums.opening_us);
+        table.row(all.chain(opening(tally)).chain([opening_sum]));
     }
     table
 }
