@@ -1,28 +1,30 @@
-//! Whatever stands in a log: a line is read or refused, and what is read can be counted.
+//! Any text as a log: each line is read or refused, and what is read can be counted and forecast.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_advise::{Surveyor, TimeTaken, forecast, read};
+use sooner_advise::{FORMATS, LineReader, Surveyor, TimeTaken, forecast};
 
 fuzz_target!(|text: &[u8]| {
-    let mut surveyor = Surveyor::new(1_000_000);
-    let mut entries = 0;
-    for (line, taken) in text.split(|byte| *byte == b'\n').zip(
-        [
-            TimeTaken::Guess,
-            TimeTaken::Seconds,
-            TimeTaken::Milliseconds,
-        ]
-        .into_iter()
-        .cycle(),
-    ) {
-        if let Ok(entry) = read(line, taken) {
-            assert!(entry.took_s.is_none_or(f64::is_finite));
-            surveyor.add(entry);
-            entries += 1;
+    let mut surveyor = Surveyor::keeping(1_000_000, 20);
+    for taken in [
+        TimeTaken::Guess,
+        TimeTaken::Seconds,
+        TimeTaken::Milliseconds,
+        TimeTaken::Microseconds,
+        TimeTaken::None,
+    ] {
+        let mut reader = LineReader::new(taken);
+        for line in text.split(|byte| *byte == b'\n') {
+            if let Ok(Some(entry)) = reader.read(line) {
+                assert!(entry.format < FORMATS.len());
+                assert!(entry.arrival_ns() <= entry.stamp_ns);
+                surveyor.add(entry);
+            }
         }
     }
-    if entries > 0 {
-        let _ = forecast(surveyor);
+    let requests = surveyor.requests();
+    if let Ok(forecast) = forecast(surveyor) {
+        assert!(requests > 0);
+        assert!(forecast.survey.minutes_above_half <= 1.0);
     }
 });

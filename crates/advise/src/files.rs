@@ -1,192 +1,397 @@
-//! Log files: plain, gzip or zstd by their first bytes, in the order of their first line.
+//! Log files, pipes and standard input, each opened and read once, together in the order of time.
 
-use crate::line::{self, Entry, TimeTaken};
+use crate::decode::{Decoded, decoded};
+use crate::line::{Entry, LineReader, NoEntry};
+use crate::lines::Lines;
 use crate::survey::Surveyor;
-use flate2::read::MultiGzDecoder;
+use crate::taken::TimeTaken;
+use std::cell::Cell;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::rc::Rc;
 
-/// Bytes of a line that are looked at; the rest of a longer one is passed over.
-const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Lines of a file that are looked through for its first entry.
-const LINES_AHEAD: usize = 100;
+/// Bytes of a file that are looked through for its first entry.
+const AHEAD_BYTES: usize = 1 << 20;
+/// So many files stay open until their turn, which survives their being renamed meanwhile; of more
+/// only the paths are kept.
+const HELD_MAX: usize = 200;
+/// Entries between two words on progress.
+const PROGRESS_ENTRIES: u32 = 4096;
+/// Stands for standard input.
+const STANDARD_INPUT: &str = "-";
 
 /// A log that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", path.display())]
-pub struct LogError {
-    path: PathBuf,
-    source: io::Error,
+pub enum LogError {
+    /// Opening or reading failed.
+    #[error("{name}: {source}")]
+    Read {
+        /// The file.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is in a form that is not read.
+    #[error(
+        "{name} is {form}, which is not read here; use: {program} {name} | sooner advise - --uplink ..."
+    )]
+    Form {
+        /// The file.
+        name: String,
+        /// The form's name.
+        form: &'static str,
+        /// What reads it.
+        program: &'static str,
+    },
+    /// Standard input was given more than once.
+    #[error("-: standard input can be read once; give it once")]
+    Twice,
 }
 
-/// Log files in the order of time.
+/// Logs, each looked at for its first entry.
 pub struct Logs {
-    paths: Vec<PathBuf>,
+    logs: Vec<Log>,
+    stored_bytes: u64,
+    repeated: Vec<String>,
+    read_bytes: Rc<Cell<u64>>,
+}
+
+/// One log that has been looked at.
+struct Log {
+    name: String,
+    first_ns: u64,
     taken: TimeTaken,
+    /// Opened again where it can be: many open files would take memory.
+    content: Content,
+}
+
+enum Content {
+    Held(File),
+    File(PathBuf),
+    Opened(Box<Opened>),
+}
+
+/// A log that is being read.
+struct Opened {
+    name: String,
+    lines: Lines<'static>,
+    reader: LineReader,
+    /// What was read before its turn.
+    ahead: VecDeque<Outcome>,
+    next: Option<Entry>,
+}
+
+/// What one line gave.
+enum Outcome {
+    Entry(Entry),
+    Other(u64, Vec<u8>, NoEntry),
+    Broken(u64, io::Error),
 }
 
 impl Logs {
-    /// Looks at each file's beginning, and puts them in order.
+    /// Looks at the beginning of each; `-` is standard input. A file that is given twice is read
+    /// once.
     pub fn open(paths: &[PathBuf], taken: TimeTaken) -> Result<Self, LogError> {
-        let mut begun = Vec::with_capacity(paths.len());
+        let mut logs = Self::none();
+        let mut seen = HashSet::new();
         for path in paths {
-            let first = first_entry(path, taken).map_err(|source| LogError {
-                path: path.clone(),
+            let name = path.display().to_string();
+            let failed = |source| LogError::Read {
+                name: name.clone(),
                 source,
-            })?;
-            begun.push((
-                first.map_or(f64::INFINITY, |entry| entry.at_s),
-                path.clone(),
-            ));
+            };
+            if path.as_os_str() == STANDARD_INPUT {
+                if !seen.insert((u64::MAX, u64::MAX)) {
+                    return Err(LogError::Twice);
+                }
+                logs.add(name, io::stdin(), u64::MAX, taken)?;
+                continue;
+            }
+            let file = File::open(path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if metadata.is_dir() {
+                return Err(failed(io::ErrorKind::IsADirectory.into()));
+            }
+            if !metadata.is_file() {
+                logs.add(name, file, u64::MAX, taken)?;
+                continue;
+            }
+            if !seen.insert((metadata.dev(), metadata.ino())) {
+                logs.repeated.push(name);
+                continue;
+            }
+            logs.stored_bytes += metadata.len();
+            let before = logs.read_bytes.get();
+            let held = file.try_clone().map_err(failed)?;
+            logs.add(name.clone(), file, metadata.len(), taken)?;
+            logs.read_bytes.set(before);
+            let is_held = logs.logs.len() <= HELD_MAX;
+            if let Some(log) = logs.logs.last_mut() {
+                log.content = match is_held {
+                    true => Content::Held(held),
+                    false => Content::File(path.clone()),
+                };
+            }
         }
-        begun.sort_by(|left, right| left.0.total_cmp(&right.0));
-        Ok(Self {
-            paths: begun.into_iter().map(|(_, path)| path).collect(),
+        Ok(logs)
+    }
+
+    /// Content that is no file, by name.
+    pub fn of_streams(
+        streams: impl IntoIterator<Item = (String, impl Read + 'static)>,
+        taken: TimeTaken,
+    ) -> Result<Self, LogError> {
+        let mut logs = Self::none();
+        for (name, stream) in streams {
+            logs.add(name, stream, u64::MAX, taken)?;
+        }
+        Ok(logs)
+    }
+
+    fn none() -> Self {
+        Self {
+            logs: Vec::new(),
+            stored_bytes: 0,
+            repeated: Vec::new(),
+            read_bytes: Rc::default(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        source: impl Read + 'static,
+        end_bytes: u64,
+        taken: TimeTaken,
+    ) -> Result<(), LogError> {
+        let mut opened = open(name.clone(), source, end_bytes, taken, &self.read_bytes)?;
+        opened.look_ahead();
+        let first = opened.ahead.iter().find_map(|read| match read {
+            Outcome::Entry(entry) => Some(entry.stamp_ns),
+            _ => None,
+        });
+        self.logs.push(Log {
+            name,
+            first_ns: first.unwrap_or(u64::MAX),
             taken,
-        })
+            content: Content::Opened(Box::new(opened)),
+        });
+        Ok(())
     }
 
-    /// Bytes of all files as they are stored.
+    /// Bytes of all files as they are stored; pipes are not counted.
     pub fn stored_bytes(&self) -> u64 {
-        let sizes = self.paths.iter().filter_map(|path| path.metadata().ok());
-        sizes.map(|metadata| metadata.len()).sum()
+        self.stored_bytes
     }
 
-    /// Reads all of them into `surveyor`; `progress` is told how many stored bytes were read. A file that breaks off, as a truncated gzip file does, is counted as far as
-    /// it goes.
+    /// Reads all of them into `surveyor`, in the order of their times where they overlap;
+    /// `progress` is told how many stored bytes were read. A log that breaks off, as a truncated
+    /// gzip file does, is counted as far as it goes.
     pub fn read(
-        &self,
+        self,
         surveyor: &mut Surveyor,
         mut progress: impl FnMut(u64),
     ) -> Result<(), LogError> {
-        let mut before = 0;
-        for path in &self.paths {
-            let failed = |source| LogError {
-                path: path.clone(),
-                source,
+        for name in &self.repeated {
+            surveyor.add_repeated(name);
+        }
+        let mut waiting = self.logs;
+        // The next one last.
+        waiting.sort_by_key(|log| std::cmp::Reverse(log.first_ns));
+        let mut active: Vec<Opened> = Vec::new();
+        loop {
+            let earliest = |active: &[Opened]| {
+                let times = active
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(place, log)| Some((log.next?.stamp_ns, place)));
+                times.min()
             };
-            let file = File::open(path).map_err(failed)?;
-            let mut counted = 0;
-            let mut told = |bytes: usize| {
-                counted += bytes as u64;
-                progress(before + counted);
-            };
-            let mut lines = Lines::new(
-                decoded(Counting {
-                    inner: file,
-                    told: &mut told,
-                })
-                .map_err(failed)?,
-            );
-            loop {
-                match lines.next() {
-                    Ok(Some((number, line))) => match line::read(line, self.taken) {
-                        Ok(entry) => surveyor.add(entry),
-                        Err(reason) => surveyor.add_other(path, number, line, reason),
-                    },
-                    Ok(None) => break,
-                    Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-                        return Err(failed(error));
-                    }
-                    Err(error) => {
-                        surveyor.add_broken(path, lines.number, &error);
-                        break;
-                    }
+            let now = earliest(&active).map_or(u64::MAX, |(at_ns, _)| at_ns);
+            while active.is_empty() || waiting.last().is_some_and(|log| log.first_ns <= now) {
+                let Some(log) = waiting.pop() else {
+                    return Ok(());
+                };
+                let mut opened = log.opened(&self.read_bytes)?;
+                opened.advance(surveyor);
+                if opened.next.is_some() {
+                    active.push(opened);
                 }
             }
-            drop(lines);
-            before += counted;
-        }
-        Ok(())
-    }
-}
-
-fn first_entry(path: &Path, taken: TimeTaken) -> io::Result<Option<Entry>> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let mut lines = Lines::new(decoded(file)?);
-    for _ in 0..LINES_AHEAD {
-        match lines.next() {
-            Ok(Some((_, line))) => {
-                if let Ok(entry) = line::read(line, taken) {
-                    return Ok(Some(entry));
+            let Some((_, place)) = earliest(&active) else {
+                continue;
+            };
+            // It goes on until another one is earlier.
+            let others = active
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != place);
+            let until = others
+                .filter_map(|(_, log)| log.next.map(|entry| entry.stamp_ns))
+                .chain(waiting.last().map(|log| log.first_ns))
+                .min()
+                .unwrap_or(u64::MAX);
+            let mut entries = 0_u32;
+            while let Some(entry) = active[place].next.take() {
+                surveyor.add(entry);
+                entries = entries.wrapping_add(1);
+                if entries.is_multiple_of(PROGRESS_ENTRIES) {
+                    progress(self.read_bytes.get());
+                }
+                active[place].advance(surveyor);
+                if active[place]
+                    .next
+                    .is_some_and(|entry| entry.stamp_ns > until)
+                {
+                    break;
                 }
             }
-            // What is wrong with it is said when it is read.
-            _ => return Ok(None),
+            progress(self.read_bytes.get());
+            if active[place].next.is_none() {
+                active.remove(place);
+            }
         }
     }
-    Ok(None)
 }
 
-/// The content, decompressed where the first bytes say that it is compressed.
-fn decoded<'a>(file: impl Read + 'a) -> io::Result<Box<dyn BufRead + 'a>> {
-    let mut reader = BufReader::with_capacity(1 << 17, file);
-    let head = reader.fill_buf()?;
-    Ok(match head {
-        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(
-            1 << 17,
-            MultiGzDecoder::new(reader),
-        )),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let decoder =
-                ruzstd::decoding::StreamingDecoder::new(reader).map_err(io::Error::other)?;
-            Box::new(BufReader::with_capacity(1 << 17, decoder))
+impl Log {
+    fn opened(self, read_bytes: &Rc<Cell<u64>>) -> Result<Opened, LogError> {
+        match self.content {
+            Content::Opened(opened) => Ok(*opened),
+            Content::Held(file) => open_again(self.name, Ok(file), self.taken, read_bytes),
+            Content::File(path) => open_again(self.name, File::open(path), self.taken, read_bytes),
         }
-        _ => Box::new(reader),
-    })
+    }
 }
 
-/// Tells how much was read.
-struct Counting<'a, R> {
+fn open_again(
+    name: String,
+    file: io::Result<File>,
+    taken: TimeTaken,
+    read_bytes: &Rc<Cell<u64>>,
+) -> Result<Opened, LogError> {
+    let begin = |mut file: File| {
+        file.rewind()?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    };
+    let (file, bytes) = file.and_then(begin).map_err(|source| LogError::Read {
+        name: name.clone(),
+        source,
+    })?;
+    open(name, file, bytes, taken, read_bytes)
+}
+
+fn open(
+    name: String,
+    source: impl Read + 'static,
+    end_bytes: u64,
+    taken: TimeTaken,
+    read_bytes: &Rc<Cell<u64>>,
+) -> Result<Opened, LogError> {
+    let counted = Counted {
+        inner: source,
+        bytes: Rc::clone(read_bytes),
+    };
+    let (decoded, is_plain) = decoded(counted).map_err(|source| LogError::Read {
+        name: name.clone(),
+        source,
+    })?;
+    match decoded {
+        Decoded::Content(reader) => Ok(Opened {
+            name,
+            lines: Lines::new(reader, if is_plain { end_bytes } else { u64::MAX }),
+            reader: LineReader::new(taken),
+            ahead: VecDeque::new(),
+            next: None,
+        }),
+        Decoded::Other(form, program) => Err(LogError::Form {
+            name,
+            form,
+            program,
+        }),
+    }
+}
+
+impl Opened {
+    /// What the next line that says something gives; none at the end.
+    fn read_line(&mut self) -> Option<Outcome> {
+        loop {
+            let line = match self.lines.next() {
+                Ok(line) => line?,
+                Err(error) => return Some(Outcome::Broken(self.lines.number(), error)),
+            };
+            let read = match line.is_long {
+                true => Err(NoEntry::Long),
+                false => self.reader.read(line.text),
+            };
+            match read {
+                Ok(None) => {}
+                Ok(Some(entry)) => return Some(Outcome::Entry(entry)),
+                Err(reason) => {
+                    return Some(Outcome::Other(line.number, line.text.to_vec(), reason));
+                }
+            }
+        }
+    }
+
+    /// Reads as far as the first entry, and keeps what it read.
+    fn look_ahead(&mut self) {
+        let mut bytes = 0;
+        while bytes < AHEAD_BYTES {
+            let Some(read) = self.read_line() else {
+                break;
+            };
+            let is_last = !matches!(read, Outcome::Other(..));
+            if let Outcome::Other(_, line, _) = &read {
+                bytes += line.len() + 100;
+            }
+            self.ahead.push_back(read);
+            if is_last {
+                break;
+            }
+        }
+    }
+
+    /// Goes on to the next entry; what is none is told to `surveyor`.
+    fn advance(&mut self, surveyor: &mut Surveyor) {
+        self.next = None;
+        loop {
+            let read = match self.ahead.pop_front() {
+                Some(read) => Some(read),
+                None => self.read_line(),
+            };
+            match read {
+                None => return,
+                Some(Outcome::Entry(entry)) => {
+                    self.next = Some(entry);
+                    return;
+                }
+                Some(Outcome::Other(number, line, reason)) => {
+                    surveyor.add_other(&self.name, number, &line, reason);
+                }
+                Some(Outcome::Broken(number, error)) => {
+                    surveyor.add_broken(&self.name, number, &error);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
     inner: R,
-    told: &'a mut dyn FnMut(usize),
+    bytes: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counting<'_, R> {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        (self.told)(n);
+        self.bytes.set(self.bytes.get() + n as u64);
         Ok(n)
-    }
-}
-
-/// Lines without their end, each cut to what is looked at.
-struct Lines<'a> {
-    reader: Box<dyn BufRead + 'a>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    fn new(reader: Box<dyn BufRead + 'a>) -> Self {
-        Self {
-            reader,
-            line: Vec::new(),
-            number: 0,
-        }
-    }
-
-    fn next(&mut self) -> io::Result<Option<(u64, &[u8])>> {
-        self.line.clear();
-        let most = LINE_BYTES_MAX as u64;
-        let n = self
-            .reader
-            .by_ref()
-            .take(most)
-            .read_until(b'\n', &mut self.line)?;
-        if n == 0 {
-            return Ok(None);
-        }
-        if self.line.last() == Some(&b'\n') {
-            self.line.pop();
-        } else if n == LINE_BYTES_MAX {
-            self.reader.skip_until(b'\n')?;
-        }
-        self.number += 1;
-        Ok(Some((self.number, &self.line)))
     }
 }

@@ -1,9 +1,10 @@
-//! The kept hours, simulated: as they were, and with so much more traffic that the busiest hour comes to a given load.
+//! The kept hours, simulated: as they were, and with so much more traffic that the busiest hour
+//! comes to a given load.
 
-use crate::survey::{Hour, Survey, Surveyor};
+use crate::survey::{Survey, Surveyor};
 use serde::Serialize;
+use sooner_report::number::{bits_per_sec, significant};
 use sooner_simulator::{Policy, given};
-use std::collections::BTreeMap;
 
 /// Loads of the busiest hour that are forecast.
 const LOADS: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
@@ -11,10 +12,17 @@ const LOADS: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
 const GROWTH_MAX: f64 = 1000.0;
 /// Groups of equally many requests by size.
 const GROUPS: usize = 100;
-/// Longest time on the link, ns, some ten hours: sums of what a damaged log asks for stay numbers.
-const SIZE_NS_MAX: u64 = 1 << 45;
 /// Turns in which those of one priority share, in ns of the link.
 const TURN_NS: u64 = 1_000_000;
+/// Most turns that are played: where there is more work, turns are longer.
+const TURNS_MAX: u64 = 20_000_000;
+/// Load of the busiest hour from which nothing is forecast: the rate is mistyped, or not of the
+/// link that carried this.
+const LOAD_MAX: f64 = 100.0;
+/// Fewer requests may come at once, and are no load of an hour.
+const LOAD_REQUESTS_MIN: u64 = 100;
+/// Time for one response of mean size from which the rate is certainly mistyped, s.
+const MEAN_SIZE_MAX_S: f64 = 600.0;
 
 /// What is to be expected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,13 +67,41 @@ pub struct Outcome {
     pub longest_over_fair: f64,
 }
 
-/// Ends a survey, and simulates what it kept; none of a log without requests.
-pub fn forecast(surveyor: Surveyor) -> Option<Forecast> {
+/// Why there is no forecast.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoForecast {
+    /// The log has no requests.
+    #[error("no line is a request in a known format")]
+    Empty,
+    /// It asks for far more than the uplink carries.
+    #[error(
+        "--uplink: the busiest hour of this log asks for {asked}, {times} times what an uplink of {uplink} carries; give what the server's link carries, such as 100mbit"
+    )]
+    Uplink {
+        /// What the busiest hour asks for.
+        asked: String,
+        /// Over the uplink.
+        times: String,
+        /// The uplink.
+        uplink: String,
+    },
+}
+
+/// Ends a survey, and simulates what it kept.
+pub fn forecast(surveyor: Surveyor) -> Result<Forecast, NoForecast> {
     let rate = surveyor.rate_bits_per_sec();
-    let (survey, hours) = surveyor.finish();
-    let survey = survey?;
-    let jobs = jobs(hours, rate);
+    let (survey, kept) = surveyor.finish().ok_or(NoForecast::Empty)?;
     let busiest = survey.busiest_hour_load;
+    let mean_size_s = busiest * survey.span_s.min(3600.0) / survey.requests as f64;
+    if busiest > LOAD_MAX && (survey.requests >= LOAD_REQUESTS_MIN || mean_size_s > MEAN_SIZE_MAX_S)
+    {
+        return Err(NoForecast::Uplink {
+            asked: bits_per_sec(busiest * rate as f64),
+            times: significant(busiest),
+            uplink: bits_per_sec(rate as f64),
+        });
+    }
+    let jobs = kept.jobs(rate);
     let mut growths = vec![1.0];
     growths.extend(
         LOADS
@@ -81,24 +117,7 @@ pub fn forecast(surveyor: Surveyor) -> Option<Forecast> {
             outcomes: outcomes(&jobs, growth),
         })
         .collect();
-    Some(Forecast { survey, scenarios })
-}
-
-/// Arrival and time on the link, ns; hours that are not there leave no gap, because nobody waits over one.
-fn jobs(hours: BTreeMap<i64, Hour>, rate_bits_per_sec: u64) -> Vec<given::Job> {
-    let mut jobs = Vec::with_capacity(hours.values().map(|hour| hour.requests.len()).sum());
-    for (place, hour) in (0_u64..).zip(hours.into_values()) {
-        let start = place * 3_600_000_000_000;
-        for (at_s, work_bytes) in hour.requests {
-            let ns = u128::from(work_bytes) * 8_000_000_000 / u128::from(rate_bits_per_sec);
-            jobs.push((
-                start + (f64::from(at_s).max(0.0) * 1e9) as u64,
-                u64::try_from(ns).unwrap_or(SIZE_NS_MAX).min(SIZE_NS_MAX),
-            ));
-        }
-    }
-    jobs.sort_unstable();
-    jobs
+    Ok(Forecast { survey, scenarios })
 }
 
 fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
@@ -111,6 +130,10 @@ fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
     let cut = by_size
         .get(by_size.len() / 2)
         .map_or(0, |job| jobs[*job as usize].1);
+    let work_ns = jobs
+        .iter()
+        .fold(0_u64, |sum, job| sum.saturating_add(job.1));
+    let turn_ns = TURN_NS.max(work_ns / TURNS_MAX);
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (name, policy) in [
         ("fair", Some(Policy::Fair)),
@@ -121,7 +144,7 @@ fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
     ] {
         let responses = match policy {
             Some(policy) => given::responses(policy, &sooner),
-            None => given::two_priorities(&sooner, cut, TURN_NS),
+            None => given::two_priorities(&sooner, cut, turn_ns),
         };
         let fair = outcomes.first().map(|fair| fair.by_size_mean_ms.clone());
         outcomes.push(outcome(name, jobs, &by_size, responses, fair.as_deref()));

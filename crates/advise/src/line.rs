@@ -1,37 +1,47 @@
-//! One line of an access log: what came when, from whom, how large, how long it took.
-//!
-//! Understood are the common and the combined format of httpd, nginx and Caddy, also with the virtual host before it and the time taken behind it; Caddy's
-//! JSON; and Sooner's own. Lines are told apart by their first byte, and nothing but what is needed is read.
+//! One line of an access log: what came when, from which client, how large, how long it took. The
+//! formats are in [`crate::formats`].
 
+use crate::client;
+use crate::formats::{FORMATS, Field, Format, Layout};
+use crate::members;
+use crate::parts::Parts;
+use crate::taken::{Source, TimeTaken};
 use crate::when;
-use serde::Deserialize;
-use std::borrow::Cow;
+use crate::words::Words;
 
 /// A response as a log has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// Seconds since 1970 when the request came; where a log has the time of the end and the time taken, that is taken off.
-    pub at_s: f64,
-    /// Names the client.
-    pub client: u64,
-    /// Bytes of the body.
+    /// Nanoseconds since 1970 of the time in the line.
+    pub stamp_ns: u64,
+    /// The true time is less than this later.
+    pub resolution_ns: u64,
+    /// Whether that is the time of the response's end; otherwise of the request.
+    pub is_of_the_end: bool,
+    /// From the request to the last byte, where the log has it and it can be.
+    pub took_ns: Option<u64>,
+    /// Where that comes from.
+    pub took_from: Option<Source>,
+    /// Names the client, where the log has it.
+    pub client: Option<u64>,
+    /// Bytes of the body, or of body and head.
     pub bytes: u64,
-    /// Of the response.
+    /// Whether the head is among the bytes.
+    pub has_head: bool,
+    /// Of the response; 0 where there was none.
     pub status: u16,
-    /// From the request to the last byte, where the log has it.
-    pub took_s: Option<f64>,
+    /// Place of its format among all.
+    pub format: usize,
 }
 
-/// What the number behind a combined line is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeTaken {
-    /// With a decimal point seconds, as nginx writes; without one microseconds, as httpd's %D.
-    #[default]
-    Guess,
-    /// Whole seconds, httpd's %T.
-    Seconds,
-    /// Milliseconds.
-    Milliseconds,
+impl Entry {
+    /// The earliest time when the request can have come, ns since 1970.
+    pub fn arrival_ns(&self) -> u64 {
+        match self.is_of_the_end {
+            true => self.stamp_ns.saturating_sub(self.took_ns.unwrap_or(0)),
+            false => self.stamp_ns,
+        }
+    }
 }
 
 /// Why a line is none.
@@ -46,255 +56,260 @@ pub enum NoEntry {
     /// It has no size.
     #[error("without a size")]
     Size,
+    /// Columns of the W3C's, without the line that names them.
+    #[error("columns without a #Fields line before them that names them")]
+    Columns,
+    /// The line that names the columns has no size among them.
+    #[error("the #Fields line has no sc-bytes; let the server log that field")]
+    ColumnOfSizes,
+    /// Longer than is looked at.
+    #[error("longer than 1 MiB")]
+    Long,
 }
 
-/// Reads a line.
-pub fn read(line: &[u8], taken: TimeTaken) -> Result<Entry, NoEntry> {
-    match line.trim_ascii_start().first() {
-        Some(b'{') => json(line),
-        Some(_) => text(line, taken),
-        None => Err(NoEntry::Unknown),
-    }
+/// Reads the lines of one log, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct LineReader {
+    taken: TimeTaken,
+    /// What a `#Fields` line has named.
+    columns: Vec<Option<Field>>,
+    /// Of a `#Date` line.
+    day: Option<Vec<u8>>,
 }
 
-/// FNV-1a: names of clients are only compared.
-fn name(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-/// `[VHOST ]CLIENT IDENT USER [TIME] "REQUEST" STATUS BYTES [ "REFERER" "AGENT"[ TAKEN]]`; users may have blanks in their names.
-fn text(line: &[u8], taken: TimeTaken) -> Result<Entry, NoEntry> {
-    let open = find(line, b'[').ok_or(NoEntry::Unknown)?;
-    let close = open + find(&line[open..], b']').ok_or(NoEntry::Unknown)?;
-    let (before, rest) = (&line[..open], &line[close + 1..]);
-    let client = client(before).ok_or(NoEntry::Unknown)?;
-    let quote = find(rest, b'"').ok_or(NoEntry::Unknown)?;
-    let after = quoted(&rest[quote..]).ok_or(NoEntry::Unknown)?;
-    let mut words = after
-        .split(|byte| *byte == b' ')
-        .filter(|word| !word.is_empty());
-    let status = words.next().and_then(number).ok_or(NoEntry::Unknown)?;
-    let bytes = match words.next().map(<[u8]>::trim_ascii) {
-        Some(b"-") => 0,
-        Some(word) => number(word).ok_or(NoEntry::Size)?,
-        None => return Err(NoEntry::Size),
-    };
-    let at_s = when::httpd(&line[open + 1..close]).ok_or(NoEntry::Time)?;
-    let (took_s, is_at_the_end) = match behind(after, taken) {
-        Some((seconds, is_at_the_end)) => (Some(seconds), is_at_the_end),
-        None => (None, false),
-    };
-    Ok(Entry {
-        at_s: at_s - took_s.filter(|_| is_at_the_end).unwrap_or(0.0),
-        client: name(client),
-        bytes,
-        status: u16::try_from(status).map_err(|_| NoEntry::Unknown)?,
-        took_s,
-    })
-}
-
-/// The client among the words before the time: the first of three, the second where a virtual host is before them.
-fn client(before: &[u8]) -> Option<&[u8]> {
-    let mut words = before
-        .split(|byte| *byte == b' ')
-        .filter(|word| !word.is_empty());
-    let (first, second, third) = (words.next()?, words.next()?, words.next()?);
-    // A host has a dot or a colon, the identity of a client that nobody asks for is a dash.
-    let is_host = second != b"-" && words.next().is_some() && third == b"-";
-    Some(if is_host { second } else { first })
-}
-
-/// What follows the quoted text at the beginning of `text`, in which a backslash hides the next byte.
-fn quoted(text: &[u8]) -> Option<&[u8]> {
-    let mut place = 1;
-    while let Some(byte) = text.get(place) {
-        match byte {
-            b'\\' => place += 2,
-            b'"' => return Some(&text[place + 1..]),
-            _ => place += 1,
+impl LineReader {
+    /// A reader that takes the number behind a line of httpd's kind for `taken`.
+    pub fn new(taken: TimeTaken) -> Self {
+        Self {
+            taken,
+            ..Self::default()
         }
     }
-    None
-}
 
-/// The time taken: the first word behind quoted words, where it is a number; and whether it is nginx's, whose line has the time of the end.
-fn behind(after: &[u8], taken: TimeTaken) -> Option<(f64, bool)> {
-    let end = after.iter().rposition(|byte| *byte == b'"')?;
-    let word = after[end + 1..].trim_ascii();
-    let word = word
-        .split(|byte| *byte == b' ')
-        .find(|word| !word.is_empty())?;
-    let value: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
-    let seconds = match taken {
-        TimeTaken::Guess if word.contains(&b'.') => value,
-        TimeTaken::Guess => value / 1e6,
-        TimeTaken::Seconds => value,
-        TimeTaken::Milliseconds => value / 1e3,
-    };
-    let is_at_the_end = taken == TimeTaken::Guess && word.contains(&b'.');
-    (seconds.is_finite() && seconds >= 0.0).then_some((seconds, is_at_the_end))
-}
-
-fn find(bytes: &[u8], wanted: u8) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
-}
-
-fn number(word: &[u8]) -> Option<u64> {
-    let digits = word.trim_ascii();
-    let is_number =
-        !digits.is_empty() && digits.len() < 19 && digits.iter().all(u8::is_ascii_digit);
-    is_number.then(|| {
-        digits
-            .iter()
-            .fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
-    })
-}
-
-/// Caddy's object and Sooner's; what both have by another name stands twice.
-#[derive(Deserialize)]
-struct Object<'a> {
-    // Caddy.
-    ts: Option<serde_json::Value>,
-    #[serde(borrow)]
-    request: Option<Request<'a>>,
-    size: Option<u64>,
-    duration: Option<f64>,
-    // Sooner.
-    #[serde(borrow)]
-    time: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    remote: Option<Cow<'a, str>>,
-    size_bytes: Option<u64>,
-    wait_ns: Option<u64>,
-    service_ns: Option<u64>,
-    // Both.
-    status: Option<u16>,
-}
-
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    remote_ip: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    client_ip: Option<Cow<'a, str>>,
-}
-
-fn json(line: &[u8]) -> Result<Entry, NoEntry> {
-    let object: Object<'_> = serde_json::from_slice(line).map_err(|_| NoEntry::Unknown)?;
-    let at_s = match (&object.ts, &object.time) {
-        (Some(serde_json::Value::Number(seconds)), _) => seconds.as_f64(),
-        (Some(serde_json::Value::String(text)), _) => when::rfc3339(text),
-        (_, Some(text)) => when::rfc3339(text),
-        _ => return Err(NoEntry::Unknown),
-    };
-    let address = match (&object.request, &object.remote) {
-        (Some(request), _) => request
-            .client_ip
-            .as_deref()
-            .or(request.remote_ip.as_deref()),
-        // Without the port.
-        (None, Some(remote)) => remote.rsplit_once(':').map(|(address, _)| address),
-        (None, None) => None,
-    };
-    let ours_s = object
-        .wait_ns
-        .zip(object.service_ns)
-        .map(|(wait, service)| wait.saturating_add(service) as f64 / 1e9);
-    Ok(Entry {
-        // Caddy writes its line at the end.
-        at_s: at_s.ok_or(NoEntry::Time)? - object.duration.unwrap_or(0.0),
-        client: name(address.ok_or(NoEntry::Unknown)?.as_bytes()),
-        bytes: object.size.or(object.size_bytes).ok_or(NoEntry::Size)?,
-        status: object.status.ok_or(NoEntry::Unknown)?,
-        took_s: object.duration.or(ours_s),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn entry(line: &str) -> Entry {
-        read(line.as_bytes(), TimeTaken::Guess).expect(line)
-    }
-
-    const COMMON: &str =
-        r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326"#;
-
-    #[test]
-    fn the_common_format() {
-        let common = entry(COMMON);
-        assert_eq!(
-            (common.at_s, common.bytes, common.status, common.took_s),
-            (971_211_336.0, 2326, 200, None)
-        );
-        assert_eq!(common.client, name(b"127.0.0.1"));
-        assert_eq!(entry(&COMMON.replace(" 2326", " -")).bytes, 0);
-        assert_eq!(entry(&format!("{COMMON}\r")).bytes, 2326);
-    }
-
-    #[test]
-    fn what_stands_before_and_behind() {
-        let combined = format!(r#"{COMMON} "http://x/ \"y\" 5" "Mozilla [en]""#);
-        assert_eq!(entry(&combined), entry(COMMON));
-        assert_eq!(entry(&format!("{combined} 0.125")).took_s, Some(0.125));
-        assert_eq!(entry(&format!("{combined} 2500")).took_s, Some(0.0025));
-        let milliseconds = read(
-            format!("{combined} 2500").as_bytes(),
-            TimeTaken::Milliseconds,
-        );
-        assert_eq!(milliseconds.expect("an entry").took_s, Some(2.5));
-        let hosted = entry(&format!("www.example.org:80 {combined}"));
-        assert_eq!(hosted, entry(COMMON));
-        let blank = entry(&COMMON.replace("frank", "frank of the hill"));
-        assert_eq!(blank.client, name(b"127.0.0.1"));
-    }
-
-    #[test]
-    fn objects() {
-        let caddy = entry(
-            r#"{"level":"info","ts":1700000000.25,"request":{"remote_ip":"10.0.0.9","method":"GET"},"duration":0.5,"size":77,"status":200}"#,
-        );
-        assert_eq!(
-            (caddy.at_s, caddy.bytes, caddy.took_s),
-            (1_699_999_999.75, 77, Some(0.5))
-        );
-        let ours = entry(
-            r#"{"time":"2026-11-22T10:00:00.500000Z","remote":"[::1]:4711","status":200,"size_bytes":12,"wait_ns":3000000,"service_ns":500000}"#,
-        );
-        assert_eq!(
-            (ours.bytes, ours.took_s, ours.client),
-            (12, Some(0.0035), name(b"[::1]"))
-        );
-        assert_eq!(ours.at_s.fract(), 0.5);
-    }
-
-    #[test]
-    fn lines_that_are_none() {
-        let of = |line: &str| read(line.as_bytes(), TimeTaken::Guess);
-        assert_eq!(of(""), Err(NoEntry::Unknown));
-        assert_eq!(of("starting worker process 12"), Err(NoEntry::Unknown));
-        assert_eq!(of(&COMMON.replace("Oct", "Okt")), Err(NoEntry::Time));
-        assert_eq!(of(&COMMON.replace(" 2326", " x")), Err(NoEntry::Size));
-        assert_eq!(of(&COMMON.replace(" 2326", "")), Err(NoEntry::Size));
-        assert_eq!(of("{\"a\": 1}"), Err(NoEntry::Unknown));
-        assert_eq!(of("{"), Err(NoEntry::Unknown));
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_or_refused(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&line, TimeTaken::Guess);
+    /// Reads a line; none of one that is empty or a comment.
+    pub fn read(&mut self, line: &[u8]) -> Result<Option<Entry>, NoEntry> {
+        let line = line.trim_ascii();
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        match line {
+            [] => Ok(None),
+            [b'#', comment @ ..] => {
+                self.directive(comment);
+                Ok(None)
+            }
+            // In a list of objects each but the last ends so.
+            [b'{', .., b'}', b','] => self.object(&line[..line.len() - 1]).map(Some),
+            [b'{', ..] => self.object(line).map(Some),
+            _ if !self.columns.is_empty() => self.row(line).map(Some),
+            _ => self.text(line).map(Some),
         }
+    }
 
-        #[test]
-        fn a_damaged_line_is_read_or_refused(place in 0..COMMON.len(), byte: u8) {
-            let mut line = COMMON.as_bytes().to_vec();
-            line[place] = byte;
-            let _ = read(&line, TimeTaken::Guess);
+    /// A line of words, or an object behind what a collector put before it.
+    fn text(&self, line: &[u8]) -> Result<Entry, NoEntry> {
+        if line.ends_with(b"}")
+            && let Some(place) = line.windows(2).position(|two| two == b"{\"")
+            && let Ok(entry) = self.object(&line[place..])
+        {
+            return Ok(entry);
         }
+        let bracket = match time_in_brackets(line) {
+            Some((open, close)) => {
+                let time = when::stamp(&line[open..close]).ok_or(NoEntry::Time)?;
+                Some((time, &line[..open - 1], &line[close + 1..]))
+            }
+            None => None,
+        };
+        // The reason of the format that went furthest.
+        let mut reason = (0, NoEntry::Unknown);
+        for (place, format) in FORMATS.iter().enumerate() {
+            let (fields, text, parts) = match (&format.layout, bracket) {
+                (Layout::Words(fields), _) => (fields, line, Parts::default()),
+                (Layout::Httpd(fields) | Layout::HaProxy(fields), Some((time, _, behind))) => {
+                    (fields, behind, Parts::at(time))
+                }
+                _ => continue,
+            };
+            let mut parts = match in_order(fields, text, parts, self.taken) {
+                Ok(parts) => parts,
+                Err(far) => {
+                    if far.0 > reason.0 {
+                        reason = far;
+                    }
+                    continue;
+                }
+            };
+            match (&format.layout, bracket) {
+                (Layout::Httpd(_), Some((_, before, _))) => {
+                    parts.set_client(client::before_time(before));
+                }
+                (Layout::HaProxy(_), Some((_, before, _))) => {
+                    let last = Words(before).last();
+                    parts.set_client(last.and_then(|word| client::name(word.text)));
+                }
+                _ => {}
+            }
+            return parts.entry(format, place);
+        }
+        match (reason.1, line.first()) {
+            (NoEntry::Unknown, Some(b'0'..=b'9')) if begins_with_a_day(line) => {
+                Err(NoEntry::Columns)
+            }
+            (reason, _) => Err(reason),
+        }
+    }
+
+    fn object(&self, line: &[u8]) -> Result<Entry, NoEntry> {
+        let line = String::from_utf8_lossy(line);
+        let object = members::Object::read(&line).ok_or(NoEntry::Unknown)?;
+        if let Some(inner) = object.text("log")
+            && let Ok(Some(entry)) = Self::new(self.taken).read(inner.as_bytes())
+        {
+            return Ok(entry);
+        }
+        let mut reason = NoEntry::Unknown;
+        for (place, format) in FORMATS.iter().enumerate() {
+            let Layout::Members { mark, members } = format.layout else {
+                continue;
+            };
+            if mark.is_some_and(|mark| !object.has(mark)) {
+                continue;
+            }
+            let mut parts = Parts::default();
+            for (name, field) in members {
+                if let Some(text) = object.text(name) {
+                    parts.put(*field, text.as_bytes());
+                }
+            }
+            match parts.entry(format, place) {
+                Ok(entry) => return Ok(entry),
+                Err(NoEntry::Unknown) => {}
+                Err(other) => reason = other,
+            }
+        }
+        Err(reason)
+    }
+
+    fn directive(&mut self, comment: &[u8]) {
+        if let Some(names) = comment.strip_prefix(b"Fields:") {
+            let of = |name: &[u8]| {
+                let name = name.to_ascii_lowercase();
+                let mut known = columns().1.iter();
+                let found = known.find(|(known, _)| known.as_bytes() == name);
+                found.map(|(_, field)| *field)
+            };
+            let names = names.split(u8::is_ascii_whitespace);
+            self.columns = names.filter(|name| !name.is_empty()).map(of).collect();
+        } else if let Some(date) = comment.strip_prefix(b"Date:") {
+            let day = date.trim_ascii().split(u8::is_ascii_whitespace).next();
+            self.day = day.map(<[u8]>::to_vec);
+        }
+    }
+
+    /// A line of named columns.
+    fn row(&self, line: &[u8]) -> Result<Entry, NoEntry> {
+        if !self.columns.contains(&Some(Field::Sent)) {
+            return Err(NoEntry::ColumnOfSizes);
+        }
+        let mut parts = Parts::default();
+        let n = self.columns.len();
+        let mut put = |texts: &mut dyn Iterator<Item = &[u8]>| {
+            for (text, field) in texts.zip(&self.columns) {
+                if let Some(field) = field {
+                    parts.put(*field, text);
+                }
+            }
+        };
+        let by = |cut: u8| line.split(move |byte| *byte == cut);
+        if by(b'\t').count() == n {
+            put(&mut by(b'\t'));
+        } else if by(b' ').count() == n {
+            put(&mut by(b' '));
+        } else if Words(line).count() == n {
+            put(&mut Words(line).map(|word| word.text));
+        } else {
+            return Err(NoEntry::Unknown);
+        }
+        if let Some(day) = &self.day {
+            parts.put(Field::Date, day);
+        }
+        parts.entry(&FORMATS[columns().0], columns().0)
+    }
+}
+
+/// The format of named columns, with its place.
+fn columns() -> (usize, &'static [(&'static str, Field)]) {
+    let found = FORMATS.iter().enumerate().find_map(|(place, format)| {
+        let Layout::Columns(columns) = format.layout else {
+            return None;
+        };
+        Some((place, columns))
+    });
+    found.unwrap_or((0, &[]))
+}
+
+/// Reads fields in order; where one does not fit, how many did and what is wrong.
+fn in_order(
+    fields: &[Field],
+    text: &[u8],
+    mut parts: Parts,
+    taken: TimeTaken,
+) -> Result<Parts, (usize, NoEntry)> {
+    let mut words = Words(text);
+    for (place, field) in fields.iter().enumerate() {
+        if *field == Field::Rest {
+            parts.behind(words.0, taken);
+            return Ok(parts);
+        }
+        let word = words.next();
+        if !word.is_some_and(|word| field.takes(word.kind) && parts.put(*field, word.text)) {
+            let reason = match field {
+                Field::Body | Field::Sent => NoEntry::Size,
+                _ => NoEntry::Unknown,
+            };
+            return Err((place + 1, reason));
+        }
+    }
+    match words.next() {
+        Some(_) => Err((fields.len(), NoEntry::Unknown)),
+        None => Ok(parts),
+    }
+}
+
+/// Where the text in `[10/Oct/2000:...]` is.
+fn time_in_brackets(line: &[u8]) -> Option<(usize, usize)> {
+    let is_time = |bytes: &[u8]| matches!(bytes, [b'[', d1, d2, b'/', ..] if d1.is_ascii_digit() && d2.is_ascii_digit());
+    let open = line.windows(4).position(is_time)? + 1;
+    let length = line[open..].iter().position(|byte| *byte == b']')?;
+    Some((open, open + length))
+}
+
+/// `2026-11-22 10:00:00 `, with which lines of the W3C's begin.
+fn begins_with_a_day(line: &[u8]) -> bool {
+    line.len() > 20
+        && line[19].is_ascii_whitespace()
+        && (line[10] == b' ' || line[10] == b'\t')
+        && when::stamp(&[&line[..10], b"T", &line[11..19]].concat()).is_some()
+}
+
+impl Format {
+    /// What the time of its lines is, and how a time taken is known, for people.
+    pub fn reading(&self, took_from: Option<Source>, is_guess_believed: bool) -> String {
+        let time = match (self.is_of_the_end, took_from) {
+            (true, _) | (_, Some(Source::Pointed)) => "its time is that of the end",
+            _ => "its time is that of the request",
+        };
+        let took = match took_from {
+            None => "",
+            Some(Source::Format) => ", with the time taken",
+            Some(Source::Pointed) => {
+                ", the seconds with a decimal point behind it are the time taken"
+            }
+            Some(Source::WithUnit | Source::Given) => ", the number behind it is the time taken",
+            Some(Source::Guessed) if is_guess_believed => {
+                ", the whole number behind it is taken for microseconds"
+            }
+            Some(Source::Guessed) => ", the whole number behind it is not believed to be a time",
+        };
+        format!("{}: {time}{took}", self.name)
     }
 }

@@ -1,38 +1,30 @@
 //! One pass over a log: what is counted, and what is kept for the simulation.
 //!
-//! Memory is bounded by the clients present at a time, the minutes of the log, and [`KEPT_MAX`] requests of its busiest hours.
+//! Memory is bounded by the clients present at a time, the minutes of the log, and [`KEPT_MAX`]
+//! requests of its busiest hours.
 
+use crate::busiest::{Busiest, KEPT_MAX};
+use crate::downloads::Downloads;
+use crate::formats::FORMATS;
 use crate::line::{Entry, NoEntry};
+use crate::load::{Loads, Minutes};
 use crate::sizes::{SizeFigures, Sizes};
+use crate::taken::Source;
 use crate::visits::{UserFigures, Visits};
 use serde::Serialize;
 use sooner_policy::Cutoffs;
-use sooner_workload::Rng;
 use sooner_workload::wire::WireModel;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Bytes of a response's head, where the log does not have it.
 pub const HEAD_BYTES: u64 = 300;
-/// Requests that are kept.
-pub const KEPT_MAX: usize = 2_000_000;
-/// Minutes that are counted: twenty years.
-const MINUTES_MAX: i64 = 20 * 366 * 24 * 60;
-/// A time may be before the one of the line above by so much: lines are written at the end of a response.
-const BACK_MAX_S: f64 = 3600.0;
-/// Downloads from which the speed of clients is told.
-const DOWNLOAD_BYTES: u64 = 100_000;
-/// And most of those that are kept.
-const DOWNLOADS_MAX: usize = 100_000;
+/// A time may be before the one of the line above by so much: lines are written at the end of a
+/// response.
+const BACK_MAX_NS: u64 = 3_600_000_000_000;
+/// No time of a log is behind this, ns since 1970: the year 2500.
+const TIME_MAX_NS: u64 = 16_725_225_600 * 1_000_000_000;
 /// Of a line that was not understood, so much is shown.
 const SHOWN_BYTES: usize = 100;
-
-/// An hour of requests: when each came within the hour, and its work on the wire.
-#[derive(Default)]
-pub(crate) struct Hour {
-    pub requests: Vec<(f32, u64)>,
-    pub work_bytes: u64,
-}
 
 /// Counts what a log has.
 pub struct Surveyor {
@@ -43,21 +35,20 @@ pub struct Surveyor {
     others: u64,
     first_other: Option<String>,
     broken: Vec<String>,
+    repeated: Vec<String>,
     backwards: u64,
-    first_s: f64,
-    last_s: f64,
+    first_ns: u64,
+    last_ns: u64,
+    resolution_ns: u64,
     sizes: Sizes,
     visits: Visits,
+    clientless: u64,
     cutoffs: Cutoffs,
-    /// Work by minute since 1970.
-    minutes: BTreeMap<i64, u64>,
-    pub(crate) hours: BTreeMap<i64, Hour>,
-    kept: usize,
-    /// Requests of hours that were let go.
-    let_go: u64,
-    within_second: Rng,
-    is_whole_seconds: bool,
-    download_bits_per_sec: Vec<f64>,
+    minutes: Minutes,
+    busiest: Busiest,
+    downloads: Downloads,
+    /// Lines by format and by where the time taken is from.
+    formats: BTreeMap<(usize, Option<Source>), u64>,
 }
 
 /// What a log is like.
@@ -71,27 +62,39 @@ pub struct Survey {
     pub first_other_line: Option<String>,
     /// Files that could not be read to their end.
     pub broken_files: Vec<String>,
+    /// Files that were given more than once, and read once.
+    pub repeated_files: Vec<String>,
     /// Lines whose time is more than an hour before the one above.
     pub backward_lines: u64,
+    /// How lines were read, the most frequent way first.
+    pub formats: Vec<FormatLines>,
+    /// What was in the log and is not believed, a sentence each.
+    pub disbelieved: Vec<String>,
     /// From the first request to the last, seconds.
     pub span_s: f64,
     /// The uplink, bits a second.
     pub uplink_bits_per_sec: u64,
-    /// Work on the wire over what the uplink can do: in the mean, in the busiest hour and the busiest minute.
+    /// Work on the wire over what the uplink can do: in the mean, in the busiest hour and the
+    /// busiest minute.
     pub mean_load: f64,
-    /// Likewise.
+    /// Likewise; of a log that is shorter than an hour that of the whole log.
     pub busiest_hour_load: f64,
-    /// Likewise.
+    /// When that hour begins, seconds since 1970.
+    pub busiest_hour_begins_s: u64,
+    /// Likewise of a minute.
     pub busiest_minute_load: f64,
     /// Share of the minutes with a load above 0.5.
     pub minutes_above_half: f64,
-    /// Minutes since the first, with their load; the last one cut short.
+    /// Minutes since the first, with their load; the first and the last one cut short.
     pub load_by_minute: Vec<(f64, f64)>,
     /// Sizes of bodies; none where all are 0.
     pub sizes: Option<SizeFigures>,
     /// Who comes.
     pub users: UserFigures,
-    /// Median speed at which large responses were taken, bits a second, where the log has times.
+    /// Requests of which the log does not say who asked.
+    pub clientless_requests: u64,
+    /// Median speed at which large responses were taken, bits a second, where the log has times
+    /// that can be believed.
     pub download_bits_per_sec: Option<f64>,
     /// Borders between eight bands of sizes, bytes.
     pub band_cutoffs_bytes: Vec<u64>,
@@ -99,11 +102,27 @@ pub struct Survey {
     pub simulated_requests: u64,
     /// Requests of quieter hours that are not, because the log has too many.
     pub left_out_requests: u64,
+    /// Those are the busiest periods of this length, seconds.
+    pub simulated_period_s: u64,
+}
+
+/// Lines that were read in one way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FormatLines {
+    /// The format, and what its time and its numbers are taken for.
+    pub reading: String,
+    /// How many.
+    pub lines: u64,
 }
 
 impl Surveyor {
     /// For an uplink of `rate_bits_per_sec`.
     pub fn new(rate_bits_per_sec: u64) -> Self {
+        Self::keeping(rate_bits_per_sec, KEPT_MAX)
+    }
+
+    /// Likewise, with at most `kept_max` requests for the simulation.
+    pub fn keeping(rate_bits_per_sec: u64, kept_max: usize) -> Self {
         Self {
             rate_bits_per_sec: rate_bits_per_sec.max(1),
             wire: WireModel::default(),
@@ -112,19 +131,19 @@ impl Surveyor {
             others: 0,
             first_other: None,
             broken: Vec::new(),
+            repeated: Vec::new(),
             backwards: 0,
-            first_s: f64::INFINITY,
-            last_s: f64::NEG_INFINITY,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            resolution_ns: 1,
             sizes: Sizes::new(),
             visits: Visits::default(),
+            clientless: 0,
             cutoffs: Cutoffs::default(),
-            minutes: BTreeMap::new(),
-            hours: BTreeMap::new(),
-            kept: 0,
-            let_go: 0,
-            within_second: Rng::new(1, 0x61),
-            is_whole_seconds: true,
-            download_bits_per_sec: Vec::new(),
+            minutes: Minutes::default(),
+            busiest: Busiest::new(kept_max),
+            downloads: Downloads::default(),
+            formats: BTreeMap::new(),
         }
     }
 
@@ -133,73 +152,57 @@ impl Surveyor {
         self.rate_bits_per_sec
     }
 
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The first line that is no request, with its place and the reason.
+    pub fn first_other_line(&self) -> Option<&str> {
+        self.first_other.as_deref()
+    }
+
+    /// Files that broke off, each with its place and the reason.
+    pub fn broken_files(&self) -> &[String] {
+        &self.broken
+    }
+
     /// Counts a request.
     pub fn add(&mut self, entry: Entry) {
-        if !(0.0..1e11).contains(&entry.at_s) {
+        let at_ns = entry.arrival_ns();
+        if entry.stamp_ns >= TIME_MAX_NS {
             self.others += 1;
             return;
         }
-        self.backwards += u64::from(entry.at_s < self.last_s - BACK_MAX_S);
+        // Of a log's times, not of arrivals: one request that lasted for hours makes no log long.
+        let stamp_ns = entry.stamp_ns;
+        self.backwards += u64::from(stamp_ns.saturating_add(BACK_MAX_NS) < self.last_ns);
         self.requests += 1;
-        self.first_s = self.first_s.min(entry.at_s);
-        self.last_s = self.last_s.max(entry.at_s);
-        let work_bytes = self.wire.work_bytes(entry.bytes, HEAD_BYTES, false);
-        self.work_bytes += work_bytes;
+        self.first_ns = self.first_ns.min(stamp_ns);
+        self.last_ns = self.last_ns.max(stamp_ns);
+        self.resolution_ns = self.resolution_ns.max(entry.resolution_ns);
+        *self
+            .formats
+            .entry((entry.format, entry.took_from))
+            .or_default() += 1;
+        let head_bytes = if entry.has_head { 0 } else { HEAD_BYTES };
+        let work_bytes = self.wire.work_bytes(entry.bytes, head_bytes, false);
+        self.work_bytes = self.work_bytes.saturating_add(work_bytes);
         self.sizes.add(entry.bytes);
         self.cutoffs.record(work_bytes);
-        self.visits.add(entry.client, entry.at_s);
-        let minute = (entry.at_s / 60.0) as i64;
-        if self.minutes.len() < MINUTES_MAX as usize {
-            *self.minutes.entry(minute).or_default() += work_bytes;
+        match entry.client {
+            Some(client) => self.visits.add(client, at_ns as f64 / 1e9),
+            None => self.clientless += 1,
         }
-        if let Some(took_s) = entry.took_s
-            && entry.bytes >= DOWNLOAD_BYTES
-            && took_s > 0.0
-            && self.download_bits_per_sec.len() < DOWNLOADS_MAX
-        {
-            self.download_bits_per_sec
-                .push(entry.bytes as f64 * 8.0 / took_s);
-        }
-        self.keep(entry.at_s, work_bytes);
-    }
-
-    fn keep(&mut self, at_s: f64, work_bytes: u64) {
-        // Logs of whole seconds say nothing of when within them.
-        self.is_whole_seconds &= at_s.fract() == 0.0;
-        let within = if self.is_whole_seconds {
-            self.within_second.uniform()
-        } else {
-            0.0
-        };
-        let number = (at_s / 3600.0) as i64;
-        let hour = self.hours.entry(number).or_default();
-        hour.work_bytes += work_bytes;
-        if hour.requests.len() >= KEPT_MAX {
-            self.let_go += 1;
-            return;
-        }
-        hour.requests
-            .push(((at_s - number as f64 * 3600.0 + within) as f32, work_bytes));
-        self.kept += 1;
-        if self.kept > KEPT_MAX {
-            self.let_go_of_the_quietest();
-        }
-    }
-
-    fn let_go_of_the_quietest(&mut self) {
-        let quietest = self
-            .hours
-            .iter()
-            .min_by_key(|(_, hour)| hour.work_bytes)
-            .map(|(number, _)| *number);
-        if let Some(hour) = quietest.and_then(|number| self.hours.remove(&number)) {
-            self.kept -= hour.requests.len();
-            self.let_go += hour.requests.len() as u64;
-        }
+        self.minutes.add(at_ns, work_bytes);
+        self.downloads.add(&entry);
+        let before_ns = stamp_ns.saturating_sub(at_ns);
+        self.busiest
+            .add(stamp_ns, entry.resolution_ns, before_ns, work_bytes);
     }
 
     /// Counts a line that is no request.
-    pub fn add_other(&mut self, path: &Path, number: u64, line: &[u8], reason: NoEntry) {
+    pub fn add_other(&mut self, name: &str, number: u64, line: &[u8], reason: NoEntry) {
         self.others += 1;
         if self.first_other.is_none() {
             let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
@@ -207,73 +210,72 @@ impl Surveyor {
                 .chars()
                 .map(|c| if c.is_control() { ' ' } else { c })
                 .collect();
-            self.first_other = Some(format!("{}:{number}: {reason}: {shown}", path.display()));
+            self.first_other = Some(format!("{name}:{number}: {reason}: {shown}"));
         }
     }
 
     /// Notes a file that breaks off.
-    pub fn add_broken(&mut self, path: &Path, line: u64, error: &std::io::Error) {
-        self.broken.push(format!(
-            "{}: read to line {line}, then: {error}",
-            path.display()
-        ));
+    pub fn add_broken(&mut self, name: &str, line: u64, error: &std::io::Error) {
+        self.broken
+            .push(format!("{name}: read to line {line}, then: {error}"));
     }
 
-    /// What was counted; and the hours that are to be simulated, each with its number since 1970.
-    pub(crate) fn finish(mut self) -> (Option<Survey>, BTreeMap<i64, Hour>) {
+    /// Notes a file that was given before.
+    pub fn add_repeated(&mut self, name: &str) {
+        self.repeated.push(name.to_owned());
+    }
+
+    /// What was counted, and the requests that are to be simulated; none of a log without requests.
+    pub(crate) fn finish(self) -> Option<(Survey, Busiest)> {
         if self.requests == 0 {
-            return (None, BTreeMap::new());
+            return None;
         }
-        let span_s = (self.last_s - self.first_s).max(1.0);
+        let span_ns = (self.last_ns - self.first_ns).saturating_add(self.resolution_ns);
+        let span_s = (span_ns as f64 / 1e9).max(1.0);
         let bytes_per_sec = self.rate_bits_per_sec as f64 / 8.0;
-        let first = (self.first_s / 60.0) as i64;
-        let load = |bytes: u64, seconds: f64| bytes as f64 / (bytes_per_sec * seconds);
-        let load_by_minute: Vec<(f64, f64)> = self
-            .minutes
-            .iter()
-            .map(|(minute, bytes)| ((minute - first) as f64, load(*bytes, 60.0)))
-            .collect();
-        let busiest = |loads: &mut dyn Iterator<Item = f64>| loads.fold(0.0, f64::max);
-        let minutes = (span_s / 60.0).ceil().max(1.0);
-        let speeds = &mut self.download_bits_per_sec;
-        speeds.sort_unstable_by(f64::total_cmp);
+        let loads = Loads::of(&self.minutes, bytes_per_sec, self.first_ns, span_s);
+        let downloads = self.downloads.figures(self.rate_bits_per_sec);
         let survey = Survey {
             requests: self.requests,
             other_lines: self.others,
             first_other_line: self.first_other,
             broken_files: self.broken,
+            repeated_files: self.repeated,
             backward_lines: self.backwards,
+            formats: readings(&self.formats, downloads.is_guess_believed),
+            disbelieved: downloads.disbelieved,
             span_s,
             uplink_bits_per_sec: self.rate_bits_per_sec,
-            mean_load: load(self.work_bytes, span_s),
-            busiest_hour_load: busiest(
-                &mut hours_of(&self.minutes)
-                    .into_values()
-                    .map(|bytes| load(bytes, 3600.0)),
-            ),
-            busiest_minute_load: busiest(&mut load_by_minute.iter().map(|minute| minute.1)),
-            minutes_above_half: load_by_minute
-                .iter()
-                .filter(|minute| minute.1 > 0.5)
-                .count() as f64
-                / minutes,
-            load_by_minute,
+            mean_load: self.work_bytes as f64 / (bytes_per_sec * span_s),
+            busiest_hour_load: loads.busiest_hour,
+            busiest_hour_begins_s: loads.busiest_hour_begins_s,
+            busiest_minute_load: loads.busiest_minute,
+            minutes_above_half: loads.above_half,
+            load_by_minute: loads.by_minute,
             sizes: self.sizes.figures(),
             users: self.visits.figures(span_s),
-            download_bits_per_sec: speeds.get(speeds.len() / 2).copied(),
+            clientless_requests: self.clientless,
+            download_bits_per_sec: downloads.median_bits_per_sec,
             band_cutoffs_bytes: self.cutoffs.cutoffs().to_vec(),
-            simulated_requests: self.kept as u64,
-            left_out_requests: self.let_go,
+            simulated_requests: self.busiest.kept(),
+            left_out_requests: self.busiest.let_go(),
+            simulated_period_s: self.busiest.period_s(),
         };
-        (Some(survey), self.hours)
+        Some((survey, self.busiest))
     }
 }
 
-/// Work by hour.
-fn hours_of(minutes: &BTreeMap<i64, u64>) -> BTreeMap<i64, u64> {
-    let mut hours = BTreeMap::new();
-    for (minute, bytes) in minutes {
-        *hours.entry(minute.div_euclid(60)).or_default() += bytes;
-    }
-    hours
+fn readings(
+    formats: &BTreeMap<(usize, Option<Source>), u64>,
+    is_guess_believed: bool,
+) -> Vec<FormatLines> {
+    let reading = |(of, lines): (&(usize, Option<Source>), &u64)| FormatLines {
+        reading: FORMATS.get(of.0).map_or(String::new(), |format| {
+            format.reading(of.1, is_guess_believed)
+        }),
+        lines: *lines,
+    };
+    let mut all: Vec<FormatLines> = formats.iter().map(reading).collect();
+    all.sort_by_key(|format| std::cmp::Reverse(format.lines));
+    all
 }

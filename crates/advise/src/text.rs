@@ -5,14 +5,20 @@ use crate::survey::Survey;
 use sooner_report::columns::aligned;
 use sooner_report::number::{bits_per_sec, bytes, count, duration, round_rate, significant};
 
-/// Below this load of the busiest hour nobody waits for anybody.
+/// Below this load of the busiest hour requests hardly wait for each other.
 const LOAD_LOW: f64 = 0.3;
 /// A mean that is not this many times shorter would not be felt.
 const GAIN_LOW: f64 = 1.2;
 /// Downloads at less than this part of the uplink are limited by the clients.
 const CLIENT_SHARE: f64 = 0.1;
-/// Of that log, the load to look at when asking whether growth would pay.
+/// The load to look at when asking whether growth would pay.
 const BUSY: f64 = 0.85;
+/// Fewer are too few for a forecast that is more than a hint.
+const REQUESTS_FEW: u64 = 1000;
+/// Ways of reading lines that are named, the most frequent ones.
+const FORMATS_SHOWN: usize = 3;
+/// Orders that are shown unless all are wanted.
+const ORDERS_SHOWN: [&str; 2] = ["fair", "srpt"];
 
 fn of<'a>(scenario: &'a Scenario, policy: &str) -> Option<&'a Outcome> {
     scenario
@@ -31,12 +37,12 @@ fn gain(scenario: &Scenario) -> f64 {
     }
 }
 
-/// What to do, one sentence each; the command to try comes last where there is one.
+/// The verdict and what follows from it, one sentence each; the command to try comes last where
+/// there is one.
 pub fn advice(forecast: &Forecast) -> Vec<String> {
     let survey = &forecast.survey;
-    let mut said = Vec::new();
     let Some(now) = forecast.scenarios.first() else {
-        return said;
+        return Vec::new();
     };
     let gain_now = gain(now);
     let busy = forecast
@@ -44,42 +50,26 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
         .iter()
         .find(|scenario| scenario.busiest_hour_load > BUSY);
     let gain_busy = busy.map_or(1.0, gain);
-    if survey.busiest_hour_load >= 1.0 {
-        said.push(format!(
-            "The busiest hour asks for {} times what the uplink carries, if the log and --uplink are right: then order decides who is answered at all.",
-            significant(survey.busiest_hour_load)
-        ));
-    }
-    if let Some(speed) = survey.download_bits_per_sec
-        && speed < CLIENT_SHARE * survey.uplink_bits_per_sec as f64
-        && survey.busiest_hour_load < BUSY
-    {
-        said.push(format!(
-            "Half of the large responses were taken at less than {}, far below the uplink: their own links or the server limit them, and order on the uplink cannot change that.",
-            bits_per_sec(speed)
-        ));
-    }
-    if survey.busiest_hour_load < LOAD_LOW && gain_now < GAIN_LOW {
-        said.push(format!(
-            "Scheduling would not help now: even the busiest hour fills the uplink to {} %, and hardly anybody waits for anybody.",
-            significant(100.0 * survey.busiest_hour_load)
-        ));
-    } else if gain_now < GAIN_LOW {
-        said.push(format!(
-            "Scheduling would help little now: the mean would be {} times shorter.",
-            significant(gain_now)
-        ));
-    } else {
-        said.push(format!(
-            "Shortest remaining first would make the mean response {} times shorter now.",
-            significant(gain_now)
-        ));
-    }
+    let mut said = vec![verdict(now, survey)];
     said.extend(busy.and_then(|scenario| with_growth(scenario, forecast)));
     said.extend(
         busy.or(Some(now))
             .and_then(|scenario| who_pays(scenario, forecast)),
     );
+    if survey.busiest_hour_load >= 1.0 {
+        said.push(format!(
+            "The busiest hour asks for {} times what the uplink carries, if the log and --uplink are right: the order then decides which clients are answered at all.",
+            significant(survey.busiest_hour_load)
+        ));
+    }
+    said.extend(downloads(survey));
+    said.extend(survey.disbelieved.iter().cloned());
+    if survey.requests < REQUESTS_FEW {
+        said.push(format!(
+            "The log has only {} requests: a longer one makes the forecast surer.",
+            count(survey.requests)
+        ));
+    }
     if gain_now >= GAIN_LOW || gain_busy >= GAIN_LOW {
         // As flags take it: 100mbit.
         let rate = round_rate(survey.uplink_bits_per_sec as f64)
@@ -93,6 +83,43 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
     said
 }
 
+/// What scheduling would do for this traffic as it is.
+fn verdict(now: &Scenario, survey: &Survey) -> String {
+    let gain = gain(now);
+    if survey.busiest_hour_load < LOAD_LOW && gain < GAIN_LOW {
+        return format!(
+            "Scheduling would not help now: even the busiest hour fills the uplink to {} %, and requests hardly ever wait for each other.",
+            significant(100.0 * survey.busiest_hour_load)
+        );
+    }
+    let mean = |policy| of(now, policy).map_or(f64::NAN, |outcome| outcome.mean_response_ms);
+    format!(
+        "Scheduling would help {} now: shortest remaining first (srpt) would make the mean response {} times shorter, {} instead of {}.",
+        if gain < GAIN_LOW { "little" } else { "much" },
+        significant(gain),
+        duration(mean("srpt")),
+        duration(mean("fair"))
+    )
+}
+
+/// What limits large responses, where it is not the uplink.
+fn downloads(survey: &Survey) -> Option<String> {
+    let speed = survey.download_bits_per_sec?;
+    let uplink = survey.uplink_bits_per_sec as f64;
+    if speed < CLIENT_SHARE * uplink && survey.busiest_hour_load < BUSY {
+        return Some(format!(
+            "Half of the large responses were taken at less than {}, far below the uplink: the clients' own links or the server limit them, and order on the uplink cannot change that.",
+            bits_per_sec(speed)
+        ));
+    }
+    (speed > uplink).then(|| {
+        format!(
+            "Half of the large responses were taken at more than {}, which the uplink cannot carry: either they ended in the server's send buffers, or --uplink is less than the link that carried them.",
+            bits_per_sec(speed)
+        )
+    })
+}
+
 /// What more traffic would make of it; nothing where it is as busy already.
 fn with_growth(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
     let (growth, gain) = (scenario.growth, gain(scenario));
@@ -102,13 +129,13 @@ fn with_growth(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
     if gain < GAIN_LOW {
         let sizes = forecast.survey.sizes.as_ref();
         return Some(format!(
-            "Nor would it with {} times the traffic: sizes vary little (C² {}), and then sharing is nearly as good.",
+            "Scheduling would help little with {} times the traffic either: sizes vary little (C² {}), and sharing is then nearly as good.",
             significant(growth),
             sizes.map_or("unknown".into(), |sizes| significant(sizes.c2))
         ));
     }
     Some(format!(
-        "With {} times the traffic, when the busiest hour fills {} % of the uplink, it would be {} times shorter.",
+        "With {} times the traffic, when the busiest hour fills {} % of the uplink, srpt would make the mean response {} times shorter.",
         significant(growth),
         significant(100.0 * scenario.busiest_hour_load),
         significant(gain)
@@ -120,7 +147,7 @@ fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
     let load = significant(100.0 * scenario.busiest_hour_load);
     if srpt.share_that_waits_longer == 0.0 {
         return Some(format!(
-            "Nobody would wait noticeably longer, the largest 1 % included, with the busiest hour at {load} %."
+            "No request would wait noticeably longer, the largest 1 % included, with the busiest hour at {load} %."
         ));
     }
     let border = forecast
@@ -132,16 +159,22 @@ fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
             _ => String::new(),
         });
     Some(format!(
-        "{} % of the requests{border} would wait longer, up to {} times, with the busiest hour at {load} %; fsp makes none later than FAIR does.",
+        "{} % of the requests{border} would wait longer under srpt, up to {} times, with the busiest hour at {load} %; fsp makes none later than fair does.",
         significant(100.0 * srpt.share_that_waits_longer),
         significant(srpt.longest_over_fair)
     ))
 }
 
-/// The page of text.
-pub fn text(forecast: &Forecast) -> String {
+/// The page of text: the verdict, what was read and assumed, what the traffic is like, and what the
+/// orders give; of those `all`, or the ones that matter most.
+pub fn text(forecast: &Forecast, all: bool) -> String {
     let survey = &forecast.survey;
-    let mut page = read(survey);
+    let mut page = String::new();
+    for sentence in advice(forecast) {
+        page += &format!("- {sentence}\n");
+    }
+    page.push('\n');
+    page += &read(survey);
     page += &format!(
         "load of {}: {} in the mean, {} in the busiest hour, {} in the busiest minute; above 0.5 in {} % of the minutes\n",
         round_rate(survey.uplink_bits_per_sec as f64),
@@ -151,32 +184,23 @@ pub fn text(forecast: &Forecast) -> String {
         significant(100.0 * survey.minutes_above_half)
     );
     page += &sizes(survey);
-    let users = &survey.users;
-    page += &format!(
-        "users: {} visits, {} requests and {} clicks each, {} users at a time: like a system that is {}\n",
-        count(users.visits),
-        significant(users.requests_per_visit),
-        significant(users.clicks_per_visit),
-        significant(users.users_at_a_time),
-        users.model
-    );
+    page += &users(survey);
     let cutoffs = survey.band_cutoffs_bytes.iter();
     let cutoffs: Vec<String> = cutoffs.map(|cutoff| bytes(*cutoff as f64)).collect();
     page += &format!("bands: {}\n\n", cutoffs.join(", "));
-    page += &table(forecast);
-    page.push('\n');
-    for sentence in advice(forecast) {
-        page += &format!("- {sentence}\n");
+    page += &table(forecast, all);
+    if !all {
+        page += "--all shows the other orders and loads too\n";
     }
     page
 }
 
-/// What was read, and what was not.
+/// What was read, what was assumed, and what was not understood.
 fn read(survey: &Survey) -> String {
     let mut page = format!(
-        "{} requests in {} days; {} lines are none\n",
+        "read: {} requests in {}; {} lines were not understood\n",
         count(survey.requests),
-        significant(survey.span_s / 86_400.0),
+        span(survey.span_s),
         count(survey.other_lines)
     );
     if let Some(line) = &survey.first_other_line {
@@ -185,19 +209,103 @@ fn read(survey: &Survey) -> String {
     for file in &survey.broken_files {
         page += &format!("{file}\n");
     }
+    for file in &survey.repeated_files {
+        page += &format!("{file} was given twice and read once\n");
+    }
     if survey.backward_lines > 0 {
         page += &format!(
             "{} lines are more than an hour before the line above them\n",
             count(survey.backward_lines)
         );
     }
-    if survey.left_out_requests > 0 {
-        page += &format!(
-            "simulated are the {} requests of the busiest hours\n",
+    page + &assumed(survey)
+}
+
+/// The one line that says what the forecast stands on.
+fn assumed(survey: &Survey) -> String {
+    let formats = survey.formats.iter().take(FORMATS_SHOWN);
+    let formats: Vec<String> = formats
+        .map(|format| format!("{} lines as {}", count(format.lines), format.reading))
+        .collect();
+    let more = match survey.formats.len().saturating_sub(FORMATS_SHOWN) {
+        0 => String::new(),
+        more => format!(", and {more} more ways"),
+    };
+    let hour = match survey.span_s < 3600.0 {
+        true => format!(
+            "the whole log, {}, stands for the busiest hour",
+            span(survey.span_s)
+        ),
+        false => format!(
+            "the busiest hour begins {}",
+            utc(survey.busiest_hour_begins_s)
+        ),
+    };
+    let simulated = match survey.left_out_requests {
+        0 => format!(
+            "all {} requests are simulated",
             count(survey.simulated_requests)
-        );
+        ),
+        _ => format!(
+            "{} requests are simulated, those of the busiest periods of {}",
+            count(survey.simulated_requests),
+            span(survey.simulated_period_s as f64)
+        ),
+    };
+    format!(
+        "assumed: {}{more}; {hour}; {simulated}\n",
+        formats.join("; ")
+    )
+}
+
+fn span(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        few if few < 120.0 => (few, "s"),
+        some if some < 7200.0 => (some / 60.0, "min"),
+        more if more < 172_800.0 => (more / 3600.0, "hours"),
+        many => (many / 86_400.0, "days"),
+    };
+    let digits = significant(value);
+    let digits = match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.'),
+        false => &digits,
+    };
+    format!("{digits} {unit}")
+}
+
+/// `2026-11-26 10:12 UTC`.
+fn utc(seconds: u64) -> String {
+    let at = i64::try_from(seconds).ok();
+    let at = at.and_then(|at| time::OffsetDateTime::from_unix_timestamp(at).ok());
+    at.map_or(String::new(), |at| {
+        format!(
+            "{:04}-{:02}-{:02} {:02}:{:02} UTC",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute()
+        )
+    })
+}
+
+fn users(survey: &Survey) -> String {
+    let users = &survey.users;
+    if survey.clientless_requests == survey.requests {
+        return "users: unknown, the log does not name clients\n".into();
     }
-    page
+    let unnamed = match survey.clientless_requests {
+        0 => String::new(),
+        some => format!("; {} requests name no client", count(some)),
+    };
+    format!(
+        "users: {} visits, {} requests and {} clicks each, {} users at a time: like a system that is {}{unnamed}\n",
+        count(users.visits),
+        significant(users.requests_per_visit),
+        significant(users.clicks_per_visit),
+        significant(users.users_at_a_time),
+        users.model
+    )
 }
 
 fn sizes(survey: &Survey) -> String {
@@ -223,7 +331,7 @@ fn sizes(survey: &Survey) -> String {
     )
 }
 
-fn table(forecast: &Forecast) -> String {
+fn table(forecast: &Forecast, all: bool) -> String {
     let head = [
         "traffic",
         "busiest hour",
@@ -236,8 +344,16 @@ fn table(forecast: &Forecast) -> String {
         "wait longer",
     ];
     let mut rows = vec![head.map(String::from)];
-    for scenario in &forecast.scenarios {
-        for outcome in &scenario.outcomes {
+    let busy = forecast
+        .scenarios
+        .iter()
+        .position(|scenario| scenario.busiest_hour_load > BUSY);
+    for (place, scenario) in forecast.scenarios.iter().enumerate() {
+        let is_shown = all || place == 0 || Some(place) == busy;
+        for outcome in scenario.outcomes.iter().filter(|_| is_shown) {
+            if !all && !ORDERS_SHOWN.contains(&outcome.policy.as_str()) {
+                continue;
+            }
             rows.push([
                 format!("{}x", significant(scenario.growth)),
                 significant(scenario.busiest_hour_load),

@@ -39,7 +39,8 @@ pub struct UserFigures {
     pub visits: u64,
     /// Requests of a visit in the mean.
     pub requests_per_visit: f64,
-    /// Of those, the ones a second or more after the one before: what users do, not what pages load.
+    /// Of those, the ones a second or more after the one before: what users do, not what pages
+    /// load.
     pub clicks_per_visit: f64,
     /// Users who are present at a time, in the mean.
     pub users_at_a_time: f64,
@@ -121,7 +122,8 @@ mod tests {
     #[test]
     fn pages_and_pauses_make_visits() {
         let mut visits = Visits::default();
-        // One client: two clicks of three requests each; half an hour later another visit of one. A second client: one request.
+        // One client: two clicks of three requests each; half an hour later another visit of one. A
+        // second client: one request.
         for at_s in [0.0, 0.1, 0.2, 60.0, 60.1, 60.2, 5000.0] {
             visits.add(1, at_s);
         }

@@ -1,5 +1,6 @@
 //! `sooner advise`: from an access log to a forecast.
 
+use crate::whole_file;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,21 +12,26 @@ use std::process::ExitCode;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// Tell from access logs what ordering would do for this traffic, and for whom.
+/// Tell from access logs what ordering would do for this traffic, and for which requests.
 ///
-/// Reads the common and combined formats (nginx, Apache, with the virtual host before and the time taken behind), Caddy's JSON and Sooner's own; plain, gzip or zstd;
-/// files in any order.
+/// Reads the common and combined formats (nginx, Apache; with the virtual host before, forwarded
+/// addresses and the time taken behind), JSON by nginx, Caddy, Traefik, Envoy and Sooner, HAProxy's
+/// httplog and tcplog, AWS load balancers, CloudFront and the W3C's (IIS); plain, gzip or zstd;
+/// files and pipes in any order.
 #[derive(Args)]
 pub struct AdviseArgs {
-    /// Access logs
+    /// Access logs; `-` is standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
     /// What the server's link can carry, like 100mbit
     #[arg(long, value_name = "RATE")]
     uplink: Rate,
-    /// What the number behind a combined line is
+    /// What the number behind a line of httpd's or nginx's is
     #[arg(long, value_name = "UNIT", default_value = "guess")]
     time_taken: Taken,
+    /// Show all orders and loads, not only the ones that matter most
+    #[arg(long)]
+    all: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -38,10 +44,14 @@ pub struct AdviseArgs {
 enum Taken {
     /// Seconds with a decimal point (nginx), microseconds without (%D)
     Guess,
-    /// Whole seconds (%T)
+    /// Seconds (%T)
     S,
     /// Milliseconds
     Ms,
+    /// Microseconds (%D)
+    Us,
+    /// No time: believe no number there
+    None,
 }
 
 /// Reads, simulates, tells.
@@ -50,31 +60,29 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         Taken::Guess => TimeTaken::Guess,
         Taken::S => TimeTaken::Seconds,
         Taken::Ms => TimeTaken::Milliseconds,
+        Taken::Us => TimeTaken::Microseconds,
+        Taken::None => TimeTaken::None,
     };
-    let logs = Logs::open(&args.logs, taken)?;
     if let Some(path) = &args.html {
-        std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;
+        whole_file::check(path).with_context(|| format!("--html {}", path.display()))?;
     }
-    let bar = ProgressBar::new(logs.stored_bytes());
+    let logs = Logs::open(&args.logs, taken)?;
+    let bar = match logs.stored_bytes() {
+        0 => ProgressBar::hidden(),
+        bytes => ProgressBar::new(bytes),
+    };
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left") {
         bar.set_style(style);
     }
     let mut surveyor = Surveyor::new(args.uplink.bits_per_sec());
     logs.read(&mut surveyor, |bytes| bar.set_position(bytes))?;
     bar.finish_and_clear();
-    let Some(forecast) = forecast(surveyor) else {
-        let names: Vec<String> = args
-            .logs
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        bail!(
-            "{}: no line is a request in a known format: common, combined, Caddy's JSON or Sooner's",
-            names.join(", ")
-        );
-    };
+    if surveyor.requests() == 0 {
+        bail!("{}", no_request(args, &surveyor));
+    }
+    let forecast = forecast(surveyor)?;
     if let Some(path) = &args.html {
-        std::fs::write(path, html(&forecast))
+        whole_file::write(path, &html(&forecast))
             .with_context(|| format!("--html {}", path.display()))?;
     }
     if args.json {
@@ -83,7 +91,30 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         document["advice"] = advice(&forecast).into();
         println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
-        print!("{}", text(&forecast));
+        print!("{}", text(&forecast, args.all));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why logs have no request: the first line and what is wrong with it, or where reading broke off.
+fn no_request(args: &AdviseArgs, surveyor: &Surveyor) -> String {
+    let names: Vec<String> = args
+        .logs
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let names = match names.as_slice() {
+        [name] => name.clone(),
+        [name, more @ ..] => format!("{name} and {} more", more.len()),
+        [] => String::new(),
+    };
+    let first = surveyor
+        .first_other_line()
+        .or(surveyor.broken_files().first().map(String::as_str));
+    match first {
+        Some(first) => {
+            format!("{names}: no line is a request in a known format; the first: {first}")
+        }
+        None => format!("{names}: no line is a request in a known format: nothing is in it"),
+    }
 }

@@ -16,6 +16,7 @@ mod sim;
 mod solve;
 mod system;
 mod system_user;
+mod whole_file;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn advise(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
@@ -205,14 +205,21 @@ fn other_lines_are_counted_and_the_first_is_shown() {
     let output = advise(&[log.to_str().unwrap(), "--uplink", "100mbit"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("200 requests") && text.contains("2 lines are none"),
+        text.contains("200 requests") && text.contains("2 lines were not understood"),
         "{text}"
     );
     assert!(
         text.contains("mixed.log:1: in no known format: nginx starting [31m"),
         "{text}"
     );
-    assert!(text.contains("Scheduling would not help now"), "{text}");
+    assert!(
+        text.starts_with("- Scheduling would not help now"),
+        "{text}"
+    );
+    let assumed =
+        "assumed: 200 lines as combined: its time is that of the request; the whole log, ";
+    assert!(text.contains(assumed), "{text}");
+    assert!(text.contains("all 200 requests are simulated"), "{text}");
 }
 
 #[test]
@@ -221,12 +228,34 @@ fn mistakes_are_one_line_each() {
     let nothing: PathBuf = dir.path().join("nothing.log");
     fs::write(&nothing, "no request here\n").unwrap();
     let nothing = nothing.to_str().unwrap();
+    let requests = dir.path().join("requests.log");
+    fs::write(&requests, combined(&trace("epa_19950829.csv.gz")[..200])).unwrap();
+    let requests = requests.to_str().unwrap();
     for (words, expected) in [
         (&["--uplink", "1mbit"][..], "<LOG>..."),
         (&[nothing], "--uplink <RATE>"),
         (
             &[nothing, "--uplink", "1mbit"],
-            "no line is a request in a known format",
+            "no line is a request in a known format; the first: ",
+        ),
+        (
+            &[nothing, "--uplink", "1mbit"],
+            "nothing.log:1: in no known format: no request here",
+        ),
+        (
+            &[requests, "--uplink", "1bit"],
+            "--uplink: the busiest hour",
+        ),
+        (&["-", "-", "--uplink", "1mbit"], "give it once"),
+        (
+            &[
+                requests,
+                "--uplink",
+                "1mbit",
+                "--html",
+                "/nowhere/page.html",
+            ],
+            "--html /nowhere/page.html: No such file",
         ),
         (
             &["/nowhere/access.log", "--uplink", "1mbit"],
@@ -246,4 +275,160 @@ fn mistakes_are_one_line_each() {
             "{words:?}: {text}"
         );
     }
+}
+
+/// Requests and lines that were not understood of a log that comes on standard input.
+fn piped(content: &[u8], log: &str) -> (u64, u64) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(["advise", log, "--uplink", "1mbit", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let content = content.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&content));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |name: &str| found["survey"][name].as_u64().unwrap();
+    (of("requests"), of("other_lines"))
+}
+
+#[test]
+fn a_pipe_gives_every_line_once() {
+    let text = combined(&trace("epa_19950829.csv.gz")[..5000]);
+    for log in ["-", "/dev/stdin", "/proc/self/fd/0"] {
+        assert_eq!(piped(text.as_bytes(), log), (5000, 0), "{log}");
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    let member = encoder.finish().unwrap();
+    assert_eq!(
+        piped(&[&member[..], &member[..]].concat(), "-"),
+        (10_000, 0)
+    );
+}
+
+/// Line ends, marks and gaps as programs on other systems and crashes leave them.
+#[test]
+fn no_line_is_lost_for_what_stands_around_it() {
+    let text = combined(&trace("epa_19950829.csv.gz")[..100]);
+    let text = text.trim_end();
+    let crlf = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    assert_eq!(piped(crlf.as_bytes(), "-"), (100, 0));
+    let zeros = [vec![0; 3_000_000], text.as_bytes().to_vec()].concat();
+    assert_eq!(piped(&zeros, "-"), (100, 0));
+    let long = format!("{}\n{text}", "x".repeat(3_000_000));
+    assert_eq!(piped(long.as_bytes(), "-"), (100, 1));
+    let long_agent = text.replacen("\"agent\"", &format!("\"{}\"", "a".repeat(200_000)), 1);
+    assert_eq!(piped(long_agent.as_bytes(), "-"), (100, 0));
+}
+
+#[test]
+fn every_zstd_frame_is_read_as_zstd_reads_it() {
+    let name = "every_zstd_frame_is_read_as_zstd_reads_it";
+    if Command::new("zstd").arg("--version").output().is_err() {
+        eprintln!("skipped: {name}: no zstd; install zstd");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let all = trace("epa_19950829.csv.gz");
+    let mut packed = Vec::new();
+    for (part, level) in all[..3000].chunks(1000).zip(["-1", "-19", "--no-check"]) {
+        let plain = dir.path().join("part");
+        fs::write(&plain, combined(part)).unwrap();
+        let frame = Command::new("zstd")
+            .args(["-q", "-c", level])
+            .arg(&plain)
+            .output();
+        packed.extend(frame.unwrap().stdout);
+        // A frame that is to be skipped, as pzstd writes.
+        packed.extend(b"\x5e\x2a\x4d\x18\x02\0\0\0xy");
+    }
+    assert_eq!(piped(&packed, "-"), (3000, 0));
+    let log = dir.path().join("access.log.zst");
+    fs::write(&log, &packed[..packed.len() - 40]).unwrap();
+    let found = json(&log, &["--uplink", "1mbit"]);
+    let broken = found["survey"]["broken_files"][0].as_str().unwrap();
+    assert!(broken.contains("access.log.zst: read to line"), "{broken}");
+}
+
+#[test]
+fn other_forms_are_named_with_what_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    for (first, expected) in [
+        (
+            &b"\xfd7zXZ\0\0"[..],
+            "is xz, which is not read here; use: xz -dc ",
+        ),
+        (
+            b"BZh91AY&SY",
+            "is bzip2, which is not read here; use: bzip2 -dc ",
+        ),
+        (
+            b"\x04\x22\x4d\x18d@",
+            "is lz4, which is not read here; use: lz4 -dc ",
+        ),
+        (b"\xff\xfe1\x002\0", "use: iconv -f UTF-16 -t UTF-8 "),
+    ] {
+        let log = dir.path().join("access.log");
+        fs::write(&log, first).unwrap();
+        let output = advise(&[log.to_str().unwrap(), "--uplink", "1mbit"]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains(expected) && text.lines().count() == 1,
+            "{text}"
+        );
+        assert!(text.contains(" | sooner advise - --uplink"), "{text}");
+    }
+}
+
+/// Logs of two servers, and one that is named twice.
+#[test]
+fn logs_that_overlap_are_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = trace("epa_19950829.csv.gz");
+    let parts: [Vec<_>; 2] = [0, 1].map(|part| {
+        let every_other = all.iter().skip(part).step_by(2);
+        every_other.copied().collect()
+    });
+    let paths = ["one.log", "two.log"].map(|name| dir.path().join(name));
+    for (path, part) in paths.iter().zip(&parts) {
+        fs::write(path, combined(part)).unwrap();
+    }
+    let [one, two] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let merged = json(&paths[1], &[one, two, "--uplink", "1mbit"]);
+    let whole = dir.path().join("whole.log");
+    fs::write(&whole, combined(&all)).unwrap();
+    let whole = json(&whole, &["--uplink", "1mbit"]);
+    for figure in ["requests", "users", "load_by_minute", "backward_lines"] {
+        assert_eq!(
+            merged["survey"][figure], whole["survey"][figure],
+            "{figure}"
+        );
+    }
+    assert_eq!(merged["survey"]["repeated_files"][0], two);
+}
+
+#[test]
+fn a_page_that_was_there_stays_until_the_new_one_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, page) = (dir.path().join("access.log"), dir.path().join("page.html"));
+    fs::write(&page, "the old page").unwrap();
+    let words = |log: &Path| {
+        let log = log.to_str().unwrap().to_owned();
+        let page = page.to_str().unwrap().to_owned();
+        let output = advise(&[&log, "--uplink", "1mbit", "--html", &page]);
+        output.status.code()
+    };
+    fs::write(&log, "no request here\n").unwrap();
+    assert_eq!(words(&log), Some(2));
+    assert_eq!(fs::read_to_string(&page).unwrap(), "the old page");
+    fs::write(&log, combined(&trace("epa_19950829.csv.gz")[..200])).unwrap();
+    assert_eq!(words(&log), Some(0));
+    assert!(fs::read_to_string(&page).unwrap().contains("</html>"));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
 }

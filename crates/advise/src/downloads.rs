@@ -1,0 +1,115 @@
+//! How fast large responses were taken, and whether the times that say so can be believed.
+
+use crate::line::Entry;
+use crate::taken::Source;
+use sooner_report::number::{bits_per_sec, count};
+
+/// Responses from which the speed is told.
+const DOWNLOAD_BYTES: u64 = 100_000;
+/// And most of those that are kept.
+const DOWNLOADS_MAX: usize = 100_000;
+/// Faster than any link of a server.
+const SPEED_MAX_BITS_PER_SEC: f64 = 1e11;
+/// Responses that are large enough to tell a count of their bytes from a time.
+const COMPARED_BYTES: u64 = 5000;
+/// What a head may add to them.
+const HEAD_BYTES_MAX: u64 = 2000;
+/// Fewest of them.
+const COMPARED_MIN: u64 = 10;
+
+/// Collects speeds.
+#[derive(Default)]
+pub struct Downloads {
+    known: Vec<f64>,
+    guessed: Vec<f64>,
+    /// Numbers of unknown unit beside large responses; and those that are as large as the response.
+    compared: u64,
+    same: u64,
+    /// Times that no response takes.
+    too_long: u64,
+}
+
+/// What the speeds say.
+pub struct Figures {
+    /// Their median.
+    pub median_bits_per_sec: Option<f64>,
+    /// What is not believed, a sentence each.
+    pub disbelieved: Vec<String>,
+    /// Whether whole numbers of unknown unit may be microseconds.
+    pub is_guess_believed: bool,
+}
+
+impl Downloads {
+    /// Counts a response that has a time taken.
+    pub fn add(&mut self, entry: &Entry) {
+        self.too_long += u64::from(entry.took_ns.is_none() && entry.took_from.is_some());
+        let Some(took_ns) = entry.took_ns.filter(|took| *took > 0) else {
+            return;
+        };
+        let is_guessed = entry.took_from == Some(Source::Guessed);
+        if is_guessed && entry.bytes >= COMPARED_BYTES {
+            let number = took_ns / 1000;
+            self.compared += 1;
+            self.same += u64::from(number >= entry.bytes && number - entry.bytes <= HEAD_BYTES_MAX);
+        }
+        let speeds = match is_guessed {
+            true => &mut self.guessed,
+            false => &mut self.known,
+        };
+        if entry.bytes >= DOWNLOAD_BYTES && speeds.len() < DOWNLOADS_MAX {
+            speeds.push(entry.bytes as f64 * 8e9 / took_ns as f64);
+        }
+    }
+
+    /// Of a server behind an uplink of this rate.
+    pub fn figures(mut self, uplink_bits_per_sec: u64) -> Figures {
+        let mut disbelieved = Vec::new();
+        if self.too_long > 0 {
+            disbelieved.push(format!(
+                "{} times taken are longer than a week: they are not believed.",
+                count(self.too_long)
+            ));
+        }
+        let known = median(&mut self.known);
+        let guessed = median(&mut self.guessed);
+        let mut believed = known;
+        let mut is_guess_believed = true;
+        if let Some(speed) = known
+            && speed > SPEED_MAX_BITS_PER_SEC
+        {
+            disbelieved.push(format!(
+                "The times taken would make downloads {} fast: they are no times of downloads.",
+                bits_per_sec(speed)
+            ));
+            believed = None;
+        }
+        if self.compared >= COMPARED_MIN && self.same * 2 > self.compared {
+            is_guess_believed = false;
+            disbelieved.push(
+                "The whole number behind the line is the size once more: it is not believed to be a time."
+                    .into(),
+            );
+        } else if let Some(speed) = guessed {
+            if speed > uplink_bits_per_sec as f64 {
+                is_guess_believed = false;
+                disbelieved.push(format!(
+                    "The whole number behind the line is not believed to be a time in microseconds: downloads would be {} fast, on an uplink of {}; --time-taken says what it is.",
+                    bits_per_sec(speed),
+                    bits_per_sec(uplink_bits_per_sec as f64)
+                ));
+            } else {
+                believed = believed.or(Some(speed));
+            }
+        }
+        Figures {
+            median_bits_per_sec: believed,
+            disbelieved,
+            is_guess_believed,
+        }
+    }
+}
+
+fn median(speeds: &mut [f64]) -> Option<f64> {
+    speeds.sort_unstable_by(f64::total_cmp);
+    speeds.get(speeds.len() / 2).copied()
+}
