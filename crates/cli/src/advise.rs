@@ -1,5 +1,6 @@
 //! `sooner advise`: from an access log to a forecast.
 
+use crate::output::{self, Undelivered};
 use crate::whole_file;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -23,7 +24,7 @@ pub struct AdviseArgs {
     /// Access logs; `-` is standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// What the server's link can carry, like 100mbit
+    /// What the server's link can carry, like 100mbit or 100M
     #[arg(long, value_name = "RATE")]
     uplink: Rate,
     /// What the number behind a line of httpd's or nginx's is
@@ -81,18 +82,20 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         bail!("{}", no_request(args, &surveyor));
     }
     let forecast = forecast(surveyor)?;
-    if let Some(path) = &args.html {
-        whole_file::write(path, &html(&forecast))
-            .with_context(|| format!("--html {}", path.display()))?;
-    }
+    let drawn = match &args.html {
+        Some(path) => whole_file::write(path, &html(&forecast))
+            .map_err(|error| Undelivered::file("--html", path, error)),
+        None => Ok(()),
+    };
     if args.json {
         let mut document = serde_json::to_value(&forecast)?;
         document["schema"] = SCHEMA.into();
         document["advice"] = advice(&forecast).into();
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        output::json(&document)?;
     } else {
-        print!("{}", text(&forecast, args.all));
+        output::print(&text(&forecast, args.all))?;
     }
+    drawn?;
     Ok(ExitCode::SUCCESS)
 }
 

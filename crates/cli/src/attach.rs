@@ -1,6 +1,7 @@
 //! `sooner attach`: scheduling for servers that already run.
 
 use crate::notify::Supervisor;
+use crate::output;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use sooner_attach::config::{AttachConfig, Servers, Shaping};
@@ -11,7 +12,7 @@ use sooner_attach::{control, exposition, table};
 use sooner_kernel::device::{self, Device};
 use sooner_operate::{print, say_as};
 use sooner_workload::Rate;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -43,7 +44,7 @@ struct WebArgs {
     /// The device towards the clients, like eth0
     #[arg(long, value_name = "DEVICE")]
     dev: String,
-    /// Rate of the narrowest link on the way out, like 100mbit; a little less than what it carries
+    /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it carries
     #[arg(long, value_name = "RATE")]
     uplink: Rate,
     /// Ports of the servers
@@ -194,7 +195,7 @@ fn status(args: &StatusArgs) -> Result<ExitCode> {
     } else {
         found.iter().map(table::status_line).collect()
     };
-    io::stdout().write_all(text.as_bytes())?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -207,19 +208,17 @@ fn top(args: &TopArgs) -> Result<ExitCode> {
             _ => bail!("several devices have something attached; choose with --dev"),
         }
     };
-    let mut stdout = io::stdout();
     if args.json {
-        writeln!(stdout, "{}", serde_json::to_string(&ask()?)?)?;
+        output::line(serde_json::to_string(&ask()?)?)?;
     } else if args.prometheus {
-        stdout.write_all(exposition::encode(&ask()?)?.as_bytes())?;
-    } else if args.once || !stdout.is_terminal() {
-        stdout.write_all(table::page(&ask()?).as_bytes())?;
+        output::print(&exposition::encode(&ask()?)?)?;
+    } else if args.once || !io::stdout().is_terminal() {
+        output::print(&table::page(&ask()?))?;
     } else {
         loop {
             let page = table::page(&ask()?);
             // home, the page, and nothing below it
-            write!(stdout, "\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n"))?;
-            stdout.flush()?;
+            output::print(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")))?;
             thread::sleep(Duration::from_secs(1));
         }
     }
@@ -238,6 +237,6 @@ fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     if done.is_empty() {
         text = "nothing is attached\n".into();
     }
-    io::stdout().write_all(text.as_bytes())?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

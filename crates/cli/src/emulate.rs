@@ -1,5 +1,6 @@
 //! `sooner emulate` and `sooner emulate-check`: wide-area paths for the lab, and the proof of them. Hidden: the lab starts them.
 
+use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
 use sooner_lab::emulator::check::{self, CheckOptions};
@@ -73,8 +74,8 @@ pub fn run(args: EmulateArgs) -> Result<ExitCode> {
         report => report?,
     };
     match args.json {
-        true => println!("{}", serde_json::to_string(&report)?),
-        false => print!("{}", report.text()),
+        true => output::line(serde_json::to_string(&report)?)?,
+        false => output::print(&report.text())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,7 +87,7 @@ fn say_ready() -> io::Result<()> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("sooner: {error:#}");
+    output::say(format_args!("sooner: {error:#}"));
     ExitCode::FAILURE
 }
 
@@ -103,8 +104,8 @@ pub fn run_check(args: EmulateCheckArgs) -> Result<ExitCode> {
         Err(error) => return Ok(failed(&error)),
     };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&figures)?),
-        false => print!("{}", figures.table()),
+        true => output::json(&figures)?,
+        false => output::print(&figures.table())?,
     }
     Ok(match figures.passed {
         true => ExitCode::SUCCESS,

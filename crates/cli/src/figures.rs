@@ -1,6 +1,7 @@
 //! `sooner figures`: the papers' figures that are computed, drawn again, and what they show.
 
-use anyhow::{Context, Result, bail, ensure};
+use crate::output;
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
 use sooner_figures::{ALL, Drawn, Effort, Entry, case_studies};
@@ -53,7 +54,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         threads,
     };
     if let Some(path) = &args.html {
-        std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;
+        output::check_file("--html", path)?;
     }
     // All are read before anything is computed.
     let mut logs = Vec::new();
@@ -70,26 +71,24 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         for finding in drawn.findings {
             if !args.json {
                 let verdict = if finding.holds { "HOLDS  " } else { "REFUTED" };
-                println!(
+                output::line(format_args!(
                     "{verdict} {}: {}\n        {}",
                     finding.of, finding.claim, finding.evidence
-                );
+                ))?;
             }
             findings.push(finding);
         }
     }
-    if let Some(path) = &args.html {
-        let page = Page {
+    let drawn = output::html(args.html.as_deref(), || {
+        render(&Page {
             title: "The papers' computed figures".into(),
             summary: format!(
                 "sooner figures, {} jobs a simulated point, seed {}",
                 effort.jobs, effort.seed
             ),
             figures,
-        };
-        std::fs::write(path, render(&page))
-            .with_context(|| format!("--html {}", path.display()))?;
-    }
+        })
+    });
     if args.json {
         let list: Vec<_> = findings
             .iter()
@@ -97,8 +96,9 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
             .collect();
         let document =
             json!({"schema": 1, "jobs": effort.jobs, "seed": effort.seed, "findings": list});
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        output::json(&document)?;
     }
+    drawn?;
     Ok(match findings.iter().all(|finding| finding.holds) {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(REFUTED),
@@ -107,11 +107,11 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
 
 /// One figure, and what job logs add to it.
 fn drawn(entry: &Entry, logs: &[(&PathBuf, Vec<f64>)], effort: &Effort) -> Result<Drawn> {
-    eprintln!("{}: {}", entry.name, entry.title);
+    output::say(format_args!("{}: {}", entry.name, entry.title));
     let mut drawn = entry.draw(effort)?;
     for (path, run_s) in logs.iter().filter(|_| entry.name == OF_LOGS) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        eprintln!("{}: {name}", entry.name);
+        output::say(format_args!("{}: {name}", entry.name));
         let more = case_studies::of_log(&name, run_s, effort)?;
         drawn.figures.extend(more.figures);
         drawn.findings.extend(more.findings);

@@ -1,5 +1,6 @@
 //! `sooner lab`: the papers' experiments on this machine, against the servers of today.
 
+use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::experiment::{self, Experiment};
@@ -74,18 +75,18 @@ struct RunArgs {
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
-        LabCommand::List { json } => list(&experiment::all(&args.experiments)?, json),
+        LabCommand::List { json } => list(&experiment::all(&args.experiments)?, json)?,
         LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
         LabCommand::Report { names } => {
             for path in pages::write(&args.experiments, &names)? {
-                println!("{}", path.display());
+                output::line(path.display())?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(experiments: &[Experiment], json: bool) {
+fn list(experiments: &[Experiment], json: bool) -> Result<()> {
     for experiment in experiments {
         let runs = experiment.cases.iter().map(|case| case.setup.seeds.len());
         let runs = runs.sum::<usize>();
@@ -94,18 +95,19 @@ fn list(experiments: &[Experiment], json: bool) {
             let listed = serde_json::json!({"name": experiment.name, "rows": experiment.rows,
                 "question": experiment.question, "published": experiment.published,
                 "cases": cases.collect::<Vec<_>>(), "runs": runs, "seconds": experiment.seconds()});
-            println!("{listed}");
+            output::line(listed)?;
             continue;
         }
-        println!(
+        output::line(format_args!(
             "{:<22} {:<10} {} ({} cases, {runs} runs, {})",
             experiment.name,
             experiment.rows.join(" "),
             experiment.question,
             experiment.cases.len(),
             duration(1e3 * experiment.seconds() as f64)
-        );
+        ))?;
     }
+    Ok(())
 }
 
 fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
@@ -127,7 +129,7 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
             waits_for_quiet: !args.quick,
             without_missing: args.without_missing,
         };
-        eprintln!("{}: {}", experiment.name, experiment.question);
+        output::say(format_args!("{}: {}", experiment.name, experiment.question));
         let measured = run::run(&experiment, &options, &mut show);
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
@@ -137,10 +139,10 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
             false => summary::findings(&experiment, &store),
         };
         if args.json {
-            println!("{}", summary::as_json(&experiment, &store, &findings));
+            output::line(summary::as_json(&experiment, &store, &findings))?;
         } else {
-            print!("{}", summary::table(&experiment, &store));
-            print!("{}", summary::verdicts(&findings));
+            output::print(&summary::table(&experiment, &store))?;
+            output::print(&summary::verdicts(&findings))?;
         }
         failed |= findings.iter().any(|finding| !finding.holds);
         measured?;
@@ -182,29 +184,33 @@ fn chosen(args: &RunArgs, all: Vec<Experiment>) -> Result<Vec<Experiment>> {
 
 fn show(event: Event) {
     match event {
-        Event::Planned { tasks: 0, .. } => eprintln!("everything is measured"),
-        Event::Planned { tasks, seconds } => eprintln!(
+        Event::Planned { tasks: 0, .. } => output::say("everything is measured"),
+        Event::Planned { tasks, seconds } => output::say(format_args!(
             "{tasks} to measure, {} one after the other",
             duration(1e3 * seconds as f64)
-        ),
+        )),
         Event::Missing { peer, package } => {
-            eprintln!("{peer} is left out: it is not installed (package {package})");
+            output::say(format_args!(
+                "{peer} is left out: it is not installed (package {package})"
+            ));
         }
-        Event::Begun { case, seed } => eprintln!("{case}, seed {seed}"),
+        Event::Begun { case, seed } => output::say(format_args!("{case}, seed {seed}")),
         Event::GivenUp { case, seed } => {
-            eprintln!("{case}, seed {seed}: given up, the machine is busy");
+            output::say(format_args!(
+                "{case}, seed {seed}: given up, the machine is busy"
+            ));
         }
-        Event::Failed(problem) => eprintln!("not measured: {problem}"),
+        Event::Failed(problem) => output::say(format_args!("not measured: {problem}")),
         Event::Kept(line) => {
             let mean = line.run["all"]["mean_response_ms"].as_f64();
-            eprintln!(
+            output::say(format_args!(
                 "{}, seed {}, {}: mean {}, {}",
                 line.case,
                 line.seed,
                 line.peer,
                 mean.map_or("-".into(), duration),
                 line.run["verdict"].as_str().unwrap_or("no verdict")
-            );
+            ));
         }
     }
 }

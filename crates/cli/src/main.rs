@@ -1,4 +1,5 @@
 //! The `sooner` binary: one file a subcommand, no logic here.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod advise;
 mod attach;
@@ -10,19 +11,28 @@ mod gate;
 mod lab;
 mod load;
 mod notify;
+mod output;
 mod package;
+mod seconds;
 mod serve;
 mod sim;
 mod solve;
 mod system;
 mod system_user;
+mod usage;
 mod whole_file;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use output::Undelivered;
+use sooner_kernel::signals;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Bad input: nothing was done or changed.
 const BAD_INPUT: u8 = 2;
+/// What a shell shows for a process that SIGPIPE has ended.
+const READER_LEFT: u8 = 141;
 
 /// Makes servers answer sooner on the hardware they have, by deciding who goes first.
 #[derive(Parser)]
@@ -66,10 +76,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match parse(&words) {
         Ok(cli) => cli,
-        Err(error) if error.exit_code() == 0 => error.exit(),
-        Err(error) => return fail(&usage_error(&error)),
+        Err(error) if error.exit_code() == 0 => return help(&error),
+        Err(error) => {
+            let mistakes =
+                usage::mistakes(&Cli::command(), error, words, |words| parse(words).err());
+            return fail(&mistakes.join("\n"));
+        }
     };
     let done = match cli.command {
         Command::Advise(args) => advise::run(&args),
@@ -88,10 +103,30 @@ fn main() -> ExitCode {
     };
     let code = match done {
         Ok(code) => code,
-        Err(error) => fail(&with_causes(&error)),
+        Err(error) => match error.downcast_ref() {
+            Some(undelivered) => give_up(undelivered),
+            None => fail(&with_causes(&error)),
+        },
     };
     sooner_operate::finish();
     code
+}
+
+/// Flags take values that begin with a minus sign and a digit: what is wrong with them is said by what reads them.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(
+            |arg| match arg.is_positional() || !arg.get_action().takes_values() {
+                true => arg,
+                false => arg.allow_negative_numbers(true),
+            },
+        )
+        .mut_subcommands(with_negative_numbers)
+}
+
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut matches = with_negative_numbers(Cli::command()).try_get_matches_from(words)?;
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 fn fail(message: &str) -> ExitCode {
@@ -99,6 +134,30 @@ fn fail(message: &str) -> ExitCode {
     message.lines().for_each(sooner_operate::say);
     sooner_operate::finish();
     ExitCode::from(BAD_INPUT)
+}
+
+/// The work is done and its results do not arrive.
+fn give_up(undelivered: &Undelivered) -> ExitCode {
+    if let Undelivered::ReaderLeft = undelivered {
+        signals::end_by_closed_pipe();
+        return ExitCode::from(READER_LEFT);
+    }
+    output::say(format_args!("sooner: {undelivered}"));
+    ExitCode::FAILURE
+}
+
+/// Help and version, which clap gives as errors.
+fn help(error: &clap::Error) -> ExitCode {
+    let is_styled = io::stdout().is_terminal();
+    let text = error.render();
+    let printed = match is_styled {
+        true => output::print(&text.ansi().to_string()),
+        false => output::print(&text.to_string()),
+    };
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(undelivered) => give_up(&undelivered),
+    }
 }
 
 /// The error and its causes, those left out that the text names already.
@@ -112,20 +171,6 @@ fn with_causes(error: &anyhow::Error) -> String {
     text
 }
 
-/// What clap has to say, in one line.
-fn usage_error(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let end = text
-        .find("\n\nUsage")
-        .or(text.find("\n\nFor more"))
-        .unwrap_or(text.len());
-    let words: Vec<_> = text[..end].split_whitespace().collect();
-    format!(
-        "{}; see --help",
-        words.join(" ").trim_start_matches("error: ")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,18 +180,107 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn said(line: &str) -> String {
+        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let error = parse(&words).err().expect(line);
+        usage::mistakes(&Cli::command(), error, words, |words| parse(words).err()).join("\n")
+    }
+
     #[test]
-    fn a_wrong_command_line_is_one_line() {
-        for args in [
-            &["sooner"][..],
-            &["sooner", "serv"],
-            &["sooner", "serve"],
-            &["sooner", "serve", ".", "--polic", "x"],
+    fn a_mistake_is_one_line_that_says_what_would_be_right() {
+        for (line, right) in [
+            (
+                "sooner",
+                "a subcommand is missing: use advise, attach, demo, figures, gate, lab, load, serve, sim or solve; see `sooner --help`",
+            ),
+            (
+                "sooner serv",
+                "there is no subcommand `serv`; did you mean `serve`?",
+            ),
+            (
+                "sooner load xyz",
+                "there is no subcommand `xyz`; use replay, model, closed, mkroot, surge, tpcc, tpcw or surge-fit; see `sooner load --help`",
+            ),
+            (
+                "sooner solve mg",
+                "there is no subcommand `mg`; did you mean `mg1`?",
+            ),
+            (
+                "sooner serve . --polic srpt",
+                "there is no flag --polic; did you mean --policy?",
+            ),
+            (
+                "sooner serve . --zzz",
+                "there is no flag --zzz; see `sooner serve --help`",
+            ),
+            (
+                "sooner sim a b",
+                "`b` is a word too many; see `sooner sim --help`",
+            ),
+            (
+                "sooner sim --load",
+                "--load: its value is missing; write --load LOAD",
+            ),
+            (
+                "sooner sim --csv --json",
+                "--csv and --json do not go together; leave one of them out",
+            ),
+            (
+                "sooner sim --seed 1 --seed 2",
+                "--seed is given twice; give it once",
+            ),
+            ("sooner sim --seed x", "--seed: `x` is not a whole number"),
+            ("sooner sim --seed -1", "--seed: `-1` is not a whole number"),
+            (
+                "sooner sim --replications 99999999999",
+                "--replications: `99999999999` is out of range; write a whole number from 0 to 4294967295",
+            ),
+            ("sooner sim --turn x", "--turn: `x` is not a number"),
+            (
+                "sooner load closed --url x --connections 0 --for 10",
+                "--connections: `0` is out of range; write a whole number from 1 to 4294967295",
+            ),
+            (
+                "sooner load tpcc run --url postgres://a@b/c --for 5 --model opn",
+                "--model: there is no `opn`; did you mean `open`? It is closed, open or partly-open",
+            ),
+            (
+                "sooner advise log --uplink 100",
+                "--uplink: rate `100`: its unit is missing; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+            ),
+            (
+                "sooner load replay",
+                "--url URL, --for TIME and TRACE are missing; see `sooner load replay --help`",
+            ),
         ] {
-            let Err(error) = Cli::try_parse_from(args) else {
-                panic!("{args:?} was accepted")
-            };
-            assert!(!usage_error(&error).contains('\n'));
+            assert_eq!(said(line), right, "{line}");
+        }
+    }
+
+    #[test]
+    fn several_mistakes_are_told_at_once() {
+        for (line, right) in [
+            (
+                "sooner load replay epa --uplink 100 --for soon --ur http://a --model opn",
+                "--uplink: rate `100`: its unit is missing; use bit, kbit, mbit, gbit or MB/s, as in 100mbit\n\
+                 there is no flag --ur; did you mean --url?\n\
+                 --for: `soon` is no length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m\n\
+                 --model: there is no `opn`; did you mean `open`? It is open, partly-open or closed",
+            ),
+            (
+                "sooner sim --seed=x --zzz 3 --load 0.5,y --turn x",
+                "--seed: `x` is not a whole number\n\
+                 there is no flag --zzz; see `sooner sim --help`\n\
+                 --load: `y` is not a number\n\
+                 --turn: `x` is not a number",
+            ),
+            (
+                "sooner load closed --connections x",
+                "--connections: `x` is not a whole number\n\
+                 --url URL and --for TIME are missing; see `sooner load closed --help`",
+            ),
+        ] {
+            assert_eq!(said(line), right, "{line}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `sooner package DIR`: manual pages and shell completions, made from the description that the command line itself is read by.
 
+use crate::output;
 use anyhow::Context;
 use clap::Args;
 use clap_complete::Shell;
@@ -22,7 +23,7 @@ pub fn run(args: &PackageArgs, command: clap::Command) -> anyhow::Result<ExitCod
     write_completions(command.clone(), &completions)?;
     clap_mangen::generate_to(command, &man)
         .with_context(|| format!("cannot write manual pages to {}", man.display()))?;
-    println!("{}", args.dir.display());
+    output::line(args.dir.display())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -381,7 +381,7 @@ fn what_cannot_be_is_one_line() {
             "write postgresql://",
         ),
         (refused(&["fill", "--url", &url]), "there are tables called"),
-        (run(&["--mix", "all"]), "unexpected argument '--mix'"),
+        (run(&["--mix", "all"]), "there is no flag --mix"),
     ];
     are_lines(&expectations);
 }

@@ -260,6 +260,15 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     }
 }
 
+/// Ends this process as a write to a pipe without a reader does, though its runtime ignores that signal; returns where it could not.
+pub fn raise_sigpipe() {
+    // SAFETY: the default action is no function of ours, and raise takes a number.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::raise(libc::SIGPIPE);
+    }
+}
+
 fn checked(result: libc::c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),

@@ -1,5 +1,6 @@
-//! The signals that end what is under way: Ctrl-C, a service manager, a terminal that is gone.
+//! The signals that end what is under way: Ctrl-C, a service manager, a terminal that is gone, a pipe that nobody reads.
 
+use crate::raw;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -28,4 +29,9 @@ impl EndSignals {
             _ = self.hangup.recv() => "the terminal is gone",
         }
     }
+}
+
+/// Ends this process by SIGPIPE, as `cat` ends when its reader leaves. Destructors do not run: call it last.
+pub fn end_by_closed_pipe() {
+    raw::raise_sigpipe();
 }

@@ -6,6 +6,7 @@
 
 pub mod arrivals;
 pub mod content;
+pub mod duration;
 pub mod fit;
 pub mod job_log;
 pub mod model;
@@ -23,6 +24,7 @@ pub mod wire;
 pub use arrivals::crowd::{Crowd, CrowdError};
 pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
+pub use duration::{DurationError, parse_duration};
 pub use model::{Mistake, Model};
 pub use rate::{Rate, RateError};
 pub use rng::Rng;

@@ -1,4 +1,7 @@
-//! Rate of a link, written as tc writes it: `100mbit`.
+//! Rate of a link, printed as tc prints it: `100mbit`. Read in the forms that people type: `100M`, `100 Mbit/s`, `100Mbps`, `12.5MB/s`.
+//!
+//! A unit ends in a word for bits or bytes, or is a prefix alone, which then counts bits. Where only the case of a letter tells bits
+//! from bytes (`Mbps`, `MB/s`) the case decides; tc alone takes `mbps` for bytes.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,12 +15,33 @@ pub struct Rate(NonZeroU64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
     /// The letters after the number are no unit.
-    #[error("rate `{text}`: unknown unit `{unit}`; use bit, kbit, mbit or gbit, as in 100mbit")]
+    #[error("rate `{text}`: `{unit}` is no unit of a rate; {USE}")]
     Unit {
         /// What was given.
         text: String,
         /// The part that is no unit.
         unit: String,
+    },
+    /// A number alone.
+    #[error("rate `{text}`: its unit is missing; {USE}")]
+    NoUnit {
+        /// What was given.
+        text: String,
+    },
+    /// Bits or bytes may be meant.
+    #[error(
+        "rate `{text}`: `{unit}` may mean bits or bytes; write {number}{prefix}bit, or {number}{}B/s",
+        prefix.to_ascii_uppercase()
+    )]
+    Ambiguous {
+        /// What was given.
+        text: String,
+        /// The part before the unit.
+        number: String,
+        /// The unit.
+        unit: String,
+        /// Its prefix.
+        prefix: String,
     },
     /// The part before the unit is no number.
     #[error("rate `{text}`: `{number}` is not a decimal number; write for example 2.5mbit")]
@@ -37,11 +61,27 @@ pub enum RateError {
     },
 }
 
+/// The right forms, as messages show them.
+const USE: &str = "use bit, kbit, mbit, gbit or MB/s, as in 100mbit";
+
+/// As they are printed.
 const UNITS: [(&str, u64); 4] = [
     ("gbit", 1_000_000_000),
     ("mbit", 1_000_000),
     ("kbit", 1_000),
     ("bit", 1),
+];
+/// In lower case; each is tried before those that it begins with.
+const PREFIXES: [(&str, u64); 9] = [
+    ("ti", 1 << 40),
+    ("gi", 1 << 30),
+    ("mi", 1 << 20),
+    ("ki", 1 << 10),
+    ("t", 1_000_000_000_000),
+    ("g", 1_000_000_000),
+    ("m", 1_000_000),
+    ("k", 1_000),
+    ("", 1),
 ];
 const MAX_BITS_PER_SEC: u64 = 1_000_000_000_000_000;
 
@@ -72,31 +112,83 @@ impl FromStr for Rate {
     type Err = RateError;
 
     fn from_str(text: &str) -> Result<Self, RateError> {
-        let text_lower = text.trim().to_ascii_lowercase();
-        let unit_at = text_lower
+        let trimmed = text.trim();
+        let unit_at = trimmed
             .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text_lower.len());
-        let (number, unit) = text_lower.split_at(unit_at);
+            .unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(unit_at);
         let unit = unit.trim_start();
-        let scale = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .map(|&(_, scale)| scale);
-        let scale = scale.ok_or_else(|| RateError::Unit {
+        let number_error = || RateError::Number {
             text: text.into(),
-            unit: unit.into(),
-        })?;
-        let bits_per_sec = scaled(number, scale).map_err(|problem| match problem {
-            Problem::Number => RateError::Number {
-                text: text.into(),
-                number: number.into(),
+            number: match number {
+                "" => trimmed.into(),
+                _ => number.into(),
             },
+        };
+        if number.is_empty() && !unit.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return Err(number_error());
+        }
+        let scale = match bits_of(unit) {
+            Unit::Bits(scale) => scale,
+            Unit::Missing => return Err(RateError::NoUnit { text: text.into() }),
+            Unit::Unknown => {
+                return Err(RateError::Unit {
+                    text: text.into(),
+                    unit: unit.into(),
+                });
+            }
+            Unit::Ambiguous(prefix) => {
+                return Err(RateError::Ambiguous {
+                    text: text.into(),
+                    number: number.into(),
+                    unit: unit.into(),
+                    prefix: prefix.into(),
+                });
+            }
+        };
+        let bits_per_sec = scaled(number, scale).map_err(|problem| match problem {
+            Problem::Number => number_error(),
             Problem::Range => RateError::Range { text: text.into() },
         })?;
         Self::from_bits_per_sec(bits_per_sec)
             .filter(|rate| rate.bits_per_sec() <= MAX_BITS_PER_SEC)
             .ok_or_else(|| RateError::Range { text: text.into() })
     }
+}
+
+enum Unit {
+    /// So many bits.
+    Bits(u64),
+    Missing,
+    Unknown,
+    /// Bits or bytes, after this prefix.
+    Ambiguous(&'static str),
+}
+
+fn bits_of(unit: &str) -> Unit {
+    if unit.is_empty() {
+        return Unit::Missing;
+    }
+    let lower = unit.to_ascii_lowercase();
+    let known = PREFIXES.iter().find_map(|&(prefix, scale)| {
+        let word = lower.strip_prefix(prefix)?;
+        let of_second = ["/s", "/sec", "/second", "ps"]
+            .iter()
+            .find_map(|end| word.strip_suffix(end));
+        let typed = &unit[prefix.len()..];
+        Some(match (of_second.unwrap_or(word), of_second.is_some()) {
+            ("bit" | "bits", _) => Unit::Bits(scale),
+            ("byte" | "bytes", true) => Unit::Bits(8 * scale),
+            // Capitals throughout say nothing.
+            ("b", true) if typed == "BPS" => Unit::Ambiguous(prefix),
+            ("b", true) if typed.starts_with('B') => Unit::Bits(8 * scale),
+            ("b", true) => Unit::Bits(scale),
+            ("b", false) => Unit::Ambiguous(prefix),
+            ("", _) if !prefix.is_empty() => Unit::Bits(scale),
+            _ => return None,
+        })
+    });
+    known.unwrap_or(Unit::Unknown)
 }
 
 enum Problem {
@@ -182,14 +274,92 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_one_is_refused_with_the_units_named() {
+    fn reads_what_people_type() {
+        for text in [
+            "100M",
+            "100m",
+            "100Mbit",
+            "100 Mbit/s",
+            "100MBIT",
+            "100mbits/s",
+            "100Mb/s",
+            "100mb/s",
+            "100Mbps",
+            "100mbps",
+            "0.1G",
+            "100000k",
+            "100Mbit/sec",
+            "12.5MB/s",
+            "12.5MBps",
+            "12500 kB/s",
+            "12.5Mbyte/s",
+            "12500000B/s",
+            "100000000bps",
+            "0.0001T",
+        ] {
+            assert_eq!(bits_per_sec(text), 100_000_000, "{text}");
+        }
+        assert_eq!(bits_per_sec("1g"), 1_000_000_000);
+        assert_eq!(bits_per_sec("1MiB/s"), 8 << 20);
+        assert_eq!(bits_per_sec("1Mibit/s"), 1 << 20);
+        assert_eq!(bits_per_sec("1 Ki"), 1024);
+    }
+
+    #[test]
+    fn an_unreadable_one_is_refused_with_a_right_form() {
         let message = |text: &str| text.parse::<Rate>().expect_err(text).to_string();
-        assert_eq!(
-            message("100mb"),
-            "rate `100mb`: unknown unit `mb`; use bit, kbit, mbit or gbit, as in 100mbit"
-        );
-        assert!(message("100").contains("unknown unit ``"));
-        assert!(message("-5mbit").contains("use bit, kbit, mbit or gbit"));
+        for (text, said) in [
+            (
+                "100mb",
+                "rate `100mb`: `mb` may mean bits or bytes; write 100mbit, or 100MB/s",
+            ),
+            (
+                "100MB",
+                "rate `100MB`: `MB` may mean bits or bytes; write 100mbit, or 100MB/s",
+            ),
+            (
+                "5MBPS",
+                "rate `5MBPS`: `MBPS` may mean bits or bytes; write 5mbit, or 5MB/s",
+            ),
+            (
+                "100",
+                "rate `100`: its unit is missing; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+            ),
+            (
+                "10 apples",
+                "rate `10 apples`: `apples` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+            ),
+            (
+                "1e8bit",
+                "rate `1e8bit`: `e8bit` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+            ),
+            (
+                "-5mbit",
+                "rate `-5mbit`: `-5mbit` is not a decimal number; write for example 2.5mbit",
+            ),
+            (
+                "",
+                "rate ``: `` is not a decimal number; write for example 2.5mbit",
+            ),
+        ] {
+            assert_eq!(message(text), said);
+        }
+        for text in [
+            "12,5mbit",
+            "100mbit/h",
+            "100bytes",
+            "100mbite",
+            "3ms",
+            "5/s",
+            "5ps",
+            "100é",
+        ] {
+            assert!(
+                message(text).contains("is no unit of a rate"),
+                "{text}: {}",
+                message(text)
+            );
+        }
         for text in ["mbit", ".5mbit", "1.mbit", "1.2.3mbit"] {
             assert!(message(text).contains("is not a decimal number"), "{text}");
         }

@@ -1,10 +1,11 @@
 //! `sooner demo gate`: the same load on a private PostgreSQL, directly, through the gate, and through the gate with a class that goes first.
 
+use crate::output::{self, Undelivered};
+use crate::seconds;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use sooner_lab::gate_demo::{self, GateDemoOptions, Installation};
 use std::env;
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::thread;
@@ -25,8 +26,8 @@ const CLIENTS_PER_HIGH: usize = 10;
 /// Needs an installed PostgreSQL and nothing set up; makes a database of its own and removes it.
 #[derive(Args)]
 pub struct GateDemoArgs {
-    /// Length of each run in seconds, warm-up included.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..))]
+    /// Length of each run, warm-up included, like 10 or 1m.
+    #[arg(long, value_name = "TIME", default_value_t = 10, value_parser = seconds::whole::<2>)]
     seconds: u64,
     /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is more.
     #[arg(long, value_name = "N")]
@@ -53,8 +54,9 @@ pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
     let options = options(args)?;
     match measure(&options, args.json) {
         Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.is::<Undelivered>() => Err(error),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "sooner: {error:#}");
+            output::say(format_args!("sooner: {error:#}"));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -63,16 +65,14 @@ pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
 fn measure(options: &GateDemoOptions, json: bool) -> Result<()> {
     let report = gate_demo::run(options, &mut |line| {
         // Whoever read this may have left; the measurement goes on.
-        let _ = writeln!(io::stderr(), "{line}");
+        output::say(line);
     })?;
     let text = if json {
         format!("{}\n", serde_json::to_string_pretty(&report)?)
     } else {
         format!("\n{}", report.render())
     };
-    io::stdout()
-        .write_all(text.as_bytes())
-        .context("cannot write the result")
+    Ok(output::print(&text)?)
 }
 
 fn options(args: &GateDemoArgs) -> Result<GateDemoOptions> {

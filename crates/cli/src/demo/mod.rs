@@ -2,6 +2,8 @@
 
 mod gate;
 
+use crate::output::{self, Undelivered};
+use crate::seconds;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::demo::{self, DemoOptions, Page};
@@ -23,11 +25,11 @@ use std::time::Duration;
 pub struct DemoArgs {
     #[command(subcommand)]
     command: Option<DemoCommand>,
-    /// Rate of the link, like 10mbit (bit, kbit, mbit, gbit).
+    /// Rate of the link, like 10mbit, 100M or 12.5MB/s.
     #[arg(long, default_value = "10mbit")]
     uplink: Rate,
-    /// Length of each run in seconds, warm-up included.
-    #[arg(long, default_value_t = 35, value_parser = clap::value_parser!(u64).range(5..))]
+    /// Length of each run, warm-up included, like 35 or 1m.
+    #[arg(long, value_name = "TIME", default_value_t = 35, value_parser = seconds::whole::<5>)]
     seconds: u64,
     /// Load as a share of the link.
     #[arg(long, default_value = "0.9", conflicts_with = "schedule")]
@@ -77,8 +79,9 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     let (json, options) = (args.json, options(args)?);
     match measure(&options, json, page) {
         Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.is::<Undelivered>() => Err(error),
         Err(error) => {
-            eprintln!("sooner: {error:#}");
+            output::say(format_args!("sooner: {error:#}"));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -87,17 +90,18 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
 fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<()> {
     let mut display = Display::stderr();
     let report = demo::run(options, &mut |step| display.show(step))?;
+    let written = page.write(&report, options);
     if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::json(&report)?;
     } else {
-        print!(
+        output::print(&format!(
             "\n{}\n{}\n",
             table::render(&report),
             finding::closing(&report)
-        );
+        ))?;
     }
-    let path = page.write(&report, options)?;
-    eprintln!("report: {}", path.display());
+    let path = written?;
+    output::say(format_args!("report: {}", path.display()));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `sooner gate check`: whether a configuration is right, and whether its targets can be met by a gate that runs.
 
+use crate::output;
 use std::env;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,10 +61,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     config.relative_to(args.config.parent().unwrap_or(&PathBuf::new()));
     load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
-        let _ = writeln!(
-            io::stdout(),
-            "the gate would start; --observe 60s says whether targets can be met"
-        );
+        output::line("the gate would start; --observe 60s says whether targets can be met")?;
         return Ok(ExitCode::SUCCESS);
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -77,7 +74,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     };
     let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
     match args.json {
-        true => serde_json::to_writer_pretty(io::stdout().lock(), &report)?,
+        true => output::json(&report)?,
         false => report.print()?,
     }
     Ok(match verdict.is_feasible() {
@@ -281,21 +278,20 @@ impl Report {
                 .filter(|row| row.name != "(none)" || row.transactions > 0)
                 .map(Row::cells),
         );
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", aligned(&rows))?;
+        output::line(aligned(&rows))?;
         for row in &self.classes {
             for line in &row.below_inside {
-                writeln!(out, "{line}")?;
+                output::line(line)?;
             }
             if row.transactions == 0 && row.name != "(none)" {
-                writeln!(
-                    out,
+                output::line(format_args!(
                     "{}: nothing came in {} s",
                     row.name, self.observed_seconds
-                )?;
+                ))?;
             }
         }
-        Ok(writeln!(out, "{}: {}", self.verdict, self.reason())?)
+        let line = format!("{}: {}", self.verdict, self.reason());
+        Ok(output::line(line)?)
     }
 
     fn reason(&self) -> String {

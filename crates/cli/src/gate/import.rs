@@ -1,5 +1,6 @@
 //! `sooner gate import`.
 
+use crate::output;
 use clap::Args;
 use sooner_postgres::import::{Imported, Place, import};
 use std::fs;
@@ -24,7 +25,7 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         read: &read,
     };
     let Imported { text, left_out } = import(&args.file.display().to_string(), &place)?;
-    io::stdout().write_all(text.as_bytes())?;
+    output::print(&text)?;
     let words = match left_out {
         0 => "everything is carried over".to_owned(),
         1 => "1 setting is not carried over; a comment says which".to_owned(),

@@ -10,6 +10,7 @@ mod user;
 
 pub use args::GateArgs;
 
+use crate::output;
 use anyhow::{Context, Result};
 use args::GateCommand;
 use listen::SocketFiles;
@@ -17,7 +18,7 @@ use sooner_config::SourceText;
 use sooner_kernel::descriptors;
 use sooner_postgres::config::{Config, Transactions};
 use sooner_postgres::net::{Gateway, Listener, Settings, Stop};
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -44,7 +45,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     user::check(&config, &source)?;
     if args.check {
         check::load_strictly(config, &source)?;
-        let _ = writeln!(io::stdout(), "the gate would start");
+        output::line("the gate would start")?;
         return Ok(ExitCode::SUCCESS);
     }
     let settings = load(config.clone(), &source)?;

@@ -1,5 +1,7 @@
 //! `sooner gate top`: what a gate that runs is doing, every second.
 
+use crate::output;
+use crate::seconds;
 use anyhow::Result;
 use clap::Args;
 use sooner_postgres::net::Console;
@@ -7,7 +9,7 @@ use sooner_report::columns::aligned;
 use sooner_report::number;
 use std::collections::BTreeMap;
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -25,7 +27,7 @@ pub struct TopArgs {
     #[arg(long, default_value = "sooner")]
     user: String,
     /// Between two looks.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "TIME", default_value_t = 1, value_parser = seconds::whole::<1>)]
     every: u64,
     /// Looks; 0 goes on until it is ended.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -40,17 +42,8 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    match runtime.block_on(watch(args)) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        // Whoever read it has seen enough.
-        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
-    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    runtime.block_on(watch(args))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn watch(args: &TopArgs) -> Result<()> {
@@ -120,17 +113,15 @@ impl Class {
 }
 
 fn print(look: &Look, args: &TopArgs) -> Result<()> {
-    let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer(&mut out, look).map_err(io::Error::from)?;
-        writeln!(out)?;
-        return Ok(out.flush()?);
+        return Ok(output::line(serde_json::to_string(look)?)?);
     }
-    if out.is_terminal() && args.count != 1 {
+    let mut page = String::new();
+    if io::stdout().is_terminal() && args.count != 1 {
         // From the upper left corner, on a screen that is empty.
-        write!(out, "\x1b[H\x1b[2J")?;
+        page.push_str("\x1b[H\x1b[2J");
     }
-    writeln!(out, "{} is {}\n", args.gate, look.state)?;
+    page += &format!("{} is {}\n\n", args.gate, look.state);
     let head = ["server", "limit", "inside", "waiting", "connections"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for server in &look.servers {
@@ -142,7 +133,7 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
             format!("{} of {}", server.connections, server.limit_connections),
         ]);
     }
-    writeln!(out, "{}", aligned(&rows))?;
+    page += &format!("{}\n", aligned(&rows));
     let head = [
         "class",
         "priority",
@@ -158,12 +149,12 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(look.classes.iter().map(Class::cells));
-    writeln!(out, "{}", aligned(&rows))?;
+    page += &format!("{}\n", aligned(&rows));
     if !look.targets.is_empty() {
         let head = ["class", "server", "target", "", "achieved", "percent"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         rows.extend(look.targets.iter().map(Target::cells));
-        writeln!(out, "{}", aligned(&rows))?;
+        page += &format!("{}\n", aligned(&rows));
     }
-    Ok(out.flush()?)
+    Ok(output::print(&page)?)
 }

@@ -1,7 +1,9 @@
 //! `sooner load closed`.
 
 use super::protocol::ProtocolArgs;
-use super::{print_json, runtime, seconds};
+use super::runtime;
+use crate::output;
+use crate::seconds;
 use anyhow::Result;
 use clap::Args;
 use sooner_load::closed::report::{ClosedReport, ClosedRun};
@@ -22,8 +24,8 @@ pub struct ClosedArgs {
     /// Number of connections.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Length of the run in seconds; the first fifth is not measured.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    /// Length of the run, like 10 or 10s; the first fifth is not measured.
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// TCP congestion control of the client's sockets, like cubic.
     #[arg(long, value_name = "NAME")]
@@ -52,31 +54,30 @@ pub fn run(args: ClosedArgs) -> Result<()> {
     };
     let run = runtime()?.block_on(closed::run(&options))?;
     if args.json {
-        return print_json(&ClosedReport::new(vec![run]));
+        return output::json(&ClosedReport::new(vec![run]));
     }
-    print(&run);
-    Ok(())
+    print(&run)
 }
 
-fn print(run: &ClosedRun) {
+fn print(run: &ClosedRun) -> Result<()> {
     let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
     let verdict = if run.verdict == Verdict::Valid {
         "VALID"
     } else {
         "INVALID"
     };
-    println!("connections  {}", run.connections);
-    println!(
+    output::line(format_args!("connections  {}", run.connections))?;
+    output::line(format_args!(
         "requests/s   {} ({} in {:.1} s)",
         number::significant(run.requests_per_sec),
         run.all.completed,
         run.measured_s
-    );
-    println!(
+    ))?;
+    output::line(format_args!(
         "goodput      {}",
         number::bits_per_sec(run.goodput_bits_per_sec)
-    );
-    println!(
+    ))?;
+    output::line(format_args!(
         "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
         ms(run.all.mean_response_ms),
         ms(run.all.p50_response_ms),
@@ -84,11 +85,12 @@ fn print(run: &ClosedRun) {
         ms(run.all.p99_response_ms),
         ms(run.all.p99_9_response_ms),
         ms(run.all.max_response_ms)
-    );
-    println!("errors       {}", run.all.errors);
-    println!(
+    ))?;
+    output::line(format_args!("errors       {}", run.all.errors))?;
+    output::line(format_args!(
         "generator    {:.0} % of a core",
         run.generator_cpu_share * 100.0
-    );
-    println!("{verdict}: {}", run.verdict_reason);
+    ))?;
+    output::line(format_args!("{verdict}: {}", run.verdict_reason))?;
+    Ok(())
 }

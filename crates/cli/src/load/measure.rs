@@ -1,8 +1,10 @@
 //! How a run is made, measured and printed: what `replay` and `surge` have in common.
 
 use super::protocol::ProtocolArgs;
-use super::{print_json, runtime, seconds};
-use anyhow::{Context, Result, bail};
+use super::runtime;
+use crate::output::{self, Undelivered};
+use crate::seconds;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, Value};
 use sooner_load::model::Model;
@@ -34,18 +36,18 @@ pub struct MeasureArgs {
     url: String,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Rate of the link that limits the server, like 10mbit (bit, kbit, mbit, gbit); may stand in a model file instead.
+    /// Rate of the link that limits the server, like 10mbit, 100M or 12.5MB/s; may stand in a model file instead.
     #[arg(long)]
     uplink: Option<Rate>,
-    /// Length of the run in seconds, warm-up included.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    /// Length of the run, warm-up included, like 60, 60s or 2m.
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one [default: 1,
     /// with --streams no limit].
     #[arg(long, value_name = "K")]
     requests_per_connection: Option<NonZeroU32>,
-    /// Abort a request that is not finished after so many seconds, by closing its connection, and ask again.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds::patience)]
+    /// Abort a request that is not finished after this time, by closing its connection, and ask again.
+    #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
     patience: Option<Duration>,
     /// Ask again up to N times after an abort, then give up [default: 3].
     #[arg(long, value_name = "N", requires = "patience")]
@@ -60,11 +62,11 @@ pub struct MeasureArgs {
     /// their heads differ.
     #[arg(long, value_name = "BYTES")]
     plan_head: Option<u64>,
-    /// First seconds of the run, left out of the statistics [default: 10 % of the run].
-    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    /// First part of the run, left out of the statistics [default: 10 % of the run].
+    #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     warm_up: Option<Duration>,
-    /// How many seconds to wait for the last responses after the last request, or the end of visits.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds::any, default_value = "60")]
+    /// How long to wait for the last responses after the last request, or the end of visits.
+    #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60")]
     drain: Duration,
     /// Name of the policy under test, for the report [default: a model file's policy, else unnamed].
     #[arg(long)]
@@ -154,46 +156,53 @@ impl MeasureArgs {
         };
         let replay = runtime()?.block_on(replay::run(options, &mut progress))?;
         if shows_progress {
-            eprintln!();
+            output::say("");
         }
-        if let Some(path) = &self.samples {
-            samples::write(path, &replay.samples, &replay.measured)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        let Said { words, figures } = said(&replay);
+        let kept = match &self.samples {
+            Some(path) => samples::write(path, &replay.samples, &replay.measured)
+                .map_err(|error| Undelivered::file("--samples", path, error)),
+            None => Ok(()),
+        };
+        let said = said(&replay);
+        self.print(replay, options, said)?;
+        Ok(kept?)
+    }
+
+    fn print(&self, replay: Replay, options: &ReplayOptions, said: Said) -> Result<()> {
+        let Said { words, figures } = said;
         if self.json {
             let report = Report::new(vec![replay.run]);
             if figures.is_empty() {
-                return print_json(&report);
+                return output::json(&report);
             }
             let mut report = serde_json::to_value(report)?;
             if let Some(run) = report["runs"][0].as_object_mut() {
                 run.extend(figures);
             }
-            return print_json(&report);
+            return output::json(&report);
         }
-        print(replay, options, &words);
-        Ok(())
+        print(replay, options, &words)
     }
 }
 
-fn print(replay: Replay, options: &ReplayOptions, said: &str) {
+fn print(replay: Replay, options: &ReplayOptions, said: &str) -> Result<()> {
     let Replay { run, costs, .. } = replay;
     let wire = said_of_wire(run.protocol.as_deref(), &costs);
     let impatience = options.patience.map(|_| said_of_aborts(&run));
     let report = Report::new(vec![run]);
-    print!("{}", table::render(&report));
-    println!("\n{said}");
-    println!("{wire}");
+    output::print(&table::render(&report))?;
+    output::line(format_args!("\n{said}"))?;
+    output::line(wire)?;
     if let Some(words) = impatience {
-        println!("{words}");
+        output::line(words)?;
     }
     for client in &report.runs[0].by_client {
-        println!("{}", said_of_client(&client.address, &client.all));
+        output::line(said_of_client(&client.address, &client.all))?;
     }
     if let Some(count) = report.runs[0].syn_retransmissions {
-        println!("SYNs sent again: {count}");
+        output::line(format_args!("SYNs sent again: {count}"))?;
     }
+    Ok(())
 }
 
 /// What was counted as work beside bodies and packets.
@@ -233,7 +242,7 @@ fn said_of_client(address: &str, group: &Group) -> String {
 }
 
 fn show(progress: Progress, duration: Duration) {
-    eprint!(
+    let line = format!(
         "\r{:>4} s of {:.0} s: {} of {} sent, {} open, {} failed ",
         progress.elapsed_ns / 1_000_000_000,
         duration.as_secs_f64(),
@@ -242,5 +251,5 @@ fn show(progress: Progress, duration: Duration) {
         progress.sent - progress.ended,
         progress.failed
     );
-    io::stderr().flush().ok();
+    let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! `sooner load mkroot`.
 
 use super::model_file::trace_name;
+use crate::output;
 use crate::system;
 use anyhow::Result;
 use clap::Args;
@@ -23,12 +24,12 @@ pub fn run(args: MkrootArgs) -> Result<()> {
         false => Trace::open(&args.trace)?,
     };
     let summary = sooner_workload::mkroot(&trace, &args.dir)?;
-    println!(
+    output::line(format_args!(
         "{}: {} files written ({}), {} already right",
         args.dir.display(),
         summary.written_files,
         number::bytes(summary.written_bytes as f64),
         summary.kept_files
-    );
+    ))?;
     Ok(())
 }

@@ -7,7 +7,6 @@ mod model;
 mod model_file;
 mod protocol;
 mod replay;
-mod seconds;
 mod surge;
 mod surge_fit;
 mod tpcc;
@@ -65,9 +64,4 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
         .enable_all()
         .build();
     runtime.context("cannot start the event loop")
-}
-
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
-    Ok(())
 }

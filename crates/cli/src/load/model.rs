@@ -1,5 +1,6 @@
 //! Who triggers requests: the flags of the open, the partly-open and the closed model, and which of them go together.
 
+use crate::seconds;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use sooner_load::model::{Model, Offered};
@@ -32,8 +33,8 @@ pub struct ModelArgs {
     /// Partly-open: exactly K requests a visit, instead of --stay.
     #[arg(long, value_name = "K")]
     requests_per_visit: Option<NonZeroU32>,
-    /// Partly-open and closed: mean of the exponential pause between a response and the next request, in seconds [default: 0].
-    #[arg(long, value_name = "SECONDS", value_parser = think)]
+    /// Partly-open and closed: mean of the exponential pause between a response and the next request, like 7 or 500ms [default: 0].
+    #[arg(long, value_name = "TIME", value_parser = think)]
     think: Option<f64>,
     /// Closed: number of users.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(USERS_MAX)))]
@@ -163,11 +164,11 @@ fn probability(text: &str) -> Result<f64, String> {
 }
 
 fn think(text: &str) -> Result<f64, String> {
-    let value = text
-        .parse()
-        .ok()
-        .filter(|value| (0.0..=THINK_S_MAX).contains(value));
-    value.ok_or_else(|| {
-        format!("`{text}` is not a number of seconds from 0 to {THINK_S_MAX}; write for example 7")
-    })
+    let value = seconds::any(text)?.as_secs_f64();
+    match value <= THINK_S_MAX {
+        true => Ok(value),
+        false => Err(format!(
+            "`{text}`: a pause is at most {THINK_S_MAX} seconds"
+        )),
+    }
 }

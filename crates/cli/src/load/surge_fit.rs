@@ -1,7 +1,7 @@
 //! `sooner load surge-fit`: are SURGE's users those that were published?
 
-use super::print_json;
 use super::surge::PauseArgs;
+use crate::output;
 use anyhow::Result;
 use clap::Args;
 use sooner_workload::Distribution;
@@ -40,11 +40,11 @@ pub fn run(args: FitArgs) -> Result<ExitCode> {
     let rows = check(&model, args.seed, args.draws)?;
     let fits = rows.iter().all(|row| row.fits);
     if args.json {
-        print_json(
+        output::json(
             &serde_json::json!({ "schema": FIT_SCHEMA, "seed": args.seed, "fits": fits, "rows": rows }),
         )?;
     } else {
-        print_fit(&rows);
+        print_fit(&rows)?;
     }
     Ok(if fits {
         ExitCode::SUCCESS
@@ -53,12 +53,12 @@ pub fn run(args: FitArgs) -> Result<ExitCode> {
     })
 }
 
-fn print_fit(rows: &[Row]) {
+fn print_fit(rows: &[Row]) -> Result<()> {
     let line = |cells: [&str; 7]| {
         let [quantity, what, n, published, found, may_be, verdict] = cells;
-        println!(
+        output::line(format_args!(
             "{quantity:<16} {what:<20} {n:>8} {published:>11} {found:>13}  {may_be:<23} {verdict}"
-        );
+        ))
     };
     line([
         "quantity",
@@ -68,7 +68,7 @@ fn print_fit(rows: &[Row]) {
         "found",
         "99.9 %, bound or p",
         "verdict",
-    ]);
+    ])?;
     for row in rows {
         let may_be = match (row.p_value, row.interval) {
             (Some(p_value), _) => format!("p = {p_value:.4}"),
@@ -83,16 +83,20 @@ fn print_fit(rows: &[Row]) {
             &figure(row.found),
             &may_be,
             if row.fits { "fits" } else { "DIFFERS" },
-        ]);
+        ])?;
     }
     let misfits = rows.iter().filter(|row| !row.fits).count();
     match misfits {
-        0 => println!("\nall {} lines agree with what was published", rows.len()),
-        misfits => println!(
+        0 => output::line(format_args!(
+            "\nall {} lines agree with what was published",
+            rows.len()
+        ))?,
+        misfits => output::line(format_args!(
             "\n{misfits} of {} lines DIFFER from what was published",
             rows.len()
-        ),
+        ))?,
     }
+    Ok(())
 }
 
 /// A number with up to six decimals, without those that say nothing.

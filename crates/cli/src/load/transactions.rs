@@ -1,6 +1,6 @@
 //! What `sooner load tpcc run` and its like have in common: who triggers transactions, which classes there are, what is printed.
 
-use std::io::{self, Write};
+use crate::output;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use sooner_oltp::{Check, Isolation, Kit, Place, Statements};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
-use super::{print_json, seconds};
+use crate::seconds;
 
 /// Sessions where nobody says how many.
 const SESSIONS: u32 = 200;
@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     visit: Option<f64>,
     /// Between an answer and the next question, on average.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     think: Option<Duration>,
     /// Transactions at a time of a system that is not closed; more wait, and are measured from when they were wanted. 200 by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -70,11 +70,11 @@ pub struct RunArgs {
     /// Begin each transaction with a comment that says its class and its kind.
     #[arg(long)]
     remarks: bool,
-    /// Measured.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds::run)]
+    /// Measured, like 60, 60s or 2m.
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// Not measured, at the beginning; a fifth of the run by default.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds::any)]
+    #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     warm_up: Option<Duration>,
     /// Of everything that is drawn.
     #[arg(long, default_value_t = 1)]
@@ -266,9 +266,9 @@ pub fn print(
         .collect();
     let report = Report::new(measured, &classes, kit.kinds());
     if is_json {
-        print_json(&report)?;
+        output::json(&report)?;
     } else {
-        print_tables(&report);
+        print_tables(&report)?;
     }
     Ok(match report.verdict {
         "VALID" => ExitCode::SUCCESS,
@@ -276,7 +276,7 @@ pub fn print(
     })
 }
 
-fn print_tables(report: &Report) {
+fn print_tables(report: &Report) -> Result<()> {
     let head = [
         "", "n", "mean", "+-", "p50", "p95", "p99", "max", "C2", "again",
     ];
@@ -284,28 +284,29 @@ fn print_tables(report: &Report) {
     let groups = [&report.all].into_iter();
     let groups = groups.chain(&report.classes).chain(&report.kinds);
     rows.extend(groups.filter(|group| group.n > 0).map(cells));
-    print!("{}", aligned(&rows));
-    println!(
+    output::print(&aligned(&rows))?;
+    output::line(format_args!(
         "{} transactions a second for {} s",
         number::significant(report.throughput_per_sec),
         report.measured_seconds
-    );
+    ))?;
     if report.incompletes > 0 {
         let at_least_ms = report.all.mean_response_at_least_ms;
-        println!(
+        output::line(format_args!(
             "{} incomplete, {} of them not begun; with them the mean is at least {}",
             report.incompletes,
             report.not_begun,
             at_least_ms.map_or("-".into(), number::duration)
-        );
+        ))?;
     }
     for (code, count) in &report.errors {
-        println!("{count} failed with {code}");
+        output::line(format_args!("{count} failed with {code}"))?;
     }
     match report.verdict_reason.as_str() {
-        "" => println!("{}", report.verdict),
-        why => println!("{}: {why}", report.verdict),
+        "" => output::line(report.verdict)?,
+        why => output::line(format_args!("{}: {why}", report.verdict))?,
     }
+    Ok(())
 }
 
 fn cells(group: &Group) -> Vec<String> {
@@ -330,7 +331,7 @@ pub fn print_checks(checks: &[Check], is_json: bool) -> Result<ExitCode> {
     if is_json {
         let row =
             |check: &Check| serde_json::json!({"what": check.what, "violations": check.violations});
-        print_json(&checks.iter().map(row).collect::<Vec<_>>())?;
+        output::json(&checks.iter().map(row).collect::<Vec<_>>())?;
     } else {
         let said = |check: &Check| match check.violations {
             0 => "ok".to_owned(),
@@ -340,7 +341,7 @@ pub fn print_checks(checks: &[Check], is_json: bool) -> Result<ExitCode> {
             .iter()
             .map(|check| vec![said(check), check.what.to_owned()])
             .collect();
-        print!("{}", aligned(&rows));
+        output::print(&aligned(&rows))?;
     }
     Ok(if is_clean {
         ExitCode::SUCCESS
@@ -351,5 +352,5 @@ pub fn print_checks(checks: &[Check], is_json: bool) -> Result<ExitCode> {
 
 /// Progress.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    output::say(line);
 }

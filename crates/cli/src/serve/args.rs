@@ -33,7 +33,7 @@ pub struct ServeArgs {
     /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las, fsp, swift or fcf [default: srpt]
     #[arg(long)]
     pub policy: Option<Policy>,
-    /// Rate of the link out of this machine, such as 100mbit; without it responses are not ordered
+    /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not ordered
     #[arg(long, value_name = "RATE")]
     pub uplink: Option<Rate>,
     /// Network device towards that link, for the kernel's bands [default: the one that carries the first address]

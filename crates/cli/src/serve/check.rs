@@ -2,6 +2,7 @@
 
 use super::effective::Effective;
 use super::user;
+use crate::output;
 use sooner_kernel::device::by_name;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Config, ListenAddress, Misconfigured, Spanned};
@@ -17,8 +18,8 @@ pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
     let remarks = config.remarks().into_iter().chain(config.admin.remark());
     effective.say(remarks.chain(warnings));
     match effective.source.name.as_str() {
-        "" => println!("ok"),
-        name => println!("{name}: ok"),
+        "" => output::line("ok")?,
+        name => output::line(format_args!("{name}: ok"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

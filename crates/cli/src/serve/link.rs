@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn a_rate_with_a_wrong_unit_is_placed() {
-        let mistake = link("[uplink]\nrate = \"10mbps\"").unwrap_err();
-        assert_eq!(mistake.span, Some(16..24));
+        let mistake = link("[uplink]\nrate = \"10mbt\"").unwrap_err();
+        assert_eq!(mistake.span, Some(16..23));
         assert!(
             mistake
                 .message
-                .contains("`mbps`; use bit, kbit, mbit or gbit")
+                .contains("`mbt` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s")
         );
     }
 

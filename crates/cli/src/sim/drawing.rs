@@ -1,6 +1,6 @@
 //! The mean response times of a sweep as curves: along the first number that varies, one figure for each combination of what else does.
 
-use super::output::Done;
+use super::results::Done;
 use sooner_report::curves::{Curve, Figure, Page, render};
 use sooner_simulator::TICKS_PER_MEAN;
 use sooner_simulator::replicate::CONFIDENCE;

@@ -2,13 +2,14 @@
 
 mod args;
 mod drawing;
-mod output;
+mod results;
 
 pub use args::SimArgs;
 
+use crate::output;
 use crate::system;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use sooner_simulator::{Effort, System, simulate};
 use sooner_workload::model::Users;
@@ -66,7 +67,7 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
     }
     // Checked before hours of work, not after.
     if let Some(path) = &args.html {
-        std::fs::write(path, "").with_context(|| format!("--html {}", path.display()))?;
+        output::check_file("--html", path)?;
     }
     let progress = progress(cases.len() as u64 * effort.jobs);
     let mut runs = Vec::with_capacity(cases.len());
@@ -76,7 +77,7 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
         let told = |jobs: u64| progress.set_position(before + jobs.min(effort.jobs));
         let simulated = simulate(&case.system, &effort, &told)?;
         let seconds = start.elapsed().as_secs_f64();
-        runs.push(output::Done {
+        runs.push(results::Done {
             case,
             simulated,
             exact: system::mean_response(&case.system),
@@ -84,7 +85,7 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
         });
     }
     progress.finish_and_clear();
-    output::print(&args, &effort, &runs)?;
+    results::print(&args, &effort, &runs)?;
     Ok(ExitCode::SUCCESS)
 }
 

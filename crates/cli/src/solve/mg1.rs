@@ -1,6 +1,7 @@
 //! `sooner solve mg1`.
 
 use super::{of, print_json};
+use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -60,12 +61,12 @@ pub fn run(args: &Mg1Args) -> Result<()> {
     if args.json {
         return print_json(&runs);
     }
-    println!(
+    output::line(format_args!(
         "sizes {}, mean {}, load {}; times in means\n",
         args.sizes,
         significant(mean),
         args.load
-    );
+    ))?;
     let mut rows = vec![
         [
             "policy",
@@ -86,6 +87,6 @@ pub fn run(args: &Mg1Args) -> Result<()> {
             by_size.collect::<Vec<_>>().join(", "),
         ]);
     }
-    print!("{}", aligned(&rows));
+    output::print(&aligned(&rows))?;
     Ok(())
 }

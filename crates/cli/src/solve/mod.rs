@@ -6,6 +6,7 @@ mod mpl;
 mod mva;
 mod overload;
 
+use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ pub fn run(args: SolveArgs) -> Result<ExitCode> {
 
 fn print_json(runs: &[Value]) -> Result<()> {
     let document = json!({"schema": SCHEMA, "time_unit": "mean_service", "runs": runs});
-    println!("{}", serde_json::to_string_pretty(&document)?);
+    output::json(&document)?;
     Ok(())
 }
 

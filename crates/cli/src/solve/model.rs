@@ -1,6 +1,7 @@
 //! `sooner solve model`: the systems of `sooner sim`, by formula.
 
 use super::print_json;
+use crate::output;
 use crate::system::{self, Case, SystemArgs};
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -39,11 +40,11 @@ pub fn run(args: &ModelArgs) -> Result<()> {
     let Some(first) = cases.first() else {
         return Ok(());
     };
-    println!(
+    output::line(format_args!(
         "{}; times in mean sizes{}\n",
         first.in_common(),
         first.in_seconds()
-    );
+    ))?;
     let names = first.varied.iter().map(|(name, _)| (*name).to_string());
     let mut rows = vec![
         names
@@ -56,6 +57,6 @@ pub fn run(args: &ModelArgs) -> Result<()> {
         row.push(solved.map_or("no formula".into(), significant));
         rows.push(row);
     }
-    print!("{}", aligned(&rows));
+    output::print(&aligned(&rows))?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `sooner solve mpl`.
 
 use super::print_json;
+use crate::output;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -46,7 +47,10 @@ pub fn run(args: &MplArgs) -> Result<()> {
     if args.json {
         return print_json(&runs);
     }
-    println!("sizes {}, load {}; times in means\n", args.sizes, args.load);
-    print!("{}", aligned(&rows));
+    output::line(format_args!(
+        "sizes {}, load {}; times in means\n",
+        args.sizes, args.load
+    ))?;
+    output::print(&aligned(&rows))?;
     Ok(())
 }

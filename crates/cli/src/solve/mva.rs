@@ -1,6 +1,8 @@
 //! `sooner solve mva`.
 
 use super::SCHEMA;
+use crate::output;
+use crate::seconds;
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -10,11 +12,11 @@ use sooner_theory::closed::{self, Station};
 
 #[derive(Args)]
 pub struct MvaArgs {
-    /// Work of one job at each station, in seconds: one number a station
-    #[arg(long, value_name = "SECONDS", value_delimiter = ',', required = true)]
+    /// Work of one job at each station, like 0.02 or 20ms: one a station
+    #[arg(long, value_name = "TIME", value_parser = seconds::number, value_delimiter = ',', required = true)]
     demands: Vec<f64>,
-    /// Time a user thinks between two jobs, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    /// Time a user thinks between two jobs, like 1 or 500ms
+    #[arg(long, value_name = "TIME", value_parser = seconds::number, default_value_t = 0.0)]
     think: f64,
     /// Numbers of users
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 5, 10, 20, 50, 100])]
@@ -60,7 +62,7 @@ pub fn run(args: &MvaArgs) -> Result<()> {
         if let Some(needed) = needed {
             document["users_for_share"] = json!(needed);
         }
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        output::json(&document)?;
         return Ok(());
     }
     let mut rows = vec![
@@ -83,15 +85,15 @@ pub fn run(args: &MvaArgs) -> Result<()> {
                 .join(", "),
         ]);
     }
-    print!("{}", aligned(&rows));
+    output::print(&aligned(&rows))?;
     match (args.share, needed.flatten()) {
-        (Some(share), Some(users)) => {
-            println!("\n{users} users reach {share} of the highest throughput")
-        }
-        (Some(share), None) => println!(
+        (Some(share), Some(users)) => output::line(format_args!(
+            "\n{users} users reach {share} of the highest throughput"
+        ))?,
+        (Some(share), None) => output::line(format_args!(
             "\nno {} users reach {share} of the highest throughput",
             closed::USERS_MAX
-        ),
+        ))?,
         _ => {}
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! `sooner solve overload`.
 
 use super::{of, print_json};
+use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -52,13 +53,13 @@ pub fn run(args: &OverloadArgs) -> Result<()> {
     if args.json {
         return print_json(&runs);
     }
-    println!(
+    output::line(format_args!(
         "sizes {}, mean {}, schedule {}; times in means, approximately; all done {} after the overload\n",
         args.sizes,
         significant(mean),
         args.schedule,
         significant(system.recovery() / mean)
-    );
+    ))?;
     let head = [
         "policy",
         "mean response",
@@ -77,6 +78,6 @@ pub fn run(args: &OverloadArgs) -> Result<()> {
             by_size.collect::<Vec<_>>().join(", "),
         ]);
     }
-    print!("{}", aligned(&rows));
+    output::print(&aligned(&rows))?;
     Ok(())
 }

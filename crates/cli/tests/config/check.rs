@@ -37,8 +37,8 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
             "1: root: PLACE/one/a.txt is not a directory",
         ),
         (
-            "root = \"one\"\n[uplink]\nrate = \"10mbps\"",
-            "3: uplink.rate: rate `10mbps`: unknown unit `mbps`; use bit, kbit, mbit or gbit, as in 100mbit",
+            "root = \"one\"\n[uplink]\nrate = \"10mbt\"",
+            "3: uplink.rate: rate `10mbt`: `mbt` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
         ),
         (
             "root = \"one\"\nuser = \"no-such-user\"",

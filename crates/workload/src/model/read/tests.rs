@@ -141,7 +141,7 @@ fn a_mistake_has_its_line_its_key_and_a_remedy() {
         (&format!("{OPEN}mpl = -1"), "line 3: mpl: "),
         (
             &format!("{OPEN}uplink = \"10 apples\""),
-            "line 3: uplink: rate `10 apples`: unknown unit",
+            "line 3: uplink: rate `10 apples`: `apples` is no unit of a rate",
         ),
         (
             &format!("{OPEN}error = -0.1"),

@@ -1,6 +1,7 @@
 //! Results of `sooner sim`: as a table, as JSON, as comma-separated values, and drawn.
 
 use super::args::SimArgs;
+use crate::output;
 use crate::system::Case;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -24,30 +25,36 @@ pub struct Done<'a> {
 
 /// Prints all of them.
 pub fn print(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> {
+    let drawn = output::html(args.html.as_deref(), || super::drawing::page(done));
+    print_runs(args, effort, done)?;
+    drawn?;
     if let Some(path) = &args.html {
-        std::fs::write(path, super::drawing::page(done))?;
-        eprintln!("sooner: drawn in {}", path.display());
+        output::say(format_args!("sooner: drawn in {}", path.display()));
     }
+    Ok(())
+}
+
+fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> {
     if args.json {
         let runs: Vec<Value> = done.iter().map(|one| run(one, effort)).collect();
         let document = json!({"schema": SCHEMA, "time_unit": "mean_service", "runs": runs});
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        output::json(&document)?;
         return Ok(());
     }
     let rows = rows(done);
     if args.csv {
-        let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+        let mut writer = csv::Writer::from_writer(Vec::new());
         for row in &rows {
             writer.write_record(row)?;
         }
-        writer.flush()?;
-        return Ok(());
+        let text = String::from_utf8(writer.into_inner().map_err(|error| error.into_error())?)?;
+        return Ok(output::print(&text)?);
     }
-    println!("{}\n", described(done, effort));
-    print!("{}", aligned(&rows));
+    output::line(format_args!("{}\n", described(done, effort)))?;
+    output::print(&aligned(&rows))?;
     for one in done {
         for warning in &one.simulated.warnings {
-            println!("not to be believed, {}: {warning}", name(one));
+            output::line(format_args!("not to be believed, {}: {warning}", name(one)))?;
         }
     }
     Ok(())

@@ -1,0 +1,68 @@
+//! Times on the command line: `10`, `10s`, `1m`, `500ms`. A number alone counts seconds.
+
+use sooner_workload::parse_duration;
+use std::time::Duration;
+
+/// Shortest run: less than this is noise.
+const RUN_MIN: Duration = Duration::from_secs(1);
+/// Shortest patience: the timer behind it counts milliseconds.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
+/// The length of a run.
+pub fn run(text: &str) -> Result<Duration, String> {
+    match any(text)? {
+        duration if duration < RUN_MIN => Err("a run takes at least 1 second".into()),
+        duration => Ok(duration),
+    }
+}
+
+/// How long a user waits.
+pub fn patience(text: &str) -> Result<Duration, String> {
+    match any(text)? {
+        duration if duration < PATIENCE_MIN => Err("patience is at least 0.1 seconds".into()),
+        duration => Ok(duration),
+    }
+}
+
+/// Any time from 0 to a year.
+pub fn any(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// Whole seconds, at least `MIN`.
+pub fn whole<const MIN: u64>(text: &str) -> Result<u64, String> {
+    let duration = any(text)?;
+    match (duration.as_secs(), duration.subsec_nanos()) {
+        (seconds, 0) if seconds >= MIN => Ok(seconds),
+        _ => Err(format!(
+            "`{text}`: whole seconds are counted, at least {MIN}"
+        )),
+    }
+}
+
+/// Seconds of a model, of which a number alone may be anything.
+pub fn number(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(seconds),
+        Err(_) => any(text).map(|duration| duration.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_time_has_its_least() {
+        assert_eq!(run("90s"), Ok(Duration::from_secs(90)));
+        assert!(run("500ms").unwrap_err().contains("at least 1 second"));
+        assert_eq!(patience("500ms"), Ok(Duration::from_millis(500)));
+        assert!(patience("50ms").unwrap_err().contains("0.1 seconds"));
+        assert_eq!(whole::<5>("1m"), Ok(60));
+        assert!(whole::<5>("4").unwrap_err().contains("at least 5"));
+        assert!(whole::<1>("1.5s").unwrap_err().contains("whole seconds"));
+        assert_eq!(number("-1"), Ok(-1.0));
+        assert_eq!(number("5ms"), Ok(0.005));
+        assert!(number("soon").unwrap_err().contains("no length of time"));
+    }
+}
