@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_policy::{Arrival, GuardLimits, JobId, Path, PolicyName, Scheduler, Time};
+use sooner_policy::{Arrival, ClientId, GuardLimits, JobId, Path, PolicyName, Scheduler, Time};
 use std::collections::BTreeMap;
 
 /// One call; few job names, so that calls meet.
@@ -103,6 +103,8 @@ fn apply(
                     class: *class,
                     size: *size,
                     trickle: *trickle,
+                    // The jobs of three clients, and jobs of none.
+                    client: Some(ClientId(u64::from(job % 4))).filter(|client| client.0 > 0),
                 },
                 now,
             );

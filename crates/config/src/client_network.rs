@@ -11,6 +11,16 @@ pub enum ClientNetwork {
     V6(u64),
 }
 
+impl ClientNetwork {
+    /// A number for it alone: the first half of an IPv6 address, for IPv4 one that no network has.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::V4(address) => 0xffff << 32 | u64::from(address.to_bits()),
+            Self::V6(network) => network,
+        }
+    }
+}
+
 impl From<IpAddr> for ClientNetwork {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {

@@ -116,6 +116,7 @@ impl Admission {
             class: coming.class,
             size: coming.size_ns(),
             trickle: 0,
+            client: None,
         };
         self.queue.scheduler().arrive(arrival, now);
         if let Some(promise) = coming.promise {

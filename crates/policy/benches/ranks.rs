@@ -39,6 +39,7 @@ fn turn_ns(policy: PolicyName, jobs: u64, turns: u64) -> f64 {
                 class: 0,
                 size,
                 trickle: 0,
+                client: None,
             },
             Time::from_ns(id),
         );

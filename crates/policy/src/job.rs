@@ -6,6 +6,10 @@ use crate::{Path, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
+/// Names a client; chosen by the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u64);
+
 /// A job as it arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -17,6 +21,9 @@ pub struct Arrival {
     pub size: Option<u64>,
     /// The service of which its client notices something, where that is more than a guard's own trickle: a whole record of TLS. 0 otherwise.
     pub trickle: u64,
+    /// Whose job it is, where the caller tells clients apart: they share what a guard gives, whatever the number of
+    /// their jobs. Jobs without a client are one client's.
+    pub client: Option<ClientId>,
 }
 
 /// A job in the system, as a rank function sees it.

@@ -29,7 +29,7 @@ mod virtual_time;
 pub use classes::Classes;
 pub use cutoffs::{BAND_COUNT, Cutoffs, Largest};
 pub use guard::{Guard, GuardLimits};
-pub use job::{Arrival, Job, JobId};
+pub use job::{Arrival, ClientId, Job, JobId};
 pub use name::{PolicyName, UnknownPolicy};
 pub use order::Order;
 pub use path::Path;

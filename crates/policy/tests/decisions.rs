@@ -148,6 +148,7 @@ fn what_is_learned_of_a_path_moves_its_job_alone() {
                 class: 0,
                 size: Some(size),
                 trickle: 0,
+                client: None,
             },
             now,
         );
@@ -363,6 +364,7 @@ fn blocked_jobs_let_others_go_and_come_back() {
                     class: 0,
                     size: Some(size),
                     trickle: 0,
+                    client: None,
                 },
                 now,
             );
@@ -395,6 +397,7 @@ fn amounts_without_measure_overflow_nothing() {
                     class: 0,
                     size,
                     trickle: 0,
+                    client: None,
                 },
                 Time::ZERO,
             );
@@ -455,6 +458,7 @@ fn a_class_that_comes_anew_begins_where_those_are_who_wait() {
         class,
         size: None,
         trickle: 0,
+        client: None,
     };
     for (id, class) in [(1, 0), (2, 1), (3, 1)] {
         shares.arrive(arrival(id, class), now);

@@ -4,7 +4,8 @@ mod server;
 
 use proptest::prelude::*;
 use server::{Change, Play, play, run, run_changing};
-use sooner_policy::{GuardLimits, JobId, Path, PolicyName, VirtualTime};
+use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, VirtualTime};
+use std::collections::BTreeSet;
 
 /// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast and slow connections.
 fn jobs() -> impl Strategy<Value = Vec<Play>> {
@@ -47,6 +48,11 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
+/// Whose the jobs are: a few clients, and jobs of which nobody says whose they are.
+fn clients() -> impl Strategy<Value = Vec<Option<u64>>> {
+    proptest::collection::vec(proptest::option::of(0..3_u64), 30)
+}
+
 fn total_response(policy: PolicyName, jobs: &[Play]) -> u64 {
     let done_at = run(jobs, policy.scheduler(1, None), true).done_at;
     jobs.iter()
@@ -72,6 +78,68 @@ fn processor_sharing(jobs: &[Play]) -> Vec<u64> {
         }
     }
     done_at
+}
+
+/// The oldest gets one unit in four, and silences do not matter.
+const OLDEST_FIRST: GuardLimits = GuardLimits {
+    oldest_share: 4,
+    turn: 1,
+    silence_ns_max: u64::MAX,
+    trickle: 1,
+};
+
+/// The oldest has no turn before the end of the test, and a tenth goes to those who were silent.
+const NO_SILENCE: GuardLimits = GuardLimits {
+    oldest_share: 10,
+    turn: u64::MAX / 1000,
+    silence_ns_max: 20,
+    trickle: 1,
+};
+
+/// Jobs of one client.
+fn of_client(client: u64, job: Play) -> Play {
+    Play {
+        client: Some(ClientId(client)),
+        ..job
+    }
+}
+
+#[test]
+fn clients_take_turns_with_what_the_guard_gives() {
+    let limits = OLDEST_FIRST;
+    let greedy = |job| of_client(1, job);
+    // Three large jobs that are older than the only one of another client, and small ones without end.
+    let mut jobs: Vec<Play> = (0..3).map(|_| greedy(play(0, 100))).collect();
+    jobs.push(of_client(2, play(0, 100)));
+    jobs.extend((0..6).map(|i| greedy(play(i * 4, 3))));
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let guarded = run(&jobs, scheduler, true).decisions;
+    assert!(
+        guarded.starts_with("E3 A1 F3 D1 G3 A1 H3 D1 I3 A1 J3 D1"),
+        "{guarded}"
+    );
+    for job in &mut jobs {
+        job.client = None;
+    }
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let as_one = run(&jobs, scheduler, true).decisions;
+    assert!(as_one.starts_with("E3 A1 F3 A1 G3 A1 H3 A1"), "{as_one}");
+}
+
+#[test]
+fn clients_take_turns_with_trickles() {
+    let limits = NO_SILENCE;
+    let greedy = |job| of_client(1, job);
+    let mut jobs: Vec<Play> = (0..3).map(|_| greedy(play(0, 100))).collect();
+    jobs.push(of_client(2, play(0, 100)));
+    jobs.extend((0..8).map(|i| greedy(play(i * 10, 10))));
+    let scheduler = PolicyName::Psjf.scheduler(1, Some(limits));
+    let guarded = run(&jobs, scheduler, true).decisions;
+    // D is due with A, B and C, and has its trickle second, not last.
+    assert!(
+        guarded.starts_with("E10 F10 A1 D1 G8 B1 G2 H6 C1 H4"),
+        "{guarded}"
+    );
 }
 
 proptest! {
@@ -147,6 +215,60 @@ proptest! {
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             let trickles = jobs.iter().map(|job| job.trickle).sum::<u64>();
+            let bound = limits.silence_ns_max + 2 * (limits.turn + limits.oldest_share * trickles);
+            prop_assert!(played.silence_max <= bound, "{policy}: {} > {bound}", played.silence_max);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_guard_bounds_every_wait_by_client(mut jobs in jobs(), clients in clients()) {
+        for (job, client) in jobs.iter_mut().zip(&clients) {
+            job.client = client.map(ClientId);
+        }
+        let client_count = jobs.iter().map(|job| job.client).collect::<BTreeSet<_>>().len() as u64;
+        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        for policy in PolicyName::ALL {
+            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
+            for (index, job) in jobs.iter().enumerate() {
+                let of_client = jobs[..=index].iter().filter(|older| older.client == job.client);
+                let own_size = of_client.map(|older| older.size).sum::<u64>();
+                let bound = client_count * limits.oldest_share * (own_size + limits.turn);
+                let waited = played.done_at[index] - job.at;
+                prop_assert!(waited <= bound, "{policy}: {waited} > {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_only_job_of_a_client_waits_no_longer_for_more_jobs_of_another(size in 1..50_u64, others in 1..200_usize) {
+        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        let of_client = |client, size| Play { client: Some(ClientId(client)), ..play(0, size) };
+        let mut jobs = vec![of_client(1, 100); others];
+        jobs.push(of_client(2, size));
+        for policy in PolicyName::ALL {
+            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
+            let bound = 2 * limits.oldest_share * (size + limits.turn);
+            prop_assert!(played.done_at[others] <= bound, "{policy}: {}", played.done_at[others]);
+        }
+    }
+
+    #[test]
+    fn the_guard_bounds_every_silence_by_client(mut jobs in jobs(), clients in clients(), trickle in 1..6_u64) {
+        for (job, client) in jobs.iter_mut().zip(&clients) {
+            job.client = client.map(ClientId);
+            job.trickle = trickle;
+        }
+        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: 500, trickle: 1 };
+        for policy in PolicyName::ALL {
+            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
+            let of = |client| jobs.iter().filter(|job| job.client == client).count() as u64;
+            let clients: BTreeSet<_> = jobs.iter().map(|job| job.client).collect();
+            let most_jobs = clients.iter().map(|&client| of(client)).max().unwrap_or(0);
+            let trickles = clients.len() as u64 * most_jobs * trickle;
             let bound = limits.silence_ns_max + 2 * (limits.turn + limits.oldest_share * trickles);
             prop_assert!(played.silence_max <= bound, "{policy}: {} > {bound}", played.silence_max);
         }

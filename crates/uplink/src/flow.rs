@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sooner_policy::ClientId;
+
 use crate::gate::FlowId;
 use crate::shared::Shared;
 use crate::stream_flow::StreamFlow;
@@ -16,7 +18,7 @@ pub struct ResponseStart {
     pub head_bytes: u32,
     /// What is written around head and body: TLS records ([`crate::wire::tls_overhead_bytes`]), chunk sizes, frames; an estimate will do.
     pub overhead_bytes: u64,
-    /// Its class; 0 goes before 1.
+    /// Its class, across all connections: 0 goes before 1, whatever the policy says. What a client says must not decide it.
     pub class: u8,
     /// Whether another protocol follows, for as long as the connection lasts (status 101). Each of its bursts, from a write to the flush
     /// that leaves nothing to write, is then a job of its own: as one job it would be the oldest of all for ever, and of the lowest
@@ -127,6 +129,12 @@ impl Flow {
         self.shared
             .lock()
             .in_records(self.id, payload_bytes + crate::wire::TLS_RECORD_BYTES);
+    }
+
+    /// The connection is `client`'s, from its next response on: what the starvation guard gives is shared by clients, not by
+    /// connections or responses. Without this word the connection counts as a client.
+    pub fn of_client(&self, client: ClientId) {
+        self.shared.lock().of_client(self.id, client);
     }
 
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.

@@ -114,8 +114,8 @@ impl Shared {
         wake(next);
     }
 
-    pub(crate) fn set_urgency(&self, stream: FlowId, class: u8, order: StreamOrder) {
-        self.change(|core, now| core.set_urgency(stream, class, order, now));
+    pub(crate) fn set_urgency(&self, stream: FlowId, urgency: u8, order: StreamOrder) {
+        self.change(|core, now| core.set_urgency(stream, urgency, order, now));
     }
 
     pub(crate) fn finish_stream(&self, stream: FlowId) {

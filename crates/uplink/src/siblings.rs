@@ -1,17 +1,24 @@
-//! Which of a connection's streams may go: the order RFC 9218, section 10 asks for.
+//! Which of a connection's streams may go: the order that its client wants among them.
 //!
-//! The streams of one connection and one class fall into three groups. Those without a signal from the client all may go. Of those the
-//! client can use only whole (not incremental) the first one requested may; of those it can use piecemeal (incremental) the one that has
-//! had the least, so that they share. Between the groups, classes and connections nothing is decided here.
+//! Urgencies come first: while a stream of a lower number waits, none of a higher number may go. What a
+//! client says of urgency orders its own streams and nothing else, so it is decided here and not by the
+//! policy, which orders the streams of all connections.
 //!
-//! Only streams that wait take part: one that has nothing to send, or whose window is shut, holds up none of its siblings. Every call costs
-//! O(log n) in the number of streams.
+//! The streams of one urgency fall into three groups (RFC 9218, section 10). Those without a signal from
+//! the client all may go. Of those the client can use only whole (not incremental) the first one requested
+//! may; of those it can use piecemeal (incremental) the one that has had the least, so that they share.
+//! Between the groups and between connections nothing is decided here.
+//!
+//! Only streams that wait take part: one that has nothing to send, or whose window is shut, holds up none
+//! of its siblings. One that has just handed over and is about to ask again still holds its urgency, so that
+//! less urgent ones do not come and go with each of its turns. Every call costs O(log n) in the number of
+//! streams, and O(n) where another urgency comes to be the first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate::FlowId;
 
-/// A stream's place among the streams of the same class on the same connection.
+/// A stream's place among the streams of the same urgency on the same connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamOrder {
     /// The client said nothing: the policy's rank alone decides.
@@ -26,14 +33,18 @@ pub enum StreamOrder {
 /// One stream among its siblings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sibling {
-    pub(crate) class: u8,
+    /// 0 goes first.
+    pub(crate) urgency: u8,
     pub(crate) order: StreamOrder,
     pub(crate) attained_bytes: u64,
     pub(crate) waits: bool,
+    /// It handed over and is expected to ask again.
+    pub(crate) returns: bool,
 }
 
-/// A group is the streams of one class and one order.
-type Group = (u8, StreamOrder);
+/// The urgency of a stream of which nobody has said it (RFC 9218, section 4.1).
+const DEFAULT_URGENCY: u8 = 3;
+
 /// A stream's place within its group.
 type Place = (u64, FlowId);
 
@@ -41,19 +52,19 @@ type Place = (u64, FlowId);
 #[derive(Debug, Default)]
 pub(crate) struct Siblings {
     streams: BTreeMap<FlowId, Sibling>,
-    /// Those that wait, of the groups of which only the first may go; no group is empty.
-    groups: BTreeMap<Group, BTreeSet<Place>>,
+    /// The urgencies of streams that wait or return; none of them is empty.
+    levels: BTreeMap<u8, Level>,
 }
 
-/// The streams whose turn may have come or gone with a change: the changed one first.
-pub(crate) type Touched = [Option<FlowId>; 3];
+/// The streams of one urgency.
+#[derive(Debug, Default)]
+struct Level {
+    /// Those that wait, by the policy, in sequence, in turns.
+    groups: [BTreeSet<Place>; 3],
+    returning: usize,
+}
 
 impl Sibling {
-    /// Its group, if it stands in one now.
-    fn group(&self) -> Option<Group> {
-        (self.waits && self.order != StreamOrder::BySize).then_some((self.class, self.order))
-    }
-
     /// Streams are named in the order in which they were requested.
     fn place(&self, stream: FlowId) -> Place {
         match self.order {
@@ -63,53 +74,97 @@ impl Sibling {
     }
 }
 
+impl Level {
+    fn is_empty(&self) -> bool {
+        self.returning == 0 && !self.has_waiting()
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.groups.iter().any(|group| !group.is_empty())
+    }
+
+    /// The streams that may go while this urgency is the first.
+    fn candidates(&self) -> impl Iterator<Item = FlowId> {
+        let [by_size, in_sequence, shared] = &self.groups;
+        let heads = in_sequence.first().into_iter().chain(shared.first());
+        by_size.iter().chain(heads).map(|&(_, stream)| stream)
+    }
+
+    fn head(&self, order: StreamOrder) -> Option<FlowId> {
+        let &(_, stream) = self.groups[order as usize].first()?;
+        Some(stream)
+    }
+}
+
 impl Siblings {
     /// A stream is opened; it does not wait yet.
     pub(crate) fn open(&mut self, stream: FlowId) {
-        self.streams.entry(stream).or_default();
+        self.streams.entry(stream).or_insert(Sibling {
+            urgency: DEFAULT_URGENCY,
+            ..Sibling::default()
+        });
     }
 
-    /// A stream is gone.
-    pub(crate) fn close(&mut self, stream: FlowId) -> Touched {
-        let touched = self.change(stream, |sibling| sibling.waits = false);
+    /// A stream is gone; whose turn has come or gone with it.
+    pub(crate) fn close(&mut self, stream: FlowId) -> Vec<FlowId> {
+        let leaves = |sibling: &mut Sibling| {
+            sibling.waits = false;
+            sibling.returns = false;
+        };
+        let touched = self.change(stream, leaves);
         self.streams.remove(&stream);
         touched
     }
 
-    /// Changes a stream and puts it where it then belongs.
-    pub(crate) fn change(&mut self, stream: FlowId, change: impl FnOnce(&mut Sibling)) -> Touched {
+    /// Changes a stream and puts it where it then belongs; the others whose turn may have come or gone with that.
+    pub(crate) fn change(
+        &mut self,
+        stream: FlowId,
+        change: impl FnOnce(&mut Sibling),
+    ) -> Vec<FlowId> {
         let Some(&before) = self.streams.get(&stream) else {
-            return Touched::default();
+            return Vec::new();
         };
         let mut after = before;
         change(&mut after);
         self.streams.insert(stream, after);
-        if before.group() == after.group() && before.place(stream) == after.place(stream) {
-            return [Some(stream), None, None];
+        let first_before = self.first_urgency();
+        let heads_before = self.heads(&before, &after);
+        self.take_out(stream, &before);
+        self.put_in(stream, &after);
+        let first_after = self.first_urgency();
+        let mut touched = Vec::new();
+        if first_before == first_after {
+            let heads = heads_before.into_iter().chain(self.heads(&before, &after));
+            touched.extend(heads.flatten());
+        } else {
+            let levels = [first_before, first_after].into_iter().flatten();
+            let levels = levels.filter_map(|urgency| self.levels.get(&urgency));
+            touched.extend(levels.flat_map(Level::candidates));
         }
-        let successor = before.group().and_then(|group| {
-            self.leave(group, before.place(stream));
-            self.head(group)
-        });
-        let predecessor = after.group().and_then(|group| {
-            let head = self.head(group);
-            self.groups
-                .entry(group)
-                .or_default()
-                .insert(after.place(stream));
-            head
-        });
-        [Some(stream), successor, predecessor]
+        touched.retain(|&touched| touched != stream);
+        touched.sort_unstable();
+        touched.dedup();
+        touched
     }
 
     /// Whether a stream waits and no sibling goes before it.
     pub(crate) fn may_go(&self, stream: FlowId) -> bool {
-        self.streams.get(&stream).is_some_and(|sibling| {
-            sibling.waits
-                && sibling
-                    .group()
-                    .is_none_or(|group| self.head(group) == Some(stream))
-        })
+        let Some(sibling) = self.streams.get(&stream) else {
+            return false;
+        };
+        sibling.waits
+            && self.first_urgency() == Some(sibling.urgency)
+            && (sibling.order == StreamOrder::BySize || self.head_of(sibling) == Some(stream))
+    }
+
+    /// Whether a stream waits that is less urgent than this one.
+    pub(crate) fn has_behind(&self, stream: FlowId) -> bool {
+        let Some(sibling) = self.streams.get(&stream) else {
+            return false;
+        };
+        let mut behind = self.levels.range(sibling.urgency.saturating_add(1)..);
+        behind.any(|(_, level)| level.has_waiting())
     }
 
     /// All streams that wait.
@@ -125,17 +180,45 @@ impl Siblings {
         self.streams.keys().copied()
     }
 
-    fn head(&self, group: Group) -> Option<FlowId> {
-        let &(_, stream) = self.groups.get(&group)?.first()?;
-        Some(stream)
+    fn first_urgency(&self) -> Option<u8> {
+        let (&urgency, _) = self.levels.first_key_value()?;
+        Some(urgency)
     }
 
-    fn leave(&mut self, group: Group, place: Place) {
-        if let Some(places) = self.groups.get_mut(&group) {
-            places.remove(&place);
-            if places.is_empty() {
-                self.groups.remove(&group);
-            }
+    /// The first of the stream's group.
+    fn head_of(&self, sibling: &Sibling) -> Option<FlowId> {
+        self.levels.get(&sibling.urgency)?.head(sibling.order)
+    }
+
+    /// The first of both groups, where only the first may go.
+    fn heads(&self, before: &Sibling, after: &Sibling) -> [Option<FlowId>; 2] {
+        [before, after].map(|sibling| {
+            let is_ordered = sibling.order != StreamOrder::BySize;
+            is_ordered.then(|| self.head_of(sibling)).flatten()
+        })
+    }
+
+    fn put_in(&mut self, stream: FlowId, sibling: &Sibling) {
+        if !sibling.waits && !sibling.returns {
+            return;
+        }
+        let level = self.levels.entry(sibling.urgency).or_default();
+        if sibling.waits {
+            level.groups[sibling.order as usize].insert(sibling.place(stream));
+        }
+        level.returning += usize::from(sibling.returns);
+    }
+
+    fn take_out(&mut self, stream: FlowId, sibling: &Sibling) {
+        let Some(level) = self.levels.get_mut(&sibling.urgency) else {
+            return;
+        };
+        if sibling.waits {
+            level.groups[sibling.order as usize].remove(&sibling.place(stream));
+        }
+        level.returning -= usize::from(sibling.returns);
+        if level.is_empty() {
+            self.levels.remove(&sibling.urgency);
         }
     }
 }
@@ -147,14 +230,14 @@ mod tests {
 
     fn waiting(streams: &[(u8, StreamOrder)]) -> Siblings {
         let mut siblings = Siblings::default();
-        for (&(class, order), stream) in streams.iter().zip(0..) {
+        for (&(urgency, order), stream) in streams.iter().zip(0..) {
             siblings.open(stream);
             siblings.change(stream, |sibling| {
                 *sibling = Sibling {
-                    class,
+                    urgency,
                     order,
                     waits: true,
-                    attained_bytes: 0,
+                    ..Sibling::default()
                 }
             });
         }
@@ -178,23 +261,39 @@ mod tests {
             (3, InSequence),
             (3, Shared),
             (3, Shared),
-            (1, InSequence),
+            (5, InSequence),
             (3, BySize),
         ]);
-        assert_eq!(who_may_go(&siblings), [0, 1, 3, 5, 6]);
+        assert_eq!(who_may_go(&siblings), [0, 1, 3, 6]);
     }
 
     #[test]
-    fn who_does_not_wait_holds_up_nobody() {
+    fn a_stream_that_does_not_wait_holds_up_no_other() {
         let mut siblings = waiting(&[(3, InSequence), (3, InSequence)]);
         let touched = siblings.change(0, |sibling| sibling.waits = false);
-        assert_eq!(touched, [Some(0), Some(1), None]);
+        assert_eq!(touched, [1]);
         assert_eq!(who_may_go(&siblings), [1]);
         let touched = siblings.change(0, |sibling| sibling.waits = true);
-        assert_eq!(touched, [Some(0), None, Some(1)]);
+        assert_eq!(touched, [1]);
         assert_eq!(who_may_go(&siblings), [0]);
-        siblings.close(0);
+        assert_eq!(siblings.close(0), [1]);
         assert_eq!(who_may_go(&siblings), [1]);
+    }
+
+    #[test]
+    fn the_most_urgent_go_first_and_hold_their_place_while_they_return() {
+        let mut siblings = waiting(&[(3, BySize), (3, BySize), (0, BySize), (7, Shared)]);
+        assert_eq!(who_may_go(&siblings), [2]);
+        assert!(siblings.has_behind(2) && !siblings.has_behind(3));
+        let touched = siblings.change(2, |sibling| {
+            sibling.waits = false;
+            sibling.returns = true;
+        });
+        assert_eq!((touched, who_may_go(&siblings)), (vec![], vec![]));
+        let touched = siblings.change(2, |sibling| sibling.returns = false);
+        assert_eq!((touched, who_may_go(&siblings)), (vec![0, 1], vec![0, 1]));
+        let touched = siblings.change(3, |sibling| sibling.urgency = 1);
+        assert_eq!((touched, who_may_go(&siblings)), (vec![0, 1], vec![3]));
     }
 
     #[test]
@@ -209,13 +308,6 @@ mod tests {
         assert_eq!(turns, [0, 1, 0, 1]);
     }
 
-    #[test]
-    fn another_class_is_another_group() {
-        let mut siblings = waiting(&[(3, InSequence), (3, InSequence), (1, InSequence)]);
-        siblings.change(0, |sibling| sibling.class = 1);
-        assert_eq!(who_may_go(&siblings), [0, 1]);
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -225,7 +317,7 @@ mod tests {
             changes in proptest::collection::vec((0..6_u64, 0..3_u8, 0..3_usize, any::<bool>(), 0..3_u64, any::<bool>()), 1..60),
         ) {
             let mut siblings = Siblings::default();
-            for (stream, class, order, waits, attained_bytes, close) in changes {
+            for (stream, urgency, order, waits, attained_bytes, close) in changes {
                 siblings.open(stream);
                 let before = who_may_go(&siblings);
                 let touched = if close {
@@ -233,18 +325,21 @@ mod tests {
                 } else {
                     let order = [BySize, InSequence, Shared][order];
                     siblings.change(stream, |sibling| {
-                        *sibling = Sibling { class, order, waits, attained_bytes };
+                        let returns = !waits && attained_bytes == 2;
+                        *sibling = Sibling { urgency, order, waits, attained_bytes, returns };
                     })
                 };
                 let after = who_may_go(&siblings);
+                let changed = stream;
                 for stream in 0..6 {
                     prop_assert!(
-                        before.contains(&stream) == after.contains(&stream) || touched.contains(&Some(stream)),
+                        before.contains(&stream) == after.contains(&stream) || stream == changed || touched.contains(&stream),
                         "{stream} is not in {touched:?}"
                     );
                 }
-                prop_assert_eq!(siblings.waiting().next().is_some(), !after.is_empty());
-                prop_assert!(siblings.groups.values().all(|group| !group.is_empty()));
+                let returns = siblings.streams.values().any(|sibling| sibling.returns);
+                prop_assert!(returns || siblings.waiting().next().is_some() != after.is_empty());
+                prop_assert!(siblings.levels.values().all(|level| !level.is_empty()));
             }
         }
     }

@@ -74,11 +74,11 @@ impl StreamFlow {
         self.stream
     }
 
-    /// The stream's class from now on, and its order among its siblings; before or after the start (whose class then holds), as often as the
-    /// client likes.
-    pub fn set_urgency(&mut self, class: u8, order: StreamOrder) {
+    /// The stream's urgency from now on, 0 first, and its order among those of the same urgency: both among the streams of its
+    /// connection only. Before or after the start, as often as the client likes.
+    pub fn set_urgency(&mut self, urgency: u8, order: StreamOrder) {
         let FinishedStream { shared, id, .. } = &self.stream;
-        shared.set_urgency(*id, class, order);
+        shared.set_urgency(*id, urgency, order);
     }
 }
 

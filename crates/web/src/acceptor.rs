@@ -8,7 +8,9 @@ use crate::metrics::Refusal;
 use crate::proxy_protocol;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
+use sooner_config::ClientNetwork;
 use sooner_operate::say;
+use sooner_policy::ClientId;
 use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -142,6 +144,7 @@ impl Acceptor {
             metrics.connection_refused(Refusal::ConnectionsPerAddress);
             return None;
         }
+        flow.of_client(ClientId(ClientNetwork::from(remote.ip()).number()));
         let Some(tls) = &self.tls else {
             let speaks_http2 = timeout(head_time, speaks_http2(stream.get_ref())).await;
             let speaks_http2 = speaks_http2.ok()?.ok()?;

@@ -69,7 +69,7 @@ struct Passed {
 pub struct Announcement<F> {
     /// What the uplink needs to know; its class is the signal's.
     pub start: ResponseStart,
-    /// The class, and the order among the streams of one connection.
+    /// The class, and the urgency and order among the streams of one connection.
     pub signal: Signal,
     /// To be called when the response is over.
     pub on_end: F,

@@ -1,23 +1,25 @@
-//! What goes before what, whatever the sizes: text before pictures, and what clients ask for by themselves.
+//! What goes before what, whatever the sizes.
 //!
-//! A page is of use as soon as its text is there and styled; its pictures may follow. By size alone a style sheet of 60 KB waits for
-//! every picture of 50 KB. So a response has an urgency, 0 first and 7 last, which counts before its size:
-//! - What the client says with the Priority field (RFC 9218) holds: current browsers say it on every request, and know best. They ask
-//!   for an order within an urgency as well: incremental responses share, others come one after the other, as requested (which the uplink
-//!   may be told to ignore).
-//! - What the server says with a Priority field of the response, be it an upstream's or a configured header, holds against that (RFC 9218,
-//!   section 8).
+//! Two numbers say so, each 0 first and 7 last:
+//! - The class, across all connections. Only the server's word counts: a Priority field of the response, be it an
+//!   upstream's or a configured header (RFC 9218, section 8). Without one every response is at 3, and the policy decides.
+//!   Nothing that a client sends counts here, or one client could keep all others waiting.
+//! - The urgency, among the responses of one HTTP/2 connection, with an order among equals: incremental responses share,
+//!   others come one after the other, as requested. Here the client's word counts, for it orders its own responses only.
+//!
+//! The urgency is found so:
+//! - What the server says holds, and of the rest what the client says with the Priority field (RFC 9218): current browsers
+//!   say it on every request, and know best.
 //! - Without both, a browser still tells what a request is for (Sec-Fetch-Dest, only over TLS), or at least that it belongs to a page
-//!   (Referer), and then the answer's content type tells the rest. Text, style, script and fonts are at 2, what cannot be told at 3,
-//!   pictures, sound and downloads at 4.
+//!   (Referer), and then the answer's content type tells the rest. A page is of use as soon as its text is there and styled: text,
+//!   style, script and fonts are at 2, what cannot be told at 3, pictures, sound and downloads at 4.
 //! - A client of which none of this is known (a script, a tool, a mirror) has 3 and its size, nothing else: there is no page to see.
 //!
 //! One thing the client says does not hold. A browser asks for whatever is navigated to at urgency 0, before it knows that it will be a
-//! disk image; it would put gigabytes before everybody's pages. So what no page needs first (archives, images of disks, video, anything
-//! to be stored) is never before 3, where its size counts.
+//! disk image; its gigabytes would go before all else that the page needs. So what is stored (archives, images of disks, attachments) is
+//! never before 6, and video and sound never before 3.
 //!
-//! A client cannot starve others by claiming urgency 0: the uplink's guard gives its share to whoever waits longest. Where that is not
-//! enough, [`Rules::trust_priority`] is switched off, and nothing that a client says changes the order.
+//! With [`Rules::trust_priority`] switched off nothing that a client says changes the order of its own responses either.
 
 use crate::http2::priority::{DEFAULT_URGENCY, Priority};
 use hyper::HeaderMap;
@@ -29,10 +31,13 @@ const BEFORE: u8 = DEFAULT_URGENCY - 1;
 /// What may follow when the page can be read.
 const AFTER: u8 = DEFAULT_URGENCY + 1;
 
+/// What is stored and not shown: after all that a page shows.
+const ASIDE: u8 = 6;
+
 /// What the operator decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether what clients say counts.
+    /// Whether what clients say counts, among their own responses.
     pub trust_priority: bool,
 }
 
@@ -52,15 +57,17 @@ pub struct Hints {
     is_of_page: bool,
 }
 
-/// The urgency of a response, and the order among its equals.
+/// The class and the urgency of a response, and the order among its equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// 0 goes first, 7 last.
+    /// Across all connections, by the server's word alone: 0 goes first, 7 last.
     pub class: u8,
-    /// The order among the responses of the same class on the same connection.
+    /// Among the responses of the same connection: 0 goes first, 7 last.
+    pub urgency: u8,
+    /// The order among the responses of the same urgency on the same connection.
     pub order: StreamOrder,
-    /// No client gets it before this class.
-    first_class: u8,
+    /// No client gets it before this urgency.
+    first_urgency: u8,
     /// What the server says, whatever the client says before or later.
     of_server: Option<Priority>,
     rules: Rules,
@@ -74,6 +81,17 @@ enum Kind {
     /// A picture, sound, or what cannot be shown.
     Follows,
     Unknown,
+}
+
+/// What becomes of a response at its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Storage {
+    /// It is part of a page, or may be.
+    Shown,
+    /// Sound or a film.
+    Played,
+    /// It is kept.
+    Stored,
 }
 
 impl Hints {
@@ -102,16 +120,19 @@ impl Hints {
 
     /// The signal of the answer with the headers `response`.
     pub fn signal(&self, response: &HeaderMap, rules: Rules) -> Signal {
-        let is_stored = is_stored(response);
-        let first_class = if is_stored { DEFAULT_URGENCY } else { 0 };
+        let storage = storage_of(response);
         let mut signal = Signal {
-            first_class,
+            first_urgency: match storage {
+                Storage::Stored => ASIDE,
+                Storage::Played => DEFAULT_URGENCY,
+                Storage::Shown => 0,
+            },
             ..Signal::indifferent(rules)
         };
         if rules.trust_priority {
             match self.priority {
                 Some(priority) => signal = signal.updated(priority),
-                None => signal.class = self.guess(response, is_stored),
+                None => signal.urgency = self.guess(response, storage != Storage::Shown),
             }
         }
         match Priority::of(response) {
@@ -141,8 +162,9 @@ impl Signal {
     pub fn indifferent(rules: Rules) -> Self {
         Self {
             class: DEFAULT_URGENCY,
+            urgency: DEFAULT_URGENCY,
             order: StreamOrder::BySize,
-            first_class: 0,
+            first_urgency: 0,
             of_server: None,
             rules,
         }
@@ -154,7 +176,7 @@ impl Signal {
             return self;
         }
         let wanted = Self {
-            class: priority.urgency_or_default().max(self.first_class),
+            urgency: priority.urgency_or_default().max(self.first_urgency),
             order: order(priority.is_incremental()),
             ..self
         };
@@ -168,6 +190,7 @@ impl Signal {
     fn overruled(self, priority: Priority) -> Self {
         Self {
             class: priority.urgency.unwrap_or(self.class),
+            urgency: priority.urgency.unwrap_or(self.urgency),
             order: priority.incremental.map_or(self.order, order),
             of_server: Some(priority),
             ..self
@@ -209,39 +232,38 @@ fn kind_of_content(response: &HeaderMap) -> Kind {
 }
 
 /// Whether the response is to be kept or played, not needed for a page to be read.
-fn is_stored(response: &HeaderMap) -> bool {
+fn storage_of(response: &HeaderMap) -> Storage {
     let disposition = response.get(CONTENT_DISPOSITION);
     if disposition.is_some_and(|value| starts_with_ignoring_case(value.as_bytes(), b"attachment")) {
-        return true;
+        return Storage::Stored;
     }
-    let media_type = media_type(response);
-    media_type.starts_with(b"video/")
-        || media_type.starts_with(b"audio/")
-        || matches!(
-            media_type,
-            b"application/octet-stream"
-                | b"application/zip"
-                | b"application/gzip"
-                | b"application/x-gzip"
-                | b"application/zstd"
-                | b"application/x-bzip"
-                | b"application/x-bzip2"
-                | b"application/x-xz"
-                | b"application/x-tar"
-                | b"application/x-7z-compressed"
-                | b"application/vnd.rar"
-                | b"application/x-rar-compressed"
-                | b"application/x-iso9660-image"
-                | b"application/x-apple-diskimage"
-                | b"application/x-rpm"
-                | b"application/x-debian-package"
-                | b"application/vnd.debian.binary-package"
-                | b"application/vnd.android.package-archive"
-                | b"application/java-archive"
-                | b"application/x-msdownload"
-                | b"application/vnd.microsoft.portable-executable"
-                | b"application/x-bittorrent"
-        )
+    match media_type(response) {
+        b"application/octet-stream"
+        | b"application/zip"
+        | b"application/gzip"
+        | b"application/x-gzip"
+        | b"application/zstd"
+        | b"application/x-bzip"
+        | b"application/x-bzip2"
+        | b"application/x-xz"
+        | b"application/x-tar"
+        | b"application/x-7z-compressed"
+        | b"application/vnd.rar"
+        | b"application/x-rar-compressed"
+        | b"application/x-iso9660-image"
+        | b"application/x-apple-diskimage"
+        | b"application/x-rpm"
+        | b"application/x-debian-package"
+        | b"application/vnd.debian.binary-package"
+        | b"application/vnd.android.package-archive"
+        | b"application/java-archive"
+        | b"application/x-msdownload"
+        | b"application/vnd.microsoft.portable-executable"
+        | b"application/x-bittorrent" => Storage::Stored,
+        media_type if media_type.starts_with(b"video/") => Storage::Played,
+        media_type if media_type.starts_with(b"audio/") => Storage::Played,
+        _ => Storage::Shown,
+    }
 }
 
 /// The media type without its parameters, as it is written: servers write it in lower case.
@@ -280,10 +302,10 @@ mod tests {
         rules: Rules,
     ) -> (u8, StreamOrder) {
         let signal = Hints::of(&headers(request)).signal(&headers(response), rules);
-        (signal.class, signal.order)
+        (signal.urgency, signal.order)
     }
 
-    fn class(request: (&'static str, &'static str), content_type: &'static str) -> u8 {
+    fn urgency(request: (&'static str, &'static str), content_type: &'static str) -> u8 {
         let response = [("content-type", content_type)];
         signal(&[request], &response, Rules::default()).0
     }
@@ -295,10 +317,11 @@ mod tests {
         let mut answer = HeaderMap::new();
         answer.insert("priority", HeaderValue::from_static("u=6"));
         let signal = Hints::default().signal(&answer, Rules::default());
-        assert_eq!(signal.class, 6);
+        assert_eq!((signal.class, signal.urgency), (6, 6));
         let update = Priority::parse(b"u=0, i").unwrap();
         let updated = signal.updated(update);
-        assert_eq!((updated.class, updated.order), (6, StreamOrder::Shared));
+        assert_eq!((updated.class, updated.urgency), (6, 6));
+        assert_eq!(updated.order, StreamOrder::Shared);
     }
 
     #[test]
@@ -343,29 +366,43 @@ mod tests {
 
     #[test]
     fn without_a_priority_text_goes_before_pictures() {
-        assert_eq!(class(("sec-fetch-dest", "document"), "text/html"), 2);
-        assert_eq!(class(("sec-fetch-dest", "style"), "text/css"), 2);
-        assert_eq!(class(("sec-fetch-dest", "empty"), "image/png"), 3);
-        assert_eq!(class(("sec-fetch-dest", "image"), "image/png"), 4);
-        assert_eq!(class(REFERRED, "text/html; charset=utf-8"), 2);
-        assert_eq!(class(REFERRED, "font/woff2"), 2);
-        assert_eq!(class(REFERRED, "application/json"), 3);
-        assert_eq!(class(REFERRED, "image/png"), 4);
-        assert_eq!(class(REFERRED, "application/zip"), 4);
-        assert_eq!(class(("accept", "*/*"), "image/png"), 3);
+        assert_eq!(urgency(("sec-fetch-dest", "document"), "text/html"), 2);
+        assert_eq!(urgency(("sec-fetch-dest", "style"), "text/css"), 2);
+        assert_eq!(urgency(("sec-fetch-dest", "empty"), "image/png"), 3);
+        assert_eq!(urgency(("sec-fetch-dest", "image"), "image/png"), 4);
+        assert_eq!(urgency(REFERRED, "text/html; charset=utf-8"), 2);
+        assert_eq!(urgency(REFERRED, "font/woff2"), 2);
+        assert_eq!(urgency(REFERRED, "application/json"), 3);
+        assert_eq!(urgency(REFERRED, "image/png"), 4);
+        assert_eq!(urgency(REFERRED, "application/zip"), 4);
+        assert_eq!(urgency(("accept", "*/*"), "image/png"), 3);
     }
 
     #[test]
-    fn a_navigation_that_turns_out_to_be_a_download_goes_by_its_size() {
-        for response in [
-            ("content-type", "application/x-iso9660-image"),
-            ("content-type", "video/mp4"),
-            ("content-disposition", "Attachment; filename=x"),
+    fn a_navigation_that_turns_out_to_be_a_download_comes_after_the_page() {
+        for (response, first) in [
+            (("content-type", "application/x-iso9660-image"), 6),
+            (("content-type", "video/mp4"), 3),
+            (("content-disposition", "Attachment; filename=x"), 6),
         ] {
             let of = |request| signal(&[request], &[response], Rules::default()).0;
-            assert_eq!(of(("priority", "u=0, i")), 3);
-            assert_eq!(of(("priority", "u=6")), 6);
+            assert_eq!(of(("priority", "u=0, i")), first);
+            assert_eq!(of(("priority", "u=7")), 7);
             assert_eq!(of(("sec-fetch-dest", "document")), 4);
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_client_sends_changes_its_class() {
+        for request in [("priority", "u=0"), ("sec-fetch-dest", "style"), REFERRED] {
+            for content_type in ["text/html", "image/png", "application/zip"] {
+                let hints = Hints::of(&headers(&[request]));
+                let response = headers(&[("content-type", content_type)]);
+                let signal = hints.signal(&response, Rules::default());
+                assert_eq!(signal.class, 3, "{request:?} {content_type}");
+                let updated = signal.updated(Priority::parse(b"u=0, i").unwrap());
+                assert_eq!(updated.class, 3);
+            }
         }
     }
 
@@ -388,11 +425,11 @@ mod tests {
         let picture = headers(&[("content-type", "image/png")]);
         let signal = Hints::default().signal(&picture, Rules::default());
         let updated = signal.updated(Priority::parse(b"u=1, i").unwrap());
-        assert_eq!((updated.class, updated.order), (1, StreamOrder::Shared));
+        assert_eq!((updated.urgency, updated.order), (1, StreamOrder::Shared));
         let again = updated.updated(Priority::parse(b"").unwrap());
-        assert_eq!((again.class, again.order), (3, StreamOrder::InSequence));
+        assert_eq!((again.urgency, again.order), (3, StreamOrder::InSequence));
         let film = headers(&[("content-type", "video/mp4")]);
         let signal = Hints::default().signal(&film, Rules::default());
-        assert_eq!(signal.updated(Priority::parse(b"u=0").unwrap()).class, 3);
+        assert_eq!(signal.updated(Priority::parse(b"u=0").unwrap()).urgency, 3);
     }
 }

@@ -1,6 +1,6 @@
 //! One server of rate 1 (a unit of service a nanosecond) that plays jobs against a scheduler.
 
-use sooner_policy::{Arrival, JobId, Path, Scheduler, Time};
+use sooner_policy::{Arrival, ClientId, JobId, Path, Scheduler, Time};
 
 /// A job to play: when it arrives, how large it is, its class.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,7 @@ pub struct Play {
     pub class: u8,
     /// What its client notices.
     pub trickle: u64,
+    pub client: Option<ClientId>,
     /// What is known of its network; told when it arrives.
     pub path: Path,
 }
@@ -20,6 +21,7 @@ pub fn play(at: u64, size: u64) -> Play {
         size,
         class: 0,
         trickle: 1,
+        client: None,
         path: Path::default(),
     }
 }
@@ -131,6 +133,7 @@ fn announce(
         class: job.class,
         size: size_known.then_some(job.size),
         trickle: job.trickle,
+        client: job.client,
     };
     scheduler.arrive(arrival, now);
     scheduler.observe(id, job.path, now);

@@ -31,6 +31,7 @@ impl<S: Scheduler> Server for Scheduled<S> {
             class: job.class,
             size: Some(job.expected),
             trickle: 0,
+            client: None,
         };
         self.scheduler.arrive(arrival, Time::from_ns(now));
         match self.left.get_mut(job.slot as usize) {

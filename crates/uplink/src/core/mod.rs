@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::task::Waker;
 
-use sooner_policy::{Path, PolicyName, Time};
+use sooner_policy::{ClientId, Path, PolicyName, Time};
 
 use crate::config::StreamRule;
 use crate::flow::{JobReport, ResponseStart};
@@ -102,6 +102,16 @@ impl Core {
     pub(crate) fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
         if let Some(gate) = &mut self.gate {
             gate.in_records(flow, record_bytes);
+        }
+    }
+
+    /// The connection is `client`'s.
+    pub(crate) fn of_client(&mut self, connection: FlowId, client: ClientId) {
+        if let Some(record) = self.flows.get_mut(&connection) {
+            record.client = Some(client);
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.of_client(connection, client);
         }
     }
 

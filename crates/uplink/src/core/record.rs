@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::task::Waker;
 
-use sooner_policy::Time;
+use sooner_policy::{ClientId, Time};
 
 use super::OnEnd;
 use crate::gate::FlowId;
@@ -25,6 +25,8 @@ pub(super) struct FlowRecord {
     pub(super) band: Option<u8>,
     /// Of a connection that speaks another protocol by now.
     pub(super) tunnel: Option<Tunnel>,
+    /// Of a connection: its client, where that is known.
+    pub(super) client: Option<ClientId>,
     /// Of a connection: the network to its client, where somebody looks at it.
     pub(super) path: Option<Box<PathEstimate>>,
     /// Of a stream: its connection.

@@ -28,6 +28,7 @@ impl Core {
         };
         let streams = record.streams.get_or_insert_default();
         streams.present.insert(stream);
+        let client = record.client;
         self.flows.insert(stream, FlowRecord::new(Some(connection)));
         let wants_pacer = self.gate.is_none();
         let policy = self.order.policy;
@@ -35,6 +36,9 @@ impl Core {
         if !gate.knows(connection) {
             gate.open(connection, now);
             gate.observe(connection, path, now);
+            if let Some(client) = client {
+                gate.of_client(connection, client);
+            }
         }
         gate.open_stream(connection, stream);
         OpenedStream {
@@ -55,14 +59,20 @@ impl Core {
         }
     }
 
-    /// The stream's class and its order among its siblings, as the client wants them now.
-    pub(crate) fn set_urgency(&mut self, stream: FlowId, class: u8, order: StreamOrder, now: Time) {
+    /// The stream's urgency and its order among its siblings, as the client wants them now.
+    pub(crate) fn set_urgency(
+        &mut self,
+        stream: FlowId,
+        urgency: u8,
+        order: StreamOrder,
+        now: Time,
+    ) {
         let order = match self.order.streams {
             StreamRule::Standard => order,
             StreamRule::Size => StreamOrder::BySize,
         };
         if let Some(gate) = &mut self.gate {
-            gate.set_urgency(stream, class, order, now);
+            gate.set_urgency(stream, urgency, order, now);
         }
     }
 

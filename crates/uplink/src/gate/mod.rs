@@ -14,11 +14,12 @@ mod limits;
 mod line;
 mod streams;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sooner_policy::{Arrival, JobId, Path, Scheduler, Time};
+use sooner_policy::{Arrival, ClientId, JobId, Path, Scheduler, Time};
 
 use crate::bucket::Bucket;
+use crate::siblings::Sibling;
 use crate::wire;
 pub use limits::GateLimits;
 use line::Line;
@@ -29,6 +30,10 @@ pub type FlowId = u64;
 
 /// The most bytes of no response in one write: handshakes, refusals, frames of HTTP/2, upgraded connections.
 const UNORDERED_BYTES_MAX: u64 = 65_536;
+
+/// Where the names of clients begin that are connections: an address names a client by the first half of an IPv6 address,
+/// and 8000::/16 is not assigned.
+const NAMELESS_CLIENTS: u64 = 1 << 63;
 
 /// What a flow may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub struct Gate {
     line: Line,
     bucket: Bucket,
     flows: BTreeMap<FlowId, FlowState>,
+    /// Streams that handed over and have not asked again: their siblings still let them go first.
+    returning: BTreeSet<FlowId>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +66,8 @@ struct FlowState {
     charged_bytes: u64,
     /// What its client can read nothing of before it has all of it, bytes on the wire: a record of TLS. 0 in clear text.
     record_bytes: u64,
+    /// Of a connection: its client, where that is known; else the connection counts as one.
+    client: Option<ClientId>,
     /// Of a connection: the network to its client, where somebody looks at it.
     path: Path,
     /// Of a stream: its connection.
@@ -75,6 +84,7 @@ impl Gate {
             line: Line::new(scheduler),
             bucket: Bucket::new(limits.rate_bits_per_sec, limits.credit_ns),
             flows: BTreeMap::new(),
+            returning: BTreeSet::new(),
         }
     }
 
@@ -98,11 +108,19 @@ impl Gate {
         }
     }
 
-    /// A response of `size_bytes` (head and body; `None` if unknown) is about to be written; returns its rank.
+    /// The connection is `client`'s, from its next response on: clients share alike in what the guard gives.
+    pub fn of_client(&mut self, connection: FlowId, client: ClientId) {
+        if let Some(state) = self.flows.get_mut(&connection) {
+            state.client = Some(client);
+        }
+    }
+
+    /// A response of `size_bytes` (head and body; `None` if unknown) is about to be written; returns its rank. `class` is what
+    /// the server says of it; it goes before the rank, whoever the client is.
     ///
     /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its packets without payload behind it.
     pub fn start(&mut self, flow: FlowId, size_bytes: Option<u64>, class: u8, now: Time) -> u64 {
-        let path = self.path_of(flow);
+        let (path, client) = (self.path_of(flow), self.client_of(flow));
         let Some(state) = self.flows.get_mut(&flow) else {
             return 0;
         };
@@ -120,6 +138,7 @@ impl Gate {
                 class,
                 size: size_bytes,
                 trickle: state.record_bytes,
+                client: Some(client),
             };
             scheduler.arrive(arrival, now);
             if path != Path::default() {
@@ -129,9 +148,6 @@ impl Gate {
                 scheduler.progress(job, opening_bytes, now);
             }
             scheduler.block(job, now);
-            if let Some(connection) = state.connection {
-                self.reorder(connection, flow, |sibling| sibling.class = class, now);
-            }
         }
         self.rank(flow).unwrap_or(0)
     }
@@ -166,7 +182,12 @@ impl Gate {
                 self.limits.quantum_bytes
             }
             Some(connection) => {
-                self.reorder(connection, flow, |sibling| sibling.waits = true, now);
+                let asks = |sibling: &mut Sibling| {
+                    sibling.waits = true;
+                    sibling.returns = false;
+                };
+                self.returning.remove(&flow);
+                self.reorder(connection, flow, asks, now);
                 self.limits.stream_quantum_bytes()
             }
         };
@@ -279,12 +300,17 @@ impl Gate {
         if self.open_at() > now {
             return None;
         }
+        self.expect_no_longer(now);
         self.line.call(now)
     }
 
     /// When [`call`](Self::call) should be tried next; `None` while nobody waits who could go.
     pub fn wake_at(&self) -> Option<Time> {
-        (self.line.waiting > 0).then(|| self.open_at().max(self.line.call_ends_at()))
+        if self.line.waiting > 0 {
+            return Some(self.open_at().max(self.line.call_ends_at()));
+        }
+        // Siblings wait for a stream that may not come back.
+        (!self.returning.is_empty()).then(|| self.open_at())
     }
 
     /// The rank of the flow's job now, lower first; `None` while it has none.
@@ -310,6 +336,14 @@ impl Gate {
     /// Everything charged to the link so far, bytes.
     pub fn charged_bytes(&self) -> u64 {
         self.bucket.charged_bytes()
+    }
+
+    /// The client of a connection, or of a stream's connection.
+    fn client_of(&self, flow: FlowId) -> ClientId {
+        let connection = self.flows.get(&flow).and_then(|state| state.connection);
+        let connection = connection.unwrap_or(flow);
+        let client = self.flows.get(&connection).and_then(|state| state.client);
+        client.unwrap_or(ClientId(NAMELESS_CLIENTS | connection))
     }
 
     /// The network to the client of a connection, or of a stream's connection.
@@ -346,7 +380,12 @@ impl Gate {
         match state.connection {
             None => self.line.set_ready(flow, state, false, now),
             Some(connection) => {
-                self.reorder(connection, flow, |sibling| sibling.waits = false, now);
+                let leaves = |sibling: &mut Sibling| {
+                    sibling.waits = false;
+                    sibling.returns = false;
+                };
+                self.returning.remove(&flow);
+                self.reorder(connection, flow, leaves, now);
             }
         }
     }

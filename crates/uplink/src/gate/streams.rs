@@ -68,11 +68,29 @@ impl Gate {
             self.prepay(connection, written_bytes, cost_bytes);
             self.review(connection, now);
         }
+        // One that handed over comes back at once for more, if it has more: its siblings wait for that.
+        let streams = self.streams_of(connection);
+        let is_missed = streams.is_some_and(|streams| streams.siblings.has_behind(stream));
+        let returns = written_bytes > 0 && is_missed;
+        if returns {
+            self.returning.insert(stream);
+        }
         let settle = |sibling: &mut Sibling| {
             sibling.attained_bytes = sibling.attained_bytes.saturating_add(written_bytes);
             sibling.waits = false;
+            sibling.returns = returns;
         };
         self.reorder(connection, stream, settle, now);
+    }
+
+    /// The link can take more: streams that handed over and did not come back hold up no sibling.
+    pub(super) fn expect_no_longer(&mut self, now: Time) {
+        for stream in std::mem::take(&mut self.returning) {
+            let connection = self.flows.get(&stream).and_then(|state| state.connection);
+            if let Some(connection) = connection {
+                self.reorder(connection, stream, |sibling| sibling.returns = false, now);
+            }
+        }
     }
 
     /// The connection flushed.
@@ -83,14 +101,13 @@ impl Gate {
         }
     }
 
-    /// The client changed its mind: the stream is of another class, or of another order among its siblings.
-    pub fn set_urgency(&mut self, stream: FlowId, class: u8, order: StreamOrder, now: Time) {
+    /// The client changed its mind: among its siblings the stream has another urgency, or another order.
+    pub fn set_urgency(&mut self, stream: FlowId, urgency: u8, order: StreamOrder, now: Time) {
         let Some(connection) = self.flows.get(&stream).and_then(|state| state.connection) else {
             return;
         };
-        self.line.scheduler.reclassify(JobId(stream), class, now);
         let change = |sibling: &mut Sibling| {
-            sibling.class = class;
+            sibling.urgency = urgency;
             sibling.order = order;
         };
         self.reorder(connection, stream, change, now);
@@ -116,7 +133,8 @@ impl Gate {
             return;
         };
         let touched = streams.siblings.change(stream, change);
-        for touched in touched.into_iter().flatten() {
+        self.refresh(connection, stream, now);
+        for touched in touched {
             self.refresh(connection, touched, now);
             if touched != stream
                 && let Some(state) = self.flows.get_mut(&touched)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sooner_policy::{GuardLimits, PolicyName, Time};
+use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
 use sooner_uplink::StreamOrder;
 use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
 use sooner_uplink::wire;
@@ -104,10 +104,10 @@ impl World {
         &mut self,
         connection: usize,
         bytes: u64,
-        class: u8,
+        urgency: u8,
         order: StreamOrder,
     ) -> usize {
-        let stream = self.quiet_stream(connection, bytes, class, order);
+        let stream = self.quiet_stream(connection, bytes, urgency, order);
         self.write(stream);
         stream
     }
@@ -117,13 +117,24 @@ impl World {
         &mut self,
         connection: usize,
         bytes: u64,
-        class: u8,
+        urgency: u8,
         order: StreamOrder,
+    ) -> usize {
+        self.classed_stream(connection, bytes, 3, (urgency, order))
+    }
+
+    /// A stream of a class, which the server chose; it does not ask yet.
+    pub fn classed_stream(
+        &mut self,
+        connection: usize,
+        bytes: u64,
+        class: u8,
+        (urgency, order): (u8, StreamOrder),
     ) -> usize {
         let id = self.new_name();
         let parent = self.connections[connection].id;
         self.gate.open_stream(parent, id);
-        self.gate.set_urgency(id, class, order, self.now);
+        self.gate.set_urgency(id, urgency, order, self.now);
         self.gate.start(id, Some(bytes), class, self.now);
         let is_open = self.connections[connection].is_open;
         self.streams.push(Stream {
@@ -250,9 +261,15 @@ impl World {
         self.run_engine(connection, u64::MAX);
     }
 
-    pub fn set_urgency(&mut self, stream: usize, class: u8, order: StreamOrder) {
+    /// The connection is a client's.
+    pub fn of_client(&mut self, connection: usize, client: u64) {
         self.gate
-            .set_urgency(self.streams[stream].id, class, order, self.now);
+            .of_client(self.connections[connection].id, ClientId(client));
+    }
+
+    pub fn set_urgency(&mut self, stream: usize, urgency: u8, order: StreamOrder) {
+        self.gate
+            .set_urgency(self.streams[stream].id, urgency, order, self.now);
     }
 
     pub fn ignore_calls(&mut self, stream: usize) {

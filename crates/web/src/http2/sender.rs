@@ -161,7 +161,8 @@ impl Sender {
     fn hear(&mut self, cx: &mut Context<'_>) {
         if let Some(priority) = self.subscription.take(cx) {
             self.signal = self.signal.updated(priority);
-            self.flow.set_urgency(self.signal.class, self.signal.order);
+            self.flow
+                .set_urgency(self.signal.urgency, self.signal.order);
         }
     }
 

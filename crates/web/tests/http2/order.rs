@@ -2,6 +2,8 @@
 
 use crate::frames::*;
 use crate::support::Site;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 /// Windows that hold nobody up.
 fn connect(site: &Site) -> RawClient {
@@ -166,23 +168,54 @@ fn a_tool_gets_pure_size_order() {
     assert_eq!(order(&mut client, 2), [3, 1]);
 }
 
+/// Asks for `path` on many streams at once, each with a claim of urgency 0.
+fn greedy(site: &Site, path: &str) -> RawClient {
+    let mut client = connect(site);
+    for stream in (1..240).step_by(2) {
+        client.get(stream, path, &[("priority", "u=0")]);
+    }
+    client.read_until(DATA);
+    client
+}
+
+/// Reads what has come for the greedy one: none of its responses is over, and it is not done.
+fn assert_not_done(greedy: &mut RawClient) {
+    for _ in 0..10 {
+        assert!(!greedy.read().unwrap().ends_stream());
+    }
+}
+
 #[test]
-fn nobody_is_starved_by_claims() {
+fn what_a_client_claims_orders_no_other_clients_responses() {
     let site = Site::start_ordered();
     site.write("large.html", vec![0; 3_000_000]);
-    site.write("small.html", vec![0; 20_000]);
-    let mut greedy = connect(&site);
-    for stream in [1, 3] {
-        greedy.get(stream, "/large.html", &[("priority", "u=0")]);
+    site.write("small.bin", vec![0; 10_000]);
+    let mut greedy = greedy(&site, "/large.html");
+    greedy.update_priority(1, "u=0, i");
+    for (stream, fields) in [
+        (1, &[][..]),
+        (3, &[("priority", "u=7")]),
+        (5, &[("priority", "u=7, i"), ("referer", "http://x/")]),
+    ] {
+        let mut modest = connect(&site);
+        modest.get(stream, "/small.bin", fields);
+        assert_eq!(modest.read_responses(1), [(stream, 10_000)]);
     }
-    greedy.read_until(DATA);
-    let mut modest = connect(&site);
-    modest.get(1, "/small.html", &[("priority", "u=7")]);
-    assert_eq!(modest.read_responses(1), [(1, 20_000)]);
-    let mut rest = 0;
-    while !greedy.is_silent() && rest < 100 {
-        assert!(!greedy.read().unwrap().ends_stream() || rest > 0);
-        rest += 1;
-    }
-    assert!(rest > 10, "the greedy one was not done");
+    assert_not_done(&mut greedy);
+}
+
+#[test]
+fn what_a_client_claims_orders_no_responses_over_http_1() {
+    let site = Site::start_ordered();
+    site.write("large.html", vec![0; 3_000_000]);
+    site.write("small.html", vec![0; 10_000]);
+    let mut greedy = greedy(&site, "/large.html");
+    let mut stream = TcpStream::connect(site.address).unwrap();
+    let request =
+        "GET /small.html HTTP/1.1\r\nhost: localhost\r\npriority: u=7\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > 10_000);
+    assert_not_done(&mut greedy);
 }

@@ -1,19 +1,28 @@
-//! No job waits for ever, whatever policy is inside.
+//! Keeps every job from starving, whatever policy is inside.
 //!
-//! Two promises, each paid from a share of the service that others get:
-//! - The oldest job that could be served gets at least one part in `oldest_share` (20: 5 %). With capacity C it is therefore done no
-//!   later than (its own size + the sizes of the jobs older than it) / (C / 20), plus one turn.
-//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then it has had its trickle, or it gets
-//!   what is missing, or its client and the NATs on the way would give it up. A trickle is what its client notices
-//!   ([`Arrival::trickle`]); where that is a whole of many bytes, a record, it is given in half the time, because it need not begin where
-//!   a record does. Trickles too take at most one part in 20, so the silence is at most 10 s, or where more wait, the trickles of
-//!   all of them / (C / 20), twice that for records.
+//! Two promises, each paid from a share of the service that others get. Clients ([`Arrival::client`]) take
+//! turns with that share, so that no number of jobs of one client keeps another client waiting:
+//! - The oldest job of the client whose turn it is gets at least one part in `oldest_share` (20: 5 %). With
+//!   capacity C and N clients a job is therefore done no later than N x (its own size + the sizes of its
+//!   client's older jobs + one turn) / (C / 20).
+//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then it has had
+//!   its trickle, or it gets what is missing, or its client and the NATs on the way would give it up. A trickle
+//!   is what its client notices ([`Arrival::trickle`]); where that is a whole of many bytes, a record, it is given
+//!   in half the time, because it need not begin where a record does. Trickles too take at most one part in 20,
+//!   so the silence is at most 10 s, or where more wait, N x (the trickles of its client's jobs) / (C / 20),
+//!   twice that for records.
 //!
+//! A job without a client shares its turn with all others without one: where a caller names no client, N is 1.
 //! What the inner policy gives a job on its own counts: where it serves the oldest anyway the guard takes nothing.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+mod clients;
+mod credit;
+
+use alloc::collections::BTreeMap;
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
+use clients::{Client, Clients};
+use credit::Credit;
 
 /// What a [`Guard`] promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +55,7 @@ pub struct Guard<S> {
     inner: S,
     limits: GuardLimits,
     jobs: BTreeMap<JobId, Watched>,
-    /// Ready jobs by arrival.
-    by_age: BTreeSet<(u64, JobId)>,
-    /// Ready jobs by the time at which their silence must end.
-    by_silence: BTreeSet<(Time, JobId)>,
+    clients: Clients,
     oldest_credit: Credit,
     trickle_credit: Credit,
     arrivals: u64,
@@ -57,6 +63,7 @@ pub struct Guard<S> {
 
 #[derive(Clone, Copy, Debug)]
 struct Watched {
+    client: Client,
     sequence: u64,
     /// When it last had all of a trickle.
     heard_at: Time,
@@ -89,55 +96,6 @@ impl Watched {
     }
 }
 
-/// Service owed: one unit for every `others` units that others get, up to `most`.
-#[derive(Clone, Copy, Debug)]
-struct Credit {
-    /// In units of 1/others.
-    parts: u64,
-    others: u64,
-    most: u64,
-}
-
-impl Credit {
-    /// One part in `share` of the whole is one unit to every `share - 1` of the others.
-    fn new(share: u64, most: u64) -> Self {
-        Self {
-            parts: 0,
-            others: share.saturating_sub(1),
-            most,
-        }
-    }
-
-    /// From now on `amount` can be owed, and as much again.
-    fn hold(&mut self, amount: u64) {
-        self.most = self.most.max(amount.saturating_mul(2));
-    }
-
-    fn earn(&mut self, amount: u64) {
-        self.parts = self
-            .parts
-            .saturating_add(amount)
-            .min(self.most.saturating_mul(self.others));
-    }
-
-    fn pay(&mut self, amount: u64) {
-        self.parts = self
-            .parts
-            .saturating_sub(amount.saturating_mul(self.others));
-    }
-
-    fn covers(&self, amount: u64) -> bool {
-        self.short_of(amount) == 0
-    }
-
-    /// What must still be earned to cover `amount`.
-    fn short_of(&self, amount: u64) -> u64 {
-        amount
-            .saturating_mul(self.others)
-            .saturating_sub(self.parts)
-    }
-}
-
 impl<S: Scheduler> Guard<S> {
     /// Guards `inner` within `limits`.
     pub fn new(inner: S, limits: GuardLimits) -> Self {
@@ -146,8 +104,7 @@ impl<S: Scheduler> Guard<S> {
             inner,
             limits,
             jobs: BTreeMap::new(),
-            by_age: BTreeSet::new(),
-            by_silence: BTreeSet::new(),
+            clients: Clients::default(),
             oldest_credit: credit(limits.turn),
             trickle_credit: credit(limits.trickle),
             arrivals: 0,
@@ -159,10 +116,6 @@ impl<S: Scheduler> Guard<S> {
         &mut self.inner
     }
 
-    fn oldest(&self) -> Option<JobId> {
-        self.by_age.first().map(|&(_, id)| id)
-    }
-
     fn set_ready(&mut self, id: JobId, ready: bool) {
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
@@ -171,22 +124,17 @@ impl<S: Scheduler> Guard<S> {
             return;
         }
         watched.ready = ready;
-        let (age, silence) = ((watched.sequence, id), (watched.due_at(), id));
-        if ready {
-            self.by_age.insert(age);
-            self.by_silence.insert(silence);
-        } else {
-            self.by_age.remove(&age);
-            self.by_silence.remove(&silence);
+        let (client, age) = (watched.client, (watched.sequence, id));
+        let silence = (watched.due_at(), id);
+        match ready {
+            true => self.clients.insert(client, age, silence),
+            false => self.clients.remove(client, age, silence),
         }
     }
 
     /// The job whose silence must end now, if any, and what is missing.
-    fn silent_too_long(&self, now: Time) -> Option<Grant> {
-        let &(due_at, job) = self.by_silence.first()?;
-        if now < due_at {
-            return None;
-        }
+    fn silent_too_long(&mut self, now: Time) -> Option<Grant> {
+        let job = self.clients.silent_too_long(now)?;
         let max_amount = self.jobs.get(&job)?.missing();
         let covered = self.trickle_credit.covers(max_amount);
         covered.then_some(Grant { job, max_amount })
@@ -201,6 +149,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         let trickle = self.limits.trickle.max(arrival.trickle).max(1);
         self.trickle_credit.hold(trickle);
         let watched = Watched {
+            client: arrival.client,
             sequence: self.arrivals,
             heard_at: now,
             unheard: 0,
@@ -214,28 +163,41 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         };
         self.arrivals += 1;
         self.jobs.insert(arrival.id, watched);
+        self.clients.enter(arrival.client);
         self.set_ready(arrival.id, true);
         self.inner.arrive(arrival, now);
     }
 
     fn progress(&mut self, id: JobId, amount: u64, now: Time) {
         self.inner.progress(id, amount, now);
-        let oldest = self.oldest();
+        let oldest = self.clients.oldest();
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
         };
         self.trickle_credit.earn(amount);
-        if now >= watched.due_at() {
+        let (client, before) = (watched.client, watched.due_at());
+        let was_due = now >= before;
+        if was_due {
             self.trickle_credit.pay(amount.min(watched.missing()));
         }
-        let before = watched.due_at();
         watched.serve(amount, now);
-        if watched.ready {
-            self.by_silence.remove(&(before, id));
-            self.by_silence.insert((watched.due_at(), id));
+        let after = watched.due_at();
+        if watched.ready && after != before {
+            self.clients.postpone(client, (before, id), (after, id));
+        }
+        if was_due && after != before {
+            self.clients.had_trickle(client);
         }
         match oldest {
-            Some(oldest) if oldest == id => self.oldest_credit.pay(amount),
+            Some(oldest) if oldest == id => {
+                // What the policy gave by itself is a turn too; where others wait it earns them theirs.
+                let is_given = self.oldest_credit.covers(self.limits.turn);
+                match is_given || !self.clients.has_several() {
+                    true => self.oldest_credit.pay(amount),
+                    false => self.oldest_credit.earn(amount),
+                }
+                self.clients.had_of_turn(client, amount, self.limits.turn);
+            }
             Some(_) => self.oldest_credit.earn(amount),
             None => {}
         }
@@ -243,7 +205,9 @@ impl<S: Scheduler> Scheduler for Guard<S> {
 
     fn depart(&mut self, id: JobId, now: Time) {
         self.set_ready(id, false);
-        self.jobs.remove(&id);
+        if let Some(watched) = self.jobs.remove(&id) {
+            self.clients.leave(watched.client);
+        }
         self.inner.depart(id, now);
     }
 
@@ -274,7 +238,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             return Some(grant);
         }
         if self.oldest_credit.covers(self.limits.turn)
-            && let Some(job) = self.oldest()
+            && let Some(job) = self.clients.oldest()
         {
             return Some(Grant {
                 job,
@@ -282,19 +246,18 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             });
         }
         let grant = self.inner.next(now)?;
-        if self.oldest() == Some(grant.job) {
-            return Some(grant);
-        }
+        let max_amount = match self.clients.oldest() == Some(grant.job) {
+            true => self.clients.turn_left(self.limits.turn),
+            false => self.oldest_credit.short_of(self.limits.turn),
+        };
         Some(Grant {
-            max_amount: grant
-                .max_amount
-                .min(self.oldest_credit.short_of(self.limits.turn)),
+            max_amount: grant.max_amount.min(max_amount),
             ..grant
         })
     }
 
     fn wake_at(&self) -> Option<Time> {
-        let silence = self.by_silence.first().map(|&(due_at, _)| due_at);
+        let silence = self.clients.first_silence();
         [silence, self.inner.wake_at()].into_iter().flatten().min()
     }
 

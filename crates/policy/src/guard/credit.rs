@@ -1,0 +1,50 @@
+//! What a guard may take from others.
+
+/// Service owed: one unit for every `others` units that others get, up to `most`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    /// In units of 1/others.
+    parts: u64,
+    others: u64,
+    most: u64,
+}
+
+impl Credit {
+    /// One part in `share` of the whole is one unit to every `share - 1` of the others.
+    pub(super) fn new(share: u64, most: u64) -> Self {
+        Self {
+            parts: 0,
+            others: share.saturating_sub(1),
+            most,
+        }
+    }
+
+    /// From now on `amount` can be owed, and as much again.
+    pub(super) fn hold(&mut self, amount: u64) {
+        self.most = self.most.max(amount.saturating_mul(2));
+    }
+
+    pub(super) fn earn(&mut self, amount: u64) {
+        self.parts = self
+            .parts
+            .saturating_add(amount)
+            .min(self.most.saturating_mul(self.others));
+    }
+
+    pub(super) fn pay(&mut self, amount: u64) {
+        self.parts = self
+            .parts
+            .saturating_sub(amount.saturating_mul(self.others));
+    }
+
+    pub(super) fn covers(&self, amount: u64) -> bool {
+        self.short_of(amount) == 0
+    }
+
+    /// What must still be earned to cover `amount`.
+    pub(super) fn short_of(&self, amount: u64) -> u64 {
+        amount
+            .saturating_mul(self.others)
+            .saturating_sub(self.parts)
+    }
+}
