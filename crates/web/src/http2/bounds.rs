@@ -31,7 +31,7 @@ pub struct Bounds {
     /// Requests at once.
     pub streams_max: u32,
     /// Longest request head as RFC 9113 (6.5.2) counts it, which adds 32 bytes for every field. Longer ones get status 431, and the connection
-    /// ends where the head is several times as long.
+    /// ends where the head is many times as long.
     pub head_bytes_max: u32,
     /// How long the client may take for its first bytes.
     pub preface_time: Duration,
@@ -50,6 +50,12 @@ impl Bounds {
         }
     }
 
+    /// The longest request head that the library hands out. It answers longer ones by itself, in a way that loses the answer: with
+    /// 431 and a reset behind it. So it is told four times as much, and those in between are refused as all others are.
+    pub fn decoded_bytes_max(&self) -> u32 {
+        self.head_bytes_max.saturating_mul(4)
+    }
+
     /// Begins HTTP/2 on `io` within the bounds.
     pub fn handshake<Io>(&self, io: Tap<Io>) -> Handshake<Tap<Io>, Bytes>
     where
@@ -57,7 +63,7 @@ impl Bounds {
     {
         Builder::new()
             .max_concurrent_streams(self.streams_max)
-            .max_header_list_size(self.head_bytes_max)
+            .max_header_list_size(self.decoded_bytes_max())
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_concurrent_reset_streams(RESET_STREAMS_MAX)

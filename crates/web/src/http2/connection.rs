@@ -45,7 +45,8 @@ where
     // A client sends frames at any time: as long as it receives, it opens windows.
     guest.activity().set_sending(true);
     let io = Lingering::new(io, guest.activity().clone(), LINGER_BYTES_MAX);
-    let handshake = bounds.handshake(Tap::new(io, listeners.clone(), cork.clone()));
+    let tap = Tap::new(io, listeners.clone(), cork.clone(), bounds.head_bytes_max);
+    let handshake = bounds.handshake(tap);
     let connection = tokio::select! {
         done = timeout(bounds.preface_time, handshake) => match done {
             Ok(connection) => connection,
@@ -136,6 +137,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
             return Some(Reason::ENHANCE_YOUR_CALM);
         }
         match self.shared.listeners.priorities.borrow().violation()? {
+            Violation::TooManyFrames => Some(Reason::ENHANCE_YOUR_CALM),
             Violation::TooShort => Some(Reason::FRAME_SIZE_ERROR),
             Violation::NotOnStreamZero | Violation::NoSuchStream | Violation::TooManyIdle => {
                 Some(Reason::PROTOCOL_ERROR)

@@ -26,7 +26,7 @@ pub struct PriorityUpdate {
     pub priority: Option<Priority>,
 }
 
-/// Why a connection has to be ended because of a PRIORITY_UPDATE.
+/// Why a connection has to be ended because of a PRIORITY_UPDATE, or of the frame that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// It came on a stream of its own.
@@ -37,6 +37,17 @@ pub enum Violation {
     TooShort,
     /// It speaks of yet another stream that was not opened.
     TooManyIdle,
+    /// It is one of too many frames that ask for nothing, of whatever type.
+    TooManyFrames,
+}
+
+/// A frame that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameStart {
+    /// Its type.
+    pub kind: u8,
+    /// The length of its payload.
+    pub payload_bytes: u32,
 }
 
 /// The scanner of one connection, from its first byte.
@@ -70,10 +81,16 @@ impl Default for FrameScanner {
 
 impl FrameScanner {
     /// Looks through the next `bytes` of the connection; `found` is called for every PRIORITY_UPDATE that ends in them.
-    pub fn feed(
+    pub fn feed(&mut self, bytes: &[u8], found: impl FnMut(Result<PriorityUpdate, Violation>)) {
+        self.feed_counting(bytes, found, |_| {});
+    }
+
+    /// The same; `begun` is called for every frame whose header ends in them.
+    pub fn feed_counting(
         &mut self,
         mut bytes: &[u8],
         mut found: impl FnMut(Result<PriorityUpdate, Violation>),
+        mut begun: impl FnMut(FrameStart),
     ) {
         while !bytes.is_empty() {
             let used = match &mut self.state {
@@ -97,16 +114,24 @@ impl FrameScanner {
                 }
             };
             bytes = &bytes[used..];
-            self.advance(&mut found);
+            self.advance(&mut found, &mut begun);
         }
     }
 
     /// Goes on to the next state if the present one has all its bytes.
-    fn advance(&mut self, found: &mut impl FnMut(Result<PriorityUpdate, Violation>)) {
+    fn advance(
+        &mut self,
+        found: &mut impl FnMut(Result<PriorityUpdate, Violation>),
+        begun: &mut impl FnMut(FrameStart),
+    ) {
         match &self.state {
             State::Skipping { left: 0 } => self.expect_header(),
             State::InHeader { header, filled } if *filled == HEADER_BYTES => {
                 let left = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+                begun(FrameStart {
+                    kind: header[3],
+                    payload_bytes: left as u32,
+                });
                 let is_update = header[3] == PRIORITY_UPDATE;
                 let stream = stream_id(&header[5..9]);
                 if is_update && stream != 0 {

@@ -30,6 +30,7 @@
 //! next frame is read, so they wait when their answers are not taken), windows that stay shut (time), PRIORITY_UPDATE (the table is as
 //! large as the number of streams). See `bounds`.
 
+mod allowance;
 mod body_source;
 mod bounds;
 mod cancellations;
@@ -38,6 +39,8 @@ mod cork;
 mod date;
 mod dictionary;
 pub mod frame_scanner;
+pub mod heads;
+mod leftover;
 mod opening;
 mod priorities;
 pub mod priority;

@@ -14,18 +14,43 @@ pub enum Refusal {
     /// A tunnel is asked for (RFC 9113, 8.5); status 501.
     #[error("no tunnels: CONNECT is not implemented")]
     Connect,
+    /// Its head is too long; status 431.
+    #[error("the request head is longer than {0} bytes, with 32 bytes for every field")]
+    TooLong(u32),
+    /// Two hosts are named (RFC 9113, 8.3.1); status 400.
+    #[error(":authority and Host name different hosts")]
+    HostsDisagree,
 }
 
-/// Checks what the HTTP/2 library does not, then brings the head into the form of HTTP/1.
-pub fn prepare(head: &mut Parts) -> Result<(), Refusal> {
+/// What a field counts beside its octets (RFC 9113, 6.5.2).
+const FIELD_BYTES: usize = 32;
+
+/// Checks what the HTTP/2 library does not, then brings the head, up to `bytes_max` long, into the form of HTTP/1.
+pub fn prepare(head: &mut Parts, bytes_max: u32) -> Result<(), Refusal> {
+    if head_bytes(head) > bytes_max as usize {
+        return Err(Refusal::TooLong(bytes_max));
+    }
     if head.method == Method::CONNECT {
         return Err(Refusal::Connect);
     }
     check_path(head)?;
     check_values(&head.headers)?;
-    add_host(head);
+    set_host(head)?;
     join_cookies(&mut head.headers);
     Ok(())
+}
+
+/// The length of a head as RFC 9113 (6.5.2) counts it.
+fn head_bytes(head: &Parts) -> usize {
+    let fields = head.headers.iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
+    let path = head
+        .uri
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    let authority = head.uri.authority().map_or(0, |it| it.as_str().len());
+    let pseudo = ":method".len() + head.method.as_str().len() + ":path".len() + path + authority;
+    fields.sum::<usize>() + pseudo + ":scheme:authority".len() + 4 * FIELD_BYTES
 }
 
 /// RFC 9113, 8.3.1: a path begins with a slash, or is the asterisk of OPTIONS.
@@ -50,16 +75,52 @@ fn check_values(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The authority as a Host field, if there is none; whether the two agree is looked at where the site is chosen.
-fn add_host(head: &mut Parts) {
-    if head.headers.contains_key(HOST) {
-        return;
+/// The authority as the Host field, in place of one that names the same host (RFC 9113, 8.3.1). Whether the names agree is looked
+/// at where the site is chosen, and so is a second field; here it is the ports.
+fn set_host(head: &mut Parts) -> Result<(), Refusal> {
+    let Some(authority) = head.uri.authority() else {
+        return Ok(());
+    };
+    let mut hosts = head.headers.get_all(HOST).iter();
+    if let (Some(host), None) = (hosts.next(), hosts.next()) {
+        let default_port = match head.uri.scheme_str() {
+            Some("http") => 80,
+            _ => 443,
+        };
+        let (name, port) = host_and_port(host.as_bytes(), default_port);
+        let (authority, authority_port) =
+            host_and_port(authority.as_str().as_bytes(), default_port);
+        if port != authority_port {
+            return Err(Refusal::HostsDisagree);
+        }
+        if !name.eq_ignore_ascii_case(authority) {
+            return Ok(());
+        }
+    } else if head.headers.contains_key(HOST) {
+        return Ok(());
     }
-    let authority = head.uri.authority();
     // An authority has no character that a value must not have.
-    if let Some(Ok(host)) = authority.map(|authority| HeaderValue::from_str(authority.as_str())) {
+    if let Ok(host) = HeaderValue::from_str(authority.as_str()) {
         head.headers.insert(HOST, host);
     }
+    Ok(())
+}
+
+/// The host, without the dot at its end, and the port of `value`; `None` for a port that is none.
+fn host_and_port(value: &[u8], default_port: u16) -> (&[u8], Option<u16>) {
+    let after_address = value.iter().rposition(|&byte| byte == b']').unwrap_or(0);
+    let colon = value[after_address..].iter().position(|&byte| byte == b':');
+    let (host, port) = match colon.map(|colon| value.split_at(after_address + colon)) {
+        None | Some((_, b":")) => (
+            &value[..after_address + colon.unwrap_or(value.len() - after_address)],
+            Some(default_port),
+        ),
+        Some((host, port)) => {
+            let digits = std::str::from_utf8(&port[1..]).ok();
+            (host, digits.and_then(|digits| digits.parse().ok()))
+        }
+    };
+    (host.strip_suffix(b".").unwrap_or(host), port)
 }
 
 /// RFC 9113, 8.2.3: cookies may come in several fields, which nobody outside HTTP/2 expects.
@@ -94,7 +155,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (mut head, ()) = request.body(()).unwrap().into_parts();
-        prepare(&mut head).map(|()| head.headers)
+        prepare(&mut head, 500).map(|()| head.headers)
     }
 
     const URI: &str = "https://example.org/a?b";
@@ -103,10 +164,54 @@ mod tests {
     fn the_authority_becomes_the_host() {
         assert_eq!(prepared("GET", URI, &[]).unwrap()[HOST], "example.org");
         let agreeing = prepared("GET", URI, &[("host", "Example.ORG")]).unwrap();
-        assert_eq!(agreeing[HOST], "Example.ORG");
+        assert_eq!(
+            agreeing[HOST], "example.org",
+            "the authority is the one that counts"
+        );
+        assert_eq!(agreeing.get_all(HOST).iter().count(), 1);
         let alone = prepared("GET", "/a", &[("host", "example.net")]).unwrap();
         assert_eq!(alone[HOST], "example.net");
         assert!(!prepared("GET", "/a", &[]).unwrap().contains_key(HOST));
+    }
+
+    #[test]
+    fn hosts_with_different_ports_are_different() {
+        let host_of =
+            |uri, host| prepared("GET", uri, &[("host", host)]).map(|it| it[HOST].clone());
+        for (uri, host, is_same) in [
+            ("https://a.org:8443/", "a.org", false),
+            ("https://a.org/", "a.org:8443", false),
+            ("https://a.org:8443/", "A.org.:8443", true),
+            ("https://a.org/", "a.org:443", true),
+            ("https://a.org:443/", "a.org", true),
+            ("https://a.org/", "a.org:80", false),
+            ("http://a.org:80/", "a.org", true),
+            ("http://a.org/", "a.org:", true),
+            ("http://a.org/", "a.org:x", false),
+            ("http://[::1]:81/", "[::1]:81", true),
+            ("http://[::1]:81/", "[::1]", false),
+        ] {
+            let authority = uri.parse::<hyper::Uri>().unwrap();
+            let authority = authority.authority().unwrap().as_str();
+            let expected = match is_same {
+                true => Ok(HeaderValue::from_str(authority).unwrap()),
+                false => Err(Refusal::HostsDisagree),
+            };
+            assert_eq!(host_of(uri, host), expected, "{uri} {host}");
+        }
+        // Another name is for those who choose the site.
+        assert_eq!(host_of("http://a.org/", "b.org").unwrap(), "b.org");
+    }
+
+    #[test]
+    fn a_head_is_counted_with_32_bytes_a_field() {
+        // Four pseudo-header fields of 10, 13, 21 and 8 octets.
+        let fits = "x".repeat(500 - 4 * 32 - 52 - 32 - 1);
+        let fits: &'static str = fits.leak();
+        assert!(prepared("GET", URI, &[("x", fits)]).is_ok());
+        let too_long: &'static str = format!("{fits}xxxxxxxx").leak();
+        let refused = prepared("GET", URI, &[("x", too_long)]).unwrap_err();
+        assert_eq!(refused, Refusal::TooLong(500));
     }
 
     #[test]

@@ -10,7 +10,10 @@ use tokio::sync::oneshot;
 
 /// A body as it comes in. The client's window opens again by what is taken from here, so somebody who does not take holds the client back.
 pub struct RequestStream {
-    stream: RecvStream,
+    /// Taken when this is dropped.
+    stream: Option<RecvStream>,
+    /// Who gets what is left of it then.
+    rest: Option<oneshot::Sender<RecvStream>>,
     /// What is left of the length that was announced.
     left_bytes: Option<u64>,
     progress: Progress,
@@ -27,14 +30,17 @@ enum Progress {
 }
 
 impl RequestStream {
-    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted` is told when somebody asks for it.
+    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted` is told when somebody asks for it,
+    /// and `rest` gets what has not been read in the end.
     pub fn new(
         stream: RecvStream,
         content_length: Option<u64>,
         wanted: Option<oneshot::Sender<()>>,
+        rest: oneshot::Sender<RecvStream>,
     ) -> Self {
         Self {
-            stream,
+            stream: Some(stream),
+            rest: Some(rest),
             left_bytes: content_length,
             progress: Progress::InData,
             wanted,
@@ -42,15 +48,28 @@ impl RequestStream {
     }
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let data = ready!(self.stream.poll_data(cx));
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(None);
+        };
+        let data = ready!(stream.poll_data(cx));
         if let Some(Ok(bytes)) = &data {
             // Fails only for more than was received.
-            let _ = self.stream.flow_control().release_capacity(bytes.len());
+            let _ = stream.flow_control().release_capacity(bytes.len());
             self.left_bytes = self
                 .left_bytes
                 .map(|left| left.saturating_sub(bytes.len() as u64));
         }
         Poll::Ready(data)
+    }
+}
+
+impl Drop for RequestStream {
+    fn drop(&mut self) {
+        let is_read = self.progress == Progress::Over || self.is_end_stream();
+        if let (false, Some(stream), Some(rest)) = (is_read, self.stream.take(), self.rest.take()) {
+            // Nobody waits for it where the client has left.
+            let _ = rest.send(stream);
+        }
     }
 }
 
@@ -77,8 +96,10 @@ impl Body for RequestStream {
                 None => this.progress = Progress::BeforeTrailers,
             }
         }
-        if this.progress == Progress::BeforeTrailers {
-            let trailers = ready!(this.stream.poll_trailers(cx));
+        if this.progress == Progress::BeforeTrailers
+            && let Some(stream) = &mut this.stream
+        {
+            let trailers = ready!(stream.poll_trailers(cx));
             this.progress = Progress::Over;
             return Poll::Ready(match trailers {
                 Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
@@ -89,7 +110,8 @@ impl Body for RequestStream {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.progress == Progress::Over || self.stream.is_end_stream()
+        self.progress == Progress::Over
+            || self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

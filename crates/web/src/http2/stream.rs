@@ -4,6 +4,7 @@ use super::Connected;
 use super::body_source::BodySource;
 use super::bounds::Bounds;
 use super::cancellations::Cancellations;
+use super::leftover;
 use super::priorities::Subscription;
 use super::request::{self, Refusal};
 use super::request_stream::RequestStream;
@@ -11,6 +12,7 @@ use super::response::{complete_head, head_of, may_have_body};
 use super::sender::{Sender, Unsent};
 use super::tap::Listeners;
 use super::windows::Windows;
+use crate::answer::plain;
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::message::{Answer, RequestBody};
@@ -28,6 +30,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
+use tokio::task::spawn_local;
 
 /// What the streams of a connection share.
 pub struct Shared {
@@ -124,26 +127,33 @@ impl Exchange {
     async fn try_to_answer(&mut self, request: Request<RecvStream>) -> Result<(), Unsent> {
         let (mut head, stream) = request.into_parts();
         let is_head = head.method == Method::HEAD;
-        let refusal = request::prepare(&mut head).err();
+        let head_bytes_max = self.shared.bounds.head_bytes_max;
+        let refusal = request::prepare(&mut head, head_bytes_max).err();
         if let Some(Refusal::Malformed(_)) = refusal {
             self.respond.send_reset(Reason::PROTOCOL_ERROR);
             self.shared.count_cancellation();
             return Ok(());
         }
-        let (body, wanted) = request_body(&mut head, stream);
+        let (rest_to, rest) = oneshot::channel();
+        let (body, wanted) = request_body(&mut head, stream, rest_to);
         let request = Request::from_parts(head, body);
         let (service, peer) = (&self.shared.connected.service, &self.shared.connected.peer);
         let now = Moment::now();
         let mut asked = service.asked(&request, peer, now.instant);
         let reply = match refusal {
             None => service.respond(&mut asked, request, peer, now),
-            Some(_) => Reply::Now(no_tunnel()),
+            Some(refusal) => {
+                drop(request);
+                Reply::Now(refused(refusal))
+            }
         };
         let answer = match reply {
             Reply::Now(answer) => answer,
             Reply::Later(answering) => self.wait(answering, wanted).await?,
         };
-        self.send(asked, answer, is_head).await
+        self.send(asked, answer, is_head).await?;
+        spawn_local(leftover::discard(rest));
+        Ok(())
     }
 
     /// Waits for a backend's answer as long as the client does.
@@ -206,10 +216,8 @@ impl Exchange {
         {
             signal = signal.updated(priority);
         }
-        let mut start = announced.start;
-        start.class = signal.class;
-        place.flow.start(start, announced.on_end);
-        place.flow.set_urgency(signal.class, signal.order);
+        place.flow.start(announced.start, announced.on_end);
+        place.flow.set_urgency(signal.urgency, signal.order);
         let is_over = answer.source.is_end();
         let stream = self
             .respond
@@ -249,8 +257,12 @@ impl Drop for Exchange {
     }
 }
 
-/// The body of a request; if the client waits to be asked for it, also when somebody wants it.
-fn request_body(head: &mut Parts, stream: RecvStream) -> (RequestBody, BodyWanted) {
+/// The body of a request, whose rest goes to `rest`; if the client waits to be asked for it, also when somebody wants it.
+fn request_body(
+    head: &mut Parts,
+    stream: RecvStream,
+    rest: oneshot::Sender<RecvStream>,
+) -> (RequestBody, BodyWanted) {
     if stream.is_end_stream() {
         return (RequestBody::Empty, None);
     }
@@ -270,14 +282,22 @@ fn request_body(head: &mut Parts, stream: RecvStream) -> (RequestBody, BodyWante
         }
         false => (None, None),
     };
-    let body = RequestStream::new(stream, content_length, tell);
+    let body = RequestStream::new(stream, content_length, tell, rest);
     (RequestBody::Http2(body), told)
 }
 
-fn no_tunnel() -> Answer {
-    Answer {
-        status: StatusCode::NOT_IMPLEMENTED,
-        headers: HeaderMap::new(),
-        source: Source::Empty,
-    }
+/// The answer to a request that is not given to the service.
+fn refused(refusal: Refusal) -> Answer {
+    let status = match refusal {
+        Refusal::Connect => {
+            return Answer {
+                status: StatusCode::NOT_IMPLEMENTED,
+                headers: HeaderMap::new(),
+                source: Source::Empty,
+            };
+        }
+        Refusal::TooLong(_) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        Refusal::HostsDisagree | Refusal::Malformed(_) => StatusCode::BAD_REQUEST,
+    };
+    plain(status, &refusal.to_string())
 }

@@ -37,6 +37,16 @@ pub struct StreamEnds {
     ending: Option<StreamEnd>,
     /// The stream that ends with a head of which more comes.
     in_head: Option<u32>,
+    data: DataSeen,
+}
+
+/// How much DATA has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataSeen {
+    /// Frames.
+    pub frames: u32,
+    /// Their payloads, bytes.
+    pub bytes: u64,
 }
 
 impl StreamEnds {
@@ -73,6 +83,11 @@ impl StreamEnds {
         }
     }
 
+    /// The DATA that has begun since this was last asked.
+    pub fn take_data(&mut self) -> DataSeen {
+        std::mem::take(&mut self.data)
+    }
+
     /// Takes of `bytes` what belongs to the header of a frame; returns how much that is.
     fn take_header(&mut self, bytes: &[u8]) -> usize {
         let used = bytes.len().min(HEADER_BYTES - self.header_bytes);
@@ -89,6 +104,10 @@ impl StreamEnds {
         let [high, middle, low, kind, flags, stream @ ..] = self.header;
         self.payload_left = u32::from_be_bytes([0, high, middle, low]) as usize;
         let stream = u32::from_be_bytes(stream) & STREAM_ID_MASK;
+        if kind == DATA {
+            self.data.frames = self.data.frames.saturating_add(1);
+            self.data.bytes += self.payload_left as u64;
+        }
         let ends_stream = flags & END_STREAM != 0;
         let ends_head = flags & END_HEADERS != 0;
         self.ending = match kind {
@@ -145,6 +164,16 @@ mod tests {
         ];
         let expected = [Whole(3), Whole(1), Whole(5), Reset(7)];
         assert_eq!(ends(&frames.concat(), 1 << 20), expected);
+        let mut ends = StreamEnds::of_server();
+        ends.feed(&frames.concat(), |_| {});
+        let data = DataSeen {
+            frames: 2,
+            bytes: 100,
+        };
+        assert_eq!(
+            (ends.take_data(), ends.take_data()),
+            (data, DataSeen::default())
+        );
     }
 
     #[test]

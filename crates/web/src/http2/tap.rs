@@ -1,8 +1,13 @@
 //! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
 //! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
+//!
+//! What is read is counted, and heads are replaced for which the library would give up the connection ([`Heads`]). After a violation nothing
+//! more is read: whoever drives the library ends the connection.
 
+use super::allowance::Allowance;
 use super::cork::{Collected, Cork};
-use super::frame_scanner::FrameScanner;
+use super::frame_scanner::{FrameScanner, Violation};
+use super::heads::Heads;
 use super::opening;
 use super::priorities::Priorities;
 use super::stream_ends::{StreamEnd, StreamEnds};
@@ -13,11 +18,17 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// A byte stream that is looked into.
 pub struct Tap<Io> {
     io: Io,
     scanner: FrameScanner,
+    allowance: Allowance,
+    heads: Heads,
+    head_bytes_max: u32,
+    /// What was read, and is for the library instead of it.
+    unread: Unread,
     priorities: Rc<RefCell<Priorities>>,
     cork: Cork,
     collected: Collected,
@@ -27,6 +38,30 @@ pub struct Tap<Io> {
     written_ends: StreamEnds,
     /// The ends of streams among what is collected; no more than frames without payload fit in there.
     collected_ends: Vec<StreamEnd>,
+}
+
+/// Bytes for the library.
+#[derive(Debug, Default)]
+struct Unread {
+    bytes: Vec<u8>,
+    taken_bytes: usize,
+}
+
+impl Unread {
+    /// Gives as much as there is room for; whether there was anything.
+    fn give(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+        let left = &self.bytes[self.taken_bytes..];
+        if left.is_empty() {
+            return false;
+        }
+        let given = &left[..left.len().min(buf.remaining())];
+        buf.put_slice(given);
+        self.taken_bytes += given.len();
+        if self.taken_bytes == self.bytes.len() {
+            *self = Self::default();
+        }
+        true
+    }
 }
 
 /// Who is told what is found in the bytes of one connection.
@@ -39,11 +74,16 @@ pub struct Listeners {
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in.
-    pub fn new(io: Io, listeners: Listeners, cork: Cork) -> Self {
+    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in. Clients
+    /// are told that heads may be up to `head_bytes_max` long.
+    pub fn new(io: Io, listeners: Listeners, cork: Cork, head_bytes_max: u32) -> Self {
         Self {
             io,
             scanner: FrameScanner::default(),
+            allowance: Allowance::new(Instant::now()),
+            heads: Heads::new(head_bytes_max),
+            head_bytes_max,
+            unread: Unread::default(),
             priorities: listeners.priorities,
             cork,
             collected: Collected::default(),
@@ -55,12 +95,33 @@ impl<Io> Tap<Io> {
         }
     }
 
+    /// Tells the listeners what is in what was read.
+    fn look_at(&mut self, read: &[u8]) {
+        let (priorities, allowance) = (&self.priorities, &mut self.allowance);
+        self.scanner.feed_counting(
+            read,
+            |found| priorities.borrow_mut().note(found),
+            |frame| {
+                if !allowance.spend(frame.kind, frame.payload_bytes, Instant::now) {
+                    let too_many = Err(Violation::TooManyFrames);
+                    priorities.borrow_mut().note(too_many);
+                }
+            },
+        );
+        let unwritten = &self.unwritten;
+        self.read_ends.feed(read, |end| {
+            unwritten.borrow_mut().received(end);
+        });
+    }
+
     /// Takes in as much of `slices` as there is room for; returns how much that was.
     fn collect(&mut self, slices: &[IoSlice<'_>]) -> usize {
         let taken = self.collected.take(slices);
         let ends = &mut self.collected_ends;
         self.written_ends
             .feed(self.collected.latest(taken), |end| ends.push(end));
+        let data = self.written_ends.take_data();
+        self.allowance.earn(data.frames, data.bytes);
         taken
     }
 }
@@ -83,18 +144,30 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Tap<Io> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let tap = self.get_mut();
-        let read_before = buf.filled().len();
-        ready!(Pin::new(&mut tap.io).poll_read(cx, buf))?;
-        let priorities = &tap.priorities;
-        let read = &buf.filled()[read_before..];
-        tap.scanner.feed(read, |found| {
-            priorities.borrow_mut().note(found);
-        });
-        let unwritten = &tap.unwritten;
-        tap.read_ends.feed(read, |end| {
-            unwritten.borrow_mut().received(end);
-        });
-        Poll::Ready(Ok(()))
+        loop {
+            if tap.priorities.borrow().violation().is_some() {
+                // The driver looks at it when the library has nothing more to read.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if tap.unread.give(buf) {
+                return Poll::Ready(Ok(()));
+            }
+            let read_before = buf.filled().len();
+            ready!(Pin::new(&mut tap.io).poll_read(cx, buf))?;
+            if buf.filled().len() == read_before {
+                return Poll::Ready(Ok(()));
+            }
+            tap.look_at(&buf.filled()[read_before..]);
+            let Some(bytes) = tap.heads.pass(&buf.filled()[read_before..]) else {
+                return Poll::Ready(Ok(()));
+            };
+            buf.set_filled(read_before);
+            tap.unread = Unread {
+                bytes,
+                taken_bytes: 0,
+            };
+        }
     }
 }
 
@@ -115,7 +188,7 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
         let tap = self.get_mut();
         if !std::mem::replace(&mut tap.has_written, true)
             && let Some(first) = slices.first()
-            && let Some(opening) = opening::amend(first)
+            && let Some(opening) = opening::amend(first, tap.head_bytes_max)
         {
             tap.collect(&[IoSlice::new(&opening.frame)]);
             return Poll::Ready(Ok(opening.replaced_bytes));
@@ -170,7 +243,7 @@ mod tests {
     }
 
     fn tap<Io>(io: Io) -> Tap<Io> {
-        Tap::new(io, listeners(), Cork::default())
+        Tap::new(io, listeners(), Cork::default(), 16 << 10)
     }
 
     #[tokio::test]
@@ -200,7 +273,7 @@ mod tests {
     async fn nothing_leaves_while_the_cork_is_in() {
         let (near, mut far) = tokio::io::duplex(100);
         let cork = Cork::default();
-        let mut tap = Tap::new(near, listeners(), cork.clone());
+        let mut tap = Tap::new(near, listeners(), cork.clone(), 16 << 10);
         cork.put_in();
         for piece in ["a", "b", "c"] {
             tap.write_all(piece.as_bytes()).await.unwrap();
@@ -242,7 +315,7 @@ mod tests {
         let (io, flow) = uplink.wrap(accepted.unwrap().0);
         let (listeners, cork, ended) = (listeners(), Cork::default(), Ended::default());
         let unwritten = listeners.unwritten.clone();
-        let mut tap = Tap::new(io, listeners, cork.clone());
+        let mut tap = Tap::new(io, listeners, cork.clone(), 16 << 10);
         for stream in [1, 3, 5, 7] {
             hand_over(stream, &flow, &unwritten, &ended);
         }
@@ -268,7 +341,7 @@ mod tests {
         let (near, mut far) = tokio::io::duplex(3);
         let listeners = listeners();
         let table = listeners.priorities.clone();
-        let mut tap = Tap::new(near, listeners, Cork::default());
+        let mut tap = Tap::new(near, listeners, Cork::default(), 16 << 10);
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {

@@ -46,23 +46,77 @@ fn priorities_of_requests_that_never_come_are_bounded() {
     assert_eq!(client.read_end(), PROTOCOL_ERROR);
 }
 
+/// Heads that are malformed (RFC 9113, 8.1.1), each with its reason.
+fn malformed_heads() -> Vec<Vec<u8>> {
+    let pseudo = |lines: &[(&str, &str)]| block(lines);
+    let mut heads = vec![
+        request_block("GET", "a", &[]),
+        request_block("GET", "*", &[]),
+        request_block("GET", "", &[]),
+        request_block("GET", "/a b", &[]),
+        request_block("G T", "/a", &[]),
+        request_block("", "/a", &[]),
+        request_block("GET", "/a", &[("x", " a")]),
+        request_block("GET", "/a", &[("x", "a\0b")]),
+        request_block("GET", "/a", &[("x", "a\r\nb: c")]),
+        request_block("GET", "/a", &[("x", "a\x7f")]),
+        request_block("GET", "/a", &[("", "x")]),
+        request_block("GET", "/a", &[("Upper", "case")]),
+        request_block("GET", "/a", &[("with blank", "x")]),
+        request_block("GET", "/a", &[("connection", "close")]),
+        request_block("GET", "/a", &[("keep-alive", "x")]),
+        request_block("GET", "/a", &[("proxy-connection", "x")]),
+        request_block("GET", "/a", &[("upgrade", "x")]),
+        request_block("GET", "/a", &[("transfer-encoding", "chunked")]),
+        request_block("GET", "/a", &[("te", "gzip")]),
+        request_block("GET", "/a", &[("content-length", "5")]),
+        request_block("GET", "/a", &[("content-length", "x")]),
+        request_block("GET", "/a", &[(":path", "/b")]),
+        request_block("GET", "/a", &[("x", "y"), (":authority", "b")]),
+        request_block("GET", "/a", &[(":unknown", "x")]),
+        request_block("GET", "/a", &[(":status", "200")]),
+        request_block("GET", "/a", &[(":status", "x")]),
+        request_block("GET", "/a", &[(":protocol", "websocket")]),
+        request_block("CONNECT", "/a", &[]),
+        pseudo(&[(":method", "GET"), (":scheme", "http"), (":path", "")]),
+        pseudo(&[(":method", "GET"), (":path", "/a")]),
+        pseudo(&[(":method", "GET"), (":scheme", "http")]),
+        pseudo(&[(":scheme", "http"), (":path", "/a")]),
+        pseudo(&[("x", "y")]),
+        Vec::new(),
+    ];
+    // Octets that are no text.
+    for name in [":path", ":authority", ":scheme", ":method"] {
+        for octet in [0xe9, 0x80, 0xff, 0x00, 0x0a] {
+            let mut head = request_block("GET", "/a", &[]);
+            let at = head
+                .windows(name.len())
+                .position(|it| it == name.as_bytes());
+            // The first octet of the value, behind its length.
+            head[at.unwrap() + name.len() + 1] = octet;
+            heads.push(head);
+        }
+    }
+    // The same, put into the table.
+    let indexed = heads.clone().into_iter().filter(|head| !head.is_empty());
+    heads.extend(indexed.map(|mut head| {
+        head[0] = 0x40;
+        head
+    }));
+    heads
+}
+
 #[test]
 fn a_malformed_request_costs_its_stream_only() {
     let site = Site::start();
     site.write("a", "hello");
-    let mut client = RawClient::connect(site.address, &[]);
-    let malformed = [
-        request_block("GET", "a", &[]),
-        request_block("GET", "*", &[]),
-        request_block("GET", "/a", &[("x", " a")]),
-        request_block("GET", "/a", &[("connection", "close")]),
-        request_block("GET", "/a", &[("transfer-encoding", "chunked")]),
-        request_block("GET", "/a", &[("te", "gzip")]),
-        request_block("GET", "/a", &[("content-length", "5")]),
-        block(&[(":method", "GET"), (":scheme", "http"), (":path", "")]),
-        block(&[(":method", "GET"), (":path", "/a")]),
-    ];
-    for (block, stream) in malformed.iter().zip((1..).step_by(2)) {
+    site.write("large", vec![b'x'; 40_000]);
+    let mut client = RawClient::connect(site.address, &[(4, 1000)]);
+    // A response that is in the middle all the while.
+    client.get(1, "/large", &[]);
+    client.read_until(DATA);
+    let malformed = malformed_heads();
+    for (block, stream) in malformed.iter().zip((3..).step_by(2)) {
         client.send(HEADERS, END_STREAM | END_HEADERS, stream, block);
         let answer = client.read().unwrap();
         assert_eq!(
@@ -73,16 +127,98 @@ fn a_malformed_request_costs_its_stream_only() {
         );
         assert_eq!(answer.error(), PROTOCOL_ERROR);
     }
-    client.get(101, "/a", &[]);
-    assert_eq!(client.read_responses(1), [(101, 5)]);
+    client.get(1001, "/a", &[]);
+    assert_eq!(client.read_responses(1), [(1001, 5)]);
+    client.open_window(1, 100_000);
+    assert_eq!(client.read_responses(1), [(1, 39_000)], "the rest of it");
 }
 
 #[test]
-fn a_head_that_cannot_be_decoded_ends_the_connection() {
+fn malformed_trailers_cost_their_stream_only() {
+    let site = Site::start();
+    site.write("a", "hello");
+    let mut client = RawClient::connect(site.address, &[]);
+    for (block, stream) in [
+        block(&[(":path", "/")]),
+        block(&[("Upper", "case")]),
+        block(&[("x", "a\0b")]),
+    ]
+    .iter()
+    .zip((1..).step_by(2))
+    {
+        let head = request_block("POST", "/a", &[]);
+        client.send(HEADERS, END_HEADERS, stream, &head);
+        client.send(DATA, 0, stream, b"data");
+        client.send(HEADERS, END_STREAM | END_HEADERS, stream, block);
+        // The answer, or what it has become of it, and no end of the connection.
+        assert_eq!(client.read_until(RST_STREAM).stream, stream);
+    }
+    client.get(101, "/a", &[]);
+    assert_eq!(client.read_until(HEADERS).stream, 101);
+}
+
+#[test]
+fn a_head_that_is_no_hpack_ends_the_connection() {
     let site = Site::start();
     let mut client = RawClient::connect(site.address, &[]);
-    client.get(1, "/a", &[("Upper", "case")]);
+    client.send(HEADERS, END_STREAM | END_HEADERS, 1, b"\xff\xff\xff\xff");
     assert_eq!(client.read_end(), PROTOCOL_ERROR);
+}
+
+/// Sends `frame` until the server has enough; the error code of the end.
+fn flood(site: &Site, frame: &[u8]) -> u32 {
+    let mut client = RawClient::connect(site.address, &[]);
+    client.get(1, "/a", &[]);
+    client.read_responses(1);
+    // No more than the server reads on after the end, so that the client gets GOAWAY.
+    for _ in 0..(1_500_000 / frame.len()).min(3_000) {
+        if !client.try_write(frame) {
+            break;
+        }
+    }
+    client.read_end()
+}
+
+#[test]
+fn floods_of_frames_that_ask_for_nothing_end_the_connection() {
+    let site = Site::start();
+    site.write("a", "hello");
+    for (kind, stream, payload) in [
+        (PING, 0, &b"12345678"[..]),
+        (SETTINGS, 0, b""),
+        (SETTINGS, 0, b"\0\x04\0\x01\0\0"),
+        (WINDOW_UPDATE, 0, b"\0\0\0\x01"),
+        (WINDOW_UPDATE, 1, b"\0\0\0\x01"),
+        (RST_STREAM, 1, b"\0\0\0\x08"),
+        (2, 5, b"\0\0\0\x01\x10"),
+        (PRIORITY_UPDATE, 0, b"\0\0\0\x01u=1"),
+        (0xfa, 0, b""),
+        (0xfa, 77, &[0; 16_384]),
+    ] {
+        let end = flood(&site, &frame(kind, 0, stream, payload));
+        assert_eq!(end, ENHANCE_YOUR_CALM, "type {kind}");
+    }
+    let acknowledgements = flood(&site, &frame(PING, ACK, 0, b"12345678"));
+    assert_eq!(acknowledgements, ENHANCE_YOUR_CALM);
+}
+
+#[test]
+fn a_client_that_opens_its_windows_by_little_is_no_flood() {
+    let site = Site::start();
+    let bytes = 4_000_000;
+    site.write("large", vec![b'x'; bytes]);
+    let mut client = RawClient::connect(site.address, &[]);
+    client.get(1, "/large", &[]);
+    let mut got = 0;
+    while got < bytes {
+        let frame = client.read().expect("the connection ended");
+        assert_eq!(frame.stream, 1, "no GOAWAY");
+        got += frame.payload.len() * usize::from(frame.kind == DATA);
+        for piece in frame.payload.chunks(2_000).filter(|_| frame.kind == DATA) {
+            client.open_window(0, piece.len() as u32);
+            client.open_window(1, piece.len() as u32);
+        }
+    }
 }
 
 #[test]
@@ -204,18 +340,16 @@ fn empty_frames_do_not_go_on_for_ever() {
 }
 
 #[test]
-fn pings_are_answered_and_a_flood_of_them_hurts_nobody_else() {
+fn many_pings_are_answered_and_hold_up_no_other_connection() {
     let site = Site::start();
     site.write("a", "hello");
     let mut flooding = RawClient::connect(site.address, &[]);
-    let pings = frame(PING, 0, 0, b"12345678").repeat(1000);
-    for _ in 0..20 {
-        flooding.write(&pings);
-    }
+    let pings = frame(PING, 0, 0, b"12345678").repeat(900);
+    flooding.write(&pings);
     let mut client = RawClient::connect(site.address, &[]);
     client.get(1, "/a", &[]);
     assert_eq!(client.read_responses(1), [(1, 5)]);
-    for _ in 0..20_000 {
+    for _ in 0..900 {
         let pong = flooding.read().unwrap();
         assert_eq!((pong.kind, pong.flags), (PING, ACK));
         assert_eq!(pong.payload, b"12345678");

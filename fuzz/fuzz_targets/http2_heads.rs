@@ -1,0 +1,28 @@
+//! What the HTTP/2 library gets in place of a client's bytes is the same however they are cut, and needs no change itself.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sooner_web::http2::heads::Heads;
+
+// The first byte says how long the pieces are.
+fuzz_target!(|input: &[u8]| {
+    let Some((&piece_bytes, bytes)) = input.split_first() else {
+        return;
+    };
+    let whole = passed(&[bytes]);
+    let pieces: Vec<&[u8]> = bytes.chunks(usize::from(piece_bytes).max(1)).collect();
+    assert_eq!(passed(&pieces), whole);
+    assert_eq!(passed(&[&whole]), whole);
+});
+
+fn passed(pieces: &[&[u8]]) -> Vec<u8> {
+    let mut heads = Heads::new(4096);
+    let mut all = Vec::new();
+    for piece in pieces {
+        match heads.pass(piece) {
+            None => all.extend_from_slice(piece),
+            Some(instead) => all.extend_from_slice(&instead),
+        }
+    }
+    all
+}
