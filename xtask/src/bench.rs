@@ -23,6 +23,7 @@ mod gate_open;
 mod gate_overhead;
 mod gate_priorities;
 mod gate_targets;
+mod gate_users;
 mod generator;
 mod generator_cpu;
 mod hostile;
@@ -66,7 +67,7 @@ pub struct Effort {
 
 type Part = fn(Effort, &mut Checks) -> anyhow::Result<()>;
 
-const PARTS: [(&str, Part); 25] = [
+const PARTS: [(&str, Part); 26] = [
     ("ranks", ranks::run),
     ("simulators", simulators::run),
     ("advise", advise::run),
@@ -78,6 +79,7 @@ const PARTS: [(&str, Part); 25] = [
     ("gate-targets", gate_targets::run),
     ("gate-open", gate_open::run),
     ("gate-overhead", gate_overhead::run),
+    ("gate-users", gate_users::run),
     ("bookstore", bookstore::run),
     ("demo", demo::run),
     ("generator", generator::run),

@@ -71,6 +71,12 @@ impl Running {
         kill_process(id, signal).unwrap();
     }
 
+    /// None of the servers here is there, which a gate says and waits for.
+    fn says_that_nobody_answers(&mut self) {
+        let line = self.line();
+        assert!(line.contains("does not answer"), "{line}");
+    }
+
     /// The next line of its log.
     fn line(&mut self) -> String {
         let mut line = String::new();
@@ -200,6 +206,7 @@ fn a_gate_is_watched_reloaded_and_stopped() {
     };
     let folder = folder_with(&config("7"));
     let mut gate = Running::start(folder.path());
+    gate.says_that_nobody_answers();
     let socket = folder.path().join(".s.PGSQL.6432");
     let at = socket.display().to_string();
     let top = sooner(&["gate", "top", "--gate", &at, "--json", "--count", "2"]);
@@ -281,6 +288,7 @@ fn root_becomes_another_user_for_good() {
     // Its parent lets everybody through.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut gate = Running::start(folder.path());
+    gate.says_that_nobody_answers();
     assert!(gate.ready.ends_with("; as nobody"), "{}", gate.ready);
     let status = fs::read_to_string(format!("/proc/{}/status", gate.child.id())).unwrap();
     let field = |name: &str| {

@@ -165,3 +165,29 @@ fn a_gate_is_watched_for_whole_seconds() {
         );
     }
 }
+
+#[test]
+fn a_check_looks_at_the_servers_and_says_what_they_lack() {
+    let Some(database) = Database::start("a_check_looks_at_the_servers") else {
+        return;
+    };
+    let check = |limit: &str| {
+        let backend = format!("postgresql:///?host={}", database.folder().display());
+        let flags = ["--auth", "trust", "--limit", limit, "--check"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+        command.args(["gate", "--backend", &backend]).args(flags);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    };
+    assert_eq!(check("20"), "");
+    let told = check("500");
+    let words = "allows 47 connections (max_connections 50, of which 3 are reserved), and limits.transactions is 500";
+    assert!(told.contains(words) && told.lines().count() == 1, "{told}");
+    database.stop("fast");
+    let told = check("20");
+    assert!(
+        told.contains("does not answer") && told.lines().count() == 1,
+        "{told}"
+    );
+}

@@ -152,12 +152,25 @@ impl Folder {
 
     /// A PgBouncer before it whose socket file has this port, everybody let in.
     pub fn pgbouncer(&self, port: &str, mode: &str, pool: &str) -> anyhow::Result<Running> {
+        self.pgbouncer_with(port, mode, pool, "", "")
+    }
+
+    /// The same with these `users` besides, as lines of its file, and these lines in its configuration.
+    pub fn pgbouncer_with(
+        &self,
+        port: &str,
+        mode: &str,
+        pool: &str,
+        users: &str,
+        lines: &str,
+    ) -> anyhow::Result<Running> {
         let at = self.path().display();
         let config = format!(
             "[databases]\n* = host={at} port={DATABASE_PORT}\n[pgbouncer]\nlisten_addr =\nlisten_port = {port}\nunix_socket_dir = {at}\n\
-             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = {mode}\ndefault_pool_size = {pool}\nlogfile = {at}/pgbouncer-{port}.log\nmax_client_conn = 300\n"
+             auth_type = trust\nauth_file = {at}/users.txt\npool_mode = {mode}\ndefault_pool_size = {pool}\nlogfile = {at}/pgbouncer-{port}.log\nmax_client_conn = 300\n{lines}"
         );
-        fs::write(self.path().join("users.txt"), "\"postgres\" \"\"\n")?;
+        let users = format!("\"postgres\" \"\"\n{users}");
+        fs::write(self.path().join("users.txt"), users)?;
         let path = self.path().join(format!("pgbouncer-{port}.ini"));
         fs::write(&path, config)?;
         let mut command = self.program(PROXY_CORE, Path::new("pgbouncer"));

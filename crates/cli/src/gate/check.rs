@@ -12,7 +12,7 @@ use serde::Serialize;
 use sooner_config::{Misconfigured, SourceText, Spanned};
 use sooner_gate::{Aim, Seen, Verdict, verdict};
 use sooner_postgres::config::{ClassTable, Config, time_ns};
-use sooner_postgres::net::Console;
+use sooner_postgres::net::{Console, Settings};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
@@ -59,8 +59,9 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let source = read(&args.config)?;
     let mut config = Config::parse(&source.text).map_err(|mistake| located(&source, &mistake))?;
     config.relative_to(args.config.parent().unwrap_or(&PathBuf::new()));
-    load_strictly(config.clone(), &source)?;
+    let settings = load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
+        look_at_servers(&settings)?;
         output::line("the gate would start; --observe 60s says whether targets can be met")?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -84,15 +85,25 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
 }
 
 /// Reads all files, and refuses what a gate would start with and could never do.
-pub fn load_strictly(config: Config, source: &SourceText) -> Result<()> {
+pub fn load_strictly(config: Config, source: &SourceText) -> Result<Settings> {
     let settings = read_files(config, source)?;
     let mistakes = settings.shut_out();
     let lines = mistakes.iter().map(|mistake| source.render(mistake));
     let lines: Vec<String> = lines.collect();
     match lines.is_empty() {
-        true => Ok(()),
+        true => Ok(settings),
         false => bail!("{}", lines.join("\n")),
     }
+}
+
+/// Says which servers do not answer, or allow too little; that is no reason not to start.
+pub fn look_at_servers(settings: &Settings) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let lines = runtime.block_on(sooner_postgres::net::look_at_servers(settings));
+    lines.iter().for_each(|line| say(line));
+    Ok(())
 }
 
 async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {

@@ -44,7 +44,8 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     let descriptors = descriptors_of(&config);
     user::check(&config, &source)?;
     if args.check {
-        check::load_strictly(config, &source)?;
+        let settings = check::load_strictly(config, &source)?;
+        check::look_at_servers(&settings)?;
         output::line("the gate would start")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -131,6 +132,13 @@ async fn serve(
     let ready = ready_line(&config);
     sooner_operate::print(&ready);
     supervisor.ready(&ready);
+    let looks = gateway.clone();
+    // Nothing waits for it: a server may come later.
+    tokio::task::spawn_local(async move {
+        for line in looks.look_at_servers().await {
+            say(&line);
+        }
+    });
     let grace = Duration::from_secs(config.limits.grace_seconds);
     tokio::select! {
         ended = gateway.serve(listeners, metrics) => ended?,

@@ -19,6 +19,7 @@ mod login;
 mod metrics;
 mod outside;
 mod pool;
+mod probe;
 mod prove;
 mod refusal;
 mod relay;
@@ -41,6 +42,7 @@ use tokio::net::{TcpListener, UnixListener};
 pub use crate::command::Stop;
 pub use console::{Answer, Console};
 use log::log;
+pub use probe::look_at_servers;
 pub use settings::Settings;
 use shared::Shared;
 
@@ -86,6 +88,11 @@ impl Gateway {
         shared.is_empty().await;
         log::finish();
         Ok(())
+    }
+
+    /// What the operator should know of the servers at the start.
+    pub async fn look_at_servers(&self) -> Vec<String> {
+        look_at_servers(&self.0.settings()).await
     }
 
     /// Nobody new comes in; those who are here leave as `how` says.

@@ -200,11 +200,11 @@ pub fn classes(shared: &Shared) -> Table {
         "#outside_sum_us",
         "#inside_sum_us",
         "#turns",
-        "#conflicts",
         "#logins",
         "#mean_opening_us",
         "#opening_p95_us",
         "#opening_sum_us",
+        "#conflicts",
     ]);
     let settings = shared.settings();
     let measured = shared.measured.borrow();
@@ -230,10 +230,10 @@ pub fn classes(shared: &Shared) -> Table {
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),
         ];
-        let sums = [all.outside_us, all.inside_us, all.turns, all.conflicts].map(Field::from);
-        let all = head.into_iter().chain(quantiles(tally)).chain(sums);
-        let opening_sum = Field::from(tally.sums.opening_us);
-        table.row(all.chain(opening(tally)).chain([opening_sum]));
+        let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
+        let last = [all.opening_us, all.conflicts].map(Field::from);
+        let known = head.into_iter().chain(quantiles(tally)).chain(sums);
+        table.row(known.chain(opening(tally)).chain(last));
     }
     table
 }
