@@ -25,8 +25,8 @@ pub enum Command {
     WaitClose(Option<String>),
     /// End.
     Shutdown(Stop),
-    /// A setting of the session, which has none: clients set some at their beginning.
-    Set,
+    /// A setting of the session, by its name in lower case: clients set some at their beginning.
+    Set(String),
 }
 
 /// How the gate ends.
@@ -60,7 +60,8 @@ fn read_one(text: &str) -> Result<Command, Invalid> {
     let verb = words.next().unwrap_or_default().to_ascii_uppercase();
     let object: Vec<&str> = words.collect();
     if verb == "SET" {
-        return Ok(Command::Set);
+        let name = setting(text).ok_or_else(invalid)?;
+        return Ok(Command::Set(name));
     }
     let object = match object[..] {
         [] => None,
@@ -88,6 +89,16 @@ fn read_one(text: &str) -> Result<Command, Invalid> {
         }),
         _ => return Err(invalid()),
     })
+}
+
+/// The name of a setting in `SET NAME = VALUE` and its other forms; `None` where there is no value.
+fn setting(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase().replace('=', " = ");
+    let mut words = text.split_whitespace().skip(1).peekable();
+    words.next_if(|word| ["session", "local"].contains(word));
+    let name = unquoted(words.next()?);
+    let value = words.find(|word| !["=", "to"].contains(word));
+    value.map(|_| name)
 }
 
 /// A name as SQL writes it.
@@ -122,9 +133,20 @@ mod tests {
         );
         assert_eq!(read("KILL_CLIENT 12"), Ok(vec![Command::KillClient(12)]));
         assert_eq!(read(" ; "), Ok(vec![]));
-        assert_eq!(read("SET application_name = 'x'"), Ok(vec![Command::Set]));
+        for (text, name) in [
+            ("SET application_name = 'x'", "application_name"),
+            ("set Client_Encoding to 'utf8'", "client_encoding"),
+            ("SET session DateStyle=ISO", "datestyle"),
+            ("SET names 'utf8'", "names"),
+            ("SET nonsense=1", "nonsense"),
+        ] {
+            assert_eq!(read(text), Ok(vec![Command::Set(name.into())]), "{text}");
+        }
         for wrong in [
             "SELECT 1",
+            "SET",
+            "SET x",
+            "SET x =",
             "KILL",
             "SHOW",
             "SHOW A B",

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
+use crate::measured::Named;
 use crate::said::{Said, said};
 use crate::settings;
 use crate::statements::{Refused, Statement, Statements};
@@ -233,6 +234,7 @@ impl<'a> Exchange<'a> {
             } => {
                 self.see_again(statement);
                 self.see_effects(statement);
+                self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 let known = self.known(statement, out);
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
                 self.turn.sent(Sent::Bind, 0);
@@ -328,6 +330,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn parse(&mut self, piece: &Piece<'_>, name: &[u8], rest: &[u8], out: &mut BytesMut) {
+        self.count(|named| named.by_clients += u64::from(!name.is_empty()));
         let text_end = rest.iter().position(|byte| *byte == 0);
         let text = &rest[..text_end.unwrap_or(rest.len())];
         let leaves_something = self.see_prepared(text);
@@ -412,6 +415,7 @@ impl<'a> Exchange<'a> {
         }
         match name {
             _ if before.prepare => {
+                self.count(|named| named.at_servers += 1);
                 self.push_parsed(Some(statement.number()), name, name.is_some());
                 write_parse(out, &statement.server_name(), &statement.parse_rest);
             }
@@ -429,6 +433,12 @@ impl<'a> Exchange<'a> {
             }
             None => {}
         }
+    }
+
+    fn count(&self, note: impl FnOnce(&mut Named)) {
+        let mut named = self.client.named.take();
+        note(&mut named);
+        self.client.named.set(named);
     }
 
     fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {

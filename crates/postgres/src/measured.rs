@@ -41,6 +41,37 @@ pub struct Done {
     pub received_bytes: u64,
     /// To the client.
     pub sent_bytes: u64,
+    /// Statements with a name.
+    pub statements: Named,
+}
+
+/// What was done with prepared statements that have a name, how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Clients have prepared one.
+    pub by_clients: u64,
+    /// The gate has prepared one on a server connection.
+    pub at_servers: u64,
+    /// One was bound.
+    pub bound: u64,
+}
+
+impl Named {
+    fn with(&self, other: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients + other.by_clients,
+            at_servers: self.at_servers + other.at_servers,
+            bound: self.bound + other.bound,
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients - before.by_clients,
+            at_servers: self.at_servers - before.at_servers,
+            bound: self.bound - before.bound,
+        }
+    }
 }
 
 /// Sums.
@@ -68,6 +99,8 @@ pub struct Sums {
     pub received_bytes: u64,
     /// To clients.
     pub sent_bytes: u64,
+    /// Statements with a name.
+    pub statements: Named,
 }
 
 impl Done {
@@ -90,6 +123,7 @@ impl Sums {
         self.busy_us += done.busy_us;
         self.received_bytes += done.received_bytes;
         self.sent_bytes += done.sent_bytes;
+        self.statements = self.statements.with(&done.statements);
     }
 
     /// Both together.
@@ -106,6 +140,7 @@ impl Sums {
             busy_us: self.busy_us + other.busy_us,
             received_bytes: self.received_bytes + other.received_bytes,
             sent_bytes: self.sent_bytes + other.sent_bytes,
+            statements: self.statements.with(&other.statements),
         }
     }
 
@@ -123,6 +158,7 @@ impl Sums {
             busy_us: self.busy_us - before.busy_us,
             received_bytes: self.received_bytes - before.received_bytes,
             sent_bytes: self.sent_bytes - before.sent_bytes,
+            statements: self.statements.since(&before.statements),
         }
     }
 }
@@ -337,6 +373,7 @@ mod tests {
             busy_us: inside_us / 2,
             received_bytes: 10,
             sent_bytes: 100,
+            statements: Named::default(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 #[path = "operating/guesses.rs"]
 mod guesses;
+#[path = "operating/pgbouncer.rs"]
+mod pgbouncer;
 #[path = "operating/strangers.rs"]
 mod strangers;
 mod support;

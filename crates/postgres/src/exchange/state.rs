@@ -1,8 +1,10 @@
 //! What a client and a server connection have from one turn to the next.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::measured::Named;
 use crate::statements::{ClientStatements, ServerStatements, Statement};
 
 /// What a client has between its turns.
@@ -16,6 +18,8 @@ pub struct ClientState {
     pub pinned_by: Option<&'static str>,
     /// Its word for its transactions, as it said it last.
     pub session_class: Option<String>,
+    /// What was done with its statements that have a name, and has not been counted.
+    pub named: Cell<Named>,
     /// Whether it has thrown away its settings: those of its first packet count again.
     pub has_discarded: bool,
 }

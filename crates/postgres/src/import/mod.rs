@@ -34,6 +34,11 @@ use sooner_config::{SourceText, from_command_line};
 use source::Source;
 use translation::Translation;
 
+/// Whether PgBouncer's `[pgbouncer]` has this key.
+pub fn knows_key(key: &str) -> bool {
+    known_keys::check(key).is_ok()
+}
+
 /// What came of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {

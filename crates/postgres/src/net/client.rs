@@ -391,6 +391,7 @@ impl Client {
             busy_us: played.busy.as_micros() as u64,
             received_bytes: played.received_bytes,
             sent_bytes: played.sent_bytes,
+            statements: self.state.named.take(),
         };
         let Here { user, database, .. } = &*self.here;
         let mut measured = self.shared.measured.borrow_mut();

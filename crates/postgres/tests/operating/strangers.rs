@@ -1,6 +1,6 @@
 //! Databases that belong to strangers, who make objects there by the names that others use.
 
-use super::support::{Database, Gate, printed, said};
+use super::support::{Database, Gate, Talk, printed, said};
 
 /// What psql says of a login with a password, and a statement; nothing where it succeeds.
 fn refusal(gate: &Gate, database: &Database, [user, password, name]: [&str; 3]) -> String {
@@ -124,4 +124,23 @@ fn a_name_that_postgresql_cuts_is_the_one_it_is_cut_to() {
         let said = refusal(&gate, &database, [&format!("{name}{more}"), "", "postgres"]);
         assert!(said.contains("no rule lets user"), "{more}: {said}");
     }
+}
+
+#[test]
+fn a_name_that_a_client_chooses_does_nothing_to_a_terminal() {
+    let Some(database) = Database::start("a_name_that_a_client_chooses") else {
+        return;
+    };
+    let gate = Gate::before(&database, "admins = [\"postgres\"]\n");
+    let name = "x\u{9b}2J\u{9d}\u{202e}\u{2066}";
+    database.ask(&format!("CREATE ROLE \"{name}\" LOGIN"));
+    let mut client = Talk::begin(&mut gate.psql(&database, name));
+    client.ask("SELECT 1");
+    let shown = gate.admin(&database, "SHOW CLIENTS");
+    assert!(
+        shown.contains("x\\u{9b}2J\\u{9d}\\u{202e}\\u{2066}"),
+        "{shown}"
+    );
+    let is_raw = |character: char| character != '\n' && !(' '..='~').contains(&character);
+    assert!(!shown.contains(is_raw), "{shown:?}");
 }

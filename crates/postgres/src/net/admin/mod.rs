@@ -1,5 +1,6 @@
 //! The database that is the gate itself, by the names `sooner` and `pgbouncer`: commands in, tables out, in the simple protocol.
 
+mod set;
 mod show;
 mod table;
 
@@ -19,7 +20,7 @@ use crate::command::{self, Command};
 use crate::config::{OWN_DATABASES, cut};
 use crate::wire::{
     ErrorReport, FrontendMessage, HEADER_BYTES, Look, ParameterStatus, Splitter, TransactionStatus,
-    write_authentication, write_complete, write_empty, write_error, write_key_data,
+    write_authentication, write_complete, write_empty, write_error, write_key_data, write_notice,
     write_parameter_status, write_ready,
 };
 use table::Table;
@@ -131,12 +132,22 @@ async fn run_all(shared: &Rc<Shared>, text: &str, rank: Rank, out: &mut BytesMut
         write_empty(out);
     }
     for command in commands {
-        let is_harmless = matches!(command, Command::Show(_) | Command::Set);
+        let is_harmless = matches!(command, Command::Show(_) | Command::Set(_));
         if rank == Rank::Watcher && !is_harmless {
             return error(out, "42501", "watchers may only SHOW; admins may do this");
         }
+        let is_help = command == Command::Show("HELP".into());
         match run(shared, command).await {
-            Ok(Answer::Table(table)) => table.write(out),
+            Ok(Answer::Table(table)) => {
+                if is_help {
+                    notice(out, show::COMMANDS);
+                }
+                table.write(out);
+            }
+            Ok(Answer::Noted(tag, words)) => {
+                notice(out, &words);
+                write_complete(out, tag);
+            }
             Ok(Answer::Done(tag)) => write_complete(out, tag),
             Err(what) => return error(out, "22023", &what),
         }
@@ -146,6 +157,8 @@ async fn run_all(shared: &Rc<Shared>, text: &str, rank: Rank, out: &mut BytesMut
 enum Answer {
     Table(Table),
     Done(&'static str),
+    /// Done, with what should be known of it.
+    Noted(&'static str, String),
 }
 
 async fn run(shared: &Rc<Shared>, command: Command) -> Result<Answer, String> {
@@ -155,22 +168,22 @@ async fn run(shared: &Rc<Shared>, command: Command) -> Result<Answer, String> {
             let unknown = || format!("there is nothing to show as {what}; SHOW HELP lists it");
             return table.map(Answer::Table).ok_or_else(unknown);
         }
-        Command::Set => "SET",
+        Command::Set(name) => {
+            set::check(&shared.settings().config, &name)?;
+            "SET"
+        }
         Command::Reload => {
             shared.reload()?;
             super::log("the configuration was read again");
             "RELOAD"
         }
         Command::Pause(name) => {
+            let unseen = name.as_ref().and_then(|name| unseen(shared, name));
             pause(shared, name).await?;
-            "PAUSE"
+            return Ok(noted("PAUSE", unseen));
         }
-        Command::Resume(None) => {
-            shared.set_paused(false);
-            "RESUME"
-        }
-        Command::Resume(Some(name)) => {
-            door(shared, &name)?.resume();
+        Command::Resume(name) => {
+            resume(shared, name)?;
             "RESUME"
         }
         Command::Reconnect(name) => {
@@ -180,19 +193,17 @@ async fn run(shared: &Rc<Shared>, command: Command) -> Result<Answer, String> {
             "RECONNECT"
         }
         Command::Disable(name) => {
+            let unseen = unseen(shared, &name);
             door(shared, &name)?.is_disabled.set(true);
-            "DISABLE"
+            return Ok(noted("DISABLE", unseen));
         }
         Command::Enable(name) => {
+            let unseen = unseen(shared, &name);
             door(shared, &name)?.is_disabled.set(false);
-            "ENABLE"
+            return Ok(noted("ENABLE", unseen));
         }
         Command::Kill(name) => {
-            let door = door(shared, &name)?;
-            door.pause();
-            let of_it = |here: &Here| here.database == name;
-            tell(shared, of_it);
-            door.reconnect();
+            kill(shared, &name)?;
             "KILL"
         }
         Command::KillClient(id) => {
@@ -237,6 +248,61 @@ async fn pause(shared: &Rc<Shared>, name: Option<String>) -> Result<(), String> 
     Ok(())
 }
 
+fn kill(shared: &Shared, name: &str) -> Result<(), String> {
+    if unseen(shared, name).is_some() {
+        return Err(unknown_database(name));
+    }
+    let door = door(shared, name)?;
+    door.pause();
+    tell(shared, |here| here.database == name);
+    door.reconnect();
+    Ok(())
+}
+
+fn resume(shared: &Shared, name: Option<String>) -> Result<(), String> {
+    match name {
+        None if shared.is_paused() || shared.doors().iter().any(|door| door.is_paused()) => {
+            shared.set_paused(false);
+            Ok(())
+        }
+        None => Err("the gate is not paused".into()),
+        Some(name) => {
+            let door = match unseen(shared, &name) {
+                // Whatever is paused has been seen.
+                Some(_) => return Err(unknown_database(&name)),
+                None => door(shared, &name)?,
+            };
+            match door.is_paused() {
+                true => door.resume(),
+                false => return Err(format!("database {name:?} is not paused")),
+            }
+            Ok(())
+        }
+    }
+}
+
+fn noted(tag: &'static str, words: Option<String>) -> Answer {
+    match words {
+        Some(words) => Answer::Noted(tag, words),
+        None => Answer::Done(tag),
+    }
+}
+
+/// What to say of a name that fits `*` and that no client has asked for so far: it may be a slip.
+fn unseen(shared: &Shared, name: &str) -> Option<String> {
+    let settings = shared.settings();
+    let table = settings.config.database(name)?;
+    let is_seen = shared.doors().iter().any(|door| door.name == name);
+    let is_seen = is_seen || cut(table.name.get_ref()) == name;
+    (!is_seen).then(|| {
+        format!("no client has asked for database {name:?} so far; if it is a slip, take it back")
+    })
+}
+
+fn unknown_database(name: &str) -> String {
+    format!("there is no database {name:?} here; SHOW DATABASES lists them")
+}
+
 fn tell(shared: &Shared, is_meant: impl Fn(&Here) -> bool) {
     let clients: Vec<_> = shared.clients.borrow().values().cloned().collect();
     for here in clients.iter().filter(|here| is_meant(here)) {
@@ -246,7 +312,7 @@ fn tell(shared: &Shared, is_meant: impl Fn(&Here) -> bool) {
 
 fn door(shared: &Shared, name: &str) -> Result<Rc<Door>, String> {
     let door = shared.door(name);
-    door.ok_or_else(|| format!("there is no database {name:?} here; SHOW DATABASES lists them"))
+    door.ok_or_else(|| unknown_database(name))
 }
 
 fn doors(shared: &Shared, name: Option<String>) -> Result<Vec<Rc<Door>>, String> {
@@ -254,6 +320,16 @@ fn doors(shared: &Shared, name: Option<String>) -> Result<Vec<Rc<Door>>, String>
         Some(name) => door(shared, &name).map(|door| vec![door]),
         None => Ok(shared.doors()),
     }
+}
+
+fn notice(out: &mut BytesMut, message: &str) {
+    let report = ErrorReport {
+        severity: "NOTICE",
+        sqlstate: "00000",
+        message,
+        hint: None,
+    };
+    write_notice(out, &report);
 }
 
 fn error(out: &mut BytesMut, sqlstate: &str, message: &str) {

@@ -56,6 +56,9 @@ const HELP: &[(&str, &str)] = &[
     ("VERSION", "the gate's version"),
 ];
 
+/// What can be said besides, as PgBouncer's own help has it.
+pub const COMMANDS: &str = "besides SHOW: RELOAD, PAUSE [DATABASE], RESUME [DATABASE], DISABLE DATABASE, ENABLE DATABASE, RECONNECT [DATABASE], WAIT_CLOSE [DATABASE], KILL DATABASE, KILL_CLIENT NUMBER, SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS]";
+
 /// A table by its name in upper case; `None` where there is none.
 pub fn show(shared: &Rc<Shared>, what: &str) -> Option<Table> {
     Some(match what {
@@ -83,6 +86,15 @@ pub fn show(shared: &Rc<Shared>, what: &str) -> Option<Table> {
         // There is no resolver here: the system's is asked at every connection.
         "DNS_HOSTS" => Table::new(&["hostname", "#ttl", "addrs"]),
         "DNS_ZONES" => Table::new(&["zonename", "#serial", "#count"]),
+        // A gate has no peers.
+        "PEERS" => Table::new(&["#peer_id", "host", "#port", "#pool_size"]),
+        "PEER_POOLS" => Table::new(&[
+            "#database",
+            "#cl_active_cancel_req",
+            "#cl_waiting_cancel_req",
+            "#sv_active_cancel",
+            "#sv_login",
+        ]),
         _ => return None,
     })
 }
@@ -145,8 +157,14 @@ fn databases(shared: &Shared) -> Table {
         "#current_connections",
         "#paused",
         "#disabled",
+        "#reserve_pool_size",
+        "#server_lifetime",
+        "load_balance_hosts",
+        "#max_client_connections",
+        "#current_client_connections",
     ]);
     let settings = shared.settings();
+    let lifetime = settings.config.limits.server_lifetime_seconds;
     for door in shared.doors() {
         let (host, port) = match &door.backend.address.place {
             Place::Tcp(host, port) => (host.clone(), *port),
@@ -169,6 +187,11 @@ fn databases(shared: &Shared) -> Table {
             connections::of_door(&door).into(),
             door.is_paused().into(),
             door.is_disabled.get().into(),
+            0u64.into(),
+            lifetime.into(),
+            Field::Null,
+            door.table.clients.map_or(0, |limit| limit.get()).into(),
+            door.clients.get().into(),
         ]);
     }
     table
@@ -204,7 +227,17 @@ fn gates(shared: &Shared) -> Table {
 }
 
 fn users(shared: &Shared) -> Table {
-    let mut table = Table::new(&["name", "pool_mode", "#max_user_connections", "#clients"]);
+    let mut table = Table::new(&[
+        "name",
+        "pool_mode",
+        "#max_user_connections",
+        "#clients",
+        "#pool_size",
+        "#reserve_pool_size",
+        "#current_connections",
+        "#max_user_client_connections",
+        "#current_client_connections",
+    ]);
     let settings = shared.settings();
     let here = shared.users();
     let mut names: std::collections::BTreeSet<&str> =
@@ -214,11 +247,18 @@ fn users(shared: &Shared) -> Table {
         let own = settings.user(name);
         let bound = own.and_then(|table| table.transactions);
         let clients = here.iter().find(|(known, _)| known == name);
+        let clients = clients.map_or(0, |(_, user)| user.clients.get());
+        let clients_max = own.and_then(|table| table.clients);
         table.row([
             name.into(),
             own.and_then(|table| table.mode).map(mode).into(),
             bound.map(|bound| bound.get()).into(),
-            clients.map_or(0, |(_, user)| user.clients.get()).into(),
+            clients.into(),
+            Field::Null,
+            Field::Null,
+            connections::of_user(shared, name).into(),
+            clients_max.map_or(0, |limit| limit.get()).into(),
+            clients.into(),
         ]);
     }
     table
@@ -253,6 +293,9 @@ fn lists(shared: &Shared) -> Table {
         ("dns_names", 0),
         ("dns_zones", 0),
         ("dns_queries", 0),
+        ("dns_pending", 0),
+        ("peers", 0),
+        ("peer_pools", 0),
     ] {
         table.row([list.into(), items.into()]);
     }
@@ -260,16 +303,22 @@ fn lists(shared: &Shared) -> Table {
 }
 
 fn memory() -> Table {
-    let mut table = Table::new(&["name", "#kilobytes"]);
+    // In pieces of a kilobyte, as PgBouncer counts those of its slabs.
+    let mut table = Table::new(&["name", "#size", "#used", "#free", "#memtotal", "#kilobytes"]);
     // Where there is no /proc nothing is known.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines().filter(|line| line.starts_with("Vm")) {
         if let Some((name, rest)) = line.split_once(':') {
-            let number = rest
-                .split_whitespace()
-                .next()
-                .and_then(|text| text.parse().ok());
-            table.row([name.into(), number.map(|number: u64| number).into()]);
+            let number = rest.split_whitespace().next();
+            let kilobytes: u64 = number.and_then(|text| text.parse().ok()).unwrap_or(0);
+            table.row([
+                name.into(),
+                1024u64.into(),
+                kilobytes.into(),
+                0u64.into(),
+                (kilobytes * 1024).into(),
+                kilobytes.into(),
+            ]);
         }
     }
     table

@@ -1,6 +1,7 @@
 //! A table as an answer.
 
 use bytes::BytesMut;
+use sooner_operate::printable;
 
 use crate::wire::{write_columns, write_complete, write_row};
 
@@ -69,10 +70,19 @@ impl Table {
         }
     }
 
+    /// With more columns, all of them 0.
+    pub fn widen(mut self, columns: &[&'static str]) -> Self {
+        self.columns.extend(Self::new(columns).columns);
+        for row in &mut self.rows {
+            row.resize(self.columns.len(), Some("0".into()));
+        }
+        self
+    }
+
     /// Adds a row, a field a column.
     pub fn row(&mut self, fields: impl IntoIterator<Item = Field>) {
         let text = |field| match field {
-            Field::Text(text) => Some(text),
+            Field::Text(text) => Some(printable(&text).into_owned()),
             Field::Number(number) => Some(number.to_string()),
             Field::Null => None,
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-const SOCKETS: [&str; 18] = [
+const LINES: [&str; 21] = [
     "type",
     "user",
     "database",
@@ -23,7 +23,22 @@ const SOCKETS: [&str; 18] = [
     "#remote_pid",
     "tls",
     "application_name",
+    "replication",
+    "#prepared_statements",
+    "#id",
 ];
+/// Of PgBouncer's buffers, which the gate has not.
+const BUFFERS: [&str; 7] = [
+    "#recv_pos",
+    "#pkt_pos",
+    "#pkt_remain",
+    "#send_pos",
+    "#send_remain",
+    "#pkt_avail",
+    "#send_avail",
+];
+/// The gate takes none that replicates.
+const NO_REPLICATION: &str = "none";
 
 fn time(time: SystemTime) -> String {
     let utc = time::OffsetDateTime::from(time);
@@ -56,22 +71,22 @@ fn state(doing: Doing) -> &'static str {
 }
 
 pub fn clients(shared: &Shared) -> Table {
-    let mut table = Table::new(&SOCKETS);
+    let mut table = Table::new(&LINES);
     add_clients(shared, &mut table);
     table
 }
 
 pub fn servers(shared: &Shared) -> Table {
-    let mut table = Table::new(&SOCKETS);
+    let mut table = Table::new(&LINES);
     add_servers(shared, &mut table);
     table
 }
 
 pub fn sockets(shared: &Shared) -> Table {
-    let mut table = Table::new(&SOCKETS);
+    let mut table = Table::new(&LINES);
     add_clients(shared, &mut table);
     add_servers(shared, &mut table);
-    table
+    table.widen(&BUFFERS)
 }
 
 fn add_clients(shared: &Shared, table: &mut Table) {
@@ -108,6 +123,9 @@ fn add_clients(shared: &Shared, table: &mut Table) {
             0u64.into(),
             here.tls.clone().into(),
             here.application_name.borrow().clone().into(),
+            NO_REPLICATION.into(),
+            Field::Null,
+            here.id.into(),
         ]);
     }
 }
@@ -177,6 +195,9 @@ fn add_server(
         (process_id as u64).into(),
         "".into(),
         "".into(),
+        NO_REPLICATION.into(),
+        Field::Null,
+        (process_id as u64).into(),
     ]);
 }
 
@@ -185,6 +206,20 @@ pub fn of_door(door: &Door) -> usize {
     let pool = door.backend.pool.borrow();
     let idle = pool.idle().filter(|(owner, _)| owner.database == door.name);
     door.lending.lent() + idle.count()
+}
+
+/// Server connections that are open for a user.
+pub fn of_user(shared: &Shared, user: &str) -> usize {
+    let clients = shared.clients.borrow();
+    let with_server = clients
+        .values()
+        .filter(|here| here.running.borrow().is_some());
+    let active = with_server.filter(|here| here.user == user).count();
+    let of_pool = |backend: &Rc<crate::net::door::Backend>| {
+        let pool = backend.pool.borrow();
+        pool.idle().filter(|(owner, _)| owner.user == user).count()
+    };
+    active + shared.backends().iter().map(of_pool).sum::<usize>()
 }
 
 #[derive(Default)]
@@ -241,6 +276,7 @@ pub fn pools(shared: &Shared) -> Table {
         "#maxwait",
         "#maxwait_us",
         "pool_mode",
+        "load_balance_hosts",
     ]);
     let settings = shared.settings();
     for ((database, user), pool) in by_pool(shared) {
@@ -269,6 +305,7 @@ pub fn pools(shared: &Shared) -> Table {
             (pool.longest_wait_us / 1_000_000).into(),
             (pool.longest_wait_us % 1_000_000).into(),
             mode(own_mode).into(),
+            Field::Null,
         ]);
     }
     table

@@ -9,7 +9,7 @@ fn mean(sum: u64, count: u64) -> u64 {
 }
 
 /// Sums of one database in PgBouncer's order.
-fn sums(sums: &Sums) -> [Field; 8] {
+fn sums(sums: &Sums) -> [Field; 11] {
     [
         sums.turns.into(),
         sums.transactions.into(),
@@ -20,11 +20,14 @@ fn sums(sums: &Sums) -> [Field; 8] {
         sums.busy_us.into(),
         // PgBouncer's waiting ends when there is a server connection.
         (sums.outside_us + sums.opening_us).into(),
+        sums.statements.by_clients.into(),
+        sums.statements.at_servers.into(),
+        sums.statements.bound.into(),
     ]
 }
 
 /// Averages of a minute: a second, or a transaction.
-fn of_minute(minute: &Sums) -> [Field; 8] {
+fn of_minute(minute: &Sums) -> [Field; 11] {
     let a_second = |sum: u64| Field::from(sum / 60);
     [
         a_second(minute.turns),
@@ -35,6 +38,9 @@ fn of_minute(minute: &Sums) -> [Field; 8] {
         mean(minute.inside_us, minute.turns).into(),
         mean(minute.busy_us, minute.queries).into(),
         mean(minute.outside_us + minute.opening_us, minute.turns).into(),
+        a_second(minute.statements.by_clients),
+        a_second(minute.statements.at_servers),
+        a_second(minute.statements.bound),
     ]
 }
 
@@ -49,6 +55,9 @@ pub fn stats(shared: &Shared) -> Table {
         "#total_xact_time",
         "#total_query_time",
         "#total_wait_time",
+        "#total_client_parse_count",
+        "#total_server_parse_count",
+        "#total_bind_count",
         "#avg_server_assignment_count",
         "#avg_xact_count",
         "#avg_query_count",
@@ -57,6 +66,9 @@ pub fn stats(shared: &Shared) -> Table {
         "#avg_xact_time",
         "#avg_query_time",
         "#avg_wait_time",
+        "#avg_client_parse_count",
+        "#avg_server_parse_count",
+        "#avg_bind_count",
     ]);
     for (name, tally) in shared.measured.borrow().databases.iter() {
         let figures = sums(&tally.sums)
@@ -67,7 +79,7 @@ pub fn stats(shared: &Shared) -> Table {
     table
 }
 
-const COUNTS: [&str; 9] = [
+const COUNTS: [&str; 12] = [
     "database",
     "#server_assignment_count",
     "#xact_count",
@@ -77,6 +89,9 @@ const COUNTS: [&str; 9] = [
     "#xact_time",
     "#query_time",
     "#wait_time",
+    "#client_parse_count",
+    "#server_parse_count",
+    "#bind_count",
 ];
 
 pub fn totals_by_database(shared: &Shared) -> Table {
@@ -110,7 +125,13 @@ pub fn totals(shared: &Shared) -> Table {
     let names = &COUNTS[1..];
     for (prefix, fields) in [("total", sums(&all)), ("avg", of_minute(&minute))] {
         for (name, value) in names.iter().zip(fields) {
-            let name = format!("{prefix}_{}", name.trim_start_matches('#'));
+            // PgBouncer has other names for these two in this table.
+            let name = match *name {
+                "#bytes_received" => "client_bytes",
+                "#bytes_sent" => "server_bytes",
+                name => name.trim_start_matches('#'),
+            };
+            let name = format!("{prefix}_{name}");
             table.row([name.into(), value]);
         }
     }
