@@ -94,8 +94,8 @@ fn verdict(now: &Scenario, survey: &Survey) -> String {
     }
     let mean = |policy| of(now, policy).map_or(f64::NAN, |outcome| outcome.mean_response_ms);
     format!(
-        "Scheduling would help {} now: shortest remaining first (srpt) would make the mean response {} times shorter, {} instead of {}.",
-        if gain < GAIN_LOW { "little" } else { "much" },
+        "Scheduling would help{} now: shortest remaining first (srpt) would make the mean response {} times shorter, {} instead of {}.",
+        if gain < GAIN_LOW { " little" } else { "" },
         significant(gain),
         duration(mean("srpt")),
         duration(mean("fair"))
@@ -214,8 +214,12 @@ fn read(survey: &Survey) -> String {
     }
     if survey.backward_lines > 0 {
         page += &format!(
-            "{} lines are more than an hour before the line above them\n",
-            count(survey.backward_lines)
+            "{} lines are more than an hour before the line above them{}\n",
+            count(survey.backward_lines),
+            match survey.left_out_requests {
+                0 => "",
+                _ => ": the hours that are simulated may not be the busiest; sort the log by time",
+            }
         );
     }
     page + &assumed(survey)

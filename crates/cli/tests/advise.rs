@@ -390,7 +390,7 @@ fn other_forms_are_named_with_what_reads_them() {
 #[test]
 fn logs_that_overlap_are_merged() {
     let dir = tempfile::tempdir().unwrap();
-    let all = trace("epa_19950829.csv.gz");
+    let all = &trace("epa_19950829.csv.gz")[..5000];
     let parts: [Vec<_>; 2] = [0, 1].map(|part| {
         let every_other = all.iter().skip(part).step_by(2);
         every_other.copied().collect()
@@ -402,7 +402,7 @@ fn logs_that_overlap_are_merged() {
     let [one, two] = paths.each_ref().map(|path| path.to_str().unwrap());
     let merged = json(&paths[1], &[one, two, "--uplink", "1mbit"]);
     let whole = dir.path().join("whole.log");
-    fs::write(&whole, combined(&all)).unwrap();
+    fs::write(&whole, combined(all)).unwrap();
     let whole = json(&whole, &["--uplink", "1mbit"]);
     for figure in ["requests", "users", "load_by_minute", "backward_lines"] {
         assert_eq!(
