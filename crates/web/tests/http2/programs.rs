@@ -59,3 +59,48 @@ fn h2load_has_no_failures() {
         assert!(printed.contains("5000 succeeded, 0 failed"), "{printed}");
     }
 }
+
+#[test]
+fn curl_reads_an_answer_that_comes_before_its_upload_is_over() {
+    let site = Site::start_with(
+        "[limits]\nbody_bytes = 1000\n\
+         [[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n\
+         [[route]]\npath = \"/app/\"\nupstream = \"app\"",
+    );
+    site.write("a", "hello");
+    let upload = site.outside().join("upload");
+    let long = format!("x: {}", "x".repeat(20_000));
+    for bytes in [500, 70_000, 4_000_000] {
+        std::fs::write(&upload, vec![0; bytes]).unwrap();
+        let data = format!("@{}", upload.display());
+        for (path, field, status) in [
+            ("a", "x: y", "405"),
+            ("a", &long[..], "431"),
+            ("app/x", "x: y", if bytes > 1000 { "413" } else { "502" }),
+        ] {
+            for expect in ["expect:", "expect: 100-continue"] {
+                let url = format!("http://{}/{path}", site.address);
+                let arguments = [
+                    "-sS",
+                    "--http2-prior-knowledge",
+                    "-o",
+                    "/dev/null",
+                    "-w",
+                    "%{http_version} %{response_code}",
+                    "-H",
+                    field,
+                    "-H",
+                    expect,
+                    "--data-binary",
+                    &data,
+                    &url,
+                ];
+                let Some(printed) = run("curl", &arguments) else {
+                    return;
+                };
+                let what = format!("{bytes} bytes to {path}, {expect}");
+                assert_eq!(printed, format!("2 {status}"), "{what}");
+            }
+        }
+    }
+}

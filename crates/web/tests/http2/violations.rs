@@ -234,6 +234,26 @@ fn hosts_that_can_be_read_in_two_ways_are_refused() {
     }
     client.get(5, "/a", &[("host", "localhost")]);
     assert_eq!(client.read_until(HEADERS).payload[0], STATUS_200);
+    let with_ports = |authority, host| {
+        block(&[
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", authority),
+            (":path", "/a"),
+            ("host", host),
+        ])
+    };
+    for (authority, host, status, stream) in [
+        ("localhost:8443", "localhost", STATUS_400, 7),
+        ("localhost", "localhost:8443", STATUS_400, 9),
+        ("localhost:8443", "localhost:8443", STATUS_200, 11),
+        ("localhost:80", "LOCALHOST", STATUS_200, 13),
+    ] {
+        let head = with_ports(authority, host);
+        client.send(HEADERS, END_STREAM | END_HEADERS, stream, &head);
+        let answer = client.read_until(HEADERS);
+        assert_eq!((answer.stream, answer.payload[0]), (stream, status));
+    }
 }
 
 #[test]
