@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// The dotted name of the key or value at `span`; empty for the document itself.
 pub(super) fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> String {
@@ -25,6 +25,43 @@ fn in_value<'a>(value: &'a Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<
         _ => None,
     };
     below.or_else(|| (value.span() == *span).then(Vec::new))
+}
+
+/// Removes the entry at `span`, or the one that holds it; whether there was one.
+pub(super) fn leave_out(table: &mut DeTable<'_>, span: &Range<usize>) -> bool {
+    for (_, value) in table.iter_mut() {
+        let was_below = match value.get_mut() {
+            DeValue::Table(below) => leave_out(below, span),
+            DeValue::Array(items) => leave_out_of_items(items, span),
+            _ => false,
+        };
+        if was_below {
+            return true;
+        }
+    }
+    let found = table
+        .iter()
+        .find(|(key, value)| key.span().contains(&span.start) || value.span() == *span);
+    let name = found.map(|(key, _)| key.clone());
+    name.is_some_and(|name| table.remove(&name).is_some())
+}
+
+fn leave_out_of_items(items: &mut DeArray<'_>, span: &Range<usize>) -> bool {
+    let was_below = items.iter_mut().any(|item| match item.get_mut() {
+        DeValue::Table(below) => leave_out(below, span),
+        _ => false,
+    });
+    let is_one = |item: &Spanned<DeValue<'_>>| item.span() == *span;
+    if was_below || !items.iter().any(is_one) {
+        return was_below;
+    }
+    let mut others = DeArray::new();
+    items
+        .iter()
+        .filter(|item| !is_one(item))
+        .for_each(|item| others.push(item.clone()));
+    *items = others;
+    true
 }
 
 #[cfg(test)]

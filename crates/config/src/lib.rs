@@ -19,7 +19,7 @@ pub use client_network::ClientNetwork;
 pub use keys::keys;
 pub use misconfigured::{Misconfigured, from_command_line};
 pub use network::{Network, NetworkError};
-pub use read::read;
+pub use read::{mistakes, read};
 pub use source_text::SourceText;
 pub use text::parsed;
 pub use toml::Spanned;

@@ -6,6 +6,7 @@ use crate::limits::{CloseReason, Connections, Guest, Lingering, Watched};
 use crate::message::{Peer, TlsPeer};
 use crate::metrics::Refusal;
 use crate::proxy_protocol;
+use crate::request_text::RequestText;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_config::ClientNetwork;
@@ -193,6 +194,7 @@ impl Acceptor {
     {
         let generation = self.service.generation();
         let activity = visit.guest.activity().clone();
+        let stream = RequestText::new(stream);
         let stream = Lingering::new(stream, activity.clone(), LINGER_BYTES_MAX);
         let stream = Watched::new(stream, activity.clone());
         let client = Client::new(

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod proxy;
 pub mod proxy_protocol;
 pub mod range;
+pub mod request_text;
 mod server;
 mod service;
 pub mod static_site;

@@ -14,6 +14,7 @@ use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::proxy::{self, Forwarded, Route, Switched, TunnelEnd};
 use crate::static_site::host::{self, HostError};
 use crate::static_site::{PendingListing, StaticReply};
+use crate::target;
 use crate::urgency::{Hints, Signal};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_uplink::{JobReport, ResponseStart};
@@ -154,6 +155,7 @@ impl Service {
         peer: &Peer,
         now: Moment,
     ) -> Reply {
+        let request = target::without_single_dots(request);
         let generation = asked.generation.clone();
         let index = match host::of(&request) {
             Ok(host) => generation.sites.index(host),

@@ -3,6 +3,8 @@
 //! Refusing beats repairing: everything that could name a file outside the root, or one the owner did not mean to
 //! publish, is an error here, before any system call. Symbolic links are the business of [`crate::files`].
 
+use hyper::http::uri::PathAndQuery;
+use hyper::{Request, Uri};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -66,6 +68,38 @@ pub fn parse(target: &str, dot_files: DotFiles) -> Result<Target<'_>, TargetErro
     };
     check_components(&path, dot_files)?;
     Ok(Target { path, is_directory })
+}
+
+/// `request` with a path that has no segment `.`, which stays where it is (RFC 3986, 5.2.4): apt asks for them. Routes are found and
+/// servers are asked by this path, so that no two readers of it differ. Segments `..` and escaped ones are left to be refused.
+pub fn without_single_dots<B>(mut request: Request<B>) -> Request<B> {
+    let path = request.uri().path();
+    if !path.contains("/./") && !path.ends_with("/.") {
+        return request;
+    }
+    let mut plain = String::with_capacity(
+        request
+            .uri()
+            .path_and_query()
+            .map_or(0, |all| all.as_str().len()),
+    );
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        match (segment, segments.peek()) {
+            (".", Some(_)) => {}
+            (".", None) => plain.push('/'),
+            _ => plain.extend(["/", segment]),
+        }
+    }
+    if let Some(query) = request.uri().query() {
+        plain.extend(["?", query]);
+    }
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = PathAndQuery::try_from(plain).ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// Whether there is nothing to decode and nothing to refuse, as in most paths; one look at each byte.
@@ -175,6 +209,25 @@ mod tests {
     fn path_of(target: &str) -> Result<String, TargetError> {
         parse(target, DotFiles::Refused)
             .map(|target| String::from_utf8_lossy(&target.path).into_owned())
+    }
+
+    #[test]
+    fn single_dots_go_and_nothing_else() {
+        for (before, after) in [
+            ("/a/./b?c/./d", "/a/b?c/./d"),
+            ("/./././a", "/a"),
+            ("/a/.", "/a/"),
+            ("/.", "/"),
+            ("/./", "/"),
+            ("http://h/./a", "http://h/a"),
+            ("/a//./b/", "/a//b/"),
+            ("/a/../b/%2e/.c/d.", "/a/../b/%2e/.c/d."),
+            ("/a/./../b", "/a/../b"),
+        ] {
+            let request = Request::builder().uri(before).body(()).unwrap();
+            let uri = without_single_dots(request).uri().to_string();
+            assert_eq!(uri, after, "{before}");
+        }
     }
 
     #[test]

@@ -243,3 +243,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn all_mistakes_of_a_text_are_told_at_once() {
+    let keys = |text: &str| -> Vec<String> {
+        let mistakes = Config::mistakes(text).into_iter();
+        mistakes.map(|mistake| mistake.key).collect()
+    };
+    let text =
+        "lisen = 1\nroot = 5\n[uplink]\npolicy = \"x\"\n[[upstream]]\nname = \"a\"\nserver = 1\n";
+    assert_eq!(
+        keys(text),
+        ["lisen", "root", "uplink.policy", "upstream.server"]
+    );
+    let text = "[limits]\nhead_bytes = 1\nidle_seconds = 0\n[uplink]\nahead = \"5\"\n";
+    assert_eq!(
+        keys(text),
+        [
+            "limits.head_bytes",
+            "limits.idle_seconds",
+            "uplink.ahead",
+            "root"
+        ]
+    );
+    assert_eq!(keys("root = \"/x\""), [""; 0]);
+}

@@ -17,14 +17,19 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Reads the file, if one was named, and puts the flags over it; the error is one line with the place.
+    /// Reads the file, if one was named, and puts the flags over it; the error is a line with the place for each mistake.
     pub fn load(args: &ServeArgs) -> anyhow::Result<Self> {
         let source = match &args.config {
             Some(file) => read(file)?,
             None => SourceText::default(),
         };
-        let config = assemble(&source, args).map_err(|mistake| located(&source, &mistake))?;
-        Ok(Self { config, source })
+        match assemble(&source, args) {
+            Ok(config) => Ok(Self { config, source }),
+            Err(mistakes) => {
+                let lines = mistakes.iter().map(|mistake| source.render(mistake));
+                Err(anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n")))
+            }
+        }
     }
 
     /// A mistake in this configuration as an error of one line.
@@ -40,14 +45,16 @@ impl Effective {
     }
 }
 
-fn assemble(source: &SourceText, args: &ServeArgs) -> Result<Config, Misconfigured> {
-    let mut config = Config::parse(&source.text)?;
+fn assemble(source: &SourceText, args: &ServeArgs) -> Result<Config, Vec<Misconfigured>> {
+    let mut config = Config::parse(&source.text).map_err(|_| Config::mistakes(&source.text))?;
     if let Some(folder) = Path::new(&source.name).parent() {
         config.relative_to(folder);
     }
     args.put_over(&mut config);
-    config.check()?;
-    Ok(config)
+    match config.mistakes_together() {
+        mistakes if mistakes.is_empty() => Ok(config),
+        mistakes => Err(mistakes),
+    }
 }
 
 impl ServeArgs {

@@ -74,7 +74,9 @@ impl Running {
         self.supervisor.reloading();
         if let Err(error) = self.try_reload() {
             self.control.reload_failed();
-            say(format_args!("{error:#}; the old configuration stays"));
+            for line in format!("{error:#}").lines() {
+                say(format_args!("{line}; the old configuration stays"));
+            }
         }
         self.supervisor.ready(&self.status);
     }

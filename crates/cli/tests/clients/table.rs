@@ -158,7 +158,7 @@ fn check_parts(got: &Got, file: &[u8], ranges: &[Range<usize>]) {
         .expect(kind);
     let mut rest = &got.body[..];
     for range in ranges {
-        rest = after(rest, format!("--{boundary}\r\n").as_bytes());
+        rest = after(rest, format!("\r\n--{boundary}\r\n").as_bytes());
         let end = rest
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
@@ -168,9 +168,8 @@ fn check_parts(got: &Got, file: &[u8], ranges: &[Range<usize>]) {
         let place = format!("content-range: bytes {first}-{last}/{}", file.len());
         assert!(head.lines().any(|line| line == place), "{head}");
         rest = after(&rest[end + 4..], &file[range.clone()]);
-        rest = after(rest, b"\r\n");
     }
-    assert_eq!(rest, format!("--{boundary}--\r\n").as_bytes());
+    assert_eq!(rest, format!("\r\n--{boundary}--\r\n").as_bytes());
 }
 
 fn after<'a>(bytes: &'a [u8], beginning: &[u8]) -> &'a [u8] {

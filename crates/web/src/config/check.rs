@@ -4,13 +4,22 @@ use super::{Config, Misconfigured};
 use crate::proxy_protocol::Senders;
 
 impl Config {
-    /// The first mistake that needs more than one table to be seen, and no look outside.
+    /// The first of [`Config::mistakes_together`].
     pub fn check(&self) -> Result<(), Misconfigured> {
-        self.limits.check()?;
-        Senders::new(&self.proxy_protocol)?;
-        self.uplink.check()?;
-        self.check_addresses()?;
-        self.check_what_is_served()
+        self.mistakes_together()
+            .into_iter()
+            .next()
+            .map_or(Ok(()), Err)
+    }
+
+    /// All mistakes that need no look outside, but may need more than one table to be seen.
+    pub fn mistakes_together(&self) -> Vec<Misconfigured> {
+        let mut mistakes = self.limits.mistakes();
+        mistakes.extend(Senders::new(&self.proxy_protocol).err());
+        mistakes.extend(self.uplink.check().err());
+        mistakes.extend(self.check_addresses().err());
+        mistakes.extend(self.check_what_is_served().err());
+        mistakes
     }
 
     /// What works and is hardly meant.

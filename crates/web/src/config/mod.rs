@@ -68,6 +68,14 @@ impl Config {
         sooner_config::read(text)
     }
 
+    /// All mistakes of a text that can be told at once; none if [`Config::parse`] and [`Config::check`] find none.
+    pub fn mistakes(text: &str) -> Vec<Misconfigured> {
+        match Self::parse(text) {
+            Ok(config) => config.mistakes_together(),
+            Err(_) => sooner_config::mistakes::<Self>(text),
+        }
+    }
+
     /// The sites, whichever way they were named.
     pub fn sites(&self) -> Vec<StaticConfig> {
         match &self.root {

@@ -72,8 +72,14 @@ fn of_nobody(value: u32) -> Spanned<u32> {
 const SECONDS: RangeInclusive<u32> = 1..=31_536_000;
 
 impl Limits {
-    /// Finds values that cannot work.
+    /// The first value that cannot work.
     pub fn check(&self) -> Result<(), Misconfigured> {
+        self.mistakes().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// All values that cannot work.
+    pub fn mistakes(&self) -> Vec<Misconfigured> {
+        let mut mistakes = Vec::new();
         for (value, key, range) in [
             (&self.head_bytes, "limits.head_bytes", 4096..=1 << 20),
             (&self.head_seconds, "limits.head_seconds", SECONDS),
@@ -88,10 +94,10 @@ impl Limits {
             let (number, least, most) = (value.get_ref(), range.start(), range.end());
             if !range.contains(number) {
                 let message = format!("{number} cannot work; choose {least} to {most}");
-                return Err(Misconfigured::at(value, key, message));
+                mistakes.push(Misconfigured::at(value, key, message));
             }
         }
-        Ok(())
+        mistakes
     }
 
     /// How many connections there may be in a process that may have `descriptors` open.

@@ -40,6 +40,8 @@ struct Attempts {
     last: Option<Failure>,
     /// The last one, until another one is asked in its place.
     unanswered: Option<Rc<Server>>,
+    /// Servers that took the request and did not answer it: their fault if another one does, the request's if none does.
+    suspects: Vec<Rc<Server>>,
     /// Servers that could not be asked for want of something here.
     out_of_reach: Vec<Arc<str>>,
     /// Until when such a want is waited for.
@@ -82,6 +84,10 @@ impl Asking<'_> {
             match exchange(&server, self.outgoing, upload, times).await {
                 Ok(answered) => {
                     upstream.succeeded(&server);
+                    let others = attempts.suspects.iter();
+                    others
+                        .filter(|suspect| !Rc::ptr_eq(suspect, &server))
+                        .for_each(|suspect| upstream.blame(suspect));
                     report.tries += 1;
                     let job = Job {
                         place,
@@ -132,8 +138,11 @@ impl Asking<'_> {
     ) -> Result<Upload, Failure> {
         let Unanswered { failure, again } = unanswered;
         let upstream = &self.route.upstream;
-        if failure.is_of_server() {
-            upstream.failed(server, &failure, &self.inquiry, tries);
+        if failure.is_of_connecting() {
+            upstream.unreachable(server, &failure, &self.inquiry, tries);
+        } else if failure.is_of_server() {
+            upstream.note_unanswered(server, &failure, &self.inquiry, tries);
+            attempts.suspects.push(server.clone());
         } else if failure.status().is_server_error() {
             upstream.tell_of(server, &failure, &self.inquiry, tries);
         }
@@ -145,7 +154,13 @@ impl Asking<'_> {
                 attempts.last = Some(failure);
                 Ok(again)
             }
-            _ => Err(failure),
+            _ => {
+                // Where two did not answer it is the request.
+                if let [suspect] = attempts.suspects.as_slice() {
+                    upstream.suspect(suspect, &self.inquiry);
+                }
+                Err(failure)
+            }
         }
     }
 

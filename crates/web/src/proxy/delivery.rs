@@ -40,7 +40,9 @@ impl Job {
     /// The server did not keep what it began, and `why`.
     pub fn fail(self, why: &dyn Display) {
         let server = self.place.server();
-        self.upstream.failed(server, why, &self.inquiry, self.tries);
+        let (upstream, inquiry) = (&self.upstream, &self.inquiry);
+        upstream.note_unanswered(server, why, inquiry, self.tries);
+        upstream.suspect(server, inquiry);
     }
 }
 

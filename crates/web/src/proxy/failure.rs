@@ -97,6 +97,11 @@ impl Failure {
         )
     }
 
+    /// Whether the server could not be reached at all, which no request brings about.
+    pub fn is_of_connecting(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::ConnectTimeout(_))
+    }
+
     /// Whether this side had nothing left to connect with; the server was not asked then.
     pub fn is_own_lack(&self) -> bool {
         matches!(self, Self::OwnLack(_))

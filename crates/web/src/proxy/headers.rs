@@ -128,14 +128,20 @@ fn decimal(text: &[u8]) -> Option<u64> {
 
 /// Whether the only transfer coding is `chunked`, said once (RFC 9112, 6.1).
 pub(super) fn is_chunked_alone(headers: &HeaderMap) -> bool {
+    is_transfer_coding_alone(headers, b"chunked")
+}
+
+/// Whether there is one transfer coding, and it is none: what HTTP had a word for before RFC 7230.
+pub(super) fn is_identity_alone(headers: &HeaderMap) -> bool {
+    is_transfer_coding_alone(headers, b"identity")
+}
+
+fn is_transfer_coding_alone(headers: &HeaderMap, coding: &[u8]) -> bool {
     let mut values = headers.get_all(TRANSFER_ENCODING).iter();
-    let is_chunked = values.next().is_some_and(|value| {
-        value
-            .as_bytes()
-            .trim_ascii()
-            .eq_ignore_ascii_case(b"chunked")
-    });
-    is_chunked && values.next().is_none()
+    let is_coding = values
+        .next()
+        .is_some_and(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(coding));
+    is_coding && values.next().is_none()
 }
 
 /// Removes from trailers what may not be in them. Who adds them to the headers must find there what was checked before.

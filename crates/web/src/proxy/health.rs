@@ -2,7 +2,8 @@
 //!
 //! Failures in a row put it out for a while that doubles up to a minute; after that it is tried again with one request at a time until one
 //! succeeds. Where the server is also asked regularly, its answers to that count too, and a server put out by them comes back by them.
-//! Only failures to answer count: a status of 500 is an answer.
+//! Only failures to answer count: a status of 500 is an answer. A failure that a request may have brought about counts once for each path,
+//! so that no path, however often it is asked for, puts out the server for all others.
 
 use sooner_gate::Time;
 
@@ -10,6 +11,9 @@ use sooner_gate::Time;
 const OUT_NS_MIN: u64 = 1_000_000_000;
 /// The longest time out, ns.
 const OUT_NS_MAX: u64 = 60_000_000_000;
+
+/// The paths that are remembered.
+const PATHS_MAX: usize = 256;
 
 /// When a server goes out and comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub enum Standing {
 pub struct Health {
     limits: HealthLimits,
     failures: u32,
+    /// Hashes of the paths whose requests are among these failures.
+    paths: Vec<u64>,
     /// How often it was put out without a success since.
     outs: u32,
     out_until: Option<Time>,
@@ -52,6 +58,7 @@ impl Health {
         Self {
             limits,
             failures: 0,
+            paths: Vec::new(),
             outs: 0,
             out_until: None,
             is_out_by_checks: false,
@@ -72,11 +79,23 @@ impl Health {
     /// It answered a request.
     pub fn succeeded(&mut self) {
         self.failures = 0;
+        self.paths.clear();
         self.outs = 0;
         self.out_until = None;
     }
 
-    /// It did not.
+    /// It did not answer a request for the path with this hash, which may be the request's doing.
+    pub fn failed_at(&mut self, path: u64, now: Time) {
+        if self.paths.contains(&path) {
+            return;
+        }
+        if self.paths.len() < PATHS_MAX {
+            self.paths.push(path);
+        }
+        self.failed(now);
+    }
+
+    /// It could not be reached, or did not answer what others answer.
     pub fn failed(&mut self, now: Time) {
         self.failures = self.failures.saturating_add(1);
         let is_out = self.out_until.is_some_and(|until| now < until);
@@ -157,6 +176,21 @@ mod tests {
         health.succeeded();
         assert_eq!(health.standing(at(3)), Standing::Up);
         assert_eq!(health.changes_at(at(3)), None);
+    }
+
+    #[test]
+    fn a_path_counts_once_until_something_is_answered() {
+        let mut health = health();
+        for path in [1, 1, 1, 2, 1, 2] {
+            health.failed_at(path, at(0));
+        }
+        assert_eq!(health.standing(at(0)), Standing::Up);
+        health.succeeded();
+        health.failed_at(1, at(0));
+        health.failed_at(2, at(0));
+        assert_eq!(health.standing(at(0)), Standing::Up);
+        health.failed_at(3, at(0));
+        assert_eq!(health.standing(at(0)), Standing::Down);
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub fn incoming(
         return Err(BadResponse::Status);
     }
     let said = headers::content_length(headers);
+    // No coding at all (RFC 2616, 3.6): the body ends with the connection.
+    if said == Length::Unsaid && headers::is_identity_alone(headers) {
+        headers.remove(TRANSFER_ENCODING);
+    }
     if headers.contains_key(TRANSFER_ENCODING) {
         if said != Length::Unsaid {
             return Err(BadResponse::BothLengths);
@@ -180,6 +184,18 @@ mod tests {
                 Ok((Framing::NoBody, None))
             );
         }
+    }
+
+    #[test]
+    fn the_identity_is_no_transfer_coding() {
+        let get = |lines: &[(&str, &str)]| seen(Method::GET, 200, lines, None);
+        let identity = ("transfer-encoding", "Identity");
+        assert_eq!(get(&[identity]), Ok((Framing::Open, None)));
+        assert_eq!(get(&[identity, identity]), Err(BadResponse::TransferCoding));
+        assert_eq!(
+            get(&[identity, ("content-length", "5")]),
+            Err(BadResponse::BothLengths)
+        );
     }
 
     #[test]

@@ -16,6 +16,8 @@ use tokio::task::spawn_local;
 
 /// The longest head of a response, bytes.
 const HEAD_BYTES_MAX: usize = 32 << 10;
+/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length alone.
+const FIELDS_MAX: usize = 400;
 /// What HTTP/1 reads of a body at once at most, bytes; bounds what a connection holds.
 const READ_BYTES_MAX: usize = 64 << 10;
 /// What one response over HTTP/2 may have on its way, bytes.
@@ -57,6 +59,7 @@ pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
         Wire::Http1 => {
             let (sender, connection) = http1::Builder::new()
                 .max_header_size(HEAD_BYTES_MAX)
+                .max_headers(FIELDS_MAX)
                 .max_buf_size(READ_BYTES_MAX)
                 .handshake(io)
                 .await

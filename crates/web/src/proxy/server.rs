@@ -126,10 +126,19 @@ impl Server {
         self.change_health(now, Health::succeeded)
     }
 
-    /// It did not. Whether that changes how it stands.
-    pub fn failed(&self, now: Time) -> bool {
+    /// It gave no answer, or not all of one. What that says of its health is for others to judge.
+    pub fn count_failure(&self) {
         self.failures.set(self.failures.get() + 1);
+    }
+
+    /// It could not be reached, or did not answer what others answer. Whether that changes how it stands.
+    pub fn failed(&self, now: Time) -> bool {
         self.change_health(now, |health| health.failed(now))
+    }
+
+    /// It did not answer a request for the path with this hash. Whether that changes how it stands.
+    pub fn failed_at(&self, path: u64, now: Time) -> bool {
+        self.change_health(now, |health| health.failed_at(path, now))
     }
 
     /// It answered a regular question, well or not. Whether that changes how it stands.

@@ -8,6 +8,7 @@ use sooner_operate::{is_printable, say};
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Display};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 /// The most of a path that is shown, characters.
@@ -31,6 +32,15 @@ impl Inquiry {
             uri: uri.clone(),
             client,
         }
+    }
+}
+
+impl Inquiry {
+    /// The same for requests of the same path.
+    pub fn path_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.uri.path().hash(&mut hasher);
+        hasher.finish()
     }
 }
 

@@ -33,14 +33,14 @@ pub fn build(
     let content_type = content_type.unwrap_or("application/octet-stream");
     let mut sources = VecDeque::with_capacity(2 * ranges.len() + 1);
     let mut byte_count = 0;
-    let mut line_end = "";
+    // Also before the first boundary, as nginx and Apache send it: zsync reads a line there.
+    let line_end = "\r\n";
     for &range in ranges {
         let ByteRange { first, last } = range;
         let heading = format!(
             "{line_end}--{boundary}\r\ncontent-type: {content_type}\r\ncontent-range: bytes {first}-{last}/{}\r\n\r\n",
             file.len
         );
-        line_end = "\r\n";
         byte_count += heading.len() as u64 + range.byte_count();
         sources.push_back(Source::Memory(Bytes::from(heading)));
         sources.push_back(Source::part(file, first, last + 1, chunk_bytes));

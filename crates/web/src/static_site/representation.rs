@@ -135,8 +135,9 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
     }
 }
 
-/// Several parts; or everything, where that is not longer, or where the file is compressed: nobody could tell whether
-/// the coding is that of the whole body or of the parts in it.
+/// Several parts; or everything where the file is compressed: a client could not tell whether the coding is that of the
+/// whole body or of the parts in it. Parts that are longer than the file are parts all the same, as with nginx: zsync takes
+/// nothing else.
 fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer {
     let Multipart {
         content_type,
@@ -148,7 +149,7 @@ fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer 
         &boundary(file, ranges, delivery),
         delivery.chunk_bytes,
     );
-    if byte_count >= file.len || file.headers.contains_key(CONTENT_ENCODING) {
+    if file.headers.contains_key(CONTENT_ENCODING) {
         return whole(file, StatusCode::OK, delivery);
     }
     let mut headers = file.headers.clone();

@@ -71,7 +71,7 @@ fn single_ranges_from_memory_and_from_disk() {
                 "{range}"
             );
         }
-        for range in ["bytes=0-1,3-4", "bytes=5-2", "lines=1-2", "bytes=x"] {
+        for range in ["bytes=5-2", "lines=1-2", "bytes=x"] {
             let response = site.get("/a.txt", &format!("range: {range}\r\n"));
             assert_eq!(
                 (response.status, response.text()),

@@ -280,7 +280,7 @@ fn the_log_has_a_line_a_response() {
     site.request("POST", "/a.txt", "");
     site.get("/missing", "");
     site.get("/a.txt", "if-none-match: *\r\n");
-    site.get("/?\"", "");
+    site.get("/a b", "");
     let lines = site.log_lines();
     let got: Vec<_> = lines
         .iter()

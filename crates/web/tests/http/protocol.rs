@@ -166,3 +166,31 @@ fn a_request_with_a_body_does_not_confuse_the_next() {
     client.send_get("/missing");
     assert_eq!(client.response("GET").status, 404);
 }
+
+#[test]
+fn many_header_fields_are_taken_and_too_many_refused() {
+    let site = Site::start();
+    site.write("a.txt", "a");
+    let fields = |count: usize| -> String { (0..count).map(|n| format!("x-{n}: 1\r\n")).collect() };
+    assert_eq!(site.get("/a.txt", &fields(300)).status, 200);
+    assert_eq!(site.get("/a.txt", &fields(500)).status, 431);
+}
+
+#[test]
+fn raw_bytes_in_a_target_are_taken() {
+    use std::io::Write;
+    let site = Site::start();
+    site.write("<\u{e9}`>.txt", "found");
+    assert_eq!(site.get("/<\u{e9}`>.txt", "").text(), "found");
+    for byte in 0x21..=0xff_u8 {
+        let mut client = site.connect();
+        let request = [
+            b"GET /%3C%C3%A9%60%3E.txt?a=",
+            &[byte][..],
+            b" HTTP/1.1\r\nhost: x\r\n\r\n",
+        ]
+        .concat();
+        client.stream().write_all(&request).unwrap();
+        assert_eq!(client.response("GET").text(), "found", "{byte:x}");
+    }
+}

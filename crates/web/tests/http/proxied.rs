@@ -1,8 +1,8 @@
 //! What a proxied request means for the connection it came on.
 
 use crate::support::{Client, Site};
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 const SWITCH: &str =
@@ -103,4 +103,91 @@ fn a_body_that_says_it_is_too_long_is_refused_before_anybody_is_asked() {
     listener.set_nonblocking(true).unwrap();
     let asked = listener.accept().map(|_| ());
     assert_eq!(asked.unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+/// A listener that answers each request with its request line, under 300 header fields.
+fn telling() -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accepting = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for stream in accepting.incoming() {
+            std::thread::spawn(move || tell(stream.unwrap()));
+        }
+    });
+    listener
+}
+
+fn tell(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut said = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut line = String::new();
+        if said.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let (mut field, mut is_chunked) = (String::new(), false);
+        while field != "\r\n" {
+            field.clear();
+            said.read_line(&mut field)?;
+            is_chunked |= field.starts_with("transfer-encoding");
+        }
+        while is_chunked && field != "0\r\n" {
+            field.clear();
+            said.read_line(&mut field)?;
+        }
+        while is_chunked && field != "\r\n" {
+            field.clear();
+            said.read_line(&mut field)?;
+        }
+        let fields: String = (0..300)
+            .map(|number| format!("x-{number}: 1\r\n"))
+            .collect();
+        let (line, length) = (line.trim_end(), line.trim_end().len());
+        let answer = format!("HTTP/1.1 200 OK\r\n{fields}content-length: {length}\r\n\r\n{line}");
+        stream.write_all(answer.as_bytes())?;
+    }
+}
+
+#[test]
+fn three_hundred_fields_and_every_byte_of_a_target_pass() {
+    let site = before(&telling(), "[limits]\nhead_bytes = 65536");
+    let fields: String = (0..300)
+        .map(|number| format!("y-{number}: 1\r\n"))
+        .collect();
+    let response = site.get("/a", &fields);
+    assert_eq!(
+        (response.status, response.header("x-299")),
+        (200, Some("1"))
+    );
+    for byte in 0x21..=0xff_u8 {
+        // A path that is not valid escaping, and the beginning of a fragment, mean something else.
+        if matches!(byte, b'#' | b'%' | b'?') {
+            continue;
+        }
+        let mut client = site.connect();
+        let target = [b"/a", &[byte][..], b"?b=", &[byte], b"c"].concat();
+        let request = [b"GET ", &target[..], b" HTTP/1.1\r\nhost: x\r\n\r\n"].concat();
+        client.stream().write_all(&request).unwrap();
+        let response = client.response("GET");
+        assert_eq!(response.status, 200, "{byte:x}");
+        let escaped = format!("%{byte:02X}");
+        let told = response
+            .text()
+            .replace(&escaped, &char::from(byte).to_string());
+        let raw = char::from(byte);
+        assert_eq!(told, format!("GET /a{raw}?b={raw}c HTTP/1.1"), "{byte:x}");
+    }
+}
+
+#[test]
+fn trailers_with_bare_line_ends_end_their_request() {
+    let site = before(&telling(), "");
+    let mut client = site.connect();
+    for trailers in ["a: b\n\n", "\n", "a: b\r\n\n"] {
+        client.send(&format!(
+            "POST /first HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n{trailers}\
+             GET /second HTTP/1.1\r\nhost: x\r\n\r\n"
+        ));
+        assert_eq!(client.response("POST").text(), "POST /first HTTP/1.1");
+        assert_eq!(client.response("GET").text(), "GET /second HTTP/1.1");
+    }
 }

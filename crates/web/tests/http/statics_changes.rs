@@ -92,12 +92,12 @@ fn parts_of_a_file_larger_than_memory() {
     let boundary = kind.split_once("boundary=").unwrap().1;
     let part = |range: &str, bytes: &str| {
         let head = "content-type: application/octet-stream\r\ncontent-range: bytes ";
-        format!("--{boundary}\r\n{head}{range}/{LEN}\r\n\r\n{bytes}\r\n")
+        format!("\r\n--{boundary}\r\n{head}{range}/{LEN}\r\n\r\n{bytes}")
     };
     let expected = [
         part("6442450939-6442450943", "56789"),
         part("5000000000-5000000001", "\0\0"),
-        format!("--{boundary}--\r\n"),
+        format!("\r\n--{boundary}--\r\n"),
     ];
     assert_eq!(several.text(), expected.concat());
 }

@@ -68,7 +68,7 @@ fn a_response_that_could_be_read_in_two_ways_is_no_response() {
             "HTTP/1.1 200 OK\r\ncontent-length: +2\r\n\r\nhi",
             "HTTP/1.1 200 OK\r\ncontent-length: 2 2\r\n\r\nhi",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: identity\r\n\r\nhi",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: identity, chunked\r\n\r\n0\r\n\r\n",
             "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nbad name: x\r\n\r\n",

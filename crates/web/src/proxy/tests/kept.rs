@@ -56,7 +56,7 @@ fn half_an_answer_does() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         let whole = ask(&proxy, post()).await;
         assert!(matches!(whole.report.failure, Some(Failure::Closed(_))));
-        assert_eq!(proxy.states()[0].standing, Standing::Down);
+        assert_eq!(proxy.states()[0].failures, 1);
     });
 }
 

@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::timeout;
 
 /// Longer than anything takes that works.
@@ -129,14 +129,23 @@ impl Seen {
 pub async fn scripted(script: impl Fn(usize, &str) -> Reply + 'static) -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let (seen, _) = scripted_on(listener, script);
+    (url, seen)
+}
+
+/// The same on a listener that is there; aborting the task closes it, and no connection.
+pub fn scripted_on(
+    listener: TcpListener,
+    script: impl Fn(usize, &str) -> Reply + 'static,
+) -> (Seen, JoinHandle<()>) {
     let seen = Seen::default();
     let (watching, script) = (seen.clone(), Rc::new(script));
-    spawn_local(async move {
+    let accepting = spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
             spawn_local(play(stream, watching.clone(), script.clone()));
         }
     });
-    (url, seen)
+    (seen, accepting)
 }
 
 pub async fn play<S, F>(mut stream: S, seen: Seen, script: Rc<F>)

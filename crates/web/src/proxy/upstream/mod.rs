@@ -211,9 +211,22 @@ impl Upstream {
         }
     }
 
-    /// `server` did not, and `why`; try number `tries` of `inquiry`.
-    pub fn failed(
+    /// `server` could not be reached, and `why`; try number `tries` of `inquiry`. No request brings that about.
+    pub fn unreachable(
         self: &Rc<Self>,
+        server: &Server,
+        why: &dyn Display,
+        inquiry: &Inquiry,
+        tries: u32,
+    ) {
+        self.note_unanswered(server, why, inquiry, tries);
+        self.blame(server);
+    }
+
+    /// `server` took `inquiry` and did not answer it, or not to the end, and `why`; try number `tries`. That says nothing of the server
+    /// yet: see [`Upstream::blame`] and [`Upstream::suspect`].
+    pub fn note_unanswered(
+        &self,
         server: &Server,
         why: &dyn Display,
         inquiry: &Inquiry,
@@ -221,7 +234,23 @@ impl Upstream {
     ) {
         self.tell_of(server, why, inquiry, tries);
         self.note_failure(server, why);
+        server.count_failure();
+    }
+
+    /// What `server` did not answer is not the request's fault: another server did.
+    pub fn blame(self: &Rc<Self>, server: &Server) {
         if server.failed(self.now()) {
+            self.standing_changed(server);
+        }
+    }
+
+    /// What `server` did not answer may be the fault of `inquiry`: its path counts once, and never against the last server that is up.
+    pub fn suspect(self: &Rc<Self>, server: &Server, inquiry: &Inquiry) {
+        let now = self.now();
+        let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
+        let has_another = (self.servers.iter())
+            .any(|other| !std::ptr::eq(other.as_ref(), server) && is_up(other));
+        if has_another && server.failed_at(inquiry.path_hash(), now) {
             self.standing_changed(server);
         }
     }
