@@ -23,6 +23,9 @@ use crate::snapshot::Snapshot;
 /// How long either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
+/// How the names of all sockets begin and end.
+const NAME_BEGIN: &str = "attach-";
+const NAME_END: &str = ".sock";
 
 /// Where the attachment of a device answers, in the calling thread's network namespace.
 pub fn path(device: &Device) -> io::Result<PathBuf> {
@@ -33,7 +36,10 @@ pub fn path(device: &Device) -> io::Result<PathBuf> {
             "no folder for the control socket; set XDG_RUNTIME_DIR",
         )
     })?;
-    Ok(folder.join(format!("attach-{namespace}-{}.sock", device.index)))
+    Ok(folder.join(format!(
+        "{NAME_BEGIN}{namespace}-{}{NAME_END}",
+        device.index
+    )))
 }
 
 /// A place to answer at; it goes when this is dropped.
@@ -110,6 +116,40 @@ pub fn remove_leftover(device: &Device) -> io::Result<()> {
     }
 }
 
+/// Removes the sockets of processes that are gone, whatever device and namespace they were of: a device may be gone too, or moved.
+pub fn remove_dead() -> io::Result<()> {
+    match runtime_folder() {
+        Some(folder) => remove_dead_in(&folder),
+        None => Ok(()),
+    }
+}
+
+fn remove_dead_in(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !(name.starts_with(NAME_BEGIN) && name.ends_with(NAME_END)) {
+            continue;
+        }
+        let is_dead = || {
+            let refused = UnixStream::connect(&path).err();
+            refused.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        };
+        // A process that begins has its socket for a moment before it listens there.
+        if is_dead() {
+            std::thread::sleep(PAUSE);
+            if is_dead() {
+                fs::remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Not found where nobody listens any more.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(path).map_err(|error| match error.kind() {
@@ -122,13 +162,57 @@ fn ask_at(path: &Path) -> io::Result<Snapshot> {
     let mut stream = connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
-    stream.read_to_end(&mut text)?;
+    match stream.read_to_end(&mut text) {
+        // It ends while it is asked: what it had attached is gone by then.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => text.clear(),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let words = "its process does not answer; it may be ending";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+        }
+        read => drop(read?),
+    }
+    if text.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     Ok(serde_json::from_slice(&text)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_sockets_of_dead_processes_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let living = std::os::unix::net::UnixListener::bind(at("attach-1-2.sock")).unwrap();
+        for name in ["attach-1-3.sock", "other.sock"] {
+            drop(std::os::unix::net::UnixListener::bind(at(name)).unwrap());
+        }
+        fs::write(at("attach-bands"), "").unwrap();
+        remove_dead_in(folder.path()).unwrap();
+        assert!(!at("attach-1-3.sock").exists());
+        for name in ["attach-1-2.sock", "other.sock", "attach-bands"] {
+            assert!(at(name).exists(), "{name}");
+        }
+        drop(living);
+        remove_dead_in(&at("nowhere")).unwrap();
+    }
+
+    #[test]
+    fn who_asks_one_that_ends_finds_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let asker = std::thread::spawn({
+            let path = path.clone();
+            move || ask_at(&path)
+        });
+        drop(listener.accept().unwrap());
+        drop(listener);
+        let error = asker.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn who_asks_gets_a_snapshot_and_a_place_left_behind_gives_way() {

@@ -106,6 +106,8 @@ pub fn clean() -> Result<Vec<String>, DetachError> {
             control::remove_leftover(&device).map_err(told)?;
         }
     }
+    // What cannot be looked at is of another user, and no reason not to begin.
+    let _ = control::remove_dead();
     Ok(cleaned)
 }
 

@@ -1,8 +1,7 @@
 //! `sooner advise`: from an access log to a forecast.
 
-use crate::output::{self, Undelivered};
-use crate::whole_file;
-use anyhow::{Context, Result, bail};
+use crate::output;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use sooner_advise::{Logs, Surveyor, TimeTaken, advice, forecast, html, text};
@@ -65,7 +64,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         Taken::None => TimeTaken::None,
     };
     if let Some(path) = &args.html {
-        whole_file::check(path).with_context(|| format!("--html {}", path.display()))?;
+        output::check_file("--html", path)?;
     }
     let logs = Logs::open(&args.logs, taken)?;
     let bar = match logs.stored_bytes() {
@@ -82,11 +81,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         bail!("{}", no_request(args, &surveyor));
     }
     let forecast = forecast(surveyor)?;
-    let drawn = match &args.html {
-        Some(path) => whole_file::write(path, &html(&forecast))
-            .map_err(|error| Undelivered::file("--html", path, error)),
-        None => Ok(()),
-    };
+    let drawn = output::html(args.html.as_deref(), || html(&forecast));
     if args.json {
         let mut document = serde_json::to_value(&forecast)?;
         document["schema"] = SCHEMA.into();

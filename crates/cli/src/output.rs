@@ -3,10 +3,10 @@
 //! A reader that leaves early ends a command as it ends `cat`: quietly, by SIGPIPE. A full disk is one line on standard error and
 //! exit code 1. `println!` and `eprintln!` panic in both cases, so this binary has neither.
 
+use crate::whole_file;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fmt::Display;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -59,18 +59,16 @@ pub fn say(text: impl Display) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Fails where a later write would, before the work is done; an existing file keeps what it has.
+/// Fails where a later write would, before the work is done; and changes nothing.
 pub fn check_file(flag: &'static str, path: &Path) -> Result<()> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("{flag} {}", path.display()))?;
-    Ok(())
+    whole_file::check(path).with_context(|| format!("{flag} {}", path.display()))
 }
 
 /// Writes the page that `--html` named, where it named one. Print the results before looking at what this gives: a disk that is full
 /// keeps the page and not the figures.
 pub fn html(path: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), Undelivered> {
     let Some(path) = path else { return Ok(()) };
-    fs::write(path, page()).map_err(|error| Undelivered::file("--html", path, error))
+    whole_file::write(path, &page()).map_err(|error| Undelivered::file("--html", path, error))
 }
 
 impl Undelivered {

@@ -178,3 +178,85 @@ fn mkroot_writes_the_files_of_a_trace() {
     );
     assert_eq!(fs::metadata(root.join("objects/1.gif")).unwrap().len(), 20);
 }
+
+/// A server that answers every request alike, on a port of its own; it lives as long as the test process.
+fn serving(answer: &'static str) -> String {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut request = [0; 4096];
+                while matches!(stream.read(&mut request), Ok(1..)) {
+                    if stream.write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    format!("http://{address}/")
+}
+
+#[test]
+fn what_may_not_be_believed_ends_with_exit_code_1() {
+    let run = |url: &str| {
+        let words = ["closed", "--url", url, "--connections", "2", "--for", "1s"];
+        let output = load(&words).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let (code, said) = run(HERE);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("INVALID") && said.contains("connection refused"),
+        "{said}"
+    );
+    let (code, said) = run(&serving("HTTP/1.1 103 Early Hints\r\n\r\n"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no request was answered"), "{said}");
+    let (code, said) = run(&serving(
+        "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ));
+    assert!(said.contains("errors       0"), "{said}");
+    // 1 says that a busy machine was the bottleneck.
+    assert!(code == Some(0) || said.contains("of a core"), "{said}");
+}
+
+#[test]
+fn ctrl_c_prints_what_there_is() {
+    let url = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args([
+            "load",
+            "closed",
+            "--url",
+            &url,
+            "--connections",
+            "1",
+            "--for",
+            "600",
+            "--json",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &report["runs"][0];
+    assert!(run["all"]["completed"].as_u64().unwrap() > 0, "{run}");
+    assert!(
+        run["verdict_reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("stopped:"),
+        "{run}"
+    );
+}

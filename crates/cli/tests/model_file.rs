@@ -19,7 +19,9 @@ fn sooner(words: &[&str]) -> Vec<u8> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
     let output = command.args(words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {said}");
+    // 1 says that a busy machine was late.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1)), "{words:?}: {said}");
     output.stdout
 }
 

@@ -349,3 +349,90 @@ fn what_does_not_go_together_is_said() {
         ),
     ]);
 }
+
+#[test]
+fn infinite_means_are_called_infinite() {
+    let line = "--sizes pareto:k=1,alpha=1.5 --load 0.5 --jobs 2e4 --policy \
+                fcfs,sjf,ljf,pljf,fair,srpt,psjf,las,fsp";
+    let document = json(&line.split_whitespace().collect::<Vec<_>>());
+    for run in document["runs"].as_array().unwrap() {
+        let policy = run["policy"].as_str().unwrap();
+        let is_infinite = ["fcfs", "sjf", "ljf", "pljf"].contains(&policy);
+        assert_eq!(run["mean_is_infinite"], is_infinite, "{policy}");
+        for mean in ["/controlled_mean_response", "/all/mean_response"] {
+            let mean = run.pointer(mean).unwrap();
+            assert_eq!(mean.is_null(), is_infinite, "{policy}");
+        }
+        assert!(!is_infinite || run["verdict"] == "INVALID", "{policy}");
+    }
+    for (line, is_infinite) in [
+        ("exp:mean=1 --load 1.2 --policy srpt", true),
+        ("exp:mean=1 --load 1 --policy fair", true),
+        (
+            "pareto:k=1,alpha=1.5 --load 0.5 --mpl 1 --policy fair",
+            true,
+        ),
+        // With a second place one large job holds up nothing, at this load.
+        (
+            "pareto:k=1,alpha=1.6 --load 0.4 --servers 2 --policy fcfs",
+            false,
+        ),
+        (
+            "pareto:k=1,alpha=1.6 --load 0.6 --servers 2 --policy fcfs",
+            true,
+        ),
+        (
+            "pareto:k=1,alpha=1.5 --load 0.5 --error 1 --policy srpt",
+            true,
+        ),
+        (
+            "bpareto:k=1,p=1e6,alpha=1.5 --load 0.5 --policy fcfs",
+            false,
+        ),
+    ] {
+        let line = format!("--sizes {line} --jobs 2e4 --csv");
+        let output = sim(&line.split(' ').collect::<Vec<_>>());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let row = text.lines().nth(1).expect(&line);
+        assert_eq!(row.contains("infinite"), is_infinite, "{line}: {row}");
+    }
+}
+
+#[test]
+fn what_a_sweep_has_done_survives_ctrl_c() {
+    let child = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args([
+            "sim",
+            "--sizes",
+            "exp:mean=1",
+            "--load",
+            "0.5,0.6,0.7,0.8,0.9",
+            "--policy",
+        ])
+        .args([
+            "fair,srpt,fsp,las,psjf,sjf,fcfs,ljf",
+            "--jobs",
+            "3e5",
+            "--csv",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Some of 40 cases are done by then, and not all.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    if output.status.success() {
+        return assert_eq!(printed.lines().count(), 41, "a quick machine: {said}");
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let words: Vec<&str> = said.split(' ').collect();
+    let finished: usize = words[2].parse().expect(&said);
+    let rows = printed.lines().count().saturating_sub(1);
+    assert_eq!(rows, finished, "{said}{printed}");
+    assert!(said.contains("of 40 runs are finished"), "{said}");
+}

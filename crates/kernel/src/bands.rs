@@ -21,6 +21,7 @@
 
 mod error;
 mod leftovers;
+mod moved;
 mod owner;
 mod plan;
 mod record;
@@ -244,6 +245,10 @@ impl Bands {
     fn take_down(&mut self) -> Result<(), BandsError> {
         if !std::mem::take(&mut self.installed) {
             return Ok(());
+        }
+        let asked = self.connection.link(self.device.index).err();
+        if asked.is_some_and(|error| error.raw_os_error() == Some(libc::ENODEV)) {
+            moved::restore(&self.record);
         }
         take_down(
             &mut self.connection,

@@ -45,6 +45,35 @@ pub fn inside<T: Send>(name: &str, body: impl FnOnce() -> io::Result<T> + Send) 
     })
 }
 
+/// Runs `body` in a thread of its own that is in this namespace; needs `CAP_SYS_ADMIN`.
+pub fn within<T: Send>(
+    namespace: &File,
+    body: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    in_a_thread(|| {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        body()
+    })
+}
+
+/// The namespaces other than the calling thread's that have a name or a process, as far as they may be opened.
+pub fn others() -> Vec<File> {
+    let entries = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries(DIRECTORY).map(|entry| entry.path());
+    let of_processes = entries("/proc").map(|entry| entry.path().join("ns/net"));
+    let mut seen: Vec<u64> = current_id().into_iter().collect();
+    let mut others = Vec::new();
+    for path in named.chain(of_processes) {
+        let Ok(file) = File::open(path) else { continue };
+        let Ok(found) = file.metadata() else { continue };
+        if !seen.contains(&found.ino()) {
+            seen.push(found.ino());
+            others.push(file);
+        }
+    }
+    others
+}
+
 fn in_a_thread<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| scope.spawn(body).join())
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -11,7 +11,7 @@ use namespace::{Pair, RECEIVER, SENDER};
 use sender::{TEN_MEGABIT, s0, socket_in_band, until};
 use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
-use sooner_kernel::{capability, probe, qdisc, socket};
+use sooner_kernel::{capability, netns, probe, qdisc, socket};
 
 fn state(device: &Device) -> (Option<qdisc::Root>, u32, u32) {
     (
@@ -168,6 +168,26 @@ fn a_device_that_went_away_is_no_trouble() {
         let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
         pair.ip("link del s0");
         installed.remove().unwrap();
+    });
+}
+
+#[test]
+fn a_device_that_was_moved_gets_its_limits_back() {
+    let Some(pair) = Pair::new("a_device_that_was_moved_gets_its_limits_back") else {
+        return;
+    };
+    let limits = |device: Device| -> std::io::Result<_> {
+        let segments = device.gso_max_segs()?;
+        Ok((device.gso_max_size()?, segments))
+    };
+    pair.in_sender(|| {
+        let before = limits(s0()).unwrap();
+        let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
+        assert_ne!(limits(s0()).unwrap(), before);
+        pair.ip(&format!("link set s0 netns {}", pair.receiver));
+        installed.remove().unwrap();
+        let moved = netns::inside(&pair.receiver, || limits(device::by_name("s0")?));
+        assert_eq!(moved.unwrap(), before);
     });
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The server stands at 10.77.0.1; client `i` has the address 10.78.0.(i+1). All clients are in one namespace, so that one load process
 //! drives them all, by source address. Clients without delay and loss are directly connected; as soon as one has any, a router stands
-//! between, and behind it the emulator (`sooner emulate`) or netem.
+//! between, and behind it the emulator (`sooner emulate`).
 //!
 //! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and removes them; after a kill, the next
 //! [`Hosts::up`] or [`clean()`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
@@ -177,17 +177,7 @@ impl Hosts {
             Some(router) => {
                 plumbing::pair(server_end, (router, plumbing::ROUTER_DEVICE))?;
                 plumbing::router_end(router, spec)?;
-                if spec.netem && wan::netem(spec, router, clients)? {
-                    self.remarks.push("netem makes delay and loss".into());
-                } else {
-                    if spec.netem {
-                        self.remarks.push(
-                            "this kernel has no netem: the emulator makes delay and loss instead"
-                                .into(),
-                        );
-                    }
-                    self.emulator = Some(wan::emulate(spec, program, router, clients)?);
-                }
+                self.emulator = Some(wan::emulate(spec, program, router, clients)?);
                 plumbing::router_to_clients(router, spec)?;
             }
         }

@@ -1,11 +1,14 @@
 //! Temporary folders that every server may enter, and that a killed process does not leave behind for ever.
 //!
-//! Each is locked by who made it, for as long as that process lives. Whoever makes the next one removes those that nobody holds.
+//! Each is locked by the process that made it, for as long as that process lives. A shell waits for the end of that process, whatever
+//! end it is, and removes the folder; what it could not remove, the next start does.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -19,6 +22,8 @@ const AGE_MIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
+    /// Waits for the end of this process, by a pipe that nothing is written to.
+    remover: Option<Child>,
     /// Locked, which the end of the process undoes whatever that end is.
     _lock: File,
 }
@@ -37,8 +42,10 @@ impl Scratch {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         let lock = File::open(folder.path())?;
         lock.lock()?;
+        let remover = remover(folder.path()).ok();
         Ok(Self {
             folder,
+            remover,
             _lock: lock,
         })
     }
@@ -46,6 +53,31 @@ impl Scratch {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+}
+
+/// What still writes there ends a moment after this process.
+const REMOVE: &str = "cat; for pause in 0 1 2 4; do sleep $pause; rm -rf -- \"$1\" && exit; done";
+
+/// Not in our process group, whose end is not its own.
+fn remover(folder: &Path) -> io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", REMOVE, "sh"])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(mut remover) = self.remover.take() {
+            // Its pipe is closed, and it removes the folder before we look whether it is gone.
+            drop(remover.stdin.take());
+            let _ = remover.wait();
+        }
     }
 }
 
@@ -76,6 +108,20 @@ fn remove_left(folder: &Path, age_min: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_for_our_end_removes_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("left");
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("file"), "").unwrap();
+        let mut remover = remover(&left).unwrap();
+        assert!(remover.try_wait().unwrap().is_none() && left.exists());
+        // As the kernel does for a process that is killed.
+        drop(remover.stdin.take());
+        assert!(remover.wait().unwrap().success());
+        assert!(!left.exists());
+    }
 
     #[test]
     fn what_nobody_holds_is_removed_and_nothing_else() {

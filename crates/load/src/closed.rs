@@ -12,10 +12,11 @@ use crate::failure::Failure;
 use crate::pool::{Pool, Reuse};
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
-use report::{ClosedRun, Window};
+use report::{ClosedRun, Lasted, Window};
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::descriptors;
 use sooner_kernel::process::thread_cpu_time_ns;
+use sooner_kernel::signals::EndSignals;
 use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroU32;
@@ -52,6 +53,9 @@ pub enum ClosedError {
         "cannot make a socket: {0}; is the congestion control in net.ipv4.tcp_available_congestion_control?"
     )]
     Socket(io::Error),
+    /// Signals cannot be waited for.
+    #[error("cannot listen to signals: {0}")]
+    Signals(io::Error),
 }
 
 /// Runs the loop; call it inside a tokio current-thread runtime that does nothing else.
@@ -60,6 +64,7 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
     UnconnectedSocket::new(options.targets[0].endpoint.address, &options.socket)
         .map_err(ClosedError::Socket)?;
     let client = Rc::new(Client::new(options.socket.clone()));
+    let mut signals = EndSignals::listen().map_err(ClosedError::Signals)?;
     let window = Rc::new(RefCell::new(Window::default()));
     let warm_up = options.duration.mul_f64(WARM_UP_SHARE);
     let tasks = LocalSet::new();
@@ -72,26 +77,54 @@ pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
         {
             start(target, options.http2_streams, &client, &window);
         }
-        tokio::time::sleep(warm_up).await;
+        let begin = Beginning::now(&client);
+        if sleep_unless_stopped(warm_up, &mut signals).await {
+            // What there is is of the warm-up.
+            return begin.until_now(&client, Some(options.duration));
+        }
         window.take();
-        let (start_ns, cpu_ns, bytes) = (
-            monotonic_ns(),
-            thread_cpu_time_ns(),
-            client.receiver().body_bytes(),
-        );
-        tokio::time::sleep(options.duration - warm_up).await;
-        let elapsed_ns = monotonic_ns() - start_ns;
-        let cpu_share = (thread_cpu_time_ns() - cpu_ns) as f64 / elapsed_ns as f64;
-        (
-            elapsed_ns,
-            cpu_share,
-            client.receiver().body_bytes() - bytes,
-        )
+        let begin = Beginning::now(&client);
+        let rest = options.duration - warm_up;
+        let is_stopped = sleep_unless_stopped(rest, &mut signals).await;
+        begin.until_now(&client, is_stopped.then_some(options.duration))
     };
-    let (elapsed_ns, cpu_share, body_bytes) = tasks.run_until(measurement).await;
-    Ok(window
-        .take()
-        .into_run(options.connections, elapsed_ns, cpu_share, body_bytes))
+    let lasted = tasks.run_until(measurement).await;
+    Ok(window.take().into_run(options.connections, lasted))
+}
+
+/// Sleeps, or returns true as soon as a signal asks for the end.
+async fn sleep_unless_stopped(duration: Duration, signals: &mut EndSignals) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(duration) => false,
+        _ = signals.next() => true,
+    }
+}
+
+/// When a window began, and what had been counted by then.
+struct Beginning {
+    start_ns: u64,
+    cpu_ns: u64,
+    body_bytes: u64,
+}
+
+impl Beginning {
+    fn now(client: &Client) -> Beginning {
+        Beginning {
+            start_ns: monotonic_ns(),
+            cpu_ns: thread_cpu_time_ns(),
+            body_bytes: client.receiver().body_bytes(),
+        }
+    }
+
+    fn until_now(&self, client: &Client, stopped_of: Option<Duration>) -> Lasted {
+        let elapsed_ns = (monotonic_ns() - self.start_ns).max(1);
+        Lasted {
+            elapsed_ns,
+            cpu_share: (thread_cpu_time_ns() - self.cpu_ns) as f64 / elapsed_ns as f64,
+            body_bytes: client.receiver().body_bytes() - self.body_bytes,
+            stopped_of,
+        }
+    }
 }
 
 /// Starts what is asked on one connection.

@@ -62,6 +62,11 @@ impl Arrivals {
     /// Something came, or the end.
     pub fn came(&mut self, now_ns: u64) {
         self.first_byte_ns.get_or_insert(now_ns);
+        self.broke_silence(now_ns);
+    }
+
+    /// Something came that is not of the response yet.
+    pub fn broke_silence(&mut self, now_ns: u64) {
         self.longest_silence_ns = self.longest_silence_ns.max(now_ns - self.last_ns);
         self.last_ns = now_ns;
     }
@@ -113,8 +118,8 @@ impl Receiver {
         self.body_bytes.set(self.body_bytes.get() + bytes);
     }
 
-    /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and,
-    /// where `expected_body_bytes` is given, exactly that length.
+    /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and exactly the expected length, or,
+    /// where none is expected, a status of success.
     pub async fn exchange(
         &self,
         stream: &mut Transport,
@@ -122,9 +127,12 @@ impl Receiver {
         expected_body_bytes: Option<u64>,
     ) -> Result<Answer, Failure> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
-        send(stream, request)
-            .await
-            .map_err(|error| Failure::from_io(&error).before_response())?;
+        // A server may answer before it has read the request, and close: the answer is there all the same.
+        let unsent = send(stream, request).await.err();
+        let unsent = unsent.map(|error| Failure::from_io(&error).before_response());
+        if let Some(failure) = unsent.filter(|failure| *failure != Failure::ClosedBeforeResponse) {
+            return Err(failure);
+        }
         let mut response = Response::default();
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
@@ -132,6 +140,10 @@ impl Receiver {
                 false => failure.before_response(),
                 true => failure,
             })?;
+            if response.is_interim() && received > 0 {
+                arrivals.broke_silence(monotonic_ns());
+                continue;
+            }
             arrivals.came(monotonic_ns());
             if received == 0 {
                 response.end_of_stream()?;
@@ -178,9 +190,7 @@ fn answer(
     arrivals: Arrivals,
 ) -> Result<Answer, Failure> {
     let head = response.head().ok_or(Failure::BadHead)?;
-    if head.status != 200 {
-        return Err(Failure::Status(head.status));
-    }
+    expect_status(head.status, expected_body_bytes)?;
     let body_bytes = response.body_bytes();
     match expected_body_bytes {
         Some(expected_bytes) if body_bytes != expected_bytes => Err(Failure::WrongLength {
@@ -188,6 +198,14 @@ fn answer(
             expected_bytes,
         }),
         _ => Ok(arrivals.answer(Some(head.bytes), body_bytes, head.keep_alive)),
+    }
+}
+
+/// A body of a known length comes with 200. Where any will do, so does what has none: 204, or 304 of a cache.
+pub fn expect_status(status: u16, expected_body_bytes: Option<u64>) -> Result<(), Failure> {
+    match (status, expected_body_bytes) {
+        (200, _) | (201..=299 | 304, None) => Ok(()),
+        _ => Err(Failure::Status(status)),
     }
 }
 

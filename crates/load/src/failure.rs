@@ -33,15 +33,15 @@ pub enum Failure {
         /// Length in the trace.
         expected_bytes: u64,
     },
-    /// A status other than 200.
+    /// A status that is no success.
     #[error("status {0} instead of 200")]
     Status(u16),
     /// Not an HTTP/1.x response head, or one with contradictory lengths.
     #[error("not a valid HTTP/1.x response head")]
     BadHead,
-    /// A chunked body, which this generator does not count.
-    #[error("chunked body: only Content-Length or connection: close bodies can be counted")]
-    Chunked,
+    /// A chunked body with broken framing.
+    #[error("not a valid chunked body")]
+    BadChunk,
     /// The server's certificate is not one to trust.
     #[error(
         "the server's certificate is not trusted: give --ca FILE, or --insecure for a test server"
@@ -148,7 +148,7 @@ impl Failure {
             Failure::TimedOut => ErrorKind::Timeout,
             Failure::Status(_) => ErrorKind::Status,
             Failure::BadHead
-            | Failure::Chunked
+            | Failure::BadChunk
             | Failure::LongBody
             | Failure::NoHttp2
             | Failure::BadHttp2 => ErrorKind::Protocol,

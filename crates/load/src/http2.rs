@@ -7,7 +7,7 @@
 //! is enough for about four hundred a second, and more fail as "no local port left".
 
 use crate::client::Client;
-use crate::exchange::{Answer, Arrivals, Served};
+use crate::exchange::{Answer, Arrivals, Served, expect_status};
 use crate::failure::Failure;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
@@ -15,7 +15,7 @@ use crate::transport::Transport;
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::SendRequest;
-use http::{Request, StatusCode};
+use http::Request;
 use sooner_kernel::clock::monotonic_ns;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -100,8 +100,8 @@ impl Http2Connection {
         }
     }
 
-    /// Sends `request` and reads the response to the end of its stream; fails unless it has status 200 and, where
-    /// `expected_body_bytes` is given, exactly that length.
+    /// Sends `request` and reads the response to the end of its stream; fails as
+    /// [`crate::exchange::Receiver::exchange`] does.
     async fn exchange(
         &self,
         request: Request<()>,
@@ -113,9 +113,7 @@ impl Http2Connection {
             .await
             .map_err(|failure| self.note_end(failure))?;
         arrivals.came(monotonic_ns());
-        if response.status() != StatusCode::OK {
-            return Err(Failure::Status(response.status().as_u16()));
-        }
+        expect_status(response.status().as_u16(), expected_body_bytes)?;
         let body_bytes = self.read(response.into_body(), &mut arrivals).await?;
         match expected_body_bytes {
             Some(expected_bytes) if body_bytes != expected_bytes => Err(Failure::WrongLength {

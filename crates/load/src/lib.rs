@@ -6,6 +6,7 @@
 //! are read in clear text (TLS has to decrypt them, HTTP/2 to sort them by stream), and every replay ends with a verdict: VALID, or INVALID with the reason.
 
 pub mod agenda;
+pub mod chunked;
 pub mod client;
 pub mod closed;
 pub mod connection;

@@ -29,7 +29,11 @@ pub struct Measured<'run> {
     played: &'run Played,
     samples: &'run [Sample],
     warm_up_ns: u64,
+    duration_ns: u64,
+    /// What the link carries while it was measured.
     capacity_bytes: f64,
+    /// What it carries in the whole run after the warm-up.
+    planned_capacity_bytes: f64,
 }
 
 impl<'run> Measured<'run> {
@@ -42,14 +46,22 @@ impl<'run> Measured<'run> {
         duration_ns: u64,
         rate: Rate,
     ) -> Measured<'run> {
-        let seconds = (duration_ns - warm_up_ns) as f64 / 1e9;
+        let seconds = measured_ns(played, warm_up_ns, duration_ns) as f64 / 1e9;
         Measured {
             planned,
             played,
             samples,
             warm_up_ns,
+            duration_ns,
             capacity_bytes: rate.bytes_per_sec() * seconds,
+            planned_capacity_bytes: rate.bytes_per_sec() * (duration_ns - warm_up_ns) as f64 / 1e9,
         }
+    }
+
+    /// When the run was stopped, and how long it should have lasted, s.
+    fn stopped_s(&self) -> Option<(f64, f64)> {
+        let stopped_ns = self.played.stopped_ns?;
+        Some((stopped_ns as f64 / 1e9, self.duration_ns as f64 / 1e9))
     }
 
     /// For each sample of the run, whether it is in the measured part.
@@ -81,7 +93,7 @@ impl<'run> Measured<'run> {
         let works = arrivals
             .filter(|arrival| arrival.at_ns >= self.warm_up_ns)
             .map(|arrival| arrival.work_bytes);
-        Some(works.sum::<u64>() as f64 / self.capacity_bytes)
+        Some(works.sum::<u64>() as f64 / self.planned_capacity_bytes)
     }
 
     /// Work of the requests of the measured part / what the link carries in it.
@@ -165,6 +177,8 @@ impl<'run> Measured<'run> {
         Evidence {
             requests: lags.len() as u64,
             errors: failures().count() as u64,
+            completed: with(Outcome::Ok).count() as u64,
+            stopped_s: self.stopped_s(),
             commonest_failure: commonest(failures()),
             without_descriptor: count(Failure::Descriptors),
             without_port: count(Failure::Ports),
@@ -182,6 +196,12 @@ impl<'run> Measured<'run> {
             silent_ns: self.played.silent_ns,
         }
     }
+}
+
+/// How long was measured of a run that should last `duration_ns`: less where it was stopped. Never 0.
+pub fn measured_ns(played: &Played, warm_up_ns: u64, duration_ns: u64) -> u64 {
+    let end_ns = played.stopped_ns.unwrap_or(duration_ns).min(duration_ns);
+    end_ns.saturating_sub(warm_up_ns).max(1)
 }
 
 /// The most frequent failure in words.

@@ -15,6 +15,7 @@ use crate::target::Target;
 pub use record::Record;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::process::thread_cpu_time_ns;
+use sooner_kernel::signals::EndSignals;
 use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
 use sooner_workload::Trace;
 use stage::{Follow, Stage};
@@ -38,6 +39,8 @@ pub struct Played {
     pub cpu_share: f64,
     /// Whether users found nothing left to ask for, and went.
     pub is_exhausted: bool,
+    /// When a signal ended the run before its time, ns since the start.
+    pub stopped_ns: Option<u64>,
     /// How long nothing of any body had come when it was over, ns, in whole seconds.
     pub silent_ns: u64,
 }
@@ -73,7 +76,7 @@ pub struct Progress {
     pub failed: u64,
 }
 
-/// Plays `script`; fails only without a timer.
+/// Plays `script`, until its end or until a signal asks for the end; fails only without a timer or signals.
 pub async fn play(
     script: Script<'_>,
     scene: Scene<'_>,
@@ -93,6 +96,9 @@ pub async fn play(
     };
     let pools = driver.pools.clone();
     let mut silence = Silence::default();
+    let mut signals = EndSignals::listen()?;
+    let mut stopped_ns = None;
+    let cpu_before_ns = thread_cpu_time_ns();
     let performance = async {
         let cpu_share = driver.perform().await;
         tokio::time::timeout(drain, driver.finish()).await.ok();
@@ -103,6 +109,11 @@ pub async fn play(
         .run_until(async {
             tokio::select! {
                 cpu_share = performance => cpu_share,
+                _ = signals.next() => {
+                    let elapsed_ns = monotonic_ns().saturating_sub(stage.start_ns).max(1);
+                    stopped_ns = Some(elapsed_ns);
+                    (thread_cpu_time_ns() - cpu_before_ns) as f64 / elapsed_ns as f64
+                }
                 never = tell(&stage, &pools, &mut silence, progress) => match never {},
             }
         })
@@ -113,6 +124,7 @@ pub async fn play(
         records: stage.records.take(),
         cpu_share,
         is_exhausted: driver.is_exhausted,
+        stopped_ns,
         silent_ns: silence.seconds * 1_000_000_000,
     })
 }

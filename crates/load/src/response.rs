@@ -1,10 +1,11 @@
 //! One HTTP/1.1 response, read without I/O: bytes in, "how far" out.
 //!
 //! The head is parsed by httparse; of the body only the length is kept, because a load generator
-//! that stored or copied bodies would measure itself. A body ends by Content-Length or at the end of
-//! the stream; chunked bodies are refused, because the trace's sizes are lengths on the wire and
-//! chunk framing would add to them unseen.
+//! that stored or copied bodies would measure itself. A body ends by Content-Length, by its chunks or
+//! at the end of the stream. Interim responses (100, 102, 103) are passed over; their bytes count as
+//! part of the head.
 
+use crate::chunked::Chunked;
 use crate::failure::Failure;
 
 /// Longest response head accepted, in bytes.
@@ -16,6 +17,7 @@ const FIELDS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length(u64),
+    Chunked,
     EndOfStream,
 }
 
@@ -24,7 +26,7 @@ enum Framing {
 pub struct Head {
     /// Status code.
     pub status: u16,
-    /// Length of the head with its empty line, in bytes.
+    /// Length of the head with its empty line, and of the interim responses before it, in bytes.
     pub bytes: u32,
     /// Whether the connection may carry another request.
     pub keep_alive: bool,
@@ -36,6 +38,8 @@ pub struct Head {
 pub struct Response {
     head: Option<Head>,
     partial_head: Vec<u8>,
+    interim_bytes: u32,
+    chunked: Chunked,
     body_bytes: u64,
 }
 
@@ -57,35 +61,62 @@ impl Response {
     /// Takes the next bytes of the stream; returns how many of them were body. Fails on a broken
     /// head or on bytes past the body's end.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<u64, Failure> {
-        let body = if self.head.is_some() {
-            bytes.len()
-        } else {
-            self.receive_head(bytes)?
+        let behind_head = match self.head {
+            Some(_) => bytes.len(),
+            None => self.receive_head(bytes)?,
         };
-        self.body_bytes += body as u64;
+        let rest = &bytes[bytes.len() - behind_head..];
+        let body_bytes = match self.head {
+            Some(head) if head.framing == Framing::Chunked => self.chunked.receive(rest)?,
+            _ => rest.len() as u64,
+        };
+        self.body_bytes += body_bytes;
         match self.head {
             Some(Head {
                 framing: Framing::Length(length),
                 ..
             }) if self.body_bytes > length => Err(Failure::LongBody),
-            _ => Ok(body as u64),
+            _ => Ok(body_bytes),
         }
     }
 
-    /// Returns how many bytes at the end of `bytes` belong to the body.
+    /// Returns how many bytes at the end of `bytes` are behind the head.
     fn receive_head(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         if self.partial_head.is_empty() {
-            self.head = parse_head(bytes)?;
-            if let Some(head) = self.head {
-                return Ok(bytes.len() - head.bytes as usize);
+            let read = self.take_heads(bytes)?;
+            if self.head.is_some() {
+                return Ok(bytes.len() - read);
             }
+            self.partial_head.extend_from_slice(&bytes[read..]);
+            return Ok(0);
         }
-        self.partial_head.extend_from_slice(bytes);
-        self.head = parse_head(&self.partial_head)?;
-        match self.head {
-            Some(head) => Ok(self.partial_head.len() - head.bytes as usize),
-            None if self.partial_head.len() > HEAD_MAX_BYTES => Err(Failure::BadHead),
-            None => Ok(0),
+        let mut heads = std::mem::take(&mut self.partial_head);
+        heads.extend_from_slice(bytes);
+        let read = self.take_heads(&heads)?;
+        if self.head.is_some() {
+            return Ok(heads.len() - read);
+        }
+        heads.drain(..read);
+        self.partial_head = heads;
+        Ok(0)
+    }
+
+    /// Reads interim heads, and the final one if it is there; returns how many bytes they have.
+    fn take_heads(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        let mut read = 0;
+        while let Some(head) = parse_head(&bytes[read..])? {
+            read += head.bytes as usize;
+            if head.is_interim() {
+                self.interim_bytes = self.interim_bytes.saturating_add(head.bytes);
+                continue;
+            }
+            let bytes = head.bytes.saturating_add(self.interim_bytes);
+            self.head = Some(Head { bytes, ..head });
+            return Ok(read);
+        }
+        match bytes.len() - read > HEAD_MAX_BYTES {
+            true => Err(Failure::BadHead),
+            false => Ok(read),
         }
     }
 
@@ -99,9 +130,18 @@ impl Response {
         self.body_bytes
     }
 
-    /// True when the announced length has been received; false while only the end of the stream can tell.
+    /// Whether all that came so far was interim responses.
+    pub fn is_interim(&self) -> bool {
+        self.head.is_none() && self.partial_head.is_empty() && self.interim_bytes > 0
+    }
+
+    /// True when the announced length or the last chunk has been received; false while only the end of the stream can tell.
     pub fn is_complete(&self) -> bool {
-        matches!(self.head, Some(Head { framing: Framing::Length(length), .. }) if self.body_bytes == length)
+        match self.head.map(|head| head.framing) {
+            Some(Framing::Length(length)) => self.body_bytes == length,
+            Some(Framing::Chunked) => self.chunked.is_complete(),
+            Some(Framing::EndOfStream) | None => false,
+        }
     }
 
     /// Takes the end of the stream: fine after a body without a length, otherwise the response was cut.
@@ -119,6 +159,13 @@ impl Response {
     }
 }
 
+impl Head {
+    /// Whether another head follows. 101 is final: nobody asked for another protocol.
+    fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+}
+
 fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Failure> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Response::new(&mut fields);
@@ -129,28 +176,40 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Failure> {
     };
     let status = parsed.code.ok_or(Failure::BadHead)?;
     let mut keep_alive = parsed.version == Some(1);
-    let mut length = None;
+    let (mut length, mut transfer_coding) = (None, None);
     for field in parsed.headers.iter() {
         if field.name.eq_ignore_ascii_case("content-length") {
             length = Some(content_length(field.value, length)?);
         } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-            return Err(Failure::Chunked);
+            transfer_coding = last_coding(field.value).or(transfer_coding);
         } else if field.name.eq_ignore_ascii_case("connection") {
             keep_alive = says_keep_alive(field.value, keep_alive);
         }
     }
     let framing = match length {
-        _ if status == 204 || status == 304 => Framing::Length(0),
-        Some(length) => Framing::Length(length),
-        None => Framing::EndOfStream,
+        _ if status < 200 || status == 204 || status == 304 => Framing::Length(0),
+        // It goes before a length (RFC 9112, section 6.3).
+        _ if transfer_coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) => {
+            Framing::Chunked
+        }
+        Some(length) if transfer_coding.is_none() => Framing::Length(length),
+        _ => Framing::EndOfStream,
     };
-    keep_alive &= framing != Framing::EndOfStream;
+    // A server of HTTP/1.0 that chunks, or one that says both, may mean anything by the next byte.
+    let is_doubtful = transfer_coding.is_some() && (length.is_some() || parsed.version == Some(0));
+    keep_alive &= framing != Framing::EndOfStream && !is_doubtful && status != 101;
     Ok(Some(Head {
         status,
         bytes: head_bytes as u32,
         keep_alive,
         framing,
     }))
+}
+
+/// The last coding of a Transfer-Encoding, which says how the body ends.
+fn last_coding(value: &[u8]) -> Option<&[u8]> {
+    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    codings.rfind(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 
 /// Parses a Content-Length; a second one must agree with the first (RFC 9112, section 6.3).
@@ -242,8 +301,8 @@ mod tests {
     fn what_cannot_be_counted_is_refused() {
         let fails = |text: &str| read(text.as_bytes()).unwrap_err();
         assert_eq!(
-            fails("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello"),
-            Failure::Chunked
+            fails("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nhello"),
+            Failure::BadChunk
         );
         assert_eq!(
             fails("HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n"),
@@ -258,6 +317,73 @@ mod tests {
             fails("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nhello"),
             Failure::LongBody
         );
+    }
+
+    /// Status, length of the heads, length of the body, whether the response is over, whether the connection goes on.
+    fn told(text: &str) -> (u16, u32, u64, bool, bool) {
+        let response = read(text.as_bytes()).unwrap();
+        let head = response.head().unwrap();
+        let is_over = response.is_complete();
+        (
+            head.status,
+            head.bytes,
+            response.body_bytes(),
+            is_over,
+            head.keep_alive,
+        )
+    }
+
+    #[test]
+    fn interim_responses_are_passed_over() {
+        let last = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
+        for interim in [
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 199 x\r\ncontent-length: 9\r\n\r\n",
+        ] {
+            let heads = (interim.len() + last.len()) as u32;
+            assert_eq!(
+                told(&format!("{interim}{last}ok")),
+                (200, heads, 2, true, true)
+            );
+            let mut waiting = Response::default();
+            waiting.receive(interim.as_bytes()).unwrap();
+            assert!(waiting.is_interim() && !waiting.is_complete());
+            assert_eq!(waiting.end_of_stream(), Err(Failure::ClosedBeforeResponse));
+            for byte in format!("{last}ok").bytes() {
+                waiting.receive(&[byte]).unwrap();
+            }
+            assert!(waiting.is_complete());
+        }
+        let (status, _, _, is_over, keeps) = told("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+        assert_eq!((status, is_over, keeps), (101, true, false));
+    }
+
+    #[test]
+    fn chunked_bodies_count() {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n";
+        let heads = head.len() as u32 + 2;
+        let all = told(&format!("{head}\r\n5\r\nhello\r\n0\r\nt: v\r\n\r\n"));
+        assert_eq!(all, (200, heads, 5, true, true));
+        let part = told(&format!("{head}\r\n5\r\nhello\r\n0\r\n"));
+        assert_eq!(part, (200, heads, 5, false, true));
+        let cut = read(format!("{head}\r\n5\r\nhel").as_bytes()).unwrap();
+        assert_eq!(cut.end_of_stream(), Err(Failure::CutBody));
+        let both = told(&format!(
+            "{head}content-length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n"
+        ));
+        assert_eq!((both.2, both.3, both.4), (1, true, false));
+        let old = told(
+            "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ntransfer-encoding: Chunked\r\n\r\n0\r\n\r\n",
+        );
+        assert_eq!((old.2, old.3, old.4), (0, true, false));
+        let packed =
+            told("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n");
+        assert_eq!((packed.2, packed.3, packed.4), (2, true, true));
+        let unknown = told("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nzz");
+        assert_eq!((unknown.2, unknown.3, unknown.4), (2, false, false));
+        let none = told("HTTP/1.1 304 Not Modified\r\ntransfer-encoding: chunked\r\n\r\n");
+        assert_eq!((none.2, none.3, none.4), (0, true, true));
     }
 
     #[test]
@@ -275,7 +401,7 @@ mod tests {
             body in proptest::collection::vec(any::<u8>(), 0..200),
             mut cuts in proptest::collection::vec(0usize..600, 0..8),
         ) {
-            let mut stream = format!("HTTP/1.1 200 OK\r\n{}content-length: {}\r\n\r\n", fields.concat(), body.len()).into_bytes();
+            let mut stream = format!("HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\nHTTP/1.1 200 OK\r\n{}content-length: {}\r\n\r\n", fields.concat(), body.len()).into_bytes();
             let head_bytes = stream.len() as u32;
             stream.extend(&body);
             cuts.iter_mut().for_each(|cut| *cut = (*cut).min(stream.len()));

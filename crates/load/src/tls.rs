@@ -4,12 +4,14 @@
 //! visitor does. The handshake's cost here is part of the response time, as it is a browser's, and of the processor share
 //! that the verdict judges.
 
+mod anchored;
 mod any_certificate;
 
 use crate::failure::Failure;
 use crate::transport::CountedStream;
+use anchored::Anchored;
 use any_certificate::AnyCertificate;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, pem};
@@ -70,6 +72,9 @@ pub enum TlsError {
     /// The host is neither a DNS name nor an IP address.
     #[error("`{0}` is no name a certificate can be issued for; give a DNS name or an IP address")]
     Name(String),
+    /// The library refuses the authorities.
+    #[error("cannot trust these authorities: {0}")]
+    Authorities(#[from] VerifierBuilderError),
     /// The library refuses the settings.
     #[error("cannot set up TLS: {0}")]
     Settings(#[from] rustls::Error),
@@ -99,8 +104,13 @@ impl TlsClient {
                 .with_custom_certificate_verifier(verifier)
                 .with_no_client_auth()
         } else {
+            let (roots, trusted) = authorities(options.authorities.as_deref())?;
+            let by_chain =
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                    .build()?;
             builder
-                .with_root_certificates(authorities(options.authorities.as_deref())?)
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Anchored::new(by_chain, trusted)))
                 .with_no_client_auth()
         };
         let protocol = if options.http2 {
@@ -145,8 +155,10 @@ impl TlsClient {
     }
 }
 
-/// The authorities in `file`, or the system's.
-fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+/// The authorities in `file`, or the system's; and what certificates that file has.
+fn authorities(
+    file: Option<&Path>,
+) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
     let path = match file {
         Some(path) => path,
         None => SYSTEM_AUTHORITIES
@@ -164,11 +176,11 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(unreadable)?;
     let mut roots = RootCertStore::empty();
-    let (usable, _) = roots.add_parsable_certificates(certificates);
+    let (usable, _) = roots.add_parsable_certificates(certificates.iter().cloned());
     if usable == 0 {
         return Err(TlsError::Empty(path.into()));
     }
-    Ok(roots)
+    Ok((roots, certificates))
 }
 
 #[cfg(test)]

@@ -28,6 +28,10 @@ pub struct Evidence {
     pub requests: u64,
     /// Requests that failed.
     pub errors: u64,
+    /// Requests that were answered to the last byte.
+    pub completed: u64,
+    /// When a signal ended the run, in s, and how long it should have lasted; none where it came to its end.
+    pub stopped_s: Option<(f64, f64)>,
     /// The most frequent failure in words, if any.
     pub commonest_failure: Option<String>,
     /// Requests that failed because this process had no descriptor.
@@ -62,11 +66,21 @@ pub struct Evidence {
 
 /// The verdict and its reason in one line.
 pub fn judge(evidence: &Evidence) -> (Verdict, String) {
-    let rules: [fn(&Evidence) -> Option<String>; 12] = [
+    if let Some((after_s, duration_s)) = evidence.stopped_s {
+        let stopped = format!("stopped after {after_s:.1} of {duration_s:.1} s");
+        let failed = [descriptors, ports, errors];
+        let reason = match failed.iter().find_map(|rule| rule(evidence)) {
+            Some(reason) => format!("{stopped}; {reason}"),
+            None => format!("{stopped}: the figures are of what had ended by then"),
+        };
+        return (Verdict::Invalid, reason);
+    }
+    let rules: [fn(&Evidence) -> Option<String>; 13] = [
         anything_sent,
         descriptors,
         ports,
         errors,
+        anything_completed,
         cpu,
         send_lag,
         users,
@@ -101,6 +115,15 @@ pub fn send_lag_max_ns(mean_ideal_srpt_ns: u64) -> u64 {
 
 fn anything_sent(evidence: &Evidence) -> Option<String> {
     (evidence.requests == 0).then(|| "no request in the measured part: give a longer --for".into())
+}
+
+fn anything_completed(evidence: &Evidence) -> Option<String> {
+    (evidence.completed == 0).then(|| {
+        format!(
+            "none of {} requests was answered to its end",
+            evidence.requests
+        )
+    })
 }
 
 fn descriptors(evidence: &Evidence) -> Option<String> {
@@ -234,6 +257,8 @@ mod tests {
         Evidence {
             requests: 1000,
             errors: 0,
+            completed: 1000,
+            stopped_s: None,
             commonest_failure: None,
             without_descriptor: 0,
             without_port: 0,
@@ -280,7 +305,8 @@ mod tests {
     #[test]
     fn each_rule_alone_makes_a_run_invalid() {
         type Break = fn(&mut Evidence);
-        let broken: [(Break, &str); 14] = [
+        let broken: [(Break, &str); 15] = [
+            (|run| run.completed = 0, "none of 1000 requests"),
             (|run| run.requests = 0, "no request"),
             (|run| run.without_descriptor = 1, "descriptor"),
             (|run| run.without_port = 1, "local port"),
@@ -309,6 +335,39 @@ mod tests {
             let reason = reason(breaks);
             assert!(reason.contains(words), "{reason} should say {words}");
         }
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_is_invalid_and_says_what_failed() {
+        let stopped = |run: &mut Evidence| run.stopped_s = Some((3.21, 60.0));
+        assert_eq!(
+            reason(stopped),
+            "stopped after 3.2 of 60.0 s: the figures are of what had ended by then"
+        );
+        let failed = reason(|run| {
+            stopped(run);
+            run.errors = 1000;
+            run.commonest_failure = Some("connection refused".into());
+        });
+        assert_eq!(
+            failed,
+            "stopped after 3.2 of 60.0 s; 1000 of 1000 requests failed, mostly: connection refused"
+        );
+        let early = reason(|run| {
+            stopped(run);
+            run.requests = 0;
+        });
+        assert!(early.starts_with("stopped after 3.2 of 60.0 s:"), "{early}");
+    }
+
+    #[test]
+    fn nothing_that_ends_is_not_valid_in_overload_either() {
+        let stuck = |run: &mut Evidence| {
+            run.offered_load = Some(1.2);
+            run.realised_load = 1.2;
+            (run.completed, run.incompletes) = (0, 1000);
+        };
+        assert!(reason(stuck).contains("none of 1000 requests"));
     }
 
     #[test]

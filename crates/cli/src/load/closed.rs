@@ -1,7 +1,7 @@
 //! `sooner load closed`.
 
 use super::protocol::ProtocolArgs;
-use super::runtime;
+use super::{exit_code, runtime};
 use crate::output;
 use crate::seconds;
 use anyhow::Result;
@@ -12,6 +12,7 @@ use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_report::number;
 use sooner_stats::Verdict;
+use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Args)]
@@ -36,7 +37,7 @@ pub struct ClosedArgs {
 }
 
 /// Runs the loop and prints its figures.
-pub fn run(args: ClosedArgs) -> Result<()> {
+pub fn run(args: ClosedArgs) -> Result<ExitCode> {
     let targets = args
         .url
         .iter()
@@ -53,10 +54,12 @@ pub fn run(args: ClosedArgs) -> Result<()> {
         },
     };
     let run = runtime()?.block_on(closed::run(&options))?;
-    if args.json {
-        return output::json(&ClosedReport::new(vec![run]));
+    let code = exit_code(run.verdict == Verdict::Valid);
+    match args.json {
+        true => output::json(&ClosedReport::new(vec![run]))?,
+        false => print(&run)?,
     }
-    print(&run)
+    Ok(code)
 }
 
 fn print(run: &ClosedRun) -> Result<()> {

@@ -1,7 +1,7 @@
 //! How a run is made, measured and printed: what `replay` and `surge` have in common.
 
 use super::protocol::ProtocolArgs;
-use super::runtime;
+use super::{exit_code, runtime};
 use crate::output::{self, Undelivered};
 use crate::seconds;
 use anyhow::{Result, bail};
@@ -16,13 +16,14 @@ use sooner_load::samples;
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_report::{number, table};
-use sooner_stats::{Group, Report, Run};
+use sooner_stats::{Group, Report, Run, Verdict};
 use sooner_workload::wire::{MSS_BYTES_MAX, MSS_BYTES_MIN};
 use sooner_workload::{Rate, Trace, TraceError};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// Asks again so often after an abort, unless told otherwise.
@@ -147,7 +148,11 @@ impl MeasureArgs {
     }
 
     /// Makes the run and prints its figures, and what is `said` of what was asked for.
-    pub fn run(&self, options: &ReplayOptions, said: impl FnOnce(&Replay) -> Said) -> Result<()> {
+    pub fn run(
+        &self,
+        options: &ReplayOptions,
+        said: impl FnOnce(&Replay) -> Said,
+    ) -> Result<ExitCode> {
         let shows_progress = io::stderr().is_terminal();
         let mut progress = |progress: Progress| {
             if shows_progress {
@@ -164,8 +169,10 @@ impl MeasureArgs {
             None => Ok(()),
         };
         let said = said(&replay);
+        let code = exit_code(replay.run.verdict == Verdict::Valid);
         self.print(replay, options, said)?;
-        Ok(kept?)
+        kept?;
+        Ok(code)
     }
 
     fn print(&self, replay: Replay, options: &ReplayOptions, said: Said) -> Result<()> {

@@ -8,6 +8,7 @@ use clap::Args;
 use sooner_report::number;
 use sooner_workload::Trace;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct MkrootArgs {
@@ -18,7 +19,7 @@ pub struct MkrootArgs {
 }
 
 /// Writes the files, then says how many.
-pub fn run(args: MkrootArgs) -> Result<()> {
+pub fn run(args: MkrootArgs) -> Result<ExitCode> {
     let trace = match args.trace.ends_with(".toml") {
         true => Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?,
         false => Trace::open(&args.trace)?,
@@ -31,5 +32,5 @@ pub fn run(args: MkrootArgs) -> Result<()> {
         number::bytes(summary.written_bytes as f64),
         summary.kept_files
     ))?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -15,6 +15,7 @@ mod transactions;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use sooner_kernel::signals::EndSignals;
 use std::process::ExitCode;
 
 /// Generates HTTP load and measures response times.
@@ -47,16 +48,34 @@ enum LoadCommand {
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
-        LoadCommand::Replay(args) => replay::run(&args)?,
-        LoadCommand::Model(args) => model_file::run(*args)?,
-        LoadCommand::Closed(args) => closed::run(args)?,
-        LoadCommand::Mkroot(args) => mkroot::run(args)?,
-        LoadCommand::Surge(args) => surge::run(&args)?,
-        LoadCommand::Tpcc(args) => return tpcc::run(*args),
-        LoadCommand::Tpcw(args) => return tpcw::run(*args),
-        LoadCommand::SurgeFit(args) => return surge_fit::run(args),
+        LoadCommand::Replay(args) => replay::run(&args),
+        LoadCommand::Model(args) => model_file::run(*args),
+        LoadCommand::Closed(args) => closed::run(args),
+        LoadCommand::Mkroot(args) => mkroot::run(args),
+        LoadCommand::Surge(args) => surge::run(&args),
+        LoadCommand::Tpcc(args) => tpcc::run(*args),
+        LoadCommand::Tpcw(args) => tpcw::run(*args),
+        LoadCommand::SurgeFit(args) => surge_fit::run(args),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Of a run whose figures are printed: 1 where they may not be believed.
+fn exit_code(is_valid: bool) -> ExitCode {
+    match is_valid {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Waits until a signal asks for the end of a run.
+async fn stopped() {
+    match EndSignals::listen() {
+        Ok(mut signals) => {
+            signals.next().await;
+        }
+        // They end the process then, as they do without us.
+        Err(_) => std::future::pending().await,
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

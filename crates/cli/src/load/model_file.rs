@@ -21,6 +21,7 @@ use sooner_workload::{
     Behaviour, Distribution, Process, Schedule, Sizes, Trace, VisitLength, Visits,
 };
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Policies whose exact means stand beside what was measured.
 const BESIDE: [Policy; 3] = [Policy::Fair, Policy::Srpt, Policy::Las];
@@ -38,7 +39,7 @@ pub struct ModelFileArgs {
 }
 
 /// Plays it and prints the figures.
-pub fn run(mut args: ModelFileArgs) -> Result<()> {
+pub fn run(mut args: ModelFileArgs) -> Result<ExitCode> {
     let model = system::read(&args.model)?;
     let played = match played(&model.users) {
         Ok(played) => played,

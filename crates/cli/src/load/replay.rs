@@ -7,6 +7,7 @@ use clap::Args;
 use sooner_load::model::Model;
 use sooner_report::number;
 use sooner_workload::Trace;
+use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReplayArgs {
@@ -22,7 +23,7 @@ pub struct ReplayArgs {
 }
 
 /// Plays the trace and prints the figures.
-pub fn run(args: &ReplayArgs) -> Result<()> {
+pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let trace = || Trace::open(&args.trace);
     let options = args
         .measure

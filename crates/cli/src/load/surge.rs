@@ -8,6 +8,7 @@ use sooner_report::number;
 use sooner_workload::surge::{self, FileSet, SurgeModel};
 use sooner_workload::users::USERS_MAX;
 use sooner_workload::{Behaviour, Distribution};
+use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct SurgeArgs {
@@ -55,7 +56,7 @@ impl PauseArgs {
 }
 
 /// Lets the users loose and prints the figures.
-pub fn run(args: &SurgeArgs) -> Result<()> {
+pub fn run(args: &SurgeArgs) -> Result<ExitCode> {
     let model = args.pauses.model();
     let files = args.files.unwrap_or(args.seed);
     // One round asks for every file, and that is all that is needed of the trace.

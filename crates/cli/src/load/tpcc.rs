@@ -9,8 +9,8 @@ use sooner_oltp::tpcc::{self, Scale, Tpcc};
 use sooner_oltp::{Place, run as oltp};
 use tokio::task::LocalSet;
 
-use super::runtime;
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
+use super::{runtime, stopped};
 
 /// TPC-C in its shape: five transactions of a wholesaler. Not comparable with published results.
 #[derive(Args)]
@@ -76,7 +76,7 @@ async fn carry_out(args: &RunArgs) -> Result<ExitCode> {
     let client = args.url.connect("sooner load").await?;
     let kit = Rc::new(Tpcc(tpcc::scale_of(&client).await?));
     drop(client);
-    let measured = oltp::run(kit.clone(), &args.url, &options, say).await?;
+    let measured = oltp::run(kit.clone(), &args.url, &options, say, stopped()).await?;
     print(&measured, &options, kit.as_ref(), args.json)
 }
 

@@ -9,8 +9,8 @@ use sooner_oltp::tpcw::{self, Mix, Scale, Tpcw};
 use sooner_oltp::{Place, run as oltp};
 use tokio::task::LocalSet;
 
-use super::runtime;
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
+use super::{runtime, stopped};
 
 /// TPC-W in its shape: fourteen interactions with a bookstore. Not comparable with published results.
 #[derive(Args)]
@@ -83,7 +83,7 @@ async fn visit(args: &VisitArgs) -> Result<ExitCode> {
     let scale = tpcw::scale_of(&client).await?;
     drop(client);
     let kit = Rc::new(Tpcw { scale, mix: *mix });
-    let measured = oltp::run(kit.clone(), &run.url, &options, say).await?;
+    let measured = oltp::run(kit.clone(), &run.url, &options, say, stopped()).await?;
     print(&measured, &options, kit.as_ref(), run.json)
 }
 

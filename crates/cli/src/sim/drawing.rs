@@ -94,8 +94,8 @@ fn curves(done: &[&Done<'_>], axis: &str) -> Vec<Curve> {
             .iter()
             .filter(|one| one.case.policy.to_string() == policy);
         let y = |one: &&&Done<'_>| match is_exact {
-            true => one.exact,
-            false => Some(one.simulated.controlled(CONFIDENCE).mean),
+            true => one.exact.filter(|mean| mean.is_finite()),
+            false => (one.infinite.is_none()).then(|| one.simulated.controlled(CONFIDENCE).mean),
         };
         let mut points: Vec<(f64, f64)> = of_it
             .filter_map(|one| Some((x(one, axis)?, y(&one)?)))

@@ -5,15 +5,21 @@ mod drawing;
 mod results;
 
 pub use args::SimArgs;
+pub use results::finite_or_not;
 
 use crate::output;
-use crate::system;
+use crate::system::{self, Case};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use sooner_kernel::signals::EndSignals;
+use sooner_simulator::play::Contradiction;
+use sooner_simulator::replicate::Simulated;
 use sooner_simulator::{Effort, System, simulate};
 use sooner_workload::model::Users;
 use std::process::ExitCode;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Instant;
 
 /// Jobs that count, unless told otherwise.
@@ -69,24 +75,89 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
     }
+    let cases = Arc::new(cases);
+    let (runs, is_stopped) = simulate_all(&cases, &effort)?;
+    results::print(&args, &effort, &runs)?;
+    if is_stopped {
+        output::say(format_args!(
+            "sooner: stopped: {} of {} runs are finished, and printed",
+            runs.len(),
+            cases.len()
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+enum Event {
+    /// One case, with what came out and the seconds it took.
+    Simulated(Box<Result<Simulated, Contradiction>>, f64),
+    /// A signal asks for the end.
+    Stopped,
+}
+
+/// Case after case, until a signal; those that are finished, and whether there was one.
+fn simulate_all<'a>(
+    cases: &'a Arc<Vec<Case>>,
+    effort: &Effort,
+) -> Result<(Vec<results::Done<'a>>, bool)> {
     let progress = progress(cases.len() as u64 * effort.jobs);
+    let (sender, events) = mpsc::channel();
+    tell_of_signals(sender.clone());
+    // What is under way at a signal ends with the process.
+    thread::spawn({
+        let (cases, effort, progress) = (cases.clone(), *effort, progress.clone());
+        move || {
+            for (index, case) in cases.iter().enumerate() {
+                let start = Instant::now();
+                let before = index as u64 * effort.jobs;
+                let told = |jobs: u64| progress.set_position(before + jobs.min(effort.jobs));
+                let simulated = simulate(&case.system, &effort, &told);
+                let seconds = start.elapsed().as_secs_f64();
+                if sender
+                    .send(Event::Simulated(Box::new(simulated), seconds))
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        }
+    });
     let mut runs = Vec::with_capacity(cases.len());
-    for (index, case) in cases.iter().enumerate() {
-        let start = Instant::now();
-        let before = index as u64 * effort.jobs;
-        let told = |jobs: u64| progress.set_position(before + jobs.min(effort.jobs));
-        let simulated = simulate(&case.system, &effort, &told)?;
-        let seconds = start.elapsed().as_secs_f64();
-        runs.push(results::Done {
-            case,
-            simulated,
-            exact: system::mean_response(&case.system),
-            jobs_per_second: effort.jobs as f64 / seconds,
-        });
+    let mut is_stopped = false;
+    for case in cases.iter() {
+        match events.recv().context("the simulation ended early")? {
+            Event::Stopped => {
+                is_stopped = true;
+                break;
+            }
+            Event::Simulated(simulated, seconds) => runs.push(results::Done {
+                case,
+                simulated: (*simulated)?,
+                exact: system::mean_response(&case.system),
+                infinite: system::infinite(&case.system),
+                jobs_per_second: effort.jobs as f64 / seconds,
+            }),
+        }
     }
     progress.finish_and_clear();
-    results::print(&args, &effort, &runs)?;
-    Ok(ExitCode::SUCCESS)
+    Ok((runs, is_stopped))
+}
+
+fn tell_of_signals(events: mpsc::Sender<Event>) {
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        // Without it signals end the process, as they do without us.
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            if let Ok(mut signals) = EndSignals::listen() {
+                signals.next().await;
+                let _ = events.send(Event::Stopped);
+            }
+        });
+    });
 }
 
 /// On stderr, and only where that is a terminal.

@@ -14,12 +14,25 @@ use sooner_simulator::{Effort, TICKS_PER_MEAN};
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
+/// In a cell whose number is known to be infinite.
+const INFINITE: &str = "infinite";
+
+/// A number that may be infinite.
+pub fn finite_or_not(value: f64) -> String {
+    match value.is_infinite() {
+        true => INFINITE.into(),
+        false => significant(value),
+    }
+}
+
 /// A case that was simulated.
 pub struct Done<'a> {
     pub case: &'a Case,
     pub simulated: Simulated,
-    /// Mean response time by formula, in mean sizes.
+    /// Mean response time by formula, in mean sizes; perhaps infinite.
     pub exact: Option<f64>,
+    /// Why the true mean is infinite, where it is.
+    pub infinite: Option<String>,
     pub jobs_per_second: f64,
 }
 
@@ -41,6 +54,9 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
         output::json(&document)?;
         return Ok(());
     }
+    if done.is_empty() {
+        return Ok(());
+    }
     let rows = rows(done);
     if args.csv {
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -53,6 +69,15 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
     output::line(format_args!("{}\n", described(done, effort)))?;
     output::print(&aligned(&rows))?;
     for one in done {
+        if let Some(why) = &one.infinite {
+            let (name, found) = (
+                name(one),
+                significant(one.simulated.controlled(CONFIDENCE).mean),
+            );
+            output::line(format_args!(
+                "infinite mean, {name}: {why}; {found} was found because the simulation ends"
+            ))?;
+        }
         for warning in &one.simulated.warnings {
             output::line(format_args!("not to be believed, {}: {warning}", name(one)))?;
         }
@@ -125,14 +150,20 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
             .iter()
             .map(|(_, value)| value.clone())
             .collect();
+        let is_finite = one.infinite.is_none();
+        let mean = |value: f64| match is_finite {
+            true => significant(value),
+            false => INFINITE.into(),
+        };
+        let half_width = best.half_width.filter(|_| is_finite);
         row.extend([
             one.case.policy.to_string(),
-            significant(best.mean),
-            best.half_width.map_or("-".into(), significant),
+            mean(best.mean),
+            half_width.map_or("-".into(), significant),
         ]);
-        row.extend(has_exact.then(|| one.exact.map_or("-".into(), significant)));
+        row.extend(has_exact.then(|| one.exact.map_or("-".into(), finite_or_not)));
         row.extend([
-            all.mean_slowdown().map_or("-".into(), significant),
+            all.mean_slowdown().map_or("-".into(), mean),
             figure(all.quantile(0.5)),
             figure(all.quantile(0.99)),
             figure(tally.smallest_half.mean_response()),
@@ -156,11 +187,24 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         json!({"n": 1, "mean_response": job.response as f64 / TICKS_PER_MEAN,
             "mean_slowdown": job.response as f64 / job.size as f64, "size": job.size as f64 / TICKS_PER_MEAN})
     });
+    let infinite = done.infinite.iter();
+    let infinite = infinite.map(|why| format!("the mean response time is infinite: {why}"));
+    let reasons: Vec<String> = infinite.chain(simulated.warnings.iter().cloned()).collect();
+    // What is infinite is null: a figure of this run alone would be taken for the mean.
+    let finite = |value: Value| match done.infinite {
+        None => value,
+        Some(_) => Value::Null,
+    };
+    let mut all = group(&simulated.tally.all());
+    for name in ["mean_response", "mean_slowdown", "response_c2"] {
+        all[name] = finite(all[name].take());
+    }
     json!({
         "policy": case.policy.to_string(),
         "system": case.described(),
-        "verdict": if simulated.warnings.is_empty() { "VALID" } else { "INVALID" },
-        "verdict_reason": simulated.warnings.join("; "),
+        "verdict": if reasons.is_empty() { "VALID" } else { "INVALID" },
+        "verdict_reason": reasons.join("; "),
+        "mean_is_infinite": done.infinite.is_some(),
         "seed": effort.seed,
         "jobs": simulated.tally.sums().0,
         "replications": effort.replications,
@@ -170,11 +214,11 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "throughput": simulated.throughput,
         "jobs_per_second": done.jobs_per_second,
         "max_jobs_present": simulated.present_max,
-        "mean_response_ci95": plain.interval(),
-        "controlled_mean_response": controlled.mean,
-        "controlled_mean_response_ci95": controlled.interval(),
+        "mean_response_ci95": finite(json!(plain.interval())),
+        "controlled_mean_response": finite(json!(controlled.mean)),
+        "controlled_mean_response_ci95": finite(json!(controlled.interval())),
         "exact_mean_response": done.exact,
-        "all": group(&simulated.tally.all()),
+        "all": all,
         "smallest_half": group(&simulated.tally.smallest_half),
         "largest_1_percent": group(&simulated.tally.largest_1_percent),
         "largest": largest,

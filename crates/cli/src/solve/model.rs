@@ -2,12 +2,12 @@
 
 use super::print_json;
 use crate::output;
+use crate::sim::finite_or_not;
 use crate::system::{self, Case, SystemArgs};
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
 use sooner_report::columns::aligned;
-use sooner_report::number::significant;
 
 /// Flags of `sooner solve model`.
 #[derive(Args)]
@@ -54,7 +54,7 @@ pub fn run(args: &ModelArgs) -> Result<()> {
     for (case, solved) in cases.iter().zip(&solved) {
         let mut row: Vec<String> = case.varied.iter().map(|(_, value)| value.clone()).collect();
         row.push(case.policy.to_string());
-        row.push(solved.map_or("no formula".into(), significant));
+        row.push(solved.map_or("no formula".into(), finite_or_not));
         rows.push(row);
     }
     output::print(&aligned(&rows))?;

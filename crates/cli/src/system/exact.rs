@@ -1,5 +1,6 @@
 //! The exact mean beside a simulated one, where a formula has it.
 
+use super::infinite;
 use sooner_simulator::{Policy, System};
 use sooner_theory::closed::{self, Station};
 use sooner_theory::mg1::{self, Mg1};
@@ -7,11 +8,11 @@ use sooner_theory::{kinds, mmk, mpl};
 use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::sizes::Law;
 
-/// Mean response time of `system` in mean sizes; none where no formula of ours has it.
+/// Mean response time of `system` in mean sizes, perhaps infinite; none where no formula of ours has it.
 pub fn mean_response(system: &System) -> Option<f64> {
     let options = system.options();
-    if system.offered_load().is_some_and(|load| load >= 1.0) {
-        return None;
+    if infinite::why(system).is_some() {
+        return Some(f64::INFINITY);
     }
     if options.servers > 1 {
         return several(system);

@@ -3,8 +3,10 @@
 mod args;
 mod cases;
 mod exact;
+mod infinite;
 mod users;
 
 pub use args::SystemArgs;
 pub use cases::{Case, cases, read};
 pub use exact::mean_response;
+pub use infinite::why as infinite;

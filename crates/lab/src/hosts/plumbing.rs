@@ -1,8 +1,7 @@
 //! Namespaces, devices, addresses and routes: what stands between the server and its clients.
 //!
 //! Without delay and loss: server `v0` to clients `wan0`, one veth pair. With: server `v0` to router `s0`, a veth pair; router `wan0`
-//! to clients `wan0`, TUN devices with the emulator between them, or a veth pair with netem on both ends. Servers and clients see the
-//! same addresses in both.
+//! to clients `wan0`, TUN devices with the emulator between them. Servers and clients see the same addresses in both.
 
 use std::net::Ipv4Addr;
 
@@ -166,7 +165,7 @@ fn clients_route(spec: &HostsSpec, by_router: bool) -> String {
         .client_addresses()
         .first()
         .map_or(String::new(), |address| format!(" src {address}"));
-    // Over TUN devices nobody answers for the server's address, over veth with netem only the router's.
+    // Over TUN devices nothing answers for the server's address.
     let via = if by_router {
         format!(" via {ROUTER_ADDRESS} dev {WAN_DEVICE} onlink")
     } else {

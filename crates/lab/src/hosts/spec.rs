@@ -72,8 +72,6 @@ pub struct HostsSpec {
     pub initial_rto_ms: Option<u64>,
     /// The largest send buffer of the server, bytes (`net.ipv4.tcp_wmem`); none: the kernel's.
     pub send_buffer_bytes: Option<u32>,
-    /// Use netem for delay and loss where the kernel has it, instead of the emulator.
-    pub netem: bool,
     /// Seed of the losses.
     pub seed: u64,
 }
@@ -96,7 +94,6 @@ impl HostsSpec {
             initial_window_segments: None,
             initial_rto_ms: None,
             send_buffer_bytes: None,
-            netem: false,
             seed: 1,
         }
     }

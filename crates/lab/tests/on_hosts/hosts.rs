@@ -288,14 +288,7 @@ fn two_clients_are_reached_through_an_emulated_network() {
         },
         ClientSpec::default(),
     ];
-    spec.netem = true;
     let hosts = Hosts::up(&spec, &program).unwrap();
-    assert!(
-        hosts
-            .remarks()
-            .iter()
-            .any(|remark| remark.contains("netem"))
-    );
     assert!(connection_on_server(&hosts).contains("10.78.0.1"));
     let _listener = hosts
         .in_server(|| TcpListener::bind((hosts.server_address(), 9001)))

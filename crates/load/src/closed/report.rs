@@ -7,6 +7,7 @@ use sooner_stats::order::{mean, percentile, squared_variation};
 use sooner_stats::report::SCHEMA;
 use sooner_stats::{ErrorKind, Group, TimeUnit, Verdict};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// CPU share of one core above which a lone generator may be what limits the throughput.
 const CPU_SHARE_MAX: f64 = 0.9;
@@ -56,6 +57,19 @@ impl ClosedReport {
     }
 }
 
+/// How a window went by.
+#[derive(Clone, Copy, Debug)]
+pub struct Lasted {
+    /// Its length, ns.
+    pub elapsed_ns: u64,
+    /// CPU time of the generator's thread / its length.
+    pub cpu_share: f64,
+    /// Body bytes that came in it, of whichever response.
+    pub body_bytes: u64,
+    /// How long the whole run should have been, where a signal ended it.
+    pub stopped_of: Option<Duration>,
+}
+
 /// What the connections have noted since the window began.
 #[derive(Debug, Default)]
 pub struct Window {
@@ -76,16 +90,19 @@ impl Window {
         self.failures.push(failure);
     }
 
-    /// The window's figures; it lasted `elapsed_ns`, in which `body_bytes` came.
-    pub fn into_run(
-        mut self,
-        connections: u32,
-        elapsed_ns: u64,
-        cpu_share: f64,
-        body_bytes: u64,
-    ) -> ClosedRun {
+    /// The window's figures.
+    pub fn into_run(mut self, connections: u32, lasted: Lasted) -> ClosedRun {
+        let Lasted {
+            elapsed_ns,
+            cpu_share,
+            body_bytes,
+            stopped_of,
+        } = lasted;
         let seconds = elapsed_ns as f64 / 1e9;
-        let (verdict, verdict_reason) = self.judge(cpu_share, body_bytes);
+        let (verdict, verdict_reason) = match stopped_of {
+            None => self.judge(connections, cpu_share, body_bytes),
+            Some(duration) => (Verdict::Invalid, self.stopped(seconds, duration)),
+        };
         let mut errors_by_kind = BTreeMap::new();
         for failure in &self.failures {
             *errors_by_kind.entry(failure.kind()).or_insert(0) += 1;
@@ -124,16 +141,33 @@ impl Window {
         }
     }
 
-    fn judge(&self, cpu_share: f64, body_bytes: u64) -> (Verdict, String) {
-        let invalid = |reason: String| (Verdict::Invalid, reason);
+    /// What is said of more failures than there may be.
+    fn failed(&self) -> Option<String> {
         let failed = self.failures.len();
-        if let Some(first) = self.failures.first()
-            && failed * 100 > failed + self.responses_ns.len()
-        {
-            return invalid(format!("{failed} requests failed, the first: {first}"));
+        let first = self.failures.first()?;
+        (failed * 100 > failed + self.responses_ns.len())
+            .then(|| format!("{failed} requests failed, the first: {first}"))
+    }
+
+    fn stopped(&self, seconds: f64, duration: Duration) -> String {
+        let planned_s = duration.as_secs_f64();
+        let failed = self.failed().map(|failed| format!("; {failed}"));
+        format!(
+            "stopped: the figures are of {seconds:.1} s of a run of {planned_s:.1} s{}",
+            failed.unwrap_or_default()
+        )
+    }
+
+    fn judge(&self, connections: u32, cpu_share: f64, body_bytes: u64) -> (Verdict, String) {
+        let invalid = |reason: String| (Verdict::Invalid, reason);
+        if let Some(failed) = self.failed() {
+            return invalid(failed);
         }
-        if body_bytes == 0 {
-            return invalid("not one body byte was received".into());
+        // Downloads may be longer than the run.
+        if self.responses_ns.is_empty() && body_bytes == 0 {
+            return invalid(format!(
+                "no request was answered, {connections} connections wait"
+            ));
         }
         if cpu_share > CPU_SHARE_MAX {
             return invalid(format!(
@@ -150,6 +184,40 @@ mod tests {
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
+
+    fn lasted(elapsed_ns: u64, cpu_share: f64, body_bytes: u64) -> Lasted {
+        Lasted {
+            elapsed_ns,
+            cpu_share,
+            body_bytes,
+            stopped_of: None,
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_tells_of_what_there_is() {
+        let stopped = Lasted {
+            stopped_of: Some(Duration::from_secs(60)),
+            ..lasted(SECOND_NS, 0.5, 250_000)
+        };
+        let run = window(100, 0).into_run(4, stopped);
+        assert_eq!((run.verdict, run.all.completed), (Verdict::Invalid, 100));
+        assert_eq!(
+            run.verdict_reason,
+            "stopped: the figures are of 1.0 s of a run of 60.0 s"
+        );
+    }
+
+    #[test]
+    fn answers_without_a_body_and_downloads_without_an_end_are_measured() {
+        let verdict = |window: Window, body_bytes| {
+            window
+                .into_run(1, lasted(SECOND_NS, 0.5, body_bytes))
+                .verdict
+        };
+        assert_eq!(verdict(window(10, 0), 0), Verdict::Valid);
+        assert_eq!(verdict(window(0, 0), 1000), Verdict::Valid);
+    }
 
     fn window(responses: u64, failures: usize) -> Window {
         let mut window = Window::default();
@@ -173,7 +241,7 @@ mod tests {
 
     #[test]
     fn figures_are_of_the_window() {
-        let run = window(100, 1).into_run(4, 2 * SECOND_NS, 0.5, 250_000);
+        let run = window(100, 1).into_run(4, lasted(2 * SECOND_NS, 0.5, 250_000));
         assert_eq!(
             (run.requests_per_sec, run.goodput_bits_per_sec),
             (50.0, 1e6)
@@ -196,7 +264,7 @@ mod tests {
     #[test]
     fn what_may_not_be_believed_says_why() {
         let reason = |window: Window, cpu_share, body_bytes| {
-            let run = window.into_run(1, SECOND_NS, cpu_share, body_bytes);
+            let run = window.into_run(1, lasted(SECOND_NS, cpu_share, body_bytes));
             assert_eq!(run.verdict, Verdict::Invalid);
             run.verdict_reason
         };
@@ -204,12 +272,12 @@ mod tests {
             reason(window(100, 2), 0.5, 1).contains("2 requests failed, the first: status 503")
         );
         assert!(reason(window(100, 0), 0.95, 1).contains("95 % of a core"));
-        assert!(reason(window(0, 0), 0.5, 0).contains("not one body byte"));
+        assert!(reason(window(0, 0), 0.5, 0).contains("no request was answered"));
     }
 
     #[test]
     fn the_json_has_the_form_of_every_report() {
-        let run = window(1, 0).into_run(1, SECOND_NS, 0.5, 1);
+        let run = window(1, 0).into_run(1, lasted(SECOND_NS, 0.5, 1));
         let json = serde_json::to_value(ClosedReport::new(vec![run])).unwrap();
         assert_eq!(
             (&json["schema"], &json["time_unit"]),

@@ -2,7 +2,7 @@
 
 use super::{Replay, ReplayOptions};
 use crate::counters::TcpCounters;
-use crate::measured::{Measured, Planned};
+use crate::measured::{Measured, Planned, measured_ns};
 use crate::outcome;
 use crate::play::Played;
 use crate::probe::Costs;
@@ -82,7 +82,11 @@ impl Facts<'_> {
                 .offered_load()
                 .unwrap_or_else(|| measured.realised_load()),
             rate_bits_per_sec: options.rate.bits_per_sec(),
-            measured_ns: (options.duration - options.warm_up).as_nanos() as u64,
+            measured_ns: measured_ns(
+                self.played,
+                options.warm_up.as_nanos() as u64,
+                options.duration.as_nanos() as u64,
+            ),
             syn_drops: self
                 .counters
                 .filter(|_| is_one_host)

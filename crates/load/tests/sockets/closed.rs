@@ -72,3 +72,92 @@ fn errors_are_counted_by_kind() {
     assert_eq!(run.verdict, Verdict::Invalid);
     assert!(run.verdict_reason.contains("status 503"));
 }
+
+#[test]
+fn every_way_to_answer_is_counted() {
+    const KEPT: bool = true;
+    for (name, text, keep, body_bytes) in [
+        (
+            "103 first",
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+            KEPT,
+            5.0,
+        ),
+        (
+            "100, 102 and 103",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n\
+             HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+            KEPT,
+            5.0,
+        ),
+        (
+            "chunks with an extension and trailers",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;x=y\r\nhello\r\nA\r\n0123456789\r\n0\r\nt: v\r\n\r\n",
+            KEPT,
+            15.0,
+        ),
+        ("204", "HTTP/1.1 204 No Content\r\n\r\n", KEPT, 0.0),
+        (
+            "304",
+            "HTTP/1.1 304 Not Modified\r\ncontent-length: 77\r\n\r\n",
+            KEPT,
+            0.0,
+        ),
+        (
+            "connection: close",
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello",
+            !KEPT,
+            5.0,
+        ),
+        (
+            "until the end of the connection",
+            "HTTP/1.1 200 OK\r\n\r\nhello",
+            !KEPT,
+            5.0,
+        ),
+        (
+            "HTTP/1.0",
+            "HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+            !KEPT,
+            5.0,
+        ),
+        (
+            "HTTP/1.0 that keeps",
+            "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 5\r\n\r\nhello",
+            KEPT,
+            5.0,
+        ),
+    ] {
+        let server = TestServer::start(move |_, _| Reply::Raw { text, keep });
+        let run = run(&server, 2);
+        assert_eq!(run.all.errors, 0, "{name}: {:?}", run.errors_by_kind);
+        assert!(run.all.completed > 0, "{name}: {}", run.verdict_reason);
+        assert!(run.all.completed <= server.requests(), "{name}");
+        assert_eq!(server.connections() > 2, !keep, "{name}");
+        let goodput = run.requests_per_sec * body_bytes * 8.0;
+        let is_counted = (run.goodput_bits_per_sec - goodput).abs() <= 0.05 * goodput;
+        assert!(
+            is_counted,
+            "{name}: {} not {goodput}",
+            run.goodput_bits_per_sec
+        );
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_not_valid() {
+    for reply in [
+        Reply::Silence,
+        Reply::Raw {
+            text: "HTTP/1.1 103 Early Hints\r\n\r\n",
+            keep: true,
+        },
+    ] {
+        let run = run(&TestServer::start(move |_, _| reply), 2);
+        assert_eq!((run.all.n, run.verdict), (0, Verdict::Invalid));
+        assert_eq!(
+            run.verdict_reason,
+            "no request was answered, 2 connections wait"
+        );
+    }
+}

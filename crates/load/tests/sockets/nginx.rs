@@ -32,14 +32,14 @@ impl Nginx {
             return None;
         }
         let scratch = tempfile::tempdir().unwrap();
-        let key = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".into()])
-            .unwrap();
-        std::fs::write(scratch.path().join("certificate.pem"), key.cert.pem()).unwrap();
-        std::fs::write(
-            scratch.path().join("key.pem"),
-            key.signing_key.serialize_pem(),
-        )
-        .unwrap();
+        // An authority signed by itself, which is what `openssl req -x509` makes.
+        let names = ["localhost".to_owned(), "127.0.0.1".into()];
+        let mut params = rcgen::CertificateParams::new(names).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(scratch.path().join("certificate.pem"), certificate.pem()).unwrap();
+        std::fs::write(scratch.path().join("key.pem"), key.serialize_pem()).unwrap();
         let [secured, secured_http2, clear_http2] = free_ports();
         let listens = [
             format!("listen {secured} ssl;"),

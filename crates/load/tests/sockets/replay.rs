@@ -248,7 +248,10 @@ fn errors_are_told_apart_and_make_a_run_invalid() {
             announced_bytes: size_of(path),
             bytes: size_of(path) - 1,
         },
-        2 => Reply::Chunked,
+        2 => Reply::Raw {
+            text: "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size",
+            keep: false,
+        },
         3 => Reply::Body {
             bytes: size_of(path) + 1,
             after: NO_TIME,
@@ -399,4 +402,15 @@ fn what_cannot_work_is_said_before_the_run() {
         ..options(&fine)
     };
     assert!(matches!(error(&unknown), ReplayError::Socket(_)));
+}
+
+#[test]
+fn early_hints_and_chunks_are_answers_like_others() {
+    let server = TestServer::start(|path, _| Reply::Hinted {
+        bytes: size_of(path),
+    });
+    let replay = run(&options(&server));
+    assert_eq!((replay.run.all.errors, replay.run.incompletes), (0, 0));
+    assert_eq!(replay.run.all.completed, replay.run.all.n);
+    assert!(replay.run.all.n > 0);
 }

@@ -23,8 +23,10 @@ pub enum Reply {
     },
     /// An error without a body.
     Status(u16),
-    /// A chunked body.
-    Chunked,
+    /// Early hints, then so many bytes in two chunks, then a trailer.
+    Hinted { bytes: usize },
+    /// These bytes; whether the connection stays open.
+    Raw { text: &'static str, keep: bool },
     /// No answer, ever.
     Silence,
     /// A body that never ends.
@@ -173,9 +175,22 @@ fn answer(stream: &mut TcpStream, reply: Reply) -> std::io::Result<bool> {
             stream.write_all(head.as_bytes())?;
             return Ok(true);
         }
-        Reply::Chunked => stream.write_all(
-            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-        )?,
+        Reply::Hinted { bytes } => {
+            stream.write_all(b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n")?;
+            let head =
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: t\r\n\r\n1\r\nx\r\n";
+            let (rest, last) = (bytes - 1, "\r\n0\r\nt: v\r\n\r\n");
+            let text = match rest {
+                0 => format!("{head}{}", &last[2..]),
+                _ => format!("{head}{rest:x}\r\n{}{last}", "x".repeat(rest)),
+            };
+            stream.write_all(text.as_bytes())?;
+            return Ok(true);
+        }
+        Reply::Raw { text, keep } => {
+            stream.write_all(text.as_bytes())?;
+            return Ok(keep);
+        }
         Reply::Silence => loop {
             thread::park();
         },

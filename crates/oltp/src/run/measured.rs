@@ -31,6 +31,8 @@ pub struct Measured {
     pub lost_users: u64,
     /// For how long it was measured.
     pub duration: Duration,
+    /// For how long it should have been, where it was stopped before.
+    pub stopped_of: Option<Duration>,
     /// Transactions, or visits, that were wanted when all sessions were taken: they waited here.
     pub waited_for_session: u64,
     /// Transactions that had not ended when it was over, those that were not begun included.
@@ -67,6 +69,15 @@ impl Recorder {
                 ..Measured::default()
             },
             lags_seconds: Vec::new(),
+        }
+    }
+
+    /// The run is over at this time, before its end.
+    pub fn stop(&mut self, now: Duration) {
+        if now < self.until {
+            self.measured.stopped_of = Some(self.measured.duration);
+            self.measured.duration = now.saturating_sub(self.warm_up);
+            self.until = now;
         }
     }
 

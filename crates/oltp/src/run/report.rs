@@ -82,7 +82,8 @@ pub struct Group {
 impl Report {
     /// Of what was measured of these classes and kinds.
     pub fn new(measured: &Measured, classes: &[&str], kinds: &[&str]) -> Self {
-        let seconds = measured.duration.as_secs_f64();
+        // A run that was stopped in its warm-up has measured nothing.
+        let seconds = measured.duration.as_secs_f64().max(1e-9);
         let group =
             |name: &str, is_in: &dyn Fn(&Outcome) -> bool| Group::new(name, measured, is_in);
         let by_class = classes.iter().enumerate();
@@ -119,6 +120,13 @@ impl Report {
 fn reason(measured: &Measured) -> String {
     let ended = measured.outcomes.len() as f64;
     let failed: u64 = measured.errors.values().sum();
+    if let Some(planned) = measured.stopped_of {
+        return format!(
+            "stopped after {:.1} of {:.1} s",
+            measured.duration.as_secs_f64(),
+            planned.as_secs_f64()
+        );
+    }
     if measured.lost_users > 0 {
         return format!("{} users lost their connections", measured.lost_users);
     }
@@ -262,6 +270,17 @@ mod tests {
         run.not_begun = 5;
         assert!(reason(&run).contains("5 were not begun: the system was overloaded"));
         assert_eq!(reason(&Measured::default()), "no transaction ended well");
+        run.stopped_of = Some(Duration::from_secs(60));
+        assert_eq!(reason(&run), "stopped after 10.0 of 60.0 s");
+        let none = Report::new(
+            &Measured {
+                stopped_of: run.stopped_of,
+                ..Measured::default()
+            },
+            &["all"],
+            &["only"],
+        );
+        assert_eq!((none.verdict, none.throughput_per_sec), ("INVALID", 0.0));
     }
 
     #[test]

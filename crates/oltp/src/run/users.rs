@@ -19,12 +19,13 @@ use crate::{Kit, Place, Unusable};
 const ARRIVALS_PURPOSE: u64 = 2;
 const FREE_PURPOSE: u64 = 3;
 
-/// Carries a run out; needs a `LocalSet`. `say` is told when it begins.
+/// Carries a run out, to its end or until `stop`; needs a `LocalSet`. `say` is told when it begins.
 pub async fn run<K: Kit + 'static>(
     kit: Rc<K>,
     place: &Place,
     options: &Options,
     say: impl Fn(&str),
+    stop: impl Future<Output = ()>,
 ) -> Result<Measured, Unusable> {
     let count = match options.model {
         Model::Closed { users, .. } => users,
@@ -40,15 +41,27 @@ pub async fn run<K: Kit + 'static>(
         begin: Instant::now(),
         recorder: RefCell::new(Recorder::new(options.warm_up, options.measured)),
     });
-    match options.model {
-        Model::Closed { think, .. } => closed(users, &shared, think).await,
+    let is_stopped = tokio::select! {
+        () = play(users, &shared) => false,
+        () = stop => true,
+    };
+    if is_stopped {
+        shared.recorder.borrow_mut().stop(shared.now());
+    }
+    let nothing = Recorder::new(Duration::ZERO, Duration::ZERO);
+    Ok(shared.recorder.replace(nothing).finish())
+}
+
+async fn play<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>) {
+    match shared.options.model {
+        Model::Closed { think, .. } => closed(users, shared, think).await,
         Model::Open { rate_per_sec, .. } => {
             let visit = Visit {
                 rate_per_sec,
                 transactions: 1.0,
                 think: Duration::ZERO,
             };
-            visits(users, &shared, visit).await;
+            visits(users, shared, visit).await;
         }
         Model::PartlyOpen {
             rate_per_sec,
@@ -61,11 +74,9 @@ pub async fn run<K: Kit + 'static>(
                 transactions,
                 think,
             };
-            visits(users, &shared, visit).await;
+            visits(users, shared, visit).await;
         }
     }
-    let nothing = Recorder::new(Duration::ZERO, Duration::ZERO);
-    Ok(shared.recorder.replace(nothing).finish())
 }
 
 /// What all users share.
