@@ -206,8 +206,7 @@ impl<'a> Exchange<'a> {
             match self.turn.admission(piece.tag) {
                 _ if piece.tag == b'X' => self.drops = true,
                 Admission::Drop => self.drops = true,
-                Admission::Broken => self.break_off(piece.tag, out),
-                Admission::Pass | Admission::Wait { .. } => self.drops = false,
+                Admission::Pass | Admission::Ask | Admission::Wait { .. } => self.drops = false,
             }
         }
         self.is_left |= piece.tag == b'X';

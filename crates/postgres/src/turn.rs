@@ -90,8 +90,9 @@ pub enum Admission {
         /// Whether the Flush is to be sent now.
         flush: bool,
     },
-    /// It is no row, and comes while a COPY reads rows: the server ends the session.
-    Broken,
+    /// It is no row, and where the COPY has failed it is not known what the server makes of it: a probe is
+    /// to be sent, which ends the session like any other message that is no row if the COPY has not failed.
+    Ask,
 }
 
 /// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
@@ -186,7 +187,10 @@ impl Turn {
                 _ if copy.is_ending => wait(true),
                 b'd' | b'c' | b'f' | b'S' => Admission::Pass,
                 b'H' => Admission::Drop,
-                _ => Admission::Broken,
+                // What the server skips if it failed is not to be undone here.
+                b'Q' | b'F' if self.is_unsynced => Admission::Ask,
+                _ if copy.syncs > 0 => Admission::Ask,
+                _ => Admission::Pass,
             };
         }
         let is_full = self.unanswered.len() >= UNANSWERED_MAX || self.kept_bytes >= KEPT_BYTES_MAX;
@@ -211,6 +215,10 @@ impl Turn {
         }
         self.may_copy = false;
         self.skips &= what != Sent::Sync;
+        if let Some(copy) = &mut self.copy {
+            // No row: the session ends now, or the COPY has failed already.
+            copy.is_ending = true;
+        }
         self.is_unsynced = !what.ends_cycle();
         self.is_flushed = what.ends_cycle();
         self.unanswered.push_back((what, kept_bytes));
@@ -241,6 +249,15 @@ impl Turn {
             // Without Syncs between its rows there is no doubt about what comes behind them.
             self.may_copy &= copy.syncs > 0;
         }
+    }
+
+    /// A probe was sent.
+    pub fn probed(&mut self) {
+        let front = self.unanswered.front();
+        self.probe = Some(Probe {
+            after_query: front.is_some_and(|(sent, _)| sent.ends_cycle()),
+            ..Probe::default()
+        });
     }
 
     /// The server has answered this.
@@ -329,13 +346,10 @@ impl Turn {
             self.kept_bytes -= skipped.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
             self.skips = sync.is_none();
         }
-        if copy.is_none_or(|copy| copy.syncs == 0) {
+        if self.probe.is_some() || copy.is_none_or(|copy| copy.syncs == 0) {
             return Meant::Client;
         }
-        self.probe = Some(Probe {
-            after_query: !self.unanswered.is_empty(),
-            ..Probe::default()
-        });
+        self.probed();
         Meant::Doubt
     }
 
@@ -362,9 +376,14 @@ impl Turn {
         self.unanswered.is_empty() && self.probe.is_none()
     }
 
+    /// Whether a COPY reads rows whose end was not sent.
+    pub fn is_copying(&self) -> bool {
+        self.copy.is_some_and(|copy| !copy.is_ending)
+    }
+
     /// Whether the server has nothing to do before more comes: everything is answered, or it waits for rows.
     pub fn is_settled(&self) -> bool {
-        self.is_answered() || self.copy.is_some_and(|copy| !copy.is_ending)
+        self.is_answered() || self.is_copying()
     }
 
     /// Whether the cycle is not ended by what was sent.

@@ -1,6 +1,6 @@
 //! A COPY that reads rows, where client and server may not agree on what belongs to it.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 
 use super::{Exchange, NOBODYS};
 use crate::wire::{write_close_statement, write_sync};
@@ -13,13 +13,5 @@ impl Exchange<'_> {
             write_close_statement(out, NOBODYS);
             write_sync(out);
         }
-    }
-
-    /// The client sends what is no row: the server ends the session when it sees the type.
-    pub(super) fn break_off(&mut self, tag: u8, out: &mut BytesMut) {
-        out.put_u8(tag);
-        out.put_i32(4);
-        self.drops = true;
-        self.is_left = true;
     }
 }

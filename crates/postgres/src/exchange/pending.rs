@@ -16,13 +16,24 @@ impl Exchange<'_> {
         if piece.part == Part::More {
             return false;
         }
-        if let Admission::Wait { flush } = self.turn.admission(piece.tag) {
-            if flush {
-                self.flush(out);
+        match self.turn.admission(piece.tag) {
+            Admission::Wait { flush } => {
+                if flush {
+                    self.flush(out);
+                }
+                true
             }
-            return true;
+            Admission::Pass if self.turn.is_answered() || !self.is_undecided(piece) => false,
+            // While a COPY reads rows no answer comes that could decide it.
+            Admission::Pass if !self.turn.is_copying() => true,
+            Admission::Drop => false,
+            Admission::Pass | Admission::Ask => {
+                self.turn.probed();
+                self.has_doubt = true;
+                self.ask(out);
+                true
+            }
         }
-        !self.turn.is_answered() && self.is_undecided(piece)
     }
 
     /// Whether an earlier cycle that is not answered decides what a message means.

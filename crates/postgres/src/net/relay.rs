@@ -230,15 +230,17 @@ impl Relay<'_, '_> {
         let is_settled = self.exchange.is_settled() && self.to_client.is_empty();
         let written_bytes = self.to_server.len();
         match leaving {
-            Leaving::Goodbye if self.has_terminated || self.is_over_but_for_output() => {}
-            Leaving::Goodbye if is_settled || self.exchange.is_unsynced() => {
+            Leaving::Broke(_) if is_settled => {
+                return self.left().map_or(Poll::Pending, Poll::Ready);
+            }
+            Leaving::Broke(_) => self.exchange.flush(&mut self.to_server),
+            _ if self.has_terminated || self.is_over_but_for_output() => {}
+            _ if is_settled || self.exchange.is_unsynced() => {
                 // It may have to answer first, and rolls back what is open.
                 write_terminate(&mut self.to_server);
                 self.has_terminated = true;
             }
-            Leaving::Goodbye => {}
-            _ if is_settled => return self.left().map_or(Poll::Pending, Poll::Ready),
-            _ => self.exchange.flush(&mut self.to_server),
+            _ => {}
         }
         if self.to_server.len() > written_bytes {
             cx.waker().wake_by_ref();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Plays a conversation and says after each event: `-` not over, `o` over, `!` out of step; `x` dropped, `w`
-/// waits, `W` waits and a Flush is sent, `b` broken; `h` hidden from the client, `?` a probe is sent.
+/// waits, `W` waits and a Flush is sent, `b` a probe; `h` hidden from the client, `?` a probe is sent.
 /// The client: the types of its messages, `G` before an Execute or a query that may be a COPY. The
 /// server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I` `O` `E` ready in no, an open
 /// or a failed transaction, `R` rows are expected, `!` an error.
@@ -33,7 +33,10 @@ fn from_client(turn: &mut Turn, event: char) -> char {
     match turn.admission(tag as u8) {
         Admission::Drop => return 'x',
         Admission::Wait { flush: false } => return 'w',
-        Admission::Broken => return 'b',
+        Admission::Ask => {
+            turn.probed();
+            return 'b';
+        }
         Admission::Wait { flush: true } => {
             turn.flushed();
             return 'W';
@@ -160,8 +163,13 @@ fn a_probe_tells_which_syncs_were_rows() {
 
 #[test]
 fn what_is_no_row_ends_a_copy_and_the_session() {
-    assert_eq!(played("q|R|dHQ"), "-|-|-xb");
-    assert_eq!(played("PBe|12R|P"), "---|---|b");
+    // Unless the COPY had failed before: then it is what it is.
+    assert_eq!(played("q|R|dHP|!I1"), "-|-|-x-|---");
+    assert_eq!(played("PBe|12R|PdS|!I"), "---|---|-x-|-o");
+    assert_eq!(played("q|R|dQ|!ICI"), "-|-|--|---o");
+    // Where that cannot be known the probe comes first, and tells.
+    assert_eq!(played("PBe|12R|Q|!I3I|QS|I"), "---|---|b|-hhh|x-|o");
+    assert_eq!(played("PBe|12R|SQ|!II3I|Q|CI"), "---|---|-b|-h-hO|-|-o");
 }
 
 #[test]
