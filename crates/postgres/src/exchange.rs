@@ -6,6 +6,7 @@
 //! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
 //! mistake, like a statement that does not exist, is left to the server to say.
 
+mod asks;
 mod copy;
 mod effects;
 mod from_server;
@@ -30,7 +31,9 @@ use crate::wire::{
 };
 
 use effects::Effects;
-pub use state::{ClientState, ServerState, Settings, Unnamed};
+
+pub use asks::{Asks, ENTRY_BYTES, KEPT_BYTES_MAX, Ties};
+pub use state::{ClientState, Login, ServerState, Settings, Unnamed};
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NOBODYS: &[u8] = b"sooner_0";
@@ -124,10 +127,8 @@ pub struct Exchange<'a> {
     has_conflicted: bool,
     /// Whether SET LOCAL was said.
     has_local_settings: bool,
-    /// Whether RESET ALL was.
-    says_reset_all: bool,
-    /// Whether the last command that is done was it, or some other RESET behind it.
-    has_reset: bool,
+    /// Whether a command that is not answered may make the server forget every statement.
+    forgets: bool,
     /// A word for its transactions that the client has said, or that it takes back; it counts when the turn is over.
     says_class: Option<Option<String>>,
 }
@@ -155,8 +156,7 @@ impl<'a> Exchange<'a> {
             has_said_goodbye: false,
             has_conflicted: false,
             has_local_settings: false,
-            says_reset_all: false,
-            has_reset: false,
+            forgets: false,
             says_class: None,
         }
     }
@@ -169,6 +169,11 @@ impl<'a> Exchange<'a> {
     /// Whether the server has answered everything.
     pub fn is_answered(&self) -> bool {
         self.turn.is_answered()
+    }
+
+    /// Whether a transaction is open and nothing is asked of it.
+    pub fn rests(&self) -> bool {
+        !self.turn.is_idle() && self.turn.is_answered()
     }
 
     /// Whether the client has been told by the server that its session ends.
@@ -231,7 +236,7 @@ impl<'a> Exchange<'a> {
                 statement,
                 names_bytes,
             } => {
-                self.see_again(statement);
+                self.see_again(statement, &piece.body()[names_bytes..]);
                 self.see_effects(statement);
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 let known = self.known(statement, out);
@@ -350,7 +355,7 @@ impl<'a> Exchange<'a> {
         let statement = match name {
             b"" => self.all.borrow_mut().own(rest),
             // What it means here it may not mean elsewhere.
-            _ if self.client.pinned_by.is_some() || self.has_local_settings => {
+            _ if self.client.is_apart() || self.has_local_settings => {
                 self.all.borrow_mut().own(rest)
             }
             _ => {

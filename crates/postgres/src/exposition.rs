@@ -13,8 +13,10 @@ use crate::measured::{BOUNDS_US, Measured, Sums, Tallies, Tally};
 pub struct Snapshot<'a> {
     /// Clients by what they do.
     pub clients: [(&'static str, u64); 3],
-    /// Servers: how many transactions may be inside, are, and wait; server connections, and how many there may be.
-    pub gates: Vec<(String, [u64; 5])>,
+    /// Servers: how many transactions may be inside, are, and wait, server connections,
+    /// how many there may be, those that clients keep and do not use, and transactions that are
+    /// open and idle.
+    pub gates: Vec<(String, [u64; 7])>,
     /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it recently, s.
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
@@ -103,7 +105,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
         rows: clients.collect(),
     }];
     for (at, (name, help)) in GATES.into_iter().enumerate() {
-        let row = |(server, figures): &(String, [u64; 5])| {
+        let row = |(server, figures): &(String, [u64; 7])| {
             let labels = vec![("server", server.clone())];
             (labels, Value::Gauge(figures[at] as f64))
         };
@@ -132,7 +134,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
     all
 }
 
-const GATES: [(&str, &str); 5] = [
+const GATES: [(&str, &str); 7] = [
     ("limit_transactions", "Transactions that may be in a server"),
     ("inside_transactions", "Transactions in a server"),
     (
@@ -143,6 +145,14 @@ const GATES: [(&str, &str); 5] = [
     (
         "limit_connections",
         "Connections that there may be to a server",
+    ),
+    (
+        "kept_connections",
+        "Connections to a server that clients keep and do not use",
+    ),
+    (
+        "idle_transactions",
+        "Transactions in a server that are open and idle",
     ),
 ];
 
@@ -302,7 +312,7 @@ mod tests {
         measured.done("shop", "ann", "high", &done);
         let snapshot = Snapshot {
             clients: [("idle", 2), ("waiting", 1), ("active", 0)],
-            gates: vec![("db:5432".into(), [20, 3, 1, 4, 72])],
+            gates: vec![("db:5432".into(), [20, 3, 1, 4, 72, 2, 1])],
             targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
             waiting: vec![("high".into(), 5), (String::new(), 0)],
             measured: &measured,
@@ -316,6 +326,8 @@ mod tests {
         for line in [
             "sooner_gate_clients{doing=\"idle\"} 2.0",
             "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
+            "sooner_gate_kept_connections{server=\"db:5432\"} 2.0",
+            "sooner_gate_idle_transactions{server=\"db:5432\"} 1.0",
             "sooner_gate_conflicts_total{database=\"shop\"} 1.0",
             "sooner_gate_class_conflicts_total{class=\"high\"} 1.0",
             "sooner_gate_limit_connections{server=\"db:5432\"} 72.0",

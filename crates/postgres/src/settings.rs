@@ -1,12 +1,17 @@
 //! A client's settings on server connections that change: what it asked for when it came, and what was reported to it since.
 //!
 //! A server reports some settings when they change; these follow a client everywhere. Others are known only from its first packet; a connection
-//! remembers which of those it was given, so that the next client can be rid of them. What is set later and not reported ties the client to its
-//! connection ([`crate::sql`]).
+//! remembers which of those it was given, so that the next client can be rid of them. What a
+//! client sets later and is not reported the server is asked for ([`crate::session`]), and it
+//! follows as well.
 
-use crate::exchange::{ServerState, Settings};
+mod usual;
+
+use crate::exchange::{ClientState, ServerState, Settings};
 use crate::sql;
 use crate::wire::Startup;
+
+pub use usual::makes_no_difference;
 
 /// Reported, and not to be set.
 const FIXED: [&str; 7] = [
@@ -121,8 +126,13 @@ impl Wanted {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
         let wanted = self.settings.iter().filter(|(name, _)| is_extra(name));
         wanted
-            .map(|(name, value)| (name.clone(), value.clone()))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
             .collect()
+    }
+
+    /// Whether it asks for a value of this setting.
+    pub fn names(&self, name: &[u8]) -> bool {
+        find(&self.settings, name).is_some()
     }
 }
 
@@ -140,40 +150,8 @@ fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
     name == b"client_encoding" && usual == b"UTF8" && is_utf8
 }
 
-/// Whether a command is a SET of what is not reported and makes no difference: some drivers begin with it, and would all be tied. From PostgreSQL 12
-/// on, every `extra_float_digits` above 0 means the same, and 1 is the default.
-pub fn makes_no_difference(reported: &Settings, sql: &[u8]) -> bool {
-    const LONGEST_BYTES: usize = 40;
-    if sql.len() > LONGEST_BYTES {
-        return false;
-    }
-    let is_between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'=' | b';');
-    let mut words = sql.split(is_between).filter(|word| !word.is_empty());
-    let is_set = words
-        .next()
-        .is_some_and(|word| word.eq_ignore_ascii_case(b"SET"));
-    let name = words.next().unwrap_or_default();
-    let is_known = is_set && name.eq_ignore_ascii_case(b"extra_float_digits");
-    let value = words.find(|word| !word.eq_ignore_ascii_case(b"TO"));
-    let is_shortest = matches!(value, Some([b'1'..=b'3'])) && words.next().is_none();
-    is_known && is_shortest && major_version(reported) >= Some(12)
-}
-
-fn major_version(reported: &Settings) -> Option<u32> {
-    let version = find(reported, b"server_version")?;
-    let digits = version.split(|byte| !byte.is_ascii_digit()).next()?;
-    str::from_utf8(digits).ok()?.parse().ok()
-}
-
 /// What no setting can be: a text without a zero.
 const NOBODY_KNOWS: &[u8] = b"\0";
-
-/// From here on it is not known whether a server has the settings that its client wanted and that are not reported.
-pub fn doubt_extras(server: &mut ServerState) {
-    for value in server.extras.values_mut() {
-        *value = NOBODY_KNOWS.to_vec();
-    }
-}
 
 /// Its client has said a word that is meant for the gate: the next client is not to find it there.
 pub fn leave_session_class(server: &mut ServerState) {
@@ -181,15 +159,23 @@ pub fn leave_session_class(server: &mut ServerState) {
     server.extras.insert(name, NOBODY_KNOWS.to_vec());
 }
 
-/// Whether a setting follows its client: the server reports it, and it can be set by everybody.
+/// Whether a setting follows its client because the server reports it, and it can be set by everybody.
 pub fn follows(reported: &Settings, name: &[u8]) -> bool {
-    // What a backslash means decides what is seen of a command.
-    let is_read = name.eq_ignore_ascii_case(b"standard_conforming_strings");
-    !is_read && !is_fixed(name) && find(reported, name).is_some()
+    !is_fixed(name) && find(reported, name).is_some()
 }
 
-/// The settings that decide what a statement means when it is prepared: what its constants are, and by those of the client's first packet, such
-/// as search_path, which tables it names.
+/// Whether a value of a setting that is on or off is on.
+pub fn is_on(value: &[u8]) -> bool {
+    let words: [&[u8]; 4] = [b"on", b"true", b"yes", b"1"];
+    words.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Settings that say who the session is. They are taken back before anything else is set, and set
+/// last: the role that has them may not set the rest.
+pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
+
+/// The settings that decide what a statement means when it is prepared: what its constants are, and by those that are not reported, such as
+/// search_path, which tables it names. Names with a dot are the application's own.
 pub fn of_meaning(server: &ServerState) -> Vec<u8> {
     let names = [
         "TimeZone",
@@ -201,7 +187,8 @@ pub fn of_meaning(server: &ServerState) -> Vec<u8> {
     let value = |name: &str| find(&server.settings, name.as_bytes()).cloned();
     let values = names.map(|name| value(name).unwrap_or_default());
     let mut all = values.join(&b'\n');
-    for (name, value) in &server.extras {
+    let is_own = |name: &[u8]| name.contains(&b'.');
+    for (name, value) in server.extras.iter().filter(|(name, _)| !is_own(name)) {
         // What each is made of holds no zero.
         all.extend([b"\0", &name[..], b"\0", value].concat());
     }
@@ -215,7 +202,7 @@ fn is_fixed(name: &[u8]) -> bool {
 }
 
 /// Names of settings are the same in any case.
-fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
+pub(crate) fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
     let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
     settings
         .iter()
@@ -228,9 +215,14 @@ fn is_part(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"DateStyle")
 }
 
-/// The commands that give a server connection a client's settings; `None` where it has them. `seen` is what was reported to the client last, and
-/// empty before anything was.
-pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
+/// The commands that give a server connection a client's settings, and what it has besides the
+/// reported ones when they are done; `None` where it has them.
+pub fn to_follow(
+    wanted: &Wanted,
+    client: &ClientState,
+    server: &ServerState,
+) -> Option<(String, Settings)> {
+    let seen = &client.settings;
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
         let wants = find(seen, name).or_else(|| find(&wanted.settings, name));
@@ -241,36 +233,50 @@ pub fn to_follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Opti
         let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
-    let extras = wanted.extras(&server.settings);
+    let mut extras = wanted.extras(&server.settings);
+    extras.extend(client.own.clone());
+    let is_role = |name: &[u8]| ROLES.contains(&name);
+    let has = |name: &[u8]| server.extras.get(name);
+    let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
     sets.extend(
         extras
             .iter()
-            .filter(|(name, value)| server.extras.get(*name) != Some(value)),
+            .filter(differs)
+            .filter(|(name, _)| !is_role(name)),
     );
-    let resets = server
-        .extras
-        .keys()
-        .filter(|name| !extras.contains_key(*name));
-    sql.extend(resets.map(|name| format!("RESET {};", quoted(name, '"'))));
-    let calls: Vec<String> = sets
-        .into_iter()
-        .map(|(name, value)| {
-            format!(
-                "pg_catalog.set_config({},{},false)",
-                literal(name),
-                literal(value)
-            )
-        })
-        .collect();
+    let is_gone = |name: &&Vec<u8>| !extras.contains_key(*name) && !is_role(name);
+    let gone: Vec<&Vec<u8>> = server.extras.keys().filter(is_gone).collect();
+    let is_other_role = ROLES.iter().any(|role| extras.get(*role) != has(role));
+    let is_other = is_other_role || !sql.is_empty() || !sets.is_empty() || !gone.is_empty();
+    let mut resets = String::new();
+    if is_other {
+        let roles = ROLES.iter().filter(|role| has(role).is_some());
+        resets.extend(roles.map(|role| reset(role)));
+        let roles = ROLES.iter().filter_map(|role| extras.get_key_value(*role));
+        sets.extend(roles);
+    }
+    resets.extend(gone.into_iter().map(|name| reset(name)));
+    sql = resets + &sql;
+    let calls: Vec<String> = sets.into_iter().map(call).collect();
     if !calls.is_empty() {
         sql += &format!("SELECT {}", calls.join(","));
     }
-    (!sql.is_empty()).then_some(sql)
+    (!sql.is_empty()).then_some((sql, extras))
+}
+
+fn reset(name: &[u8]) -> String {
+    format!("RESET {};", quoted(name, '"'))
+}
+
+/// By its whole name: a client's search_path may have another one first.
+fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
+    let (name, value) = (literal(name), literal(value));
+    format!("pg_catalog.set_config({name},{value},false)")
 }
 
 /// Escaped so that it means the same whatever standard_conforming_strings says, and whatever encoding the last client has left: beyond ASCII
 /// its bytes are the database's own, as in a first packet.
-fn literal(text: &[u8]) -> String {
+pub(crate) fn literal(text: &[u8]) -> String {
     let mut literal = String::from("E'");
     for byte in text {
         match byte {
@@ -340,6 +346,15 @@ mod tests {
         pairs.iter().map(bytes).collect()
     }
 
+    /// The commands for a client to which this was reported.
+    fn follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
+        let client = ClientState {
+            settings: seen.clone(),
+            ..ClientState::default()
+        };
+        to_follow(wanted, &client, server).map(|(sql, _)| sql)
+    }
+
     #[test]
     fn what_nobody_may_ask_for_is_said_in_the_servers_words() {
         let told = |options: &str| {
@@ -385,37 +400,14 @@ mod tests {
         let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
         let wanted = wanted(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
         assert_eq!(
-            to_follow(&wanted, &Settings::new(), &server).unwrap(),
+            follow(&wanted, &Settings::new(), &server).unwrap(),
             "RESET \"DateStyle\";SELECT pg_catalog.set_config(E'DateStyle',E'ISO',false)"
         );
         let seen = settings(&[("DateStyle", "ISO, MDY")]);
         assert_eq!(
-            to_follow(&wanted, &seen, &server).unwrap(),
+            follow(&wanted, &seen, &server).unwrap(),
             "SELECT pg_catalog.set_config(E'DateStyle',E'ISO, MDY',false)"
         );
-    }
-
-    #[test]
-    fn what_drivers_set_at_first_ties_nobody() {
-        let server = |version: &str| Settings::from([(b"server_version".to_vec(), version.into())]);
-        let is_nothing = |version, sql: &str| makes_no_difference(&server(version), sql.as_bytes());
-        for sql in [
-            "SET extra_float_digits = 3",
-            "set extra_float_digits to 2;",
-            "SET extra_float_digits=1",
-        ] {
-            assert!(is_nothing("15.20 (Debian 15.20-0+deb12u1)", sql), "{sql}");
-            assert!(!is_nothing("11.2", sql), "it made one until version 12");
-        }
-        for sql in [
-            "SET extra_float_digits = 0",
-            "SET extra_float_digits = 3; SET a.b = 1",
-            "SET work_mem = 3",
-            "SET extra_float_digits",
-            "",
-        ] {
-            assert!(!is_nothing("15.20", sql), "{sql}");
-        }
     }
 
     #[test]
@@ -432,7 +424,7 @@ mod tests {
             ("application_name", "it's"),
         ])
         .unwrap();
-        let first = to_follow(&wanted, &Settings::new(), &server).unwrap();
+        let first = follow(&wanted, &Settings::new(), &server).unwrap();
         assert_eq!(
             first,
             "SELECT pg_catalog.set_config(E'TimeZone',E'Asia/Tokyo',false),pg_catalog.set_config(E'application_name',E'it''s',false)"
@@ -443,7 +435,7 @@ mod tests {
             ("application_name", ""),
             ("server_version", "14"),
         ]);
-        let later = to_follow(&wanted, &seen, &server).unwrap();
+        let later = follow(&wanted, &seen, &server).unwrap();
         assert_eq!(
             later,
             "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
@@ -451,7 +443,7 @@ mod tests {
         server
             .settings
             .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
-        assert_eq!(to_follow(&wanted, &seen, &server), None);
+        assert_eq!(follow(&wanted, &seen, &server), None);
     }
 
     #[test]
@@ -462,18 +454,47 @@ mod tests {
             ("options", "-c statement_timeout=5s --geqo=off"),
         ])
         .unwrap();
-        let sql = to_follow(&one, &Settings::new(), &server).unwrap();
+        let sql = follow(&one, &Settings::new(), &server).unwrap();
         assert_eq!(
             sql,
             "SELECT pg_catalog.set_config(E'extra_float_digits',E'2',false),pg_catalog.set_config(E'geqo',E'off',false),pg_catalog.set_config(E'statement_timeout',E'5s',false)"
         );
         server.extras = one.extras(&server.settings);
-        assert_eq!(to_follow(&one, &Settings::new(), &server), None);
+        assert_eq!(follow(&one, &Settings::new(), &server), None);
         let other = wanted(&[("extra_float_digits", "3")]).unwrap();
-        let sql = to_follow(&other, &Settings::new(), &server).unwrap();
+        let sql = follow(&other, &Settings::new(), &server).unwrap();
         assert_eq!(
             sql,
             "RESET \"geqo\";RESET \"statement_timeout\";SELECT pg_catalog.set_config(E'extra_float_digits',E'3',false)"
+        );
+    }
+
+    #[test]
+    fn who_a_session_is_is_taken_back_first_and_set_last() {
+        let mut server = ServerState::new(1, settings(&[("session_authorization", "ann")]));
+        let mut client = ClientState {
+            own: settings(&[("role", "bob"), ("work_mem", "8MB"), ("zone", "1")]),
+            ..ClientState::default()
+        };
+        let mut follow = |client: &ClientState| {
+            let (sql, extras) = to_follow(&Wanted::default(), client, &server)?;
+            server.extras = extras;
+            Some(sql.replace("pg_catalog.set_config", "set"))
+        };
+        assert_eq!(
+            follow(&client).unwrap(),
+            "SELECT set(E'work_mem',E'8MB',false),set(E'zone',E'1',false),set(E'role',E'bob',false)"
+        );
+        assert_eq!(follow(&client), None);
+        client.own = settings(&[("role", "bob"), ("session_authorization", "eve")]);
+        assert_eq!(
+            follow(&client).unwrap(),
+            "RESET \"role\";RESET \"work_mem\";RESET \"zone\";SELECT set(E'session_authorization',E'eve',false),set(E'role',E'bob',false)"
+        );
+        client.own = settings(&[("zone", "2")]);
+        assert_eq!(
+            follow(&client).unwrap(),
+            "RESET \"session_authorization\";RESET \"role\";SELECT set(E'zone',E'2',false)"
         );
     }
 

@@ -1,5 +1,7 @@
 //! Real clients, a real PostgreSQL, the gate between them.
 
+#[path = "through_the_gate/sessions.rs"]
+mod sessions;
 mod support;
 
 use std::io::{Read, Write};

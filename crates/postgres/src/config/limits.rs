@@ -59,6 +59,12 @@ pub struct Limits {
     /// Seconds after which an idle server connection is asked whether it still works before it is lent; 0: always. 30: PgBouncer's.
     #[serde(deserialize_with = "seconds")]
     pub server_check_seconds: u64,
+    /// Seconds after which a client is ended that does nothing in an open transaction; 0, the default: never.
+    #[serde(alias = "idle_in_transaction", deserialize_with = "seconds")]
+    pub idle_in_transaction_seconds: u64,
+    /// Seconds after which a client is ended that keeps its server connection and does nothing; 0, the default: never.
+    #[serde(alias = "kept_idle", deserialize_with = "seconds")]
+    pub kept_idle_seconds: u64,
     /// Prepared statements that a server connection keeps. 200: PgBouncer's.
     pub statements: NonZeroUsize,
     /// Seconds that transactions under way and waiting may take after the stop. 30.
@@ -82,6 +88,8 @@ impl Default for Limits {
             server_idle_seconds: 600,
             server_lifetime_seconds: 3600,
             server_check_seconds: 30,
+            idle_in_transaction_seconds: 0,
+            kept_idle_seconds: 0,
             statements: some(200),
             grace_seconds: 30,
         }

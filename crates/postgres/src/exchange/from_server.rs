@@ -4,7 +4,8 @@ use bytes::BytesMut;
 
 use super::effects::Effects;
 use super::{
-    CHANGED_PLAN, Exchange, ExchangeError, Fate, PARSE_COMPLETE, STATEMENT_ERRORS, Unnamed,
+    Asks, CHANGED_PLAN, Exchange, ExchangeError, Fate, PARSE_COMPLETE, STATEMENT_ERRORS, Ties,
+    Unnamed,
 };
 use crate::turn::{Answered, Meant, OutOfStep};
 use crate::wire::{BackendMessage, Part, Piece, is_fatal};
@@ -45,13 +46,11 @@ impl Exchange<'_> {
                 self.undo_to_cycle();
                 self.cycles += 1;
                 self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
-                // Only where nothing came behind it: what was set since would be lost.
-                let has_reset = std::mem::take(&mut self.has_reset);
                 if self.turn.is_answered() {
                     self.effects = Effects::none(!self.turn.is_idle());
+                    self.forgets = false;
                 }
                 if self.turn.is_over() {
-                    self.client.has_discarded |= has_reset;
                     self.settle_class();
                 }
             }
@@ -88,6 +87,10 @@ impl Exchange<'_> {
             }
             BackendMessage::ParameterStatus(setting) => {
                 let (name, value) = (setting.name.to_vec(), setting.value.to_vec());
+                // It may be as new sessions have it, and not as the client's first packet does.
+                if self.client.asks.has_reset {
+                    self.ask_about(&name.to_ascii_lowercase(), true);
+                }
                 self.server.settings.insert(name.clone(), value.clone());
                 self.client.settings.insert(name, value);
             }
@@ -111,7 +114,7 @@ impl Exchange<'_> {
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
         self.has_doubt = self.turn.answered(Answered::Error)? == Meant::Doubt;
         self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
-        self.has_reset = false;
+        self.client.asks.has_failed = true;
         self.says_class = None;
         self.undo_to_cycle();
         if code == Some(CHANGED_PLAN) {
@@ -159,7 +162,6 @@ impl Exchange<'_> {
     }
 
     fn complete(&mut self, tag: &[u8]) {
-        self.has_reset = self.says_reset_all && tag == b"RESET";
         if tag == b"ROLLBACK" {
             self.says_class = None;
         }
@@ -177,6 +179,8 @@ impl Exchange<'_> {
         self.client.statements.close_all();
         if discards {
             self.client.pinned_by = None;
+            self.client.ties = Ties::default();
+            self.client.asks = Asks::default();
             self.client.has_discarded = true;
             self.server.extras.clear();
         }

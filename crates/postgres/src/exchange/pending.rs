@@ -23,6 +23,8 @@ impl Exchange<'_> {
                 }
                 true
             }
+            // What it knows afterwards is known when it has answered.
+            Admission::Pass if self.must_learn() => true,
             Admission::Pass if self.turn.is_answered() || !self.is_undecided(piece) => false,
             // While a COPY reads rows no answer comes that could decide it.
             Admission::Pass if !self.turn.is_copying() => true,
@@ -34,6 +36,11 @@ impl Exchange<'_> {
                 true
             }
         }
+    }
+
+    /// Whether the server may forget every statement by what it has not answered yet.
+    fn must_learn(&self) -> bool {
+        self.forgets && self.turn.unanswered_cycles() > 0 && !self.turn.is_copying()
     }
 
     /// Whether an earlier cycle that is not answered decides what a message means.

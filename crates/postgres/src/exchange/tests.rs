@@ -265,14 +265,14 @@ fn discard_all_forgets_and_unpins() {
     let mut talk = Conversation::new(10);
     talk.turn("c:Pa=1 c:S s:1 s:I");
     talk.turn("c:QLISTEN s:I");
-    assert_eq!(talk.client.pinned_by, Some("LISTEN"));
+    assert_eq!(talk.client.tied_by(), Some("LISTEN"));
     talk.turn("c:QDISCARD c:QLISTEN s:A s:I s:I");
     assert!(
-        talk.client.pinned_by.is_some() && talk.server.is_spoilt,
+        talk.client.tied_by().is_some() && talk.server.is_spoilt,
         "it listens again"
     );
     talk.turn("c:QDISCARD s:A s:I");
-    assert_eq!(talk.client.pinned_by, None);
+    assert_eq!(talk.client.tied_by(), None);
     assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
 }
 
@@ -311,20 +311,58 @@ fn what_a_text_means_only_here_is_not_shared() {
 }
 
 #[test]
-fn reset_all_gives_the_first_settings_back_and_ties_nobody() {
+fn the_server_is_asked_for_what_may_have_changed() {
     let mut talk = Conversation::new(10);
-    talk.server
-        .extras
-        .insert(b"work_mem".to_vec(), b"1".to_vec());
-    talk.turn("c:QRESET/**/ALL s:R s:I");
-    assert!(talk.client.has_discarded && talk.client.pinned_by.is_none());
-    assert_ne!(talk.server.extras[&b"work_mem"[..]], b"1");
-    // not where it may be rolled back, or something was set behind it
-    talk.client.has_discarded = false;
-    talk.turn("c:QRESET/**/ALL s:R s:T c:Q s:I");
-    talk.turn("c:QRESET/**/ALL c:QSET s:R s:I s:W s:I");
-    talk.turn("c:QRESET/**/ALL s:R s:E s:I");
-    assert!(!talk.client.has_discarded);
+    let asked = |talk: &Conversation| {
+        let asks = &talk.client.asks;
+        let names = asks
+            .settings
+            .keys()
+            .map(|name| String::from_utf8_lossy(name));
+        let names: Vec<_> = names.collect();
+        let ties = asks.ties.iter().map(sql::Tie::words);
+        let ties: Vec<_> = ties.collect();
+        let resets = if asks.has_reset { "-" } else { "" };
+        format!("{resets}{} {}", names.join(","), ties.join(","))
+    };
+    let mut asks = |events: &str| {
+        talk.client.asks = Asks::default();
+        talk.turn(events);
+        asked(&talk)
+    };
+    assert_eq!(asks("c:Q s:I"), " ");
+    assert_eq!(asks("c:QSET/**/work_mem=1 s:W s:I"), "work_mem ");
+    // executed, not only prepared
+    assert_eq!(asks("c:Pa=SET/**/b=1 c:S s:1 s:I"), " ");
+    assert_eq!(asks("c:Ba c:E c:S s:2 s:W s:I"), "b ");
+    assert_eq!(asks("c:QRESET/**/a.b s:R s:I"), "-a.b ");
+    assert_eq!(asks("c:QLISTEN s:I"), " LISTEN");
+    // what is known already is not asked again, and what is taken back only where it was
+    assert_eq!(asks("c:QLISTEN s:I"), " ");
+    assert_eq!(asks("c:QUNLISTEN/**/a s:I"), " LISTEN");
+    assert_eq!(asks("c:QCLOSE/**/a s:I"), " ");
+    talk.server.extras.insert(b"geqo".to_vec(), b"off".to_vec());
+    talk.client.own.insert(b"a.b".to_vec(), b"1".to_vec());
+    let mut asks = |events: &str| {
+        talk.client.asks = Asks::default();
+        talk.turn(events);
+        asked(&talk)
+    };
+    assert_eq!(asks("c:QRESET/**/ALL s:R s:I"), "-a.b,geqo ");
+    assert_eq!(asks("c:QSET/**/a.b=1 s:W s:I"), " ", "it is");
+    assert_eq!(asks("c:QSET/**/a.b=2;SET/**/a.b=1 s:W s:I"), "a.b ");
+}
+
+#[test]
+fn what_makes_the_server_forget_is_answered_before_anything_else() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:I");
+    // as Npgsql does
+    let said = talk.turn("c:QDISCARD/**/ALL w:Pa=1 s:A s:I w:Pa=1");
+    assert_eq!(said, "c:Q waits s:C s:Z goes o");
+    assert!(!talk.server.is_spoilt);
+    let said = talk.turn("c:P=DEALLOCATE/**/ALL c:B c:E w:S c:S w:Q s:1 s:2 s:I");
+    assert_eq!(said, "c:P c:B c:E goes c:S waits s:1 s:2 s:Z o");
 }
 
 #[test]
@@ -395,15 +433,16 @@ fn what_was_prepared_once_leaves_the_same_behind_again() {
     let mut talk = Conversation::new(10);
     talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:I");
     talk.turn("c:Preset=RESET/**/ALL c:S s:1 s:I");
-    assert!(!talk.client.has_discarded);
+    assert!(!talk.client.asks.has_reset);
     talk.turn("c:Breset c:E c:S s:2 s:R s:I");
-    assert!(talk.client.has_discarded);
+    assert!(talk.client.asks.has_reset);
+    talk.client.asks = Asks::default();
     talk.turn("c:Pa=1 c:S s:1 s:I");
     talk.next_client();
-    talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:I");
+    talk.turn("c:Plocal=SET/**/LOCAL c:S s:3 s:I");
     talk.turn("c:QBEGIN s:T c:Blocal c:E c:S s:2 s:W s:T c:Pa=1 c:S s:1 s:T c:QCOMMIT s:I");
     let number = talk.client.statements.named(b"a").unwrap().number();
-    assert_eq!(number, 5, "what it means under the setting is its own");
+    assert_eq!(number, 4, "what it means under the setting is its own");
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub struct Ticket {
     pub secret: Vec<u8>,
 }
 
+/// Clients' numbers begin above every process's, so that none of them is the number of a server
+/// process that is somebody else's.
+const FIRST_ID: i32 = 1 << 22;
+
 /// Everybody who can be cancelled.
 #[derive(Default)]
 pub struct Sessions {
@@ -47,12 +51,16 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// A new client, whose key is long if it can keep that.
-    pub fn enter(&mut self, here: &Rc<Here>, takes_long_key: bool) -> io::Result<Ticket> {
-        self.last_id = self.last_id.wrapping_add(1).max(1);
-        while self.by_id.contains_key(&self.last_id) {
-            self.last_id = self.last_id.wrapping_add(1).max(1);
-        }
+    /// A new client, whose key is long if it can keep that. It has the number of the server process
+    /// that it keeps, unless a client of another server has the same.
+    pub fn enter(
+        &mut self,
+        here: &Rc<Here>,
+        takes_long_key: bool,
+        kept_id: Option<i32>,
+    ) -> io::Result<Ticket> {
+        let kept_id = kept_id.filter(|id| *id > 0 && !self.by_id.contains_key(id));
+        let process_id = kept_id.unwrap_or_else(|| self.next_id());
         let secret: [u8; SECRET_BYTES] = system_random::bytes()?;
         let length = if takes_long_key {
             SECRET_BYTES
@@ -60,12 +68,21 @@ impl Sessions {
             SHORT_SECRET_BYTES
         };
         let ticket = Ticket {
-            process_id: self.last_id,
+            process_id,
             secret: secret[..length].to_vec(),
         };
         let entry = (ticket.secret.clone(), Rc::downgrade(here));
         self.by_id.insert(ticket.process_id, entry);
         Ok(ticket)
+    }
+
+    fn next_id(&mut self) -> i32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1).max(FIRST_ID);
+            if !self.by_id.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
     }
 
     /// The client has left.

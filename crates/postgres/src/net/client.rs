@@ -1,17 +1,16 @@
 //! A client that has been let in, served turn by turn.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
 use super::arrivals::Guest;
-use super::cancel::{self, Running, Ticket};
+use super::cancel::{self, Ticket};
 use super::door::{Door, UserDoor};
 use super::greet::Greeted;
 use super::here::{Doing, Here, Leave};
-use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, owner, run};
+use super::lend::{Borrower, Inside, Lent, OWN_COMMAND_PATIENCE, owner};
 use super::login::LoginSecret;
 use super::outside::{Class, Gone as NotIn, Waiting, gives_up, is_there};
 use super::pool::Server;
@@ -19,11 +18,11 @@ use super::refusal::Refusal;
 use super::relay::{End, Played, relay};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{log, withdraw};
+use super::{settle, withdraw};
 use crate::exchange::{ClientState, Exchange};
 use crate::measured::Done;
 use crate::said::said;
-use crate::settings::{self, Wanted};
+use crate::settings::Wanted;
 use crate::wire::{
     ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
     write_parameter_status, write_ready,
@@ -75,22 +74,25 @@ impl Client {
 
     /// Serves it turn by turn until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
+        // Nobody has its key yet, so nothing is withdrawn.
+        let held = self.learn_settings().await?;
+        let server = held.as_ref().and_then(|lent| lent.server.as_ref());
+        let kept_id = server.map(|server| server.key().process_id);
         let takes_long_key = version >= Version::V3_2;
         let ticket = self
             .shared
             .sessions
             .borrow_mut()
-            .enter(&self.here, takes_long_key);
+            .enter(&self.here, takes_long_key, kept_id);
         let ticket = ticket.map_err(|error| Some(Refusal::ours(&error)))?;
-        let served = self.serve(&ticket).await;
+        let served = self.serve(&ticket, held).await;
         self.shared.sessions.borrow_mut().leave(ticket.process_id);
         served
     }
 
-    async fn serve(&mut self, ticket: &Ticket) -> Result<(), Gone> {
-        self.learn_settings().await?;
+    /// `held` is the server connection that it has already.
+    async fn serve(&mut self, ticket: &Ticket, mut held: Option<Lent>) -> Result<(), Gone> {
         self.welcome(ticket).await?;
-        let mut held = None;
         loop {
             // Whoever keeps a server connection hears of it as well.
             if self.input.is_empty() && held.is_none() && !self.hear().await? {
@@ -111,30 +113,71 @@ impl Client {
         }
     }
 
-    /// What it is told at the beginning depends on its database, which may have to be asked.
-    async fn learn_settings(&mut self) -> Result<(), Gone> {
+    /// What it is told at the beginning depends on its database, which may have to be asked. One
+    /// that keeps its server connection has it from here on, if one is free: the number that it is
+    /// told is that of the server process then.
+    async fn learn_settings(&mut self) -> Result<Option<Lent>, Gone> {
         let door = self.door()?;
         let owner = owner(&self.here.user, &door);
+        let by_session = self
+            .shared
+            .settings()
+            .by_session(&self.here.user, &door.table);
         let known = {
             let pool = door.backend.pool.borrow();
             let greeting = pool.greeting(&owner);
             greeting.and_then(|greeting| self.wanted.greeted(greeting))
         };
+        let mut held = None;
         match known {
-            Some(settings) => self.state.settings = settings,
+            Some(settings) => {
+                self.state.settings = settings;
+                if by_session {
+                    held = Box::pin(self.borrow_now(door)).await?;
+                }
+            }
             None => {
-                // Nobody has its key yet, so nothing is withdrawn.
                 let mut lent = Box::pin(self.begin_turn()).await?.ok_or(None)?.lent;
                 if let Some(server) = &lent.server {
                     self.state.settings = server.state.settings.clone();
                 }
-                // No transaction: its time says nothing about its class's.
-                lent.fail();
-                Box::pin(self.give_back(lent)).await;
+                if by_session {
+                    held = Some(lent);
+                } else {
+                    // No transaction: its time says nothing about its class's.
+                    lent.fail();
+                    Box::pin(self.give_back(lent)).await;
+                }
             }
         }
+        if let Some(lent) = &held {
+            lent.show(&self.here);
+            self.here.does(Doing::Idle);
+            self.here.kept.replace(Some(lent.keep()));
+        }
         self.note_words();
-        Ok(())
+        Ok(held)
+    }
+
+    /// A server connection, where nobody has to be waited for.
+    async fn borrow_now(&mut self, door: Rc<Door>) -> Result<Option<Lent>, Gone> {
+        let user = self.shared.user(&self.here.user);
+        let waiting = Waiting {
+            door: &door,
+            user: &user,
+            here: &self.here,
+            shared: &self.shared,
+            came_at: Instant::now(),
+        };
+        match waiting.go_in_now().await {
+            Some(inside) => match self.borrow(door.clone(), inside).await? {
+                Ok(lent) => Ok(Some(lent)),
+                Err(NotIn::Left) => Err(None),
+                Err(NotIn::Told) => Err(Some(self.here.refusal())),
+                Err(NotIn::Moved | NotIn::Withdrawn) => Ok(None),
+            },
+            None => Ok(None),
+        }
     }
 
     async fn welcome(&mut self, ticket: &Ticket) -> Result<(), Gone> {
@@ -156,7 +199,7 @@ impl Client {
         tokio::select! {
             biased;
             heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
-            () = self.here.told(Leave::WhenIdle) => Err(Some(Refusal::told())),
+            () = self.here.told(Leave::WhenIdle) => Err(Some(self.here.refusal())),
         }
     }
 
@@ -179,7 +222,7 @@ impl Client {
                     return Ok(None);
                 }
                 Err(NotIn::Left) => return Err(None),
-                Err(NotIn::Told) => return Err(Some(Refusal::told())),
+                Err(NotIn::Told) => return Err(Some(self.here.refusal())),
             }
         }
     }
@@ -211,19 +254,10 @@ impl Client {
             door: door.clone(),
             proof: self.proof.as_ref(),
         };
-        let (wanted, seen, owner) = (&self.wanted, &mut self.state.settings, borrower.owner());
+        let (wanted, state, owner) = (&self.wanted, &mut self.state, borrower.owner());
         let follow = async |server: &mut Server| {
-            // Before anything was reported to it, and after it threw that away, a client has what new ones have.
-            if seen.is_empty()
-                && let Some(greeting) = door.backend.pool.borrow().greeting(&owner)
-            {
-                *seen = wanted.besides(greeting);
-            }
-            if let Some(sql) = settings::to_follow(wanted, seen, &server.state) {
-                run(server, sql.as_bytes()).await?;
-                server.state.extras = wanted.extras(&server.state.settings);
-            }
-            Ok(())
+            let greeting = door.backend.pool.borrow().greeting(&owner).cloned();
+            settle::follow(state, wanted, greeting.as_ref(), server).await
         };
         let borrowed = borrower.borrow_for(&self.shared, inside, follow);
         tokio::select! {
@@ -283,30 +317,28 @@ impl Client {
             class,
             outside,
         } = turn;
-        let was_pinned = self.state.pinned_by.is_some();
         let listens = class.is_none() && self.shared.settings().listens;
         let Some(played) = self.play(&mut lent, listens).await else {
             return Err(None);
         };
         // Before its own SET changes what it is.
         let class = class.unwrap_or_else(|| Class::of(&self.here, self.shared.settings()));
-        if std::mem::take(&mut self.state.has_discarded) {
-            self.state.settings.clear();
-            self.state.session_class = None;
-        }
-        if let (false, Some(leaves)) = (was_pinned, self.state.pinned_by) {
-            let Here { user, database, .. } = &*self.here;
-            log(&format!(
-                "a client of user {user:?} keeps its server connection to {database:?} until it leaves, for {leaves}"
-            ));
-        }
-        self.note_words();
         if played.has_conflicted {
             lent.fail();
         }
         let (opening, is_new) = (lent.opening, lent.is_new);
         self.account(&played, &class, [outside, opening], is_new);
         (lent.opening, lent.is_new) = (Duration::ZERO, false);
+        let aside = match played.end {
+            End::Over => {
+                let by_session = self.by_session(&lent);
+                let (state, wanted) = (&mut self.state, &self.wanted);
+                let settled = settle::settle(state, wanted, &self.here, &mut lent, by_session);
+                settled.await?
+            }
+            _ => BytesMut::new(),
+        };
+        self.note_words();
         self.here.said.take();
         match played.end {
             End::Over if self.keeps(&lent) => {
@@ -314,11 +346,13 @@ impl Client {
                     lent.done(played.inside);
                 }
                 self.here.kept.replace(Some(lent.keep()));
+                self.tell(aside).await?;
                 Ok(Some(lent))
             }
             End::Over => {
                 self.here.running.take();
                 self.give_back(lent).await;
+                self.tell(aside).await?;
                 Ok(None)
             }
             _ => {
@@ -327,6 +361,11 @@ impl Client {
                 self.end_turn(lent, played).await
             }
         }
+    }
+
+    /// Tells it what came with the answers to the gate's own questions.
+    async fn tell(&mut self, mut aside: BytesMut) -> Result<(), Gone> {
+        self.stream.flush_all(&mut aside).await.map_err(|_| None)
     }
 
     /// A turn that did not end as it should is the client's last.
@@ -344,18 +383,14 @@ impl Client {
             End::ClientBroke(what) => Some(Refusal::of_protocol(&what)),
             End::ServerBroke(what) if played.has_said_goodbye => Some(Refusal::after(&what)),
             End::ServerBroke(what) => Some(Refusal::lost(&what)),
-            End::Told => Some(Refusal::told()),
+            End::Told => Some(self.here.refusal()),
             End::ClientLeft | End::Over => None,
         })
     }
 
     async fn play(&mut self, lent: &mut Lent, listens: bool) -> Option<Played> {
+        lent.show(&self.here);
         let server = lent.server.as_mut()?;
-        *self.here.running.borrow_mut() = Some(Running {
-            key: server.key().clone(),
-            backend: lent.door.backend.clone(),
-            cancelling: server.cancelling.clone(),
-        });
         let statements = &self.shared.statements;
         let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
         let (client, input) = (&mut self.stream, &mut self.input);
@@ -368,7 +403,6 @@ impl Client {
             listens,
         )
         .await;
-        self.here.pinned_by.set(self.state.pinned_by);
         Some(played)
     }
 
@@ -406,28 +440,21 @@ impl Client {
 
     /// Whether it has its server connection until it leaves.
     fn keeps(&self, lent: &Lent) -> bool {
+        self.state.tied_by().is_some() || self.by_session(lent)
+    }
+
+    fn by_session(&self, lent: &Lent) -> bool {
         let settings = self.shared.settings();
-        self.state.pinned_by.is_some() || settings.by_session(&self.here.user, &lent.door.table)
+        settings.by_session(&self.here.user, &lent.door.table)
     }
 
     async fn give_back(&mut self, lent: Lent) {
-        let leaves_something = self.keeps(&lent);
+        let is_unsettled = !self.state.asks.settings.is_empty() || self.state.has_discarded;
+        let leaves_something = self.keeps(&lent) || is_unsettled;
         lent.give_back(leaves_something).await;
     }
 
     fn note_words(&self) {
-        let name = self.state.settings.get(&b"application_name"[..]);
-        let name = name.map(Vec::as_slice).unwrap_or_default();
-        note(&self.here.application_name, &String::from_utf8_lossy(name));
-        let word = self.state.session_class.as_ref();
-        let word = word.or(self.wanted.session_class.as_ref());
-        note(&self.here.session_class, word.map_or("", String::as_str));
-    }
-}
-
-fn note(noted: &RefCell<String>, text: &str) {
-    let mut noted = noted.borrow_mut();
-    if *noted != text {
-        text.clone_into(&mut noted);
+        self.here.note_words(&self.state, &self.wanted);
     }
 }

@@ -10,8 +10,11 @@ use tokio::sync::Notify;
 
 use super::cancel::Running;
 use super::door::Kept;
+use super::refusal::Refusal;
 use crate::config::{ClassTable, Of};
+use crate::exchange::ClientState;
 use crate::said::Said;
+use crate::settings::Wanted;
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +58,15 @@ pub enum Leave {
     Now,
 }
 
+/// What a client holds while it does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// An open transaction.
+    Transaction,
+    /// A server connection that it keeps between transactions.
+    Connection,
+}
+
 /// A client that waits in a queue.
 pub struct Waits<'a>(&'a Here);
 
@@ -81,6 +93,8 @@ pub struct Here {
     pub doing: Cell<Doing>,
     /// When it began to wait or work.
     pub doing_since: Cell<Instant>,
+    /// Since when its open transaction has nothing to do, if it is so.
+    pub rests_since: Cell<Option<Instant>>,
     /// Why it keeps its server connection.
     pub pinned_by: Cell<Option<&'static str>>,
     /// There while it keeps a server connection and does not use it.
@@ -92,6 +106,8 @@ pub struct Here {
     /// Told when what waits for its turn is wanted no more.
     withdrawn: Notify,
     leave: Cell<Leave>,
+    /// What it held for too long, if that is why it has to leave.
+    ended_for: Cell<Option<Holds>>,
     told: Notify,
 }
 
@@ -116,12 +132,14 @@ impl Here {
             said: RefCell::default(),
             doing: Cell::new(Doing::Idle),
             doing_since: Cell::new(Instant::now()),
+            rests_since: Cell::new(None),
             pinned_by: Cell::new(None),
             kept: RefCell::default(),
             running: RefCell::default(),
             waits_at: RefCell::default(),
             withdrawn: Notify::new(),
             leave: Cell::new(Leave::No),
+            ended_for: Cell::new(None),
             told: Notify::new(),
         })
     }
@@ -140,11 +158,22 @@ impl Here {
         at.unwrap_or(classes.len())
     }
 
+    /// What it says of itself by its settings.
+    pub fn note_words(&self, state: &ClientState, wanted: &Wanted) {
+        let name = state.settings.get(&b"application_name"[..]);
+        let name = name.map(Vec::as_slice).unwrap_or_default();
+        note(&self.application_name, &String::from_utf8_lossy(name));
+        let word = state.session_class.as_ref();
+        let word = word.or(wanted.session_class.as_ref());
+        note(&self.session_class, word.map_or("", String::as_str));
+    }
+
     /// It does something else from now on.
     pub fn does(&self, doing: Doing) {
         if doing == Doing::Works {
             self.kept.take();
         }
+        self.rests_since.set(None);
         self.doing.set(doing);
         self.doing_since.set(Instant::now());
     }
@@ -164,6 +193,34 @@ impl Here {
     pub fn tell(&self, leave: Leave) {
         self.leave.set(leave.max(self.leave.get()));
         self.told.notify_waiters();
+    }
+
+    /// Whether it has a server connection.
+    pub fn has_server(&self) -> bool {
+        self.running.borrow().is_some()
+    }
+
+    /// What it holds and does not use at the moment, and since when.
+    pub fn holds(&self) -> Option<(Holds, Instant)> {
+        match self.doing.get() {
+            Doing::Works => Some((Holds::Transaction, self.rests_since.get()?)),
+            Doing::Idle if self.has_server() => Some((Holds::Connection, self.doing_since.get())),
+            _ => None,
+        }
+    }
+
+    /// Tells it to go at once because of what it holds.
+    pub fn end(&self, holds: Holds) {
+        self.ended_for.set(Some(holds));
+        self.tell(Leave::Now);
+    }
+
+    /// What it is told when it has to go.
+    pub fn refusal(&self) -> Refusal {
+        match self.ended_for.get() {
+            Some(holds) => Refusal::held(holds),
+            None => Refusal::told(),
+        }
     }
 
     /// What waits for its turn is wanted no more.
@@ -190,5 +247,12 @@ impl Here {
             }
             told.await;
         }
+    }
+}
+
+fn note(noted: &RefCell<String>, text: &str) {
+    let mut noted = noted.borrow_mut();
+    if *noted != text {
+        text.clone_into(&mut noted);
     }
 }

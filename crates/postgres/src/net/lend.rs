@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sooner_gate::Permit;
 
+use super::cancel::Running;
 use super::capacity;
 use super::door::{Door, Kept};
+use super::here::Here;
 use super::lending::InUse;
 use super::login::{self, LoginError, LoginSecret};
 use super::pool::{Owner, Pool, Server};
@@ -54,6 +56,16 @@ impl Lent {
     pub fn done(&mut self, inside: Duration) {
         let permits = self.inside.iter_mut().flatten();
         permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
+    }
+
+    /// Its client is shown with it, and cancel requests of the client's go there.
+    pub fn show(&self, here: &Here) {
+        let running = self.server.as_ref().map(|server| Running {
+            key: server.key().clone(),
+            backend: self.door.backend.clone(),
+            cancelling: server.cancelling.clone(),
+        });
+        here.running.replace(running);
     }
 
     /// Its client keeps it and does not use it.

@@ -84,6 +84,9 @@ pub struct Session {
     pub input: BytesMut,
     pub key: ServerKey,
     pub settings: Settings,
+    /// What came with the answers to the gate's own commands and is the client's: notifications,
+    /// and settings that were reported.
+    pub aside: BytesMut,
 }
 
 /// Why there is no session.
@@ -158,6 +161,7 @@ pub async fn log_in(
         input,
         key,
         settings,
+        aside: BytesMut::new(),
     })
 }
 
@@ -352,6 +356,7 @@ impl Session {
             match message[0] {
                 b'T' => columns = names_of_columns(body).map_err(malformed)?,
                 b'D' => rows.push(texts_of_row(body).map_err(malformed)?),
+                b'A' | b'S' => self.aside.extend_from_slice(&message),
                 _ => {}
             }
             match read(&message)? {

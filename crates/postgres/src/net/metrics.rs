@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::door::Backend;
+use super::held::held;
 use super::here::{Doing, Present};
 use super::shared::Shared;
 use crate::config::name_of;
@@ -140,12 +141,15 @@ fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
     let gates = backends.iter().map(|backend| {
         let status = backend.gate.status();
         let pool = backend.pool.borrow();
+        let held = held(shared, backend);
         let figures = [
             status.limit,
             status.inside,
             status.waiting,
             pool.open(),
             backend.connections(limits),
+            held.connections,
+            held.transactions,
         ];
         (
             backend.address.to_string(),

@@ -101,7 +101,16 @@ impl Waiting<'_> {
         (enter.await.ok(), class)
     }
 
-    /// The same for a client, which may leave meanwhile and is heard while it does not say too much.
+    /// Goes in if nobody has to be waited for.
+    pub async fn go_in_now(&self) -> Option<Inside> {
+        tokio::select! {
+            biased;
+            (inside, _) = self.enter() => Some(inside),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    /// Waits for a client, which may leave meanwhile and is heard while it does not say too much.
     pub async fn go_in(
         &self,
         stream: &mut Stream,

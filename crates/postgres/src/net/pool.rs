@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::cancel::Cancelling;
-use super::login::{LoginError, ServerKey, Session};
+use super::login::{LoginError, Rows, ServerKey, Session};
 use crate::exchange::{ServerState, Settings, Unnamed};
 
 /// Whose connection it is.
@@ -57,6 +57,13 @@ impl Server {
         // It takes the place of the statement without a name.
         self.state.unnamed = Unnamed::Nobodys;
         self.session.run(sql, &mut self.state.settings).await
+    }
+
+    /// Asks questions of the gate's own, and gives the rows of all of them.
+    pub async fn rows_of(&mut self, sql: &[u8]) -> Result<Rows, LoginError> {
+        self.state.unnamed = Unnamed::Nobodys;
+        let rows = self.session.ask_plainly(sql, &mut self.state.settings);
+        rows.await
     }
 }
 

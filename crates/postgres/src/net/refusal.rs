@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::{Bytes, BytesMut};
 
 use super::arrivals::Full;
+use super::here::Holds;
 use super::login::LoginError;
 use super::pool::Owner;
 use crate::config::ServerAddress;
@@ -116,6 +117,23 @@ impl Refusal {
     pub fn told() -> Self {
         let message = "terminating connection due to administrator command".to_owned();
         Self::new("57P01", message, None)
+    }
+
+    /// It has held something for too long that it did not use.
+    pub fn held(holds: Holds) -> Self {
+        let (sqlstate, message, hint) = match holds {
+            Holds::Transaction => (
+                "25P03",
+                "terminating connection due to idle-in-transaction timeout",
+                "limits.idle_in_transaction_seconds in gate.toml; 0 ends nobody",
+            ),
+            Holds::Connection => (
+                "57P05",
+                "terminating connection due to idle-session timeout",
+                "limits.kept_idle_seconds in gate.toml; 0 ends nobody",
+            ),
+        };
+        Self::new(sqlstate, message.to_owned(), Some(hint))
     }
 
     /// What it wants is not to be had.

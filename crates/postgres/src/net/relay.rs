@@ -195,10 +195,17 @@ impl Relay<'_, '_> {
     /// Notes since when the server has something to do, and for how long it had.
     fn note_busy(&mut self) {
         match (self.busy_since, self.exchange.is_answered()) {
-            (None, false) => self.busy_since = Some(Instant::now()),
+            (None, false) => {
+                self.busy_since = Some(Instant::now());
+                self.here.rests_since.set(None);
+            }
             (Some(since), true) => {
-                self.busy += since.elapsed();
+                let now = Instant::now();
+                self.busy += now - since;
                 self.busy_since = None;
+                self.here
+                    .rests_since
+                    .set(self.exchange.rests().then_some(now));
             }
             _ => {}
         }

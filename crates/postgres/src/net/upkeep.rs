@@ -7,6 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::capacity::ManyLogins;
 use super::door::Backend;
+use super::held;
 use super::log;
 use super::shared::Shared;
 use crate::config::Limits;
@@ -20,6 +21,7 @@ pub async fn keep_up(shared: Rc<Shared>) {
     let mut seconds = interval(SECOND);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut count = 0;
+    let mut watch = held::Watch::default();
     loop {
         seconds.tick().await;
         count += 1;
@@ -27,6 +29,9 @@ pub async fn keep_up(shared: Rc<Shared>) {
             shared.measured.borrow_mut().minute_passed();
         }
         close_old(&shared);
+        let now = Instant::now();
+        held::end_idle(&shared, now);
+        watch.look(&shared, now);
         shared.forget_unused();
     }
 }

@@ -9,8 +9,11 @@ mod first_words;
 mod pattern;
 mod remark;
 mod session_class;
+mod setting;
 mod shape;
 mod tokens;
+
+use std::borrow::Cow;
 
 use tokens::{Token, Tokens};
 
@@ -20,16 +23,12 @@ pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};
 
-/// Something that outlives a transaction.
+/// What is there until it is taken back or the session ends, and the server can say whether it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leaves<'a> {
-    /// A setting of the session of this name, also by RESET or `set_config`; without a name where it is not in its place.
-    Setting(&'a [u8]),
+pub enum Tie {
     /// The session hears notifications.
     Listening,
-    /// It hears fewer.
-    NotListening,
-    /// A temporary table, view or sequence.
+    /// A temporary table, view, sequence or function.
     Temporary,
     /// A lock that is held until the session ends or gives it back.
     AdvisoryLock,
@@ -37,6 +36,28 @@ pub enum Leaves<'a> {
     HeldCursor,
     /// A statement prepared by SQL.
     PreparedBySql,
+}
+
+/// Something that outlives a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leaves<'a> {
+    /// A setting of the session, also by `set_config`.
+    Setting {
+        /// In lower case.
+        name: Cow<'a, [u8]>,
+        /// What it is set to, where that is a constant.
+        value: Option<&'a [u8]>,
+    },
+    /// A setting of this name is what it was at first.
+    Default(Cow<'a, [u8]>),
+    /// A setting whose name is the parameter of this number.
+    Bound(usize),
+    /// A setting whose name cannot be read.
+    Unnamed,
+    /// Something that ties the session to its client.
+    Ties(Tie),
+    /// Perhaps no longer.
+    Unties(Tie),
     /// A library was loaded.
     Library,
     /// Every setting of the session is what it was at first (RESET ALL).
@@ -53,10 +74,11 @@ pub enum Leaves<'a> {
 pub fn leaves(sql: &[u8]) -> Vec<Leaves<'_>> {
     let mut found = Vec::new();
     let mut command = Command::default();
-    for token in Tokens::new(sql) {
+    let mut tokens = Tokens::new(sql);
+    while let Some(token) = tokens.next() {
         match token {
             Token::Semicolon => command = Command::default(),
-            _ => found.extend(command.next(token)),
+            _ => command.next(token, &tokens, &mut found),
         }
     }
     found
@@ -82,6 +104,12 @@ const SESSION_LOCKS: [&str; 4] = [
     "pg_try_advisory_lock_shared",
 ];
 
+const SESSION_UNLOCKS: [&str; 3] = [
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_shared",
+    "pg_advisory_unlock_all",
+];
+
 fn is(word: &[u8], keyword: &str) -> bool {
     word.eq_ignore_ascii_case(keyword.as_bytes())
 }
@@ -90,18 +118,24 @@ fn is_one_of(word: &[u8], keywords: &[&str]) -> bool {
     keywords.iter().any(|keyword| is(word, keyword))
 }
 
-impl Leaves<'_> {
+impl Tie {
+    /// All of them.
+    pub const ALL: [Tie; 5] = [
+        Self::Listening,
+        Self::Temporary,
+        Self::AdvisoryLock,
+        Self::HeldCursor,
+        Self::PreparedBySql,
+    ];
+
     /// In words, for the operator.
-    pub fn words(&self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
-            Self::Setting(_) => "a setting that the server does not report",
-            Self::Listening | Self::NotListening => "LISTEN",
+            Self::Listening => "LISTEN",
             Self::Temporary => "a temporary table",
             Self::AdvisoryLock => "an advisory lock of the session",
             Self::HeldCursor => "a cursor WITH HOLD",
             Self::PreparedBySql => "PREPARE",
-            Self::Library => "LOAD",
-            Self::NoSettings | Self::Local | Self::NoStatements | Self::Nothing => "nothing",
         }
     }
 }
@@ -111,7 +145,8 @@ fn is_temporary(word: &[u8]) -> bool {
 }
 
 impl<'a> Command<'a> {
-    fn next(&mut self, token: Token<'a>) -> Option<Leaves<'a>> {
+    /// Takes a token; `behind` are those that follow.
+    fn next(&mut self, token: Token<'a>, behind: &Tokens<'a>, found: &mut Vec<Leaves<'a>>) {
         let (word, name) = match token {
             Token::Word(word) => (word, word),
             Token::Quoted(name) => (&b""[..], name),
@@ -120,47 +155,44 @@ impl<'a> Command<'a> {
         if self.first.len() < FIRST_WORDS {
             self.first.push(word);
         }
-        let by_words = match self.is_known {
-            true => None,
-            false => self.by_first_words(),
-        };
-        self.is_known |= by_words.is_some();
-        let inside = self.inside(word, name);
+        let before = found.len();
+        if !self.is_known {
+            match self.first[..] {
+                [first] if is(first, "set") => {
+                    self.is_known = true;
+                    found.extend(setting::of_set(behind));
+                }
+                [first] if is(first, "reset") => found.extend(setting::of_reset(behind)),
+                _ => found.extend(self.by_first_words()),
+            }
+        }
+        self.is_known |= found.len() > before;
+        if found.len() == before {
+            found.extend(self.inside(word, name, behind));
+        }
         self.last = word;
-        by_words.or(inside)
     }
 
     fn by_first_words(&self) -> Option<Leaves<'a>> {
         let word = |index: usize| self.first.get(index).copied().unwrap_or_default();
         let at = self.first.len();
         match word(0) {
-            first if is(first, "set") && at > 1 => match word(1) {
-                what if is(what, "local") => (at == 2).then_some(Leaves::Local),
-                what if is_one_of(what, &["transaction", "constraints"]) => None,
-                what if is(what, "names") => Some(Leaves::Setting(b"client_encoding")),
-                what if is(what, "time") => Some(Leaves::Setting(b"TimeZone")),
-                what if is(what, "session") && at == 2 => None,
-                what if is(what, "session") && is(word(2), "time") => {
-                    Some(Leaves::Setting(b"TimeZone"))
-                }
-                what if is(what, "session") => Some(Leaves::Setting(word(2))),
-                name => Some(Leaves::Setting(name)),
-            },
-            first if is(first, "reset") && at == 2 => Some(match word(1) {
-                what if is(what, "all") => Leaves::NoSettings,
-                name => Leaves::Setting(name),
-            }),
-            first if is(first, "listen") => Some(Leaves::Listening),
-            first if is(first, "unlisten") => Some(Leaves::NotListening),
+            first if is(first, "listen") => Some(Leaves::Ties(Tie::Listening)),
+            first if is(first, "unlisten") => Some(Leaves::Unties(Tie::Listening)),
+            first if is(first, "close") => Some(Leaves::Unties(Tie::HeldCursor)),
+            first if is(first, "drop") => Some(Leaves::Unties(Tie::Temporary)),
             first if is(first, "load") => Some(Leaves::Library),
             first if is(first, "prepare") && at == 2 => {
-                (!is(word(1), "transaction")).then_some(Leaves::PreparedBySql)
+                (!is(word(1), "transaction")).then_some(Leaves::Ties(Tie::PreparedBySql))
             }
-            first if is(first, "deallocate") && at > 1 => {
-                is(word(at - 1), "all").then_some(Leaves::NoStatements)
-            }
+            first if is(first, "deallocate") && at > 1 => match word(at - 1) {
+                prepare if at == 2 && is(prepare, "prepare") => None,
+                all if is(all, "all") => Some(Leaves::NoStatements),
+                _ => Some(Leaves::Unties(Tie::PreparedBySql)),
+            },
             first if is(first, "discard") && at == 2 => match word(1) {
                 what if is(what, "all") => Some(Leaves::Nothing),
+                what if is_temporary(what) => Some(Leaves::Unties(Tie::Temporary)),
                 _ => None,
             },
             first if is(first, "create") && at > 1 => {
@@ -168,22 +200,26 @@ impl<'a> Command<'a> {
                 let is_modifier =
                     |word: &&[u8]| is_one_of(word, &["or", "replace", "local", "global"]);
                 let is_temporary = is_temporary(word(at - 1));
-                (is_temporary && before.iter().all(is_modifier)).then_some(Leaves::Temporary)
+                let ties = Leaves::Ties(Tie::Temporary);
+                (is_temporary && before.iter().all(is_modifier)).then_some(ties)
             }
             _ => None,
         }
     }
 
     /// What is said in the middle of a command.
-    fn inside(&self, word: &[u8], name: &[u8]) -> Option<Leaves<'a>> {
+    fn inside(&self, word: &[u8], name: &[u8], behind: &Tokens<'a>) -> Option<Leaves<'a>> {
         if is_one_of(name, &SESSION_LOCKS) {
-            return Some(Leaves::AdvisoryLock);
+            return Some(Leaves::Ties(Tie::AdvisoryLock));
+        }
+        if is_one_of(name, &SESSION_UNLOCKS) {
+            return Some(Leaves::Unties(Tie::AdvisoryLock));
         }
         if is(name, "set_config") {
-            return Some(Leaves::Setting(b""));
+            return setting::of_call(behind);
         }
         if is(name, "pg_temp") || (is_temporary(word) && is(self.last, "create")) {
-            return Some(Leaves::Temporary);
+            return Some(Leaves::Ties(Tie::Temporary));
         }
         let begins_with = |keywords: &[&str]| {
             let first = self.first.first();
@@ -191,10 +227,11 @@ impl<'a> Command<'a> {
         };
         match word {
             hold if is(hold, "hold") && begins_with(&["declare"]) && is(self.last, "with") => {
-                Some(Leaves::HeldCursor)
+                Some(Leaves::Ties(Tie::HeldCursor))
             }
             temporary if is_temporary(temporary) && is(self.last, "into") => {
-                begins_with(&["select", "with"]).then_some(Leaves::Temporary)
+                let ties = Leaves::Ties(Tie::Temporary);
+                begins_with(&["select", "with"]).then_some(ties)
             }
             _ => None,
         }
@@ -209,13 +246,19 @@ mod tests {
     /// The initial of each thing left, in order.
     fn left(sql: &str) -> String {
         let letter = |leaves: &Leaves<'_>| match leaves {
-            Leaves::Setting(_) => 'S',
-            Leaves::Listening => 'L',
-            Leaves::NotListening => 'U',
-            Leaves::Temporary => 'T',
-            Leaves::AdvisoryLock => 'A',
-            Leaves::HeldCursor => 'H',
-            Leaves::PreparedBySql => 'P',
+            Leaves::Setting { .. } | Leaves::Default(_) | Leaves::Bound(_) | Leaves::Unnamed => 'S',
+            Leaves::Ties(tie) | Leaves::Unties(tie) => match (leaves, tie) {
+                (Leaves::Unties(Tie::Listening), _) => 'U',
+                (Leaves::Unties(Tie::Temporary), _) => 't',
+                (Leaves::Unties(Tie::AdvisoryLock), _) => 'a',
+                (Leaves::Unties(Tie::HeldCursor), _) => 'h',
+                (Leaves::Unties(Tie::PreparedBySql), _) => 'p',
+                (_, Tie::Listening) => 'L',
+                (_, Tie::Temporary) => 'T',
+                (_, Tie::AdvisoryLock) => 'A',
+                (_, Tie::HeldCursor) => 'H',
+                (_, Tie::PreparedBySql) => 'P',
+            },
             Leaves::Library => 'B',
             Leaves::NoSettings => 'R',
             Leaves::Local => 'l',
@@ -230,7 +273,10 @@ mod tests {
         for (sql, expected) in [
             ("SET search_path = shop", "S"),
             ("set session time zone 'UTC'", "S"),
-            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "S"),
+            (
+                "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+                "SSS",
+            ),
             ("SET ROLE auditor", "S"),
             ("RESET ALL", "R"),
             ("RESET work_mem", "S"),
@@ -252,7 +298,14 @@ mod tests {
             ("SELECT 1 -- x\r; LISTEN news", "L"),
             ("DEALLOCATE ALL", "N"),
             ("DEALLOCATE PREPARE ALL", "N"),
+            ("DEALLOCATE p", "p"),
+            ("DEALLOCATE PREPARE p", "p"),
             ("DISCARD ALL", "0"),
+            ("DISCARD TEMP", "t"),
+            ("DROP TABLE t", "t"),
+            ("CLOSE ALL", "h"),
+            ("SELECT pg_advisory_unlock_all()", "a"),
+            ("select pg_catalog.pg_advisory_unlock(1)", "a"),
             ("BEGIN; SET a.b = 1; LISTEN x; COMMIT", "SL"),
         ] {
             assert_eq!(left(sql), expected, "{sql}");
@@ -280,31 +333,10 @@ mod tests {
             "PREPARE TRANSACTION 'x'",
             "CREATE TABLE temp (i int)",
             "CREATE TABLE t (temp int)",
-            "DEALLOCATE p",
             "DISCARD PLANS",
             "INSERT INTO temp SELECT 1",
         ] {
             assert_eq!(left(sql), "", "{sql}");
-        }
-    }
-
-    #[test]
-    fn a_setting_has_a_name() {
-        for (sql, name) in [
-            ("SET TimeZone TO 'UTC'", "TimeZone"),
-            ("SET SESSION work_mem = 1", "work_mem"),
-            ("SET TIME ZONE 'UTC'", "TimeZone"),
-            ("SET SESSION TIME ZONE 'UTC'", "TimeZone"),
-            ("SET NAMES 'utf8'", "client_encoding"),
-            ("SET SESSION AUTHORIZATION ann", "AUTHORIZATION"),
-            ("RESET TimeZone", "TimeZone"),
-            ("SELECT set_config('a', 'b', false)", ""),
-        ] {
-            assert_eq!(
-                leaves(sql.as_bytes()),
-                [Leaves::Setting(name.as_bytes())],
-                "{sql}"
-            );
         }
     }
 

@@ -2,6 +2,7 @@
 //! matters, written where the proxy speaks for itself.
 
 mod backend;
+mod bind;
 mod fields;
 mod frame;
 mod frontend;
@@ -13,6 +14,7 @@ pub use backend::{
     look_at_backend, message_of_error, write_authentication, write_error, write_key_data,
     write_negotiate_version, write_notice, write_parameter_status, write_ready,
 };
+pub use bind::parameter_of_bind;
 pub use fields::Malformed;
 pub use frame::{FrameError, HEADER_BYTES, Look, Part, Piece, Splitter};
 pub use frontend::{

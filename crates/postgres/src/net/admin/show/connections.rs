@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::net::here::Here;
 
 const LINES: [&str; 21] = [
     "type",
@@ -61,8 +62,9 @@ fn wall(at: Instant) -> String {
     )
 }
 
-fn state(doing: Doing) -> &'static str {
-    match doing {
+fn state(here: &Here) -> &'static str {
+    match here.doing.get() {
+        Doing::Idle if here.has_server() => "active",
         // PgBouncer's word for a client that is let in and has nothing to do.
         Doing::Idle => "idle",
         Doing::Waits => "waiting",
@@ -107,7 +109,7 @@ fn add_clients(shared: &Shared, table: &mut Table) {
             "C".into(),
             here.user.clone().into(),
             here.database.clone().into(),
-            state(here.doing.get()).into(),
+            state(here).into(),
             peer.map_or("unix".into(), |peer| peer.ip().to_string())
                 .into(),
             peer.map_or(0, |peer| u64::from(peer.port())).into(),
@@ -242,6 +244,8 @@ fn by_pool(shared: &Shared) -> BTreeMap<(String, String), PoolFigures> {
                 pool.longest_wait_us = pool.longest_wait_us.max(waited_us);
             }
             Doing::Works => pool.active += 1,
+            // As in PgBouncer: a client that has a server connection is active.
+            Doing::Idle if here.has_server() => pool.active += 1,
             Doing::Idle => {}
         }
     }

@@ -1,0 +1,336 @@
+//! The settings that SET, RESET and `set_config` name.
+
+use std::borrow::Cow;
+
+use super::tokens::{Token, Tokens};
+use super::{Leaves, is, is_one_of};
+
+/// What SET SESSION CHARACTERISTICS changes.
+const CHARACTERISTICS: [&[u8]; 3] = [
+    b"default_transaction_isolation",
+    b"default_transaction_read_only",
+    b"default_transaction_deferrable",
+];
+
+/// Of one argument: calls may stand in calls, and each is looked through.
+const ARGUMENT_TOKENS: usize = 64;
+
+/// A token, and how it is written.
+type Written<'a> = (Token<'a>, &'a [u8]);
+
+/// The rest of one command.
+struct Rest<'a>(Tokens<'a>);
+
+impl<'a> Iterator for Rest<'a> {
+    type Item = Written<'a>;
+
+    fn next(&mut self) -> Option<Written<'a>> {
+        let mut ahead = self.0.clone();
+        let next = ahead.next_with_text()?;
+        (next.0 != Token::Semicolon).then(|| {
+            self.0 = ahead;
+            next
+        })
+    }
+}
+
+impl<'a> Rest<'a> {
+    fn peek(&self) -> Option<Written<'a>> {
+        Rest(self.0.clone()).next()
+    }
+
+    /// Takes the next token away if it is this word.
+    fn takes(&mut self, keyword: &str) -> bool {
+        let is_it = self.peek().is_some_and(|next| is_word(next, keyword));
+        if is_it {
+            self.next();
+        }
+        is_it
+    }
+
+    /// A name of one or more parts, in lower case.
+    fn name(&mut self) -> Option<Vec<u8>> {
+        let mut name = part(self.next()?)?;
+        while self.peek().is_some_and(|(_, text)| text == b".") {
+            self.next();
+            name.push(b'.');
+            name.extend(part(self.next()?)?);
+        }
+        Some(name)
+    }
+
+    /// The tokens up to a comma or the end of the call, which is taken as well; without an end none.
+    fn argument(&mut self) -> Option<(Vec<Written<'a>>, bool)> {
+        let (mut tokens, mut depth) = (Vec::new(), 0_usize);
+        while tokens.len() < ARGUMENT_TOKENS {
+            let next = self.next()?;
+            match next.1 {
+                b"," if depth == 0 => return Some((tokens, false)),
+                b")" if depth == 0 => return Some((tokens, true)),
+                b")" | b"]" => depth = depth.checked_sub(1)?,
+                b"(" | b"[" => depth += 1,
+                _ => {}
+            }
+            tokens.push(next);
+        }
+        None
+    }
+}
+
+fn is_word(written: Written<'_>, keyword: &str) -> bool {
+    matches!(written.0, Token::Word(word) if is(word, keyword))
+}
+
+fn part((token, _): Written<'_>) -> Option<Vec<u8>> {
+    match token {
+        Token::Word(name) | Token::Quoted(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// What a SET leaves behind; `tokens` are those behind that word.
+pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<Leaves<'a>> {
+    let mut rest = Rest(tokens.clone());
+    if rest.takes("local") {
+        return vec![Leaves::Local];
+    }
+    let names_transaction = |(token, _)| matches!(token, Token::Word(word) if is_one_of(word, &["transaction", "constraints"]));
+    if rest.peek().is_some_and(names_transaction) {
+        return Vec::new();
+    }
+    if rest.takes("session") {
+        if rest.takes("characteristics") {
+            let setting = |name| Leaves::setting(name, None);
+            return CHARACTERISTICS.map(setting).to_vec();
+        }
+        if rest.takes("authorization") {
+            return vec![valued(b"session_authorization".to_vec(), rest)];
+        }
+    }
+    vec![named(rest).unwrap_or(Leaves::Unnamed)]
+}
+
+/// What is set by a word of its own, or by a name and `=` or TO.
+fn named(mut rest: Rest<'_>) -> Option<Leaves<'_>> {
+    let of_their_own: [(&str, &[u8]); 5] = [
+        ("names", b"client_encoding"),
+        ("role", b"role"),
+        ("schema", b"search_path"),
+        ("seed", b"seed"),
+        ("xml", b"xmloption"),
+    ];
+    let first = rest.name()?;
+    if first == b"time" && rest.takes("zone") {
+        return Some(valued(b"timezone".to_vec(), rest));
+    }
+    let is_assigned = rest.takes("to");
+    if is_assigned || rest.peek().is_some_and(|(_, text)| text == b"=") {
+        if !is_assigned {
+            rest.next();
+        }
+        rest.peek()?;
+        return Some(valued(first, rest));
+    }
+    let known = of_their_own.iter().find(|(word, _)| is(&first, word));
+    known.map(|(_, name)| valued(name.to_vec(), rest))
+}
+
+/// A setting with what stands behind its name.
+fn valued<'a>(name: Vec<u8>, rest: Rest<'a>) -> Leaves<'a> {
+    let value: Vec<Written<'a>> = rest.take(2).collect();
+    let is_zone = name == b"timezone";
+    let is_default = match value[..] {
+        [] => true,
+        [one] => is_word(one, "default") || (is_zone && is_word(one, "local")),
+        _ => false,
+    };
+    match (is_default, &value[..]) {
+        (true, _) => Leaves::Default(name.into()),
+        (false, [one]) => Leaves::setting(name, constant(*one)),
+        (false, _) => Leaves::setting(name, None),
+    }
+}
+
+/// A text or a number, as the server keeps it.
+fn constant((token, text): Written<'_>) -> Option<&[u8]> {
+    match (token, text) {
+        (Token::Word(word), _) => Some(word),
+        (Token::Other, [b'0'..=b'9', ..]) => Some(text),
+        _ => text_constant(text),
+    }
+}
+
+fn text_constant(text: &[u8]) -> Option<&[u8]> {
+    let inside = text.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    (!inside.contains(&b'\'')).then_some(inside)
+}
+
+/// What a RESET leaves behind; `tokens` are those behind that word.
+pub fn of_reset<'a>(tokens: &Tokens<'a>) -> Option<Leaves<'a>> {
+    let mut rest = Rest(tokens.clone());
+    let first = rest.name()?;
+    Some(match &first[..] {
+        b"all" => Leaves::NoSettings,
+        b"time" => Leaves::Default(b"timezone"[..].into()),
+        b"session" => Leaves::Default(b"session_authorization"[..].into()),
+        b"transaction" => return None,
+        _ => Leaves::Default(first.into()),
+    })
+}
+
+/// What a call of `set_config` leaves behind; `tokens` are those behind its name.
+pub fn of_call<'a>(tokens: &Tokens<'a>) -> Option<Leaves<'a>> {
+    let mut rest = Rest(tokens.clone());
+    if rest.next()?.1 != b"(" {
+        return None;
+    }
+    Some(call(&mut rest).unwrap_or(Leaves::Unnamed))
+}
+
+fn call<'a>(rest: &mut Rest<'a>) -> Option<Leaves<'a>> {
+    let mut arguments = Vec::new();
+    while arguments.len() < 3 {
+        let (argument, is_last) = rest.argument()?;
+        arguments.push(argument);
+        if is_last {
+            break;
+        }
+    }
+    let [name, value, is_local] = &arguments[..] else {
+        return None;
+    };
+    if is_true(is_local) {
+        return Some(Leaves::Local);
+    }
+    let value = match value[..] {
+        [one] => text_constant(one.1),
+        _ => None,
+    };
+    // A cast may stand behind it.
+    let (first, behind) = name.split_first()?;
+    let is_cast = matches!(behind, [] | [(_, b":"), (_, b":"), _]);
+    match first.1 {
+        _ if !is_cast => None,
+        [b'$', digits @ ..] if behind.is_empty() || is_cast => {
+            let number = str::from_utf8(digits).ok()?.parse().ok()?;
+            Some(Leaves::Bound(number))
+        }
+        text => {
+            let name = text_constant(text)?.to_ascii_lowercase();
+            Some(Leaves::setting(name, value))
+        }
+    }
+}
+
+fn is_true(argument: &[Written<'_>]) -> bool {
+    match argument {
+        [(Token::Word(word), _)] => is(word, "true"),
+        [(_, text)] => {
+            let text = text_constant(text).unwrap_or_default();
+            is_one_of(text, &["true", "t", "on", "yes", "1"])
+        }
+        _ => false,
+    }
+}
+
+impl<'a> Leaves<'a> {
+    fn setting(name: impl Into<Cow<'a, [u8]>>, value: Option<&'a [u8]>) -> Self {
+        let name = name.into();
+        Self::Setting { name, value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaves;
+    use super::*;
+
+    /// `name`, `name=value` where that is a constant, `-name` by default, `$1` bound, `*` any,
+    /// `l` local, `R` all by default.
+    fn said(sql: &str) -> String {
+        let word = |leaves: &Leaves<'_>| match leaves {
+            Leaves::Setting { name, value } => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let value = value.map(|value| format!("={}", text(value)));
+                format!("{}{}", text(name), value.unwrap_or_default())
+            }
+            Leaves::Default(name) => format!("-{}", String::from_utf8_lossy(name)),
+            Leaves::Bound(number) => format!("${number}"),
+            Leaves::Unnamed => "*".into(),
+            Leaves::Local => "l".into(),
+            Leaves::NoSettings => "R".into(),
+            other => format!("{other:?}"),
+        };
+        let all: Vec<String> = leaves(sql.as_bytes()).iter().map(word).collect();
+        all.join(" ")
+    }
+
+    #[test]
+    fn a_set_names_its_setting_and_its_value() {
+        for (sql, expected) in [
+            ("SET TimeZone TO 'UTC'", "timezone=UTC"),
+            ("SET SESSION work_mem = 1", "work_mem=1"),
+            ("SET work_mem='1MB'", "work_mem=1MB"),
+            ("SET TIME ZONE 'UTC'", "timezone=UTC"),
+            ("SET TIME ZONE LOCAL", "-timezone"),
+            ("SET SESSION TIME ZONE -3", "timezone"),
+            ("SET NAMES 'utf8'", "client_encoding=utf8"),
+            ("SET NAMES", "-client_encoding"),
+            ("SET SESSION AUTHORIZATION ann", "session_authorization=ann"),
+            (
+                "SET SESSION AUTHORIZATION DEFAULT",
+                "-session_authorization",
+            ),
+            ("SET ROLE auditor", "role=auditor"),
+            ("SET ROLE \"it's\"", "role"),
+            ("SET SCHEMA 'shop'", "search_path=shop"),
+            ("SET XML OPTION DOCUMENT", "xmloption"),
+            ("SET App.User = '7'", "app.user=7"),
+            ("SET \"app.User\" TO '7'", "app.user=7"),
+            ("SET app.user = 'it''s'", "app.user"),
+            ("SET search_path = a, b", "search_path"),
+            ("SET x TO DEFAULT", "-x"),
+            ("SET x = 'DEFAULT'", "x=DEFAULT"),
+            ("SET names TO 'x'", "names=x"),
+            ("SET x", "*"),
+            ("SET", "*"),
+            ("SET LOCAL x = 1", "l"),
+            ("SET TRANSACTION READ ONLY", ""),
+            ("RESET ALL", "R"),
+            ("RESET app.user", "-app.user"),
+            ("RESET TIME ZONE", "-timezone"),
+            ("RESET SESSION AUTHORIZATION", "-session_authorization"),
+            (
+                "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+                "default_transaction_isolation default_transaction_read_only default_transaction_deferrable",
+            ),
+        ] {
+            assert_eq!(said(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_call_names_its_setting_where_it_can_be_read() {
+        for (sql, expected) in [
+            ("SELECT set_config('App.user', '7', false)", "app.user=7"),
+            ("SELECT pg_catalog.set_config('a', b(1, 2), false)", "a"),
+            ("SELECT set_config('a'::text, $1, $2)", "a"),
+            ("SELECT set_config($2, $1, false)", "$2"),
+            ("SELECT set_config($1::text, 'x', false)", "$1"),
+            ("SELECT set_config($1, 'x', true)", "l"),
+            ("SELECT set_config('a', 'x', 't')", "l"),
+            ("SELECT set_config(name, 'x', true) FROM t", "l"),
+            ("SELECT set_config(name, 'x', false) FROM t", "*"),
+            ("SELECT set_config('a' || 'b', 'x', false)", "*"),
+            ("SELECT set_config(E'a\\'', 'x', false)", "*"),
+            ("SELECT set_config('a', 'x'", "*"),
+            (
+                "SELECT set_config('a', 'x', false), set_config('b', 'y', false)",
+                "a=x b=y",
+            ),
+            ("SELECT set_config FROM t", ""),
+        ] {
+            assert_eq!(said(sql), expected, "{sql}");
+        }
+    }
+}
