@@ -232,8 +232,8 @@ fn mistakes_are_one_line_each() {
     fs::write(&requests, combined(&trace("epa_19950829.csv.gz")[..200])).unwrap();
     let requests = requests.to_str().unwrap();
     for (words, expected) in [
-        (&["--uplink", "1mbit"][..], "<LOG>..."),
-        (&[nothing], "--uplink <RATE>"),
+        (&["--uplink", "1mbit"][..], "LOG is missing"),
+        (&[nothing], "--uplink"),
         (
             &[nothing, "--uplink", "1mbit"],
             "no line is a request in a known format; the first: ",
