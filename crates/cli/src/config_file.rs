@@ -18,6 +18,12 @@ pub fn located(source: &SourceText, mistake: &Misconfigured) -> anyhow::Error {
     anyhow::Error::msg(source.render(mistake))
 }
 
+/// All mistakes as one error, a line each.
+pub fn all_located(source: &SourceText, mistakes: &[Misconfigured]) -> anyhow::Error {
+    let lines = mistakes.iter().map(|mistake| source.render(mistake));
+    anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n"))
+}
+
 /// A flag over a key that may be missing.
 pub fn put<T: Clone>(key: &mut Option<Spanned<T>>, flag: Option<&T>) {
     if let Some(value) = flag {

@@ -196,6 +196,133 @@ fn a_check_refuses_admins_who_can_never_come_in_and_the_gate_warns() {
 }
 
 #[test]
+fn several_mistakes_are_told_at_once() {
+    let server = "server = \"postgresql://db\"\n";
+    for (config, expected) in [
+        (
+            format!(
+                "pool_mode = \"session\"\n[[database]]\nname = \"*\"\n{server}[[class]]\nname = \"a\"\nusers = [\"x\"]\ntarget = \"30ms\"\n"
+            ),
+            &[
+                "1: pool_mode: PgBouncer's name; here it is mode",
+                "7: class.users: unknown key; did you mean `user`?",
+                "8: class.target: targets have names",
+            ][..],
+        ),
+        (
+            format!(
+                "auth = \"trust\"\n[[database]]\nname = \"sooner\"\n{server}[[rule]]\ntransport = \"tls\"\n"
+            ),
+            &["3: database.name: ", "6: rule.transport: "],
+        ),
+    ] {
+        let folder = folder_with(&config);
+        let at = config_at(folder.path());
+        for arguments in [&["gate", "--config", &at][..], &["gate", "check", &at]] {
+            let output = sooner(arguments);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{said}");
+            let lines: Vec<&str> = said.lines().collect();
+            assert_eq!(lines.len(), expected.len(), "{said}");
+            for (line, begin) in lines.iter().zip(expected) {
+                assert!(line.starts_with(&format!("sooner: {at}:{begin}")), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn places_to_listen_at_are_taken_as_people_write_them() {
+    let port = free_port();
+    for (place, expected) in [
+        (port.to_string(), "write 127.0.0.1:"),
+        ("localhost".into(), "it has no port; write localhost:6432"),
+        ("::1".into(), "it has no port; write [::1]:6432"),
+    ] {
+        let backend = [
+            "gate",
+            "--backend",
+            "postgresql://127.0.0.1:1",
+            "--auth",
+            "trust",
+            "--listen",
+            &place,
+        ];
+        let output = sooner(&backend);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(expected) && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+    for place in [
+        format!("*:{port}"),
+        format!(":{port}"),
+        format!("localhost:{port}"),
+    ] {
+        let config = format!(
+            "auth = \"trust\"\nlisten = [\"{place}\"]\n[[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n"
+        );
+        let folder = folder_with(&config);
+        let mut gate = Running::start(folder.path());
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "{place}");
+        gate.signal(Signal::TERM);
+        assert_eq!(gate.end(), Some(0));
+    }
+}
+
+#[test]
+fn a_gate_without_a_file_can_be_looked_into() {
+    let folder = TempDir::new().unwrap();
+    let users = folder.path().join("users.txt");
+    fs::write(&users, "\"ann\" \"pencil\"\n").unwrap();
+    let port = free_port();
+    let at = format!("127.0.0.1:{port}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args([
+            "gate",
+            "--backend",
+            "postgresql://127.0.0.1:1",
+            "--admin",
+            "ann",
+            "--listen",
+            &at,
+            "--users",
+        ])
+        .arg(&users)
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut ready)
+        .unwrap();
+    let top = |arguments: &[&str]| {
+        let top = Command::new(env!("CARGO_BIN_EXE_sooner"))
+            .args(["gate", "top", "--count", "1"])
+            .args(arguments)
+            .env("PGPASSWORD", "pencil")
+            .output();
+        top.unwrap()
+    };
+    let stranger = top(&["--gate", &at]);
+    let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
+    assert!(said.contains("give --user NAME with PGPASSWORD"), "{said}");
+    assert!(top(&["--gate", &at, "--user", "ann"]).status.success());
+    let own = folder
+        .path()
+        .join("sooner-gate")
+        .join(format!(".s.PGSQL.{port}"));
+    let by_file = top(&["--gate", &own.display().to_string()]);
+    assert!(by_file.status.success(), "{by_file:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_gate_is_watched_reloaded_and_stopped() {
     let port = free_port();
     let config = |limit: &str| {

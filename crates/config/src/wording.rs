@@ -45,16 +45,24 @@ fn name_and_choice<'a>(message: &'a str, prefix: &str) -> Option<(&'a str, Vec<&
 
 fn unknown_key(name: &str, valid: &[&str], all_keys: fn() -> Vec<String>) -> String {
     let all = list(valid);
+    let meant = nearest(name, valid.iter().copied());
+    // One or many is a slip here, whatever there is elsewhere.
+    let is_number = |meant: &str| {
+        name.strip_suffix('s') == Some(meant) || meant.strip_suffix('s') == Some(name)
+    };
+    if let Some(meant) = meant.filter(|meant| is_number(meant)) {
+        return format!("unknown key; did you mean `{meant}`? The keys here are {all}");
+    }
     let suffix = format!(".{name}");
     let elsewhere = all_keys()
         .into_iter()
         .find(|key| key == name || key.ends_with(&suffix));
-    if let Some(key) = elsewhere {
-        return format!("unknown key here; there is `{key}`. The keys here are {all}");
-    }
-    match nearest(name, valid.iter().copied()) {
-        Some(meant) => format!("unknown key; did you mean `{meant}`? The keys here are {all}"),
-        None => format!("unknown key; the keys here are {all}"),
+    match (elsewhere, meant) {
+        (Some(key), _) => format!("unknown key here; there is `{key}`. The keys here are {all}"),
+        (None, Some(meant)) => {
+            format!("unknown key; did you mean `{meant}`? The keys here are {all}")
+        }
+        (None, None) => format!("unknown key; the keys here are {all}"),
     }
 }
 
@@ -126,6 +134,10 @@ mod tests {
         assert_eq!(
             text("unknown field `rate`, expected `listen` or `root`"),
             "unknown key here; there is `uplink.rate`. The keys here are listen, root"
+        );
+        assert_eq!(
+            text("unknown field `user`, expected `users` or `root`"),
+            "unknown key; did you mean `users`? The keys here are users, root"
         );
         assert_eq!(
             text("unknown field `wat`, expected `listen`"),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::check::CheckArgs;
 use super::import::ImportArgs;
 use super::top::TopArgs;
-use crate::config_file::{located, put, put_all, read};
+use crate::config_file::{all_located, put, put_all, read};
 
 /// Where clients come in when nothing is said.
 const DEFAULT_LISTEN: &str = "127.0.0.1:6432";
@@ -55,6 +55,12 @@ pub struct GateArgs {
     /// How long a client waits for a database that does not answer, by default 15 s.
     #[arg(long, value_name = "SECONDS")]
     patience: Option<u64>,
+    /// A user who may do everything in the console (the database `sooner`). Repeatable.
+    #[arg(long, value_name = "NAME")]
+    admin: Vec<String>,
+    /// A user who may look there. Repeatable.
+    #[arg(long, value_name = "NAME")]
+    watcher: Vec<String>,
     /// Where Prometheus finds metrics, by default nowhere.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -79,10 +85,12 @@ enum Auth {
     /// Not at all
     Trust,
     /// By SCRAM-SHA-256
+    #[value(alias = "scram-sha-256")]
     Scram,
     /// By md5, or by SCRAM whose secret is a verifier
     Md5,
     /// By the password in clear text
+    #[value(alias = "plain")]
     Password,
 }
 
@@ -112,13 +120,16 @@ impl GateArgs {
             Some(file) => read(file)?,
             None => SourceText::default(),
         };
-        let at = |mistake| located(&source, &mistake);
-        let mut config = Config::parse(&source.text).map_err(at)?;
+        let at = |mistakes: Vec<_>| all_located(&source, &mistakes);
+        let mut config = Config::parse_all(&source.text).map_err(at)?;
         if let Some(folder) = self.config.as_deref().and_then(std::path::Path::parent) {
             config.relative_to(folder);
         }
         self.put_over(&mut config);
-        config.check().map_err(at)?;
+        let mistakes = config.mistakes();
+        if !mistakes.is_empty() {
+            return Err(at(mistakes));
+        }
         let lets_anybody_in = config.auth == AuthMethod::Trust || !config.rule.is_empty();
         let knows_somebody = config.users.is_some()
             || config.auth_query.is_some()
@@ -140,6 +151,8 @@ impl GateArgs {
             config.database = vec![DatabaseTable::all_at(from_command_line(backend.clone()))];
         }
         put(&mut config.users, self.users.as_ref());
+        put_all(&mut config.admins, &self.admin);
+        put_all(&mut config.watchers, &self.watcher);
         put(&mut config.metrics, self.metrics.as_ref());
         put(&mut config.system_user, self.user.as_ref());
         if let Some(auth) = self.auth {

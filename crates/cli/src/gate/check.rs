@@ -16,9 +16,9 @@ use sooner_postgres::net::{Console, Settings};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
-use super::look::{Class, Look, Target, look, place};
+use super::look::{Class, Look, Target, explained, look, place_of};
 use super::{read_files, say};
-use crate::config_file::{located, read};
+use crate::config_file::{all_located, read};
 
 /// Looks whether a configuration is right and, with --observe, whether its targets can be met.
 ///
@@ -31,9 +31,9 @@ pub struct CheckArgs {
     /// Watch a gate that runs for so long, like 60s or 5min; a number alone is seconds.
     #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     observe: Option<u64>,
-    /// That gate: an address with a port, or the path of its socket file.
-    #[arg(long, value_name = "ADDRESS|PATH", default_value = "127.0.0.1:6432")]
-    gate: String,
+    /// That gate: an address with a port, or the path of its socket file; by default as for `gate top`.
+    #[arg(long, value_name = "ADDRESS|PATH")]
+    gate: Option<String>,
     /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.
     #[arg(long, default_value = "sooner")]
     user: String,
@@ -57,8 +57,13 @@ fn whole_seconds(text: &str) -> Result<u64, String> {
 /// Checks; the exit code is 1 where targets cannot be met.
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let source = read(&args.config)?;
-    let mut config = Config::parse(&source.text).map_err(|mistake| located(&source, &mistake))?;
+    let mut config =
+        Config::parse_all(&source.text).map_err(|mistakes| all_located(&source, &mistakes))?;
     config.relative_to(args.config.parent().unwrap_or(&PathBuf::new()));
+    let mistakes = config.mistakes();
+    if !mistakes.is_empty() {
+        return Err(all_located(&source, &mistakes));
+    }
     let settings = load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
         look_at_servers(&settings)?;
@@ -107,16 +112,12 @@ pub fn look_at_servers(settings: &Settings) -> Result<()> {
 }
 
 async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
-    let place = place(&args.gate)?;
+    let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
     let opened = Console::open(&place, &args.user, password).await;
-    let mut console = opened.map_err(anyhow::Error::msg)?;
+    let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
     let before = of_one_server(look(&mut console, &place).await?)?;
-    say(&format!(
-        "watching {} for {} s",
-        args.gate,
-        duration.as_secs()
-    ));
+    say(&format!("watching {} for {} s", place, duration.as_secs()));
     tokio::time::sleep(duration).await;
     let after = of_one_server(look(&mut console, &place).await?)?;
     Ok((before, after))

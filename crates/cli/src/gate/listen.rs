@@ -6,7 +6,7 @@ use rustix::net::sockopt::set_ipv6_v6only;
 use sooner_postgres::net::Listener;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
@@ -50,17 +50,12 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Listens at an address with a port, at all addresses of a name, or at the path of a socket file.
+/// Listens at an address with a port, at all addresses of a name, at all of the machine (`*:PORT`, `:PORT`), or at the path of a socket file.
 pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener>> {
     if place.starts_with(['/', '.']) {
         return Ok(vec![listen_at_path(place, files).await?]);
     }
-    let addresses: Vec<SocketAddr> = tokio::net::lookup_host(place)
-        .await
-        .context(
-            "neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file",
-        )?
-        .collect();
+    let addresses = addresses(place).await?;
     let mut listeners = Vec::new();
     for address in &addresses {
         match listen_at(*address) {
@@ -72,6 +67,33 @@ pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener
     }
     ensure!(!listeners.is_empty(), "it has no address on this machine");
     Ok(listeners)
+}
+
+/// What a place without a path means.
+async fn addresses(place: &str) -> Result<Vec<SocketAddr>> {
+    if let Ok(port) = place.parse::<u16>() {
+        bail!(
+            "it has no address; write 127.0.0.1:{port} for this machine alone, *:{port} for all addresses"
+        );
+    }
+    let all = place.strip_prefix('*').unwrap_or(place).strip_prefix(':');
+    if let Some(port) = all.and_then(|port| port.parse::<u16>().ok()) {
+        return Ok(vec![
+            (Ipv4Addr::UNSPECIFIED, port).into(),
+            (Ipv6Addr::UNSPECIFIED, port).into(),
+        ]);
+    }
+    if !place.contains(':') || place.parse::<IpAddr>().is_ok() {
+        let address = match place.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => place.to_owned(),
+        };
+        bail!("it has no port; write {address}:6432, or the path of a socket file");
+    }
+    let found = tokio::net::lookup_host(place).await.context(
+        "neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file",
+    )?;
+    Ok(found.collect())
 }
 
 fn is_of_no_kind(error: &io::Error) -> bool {
@@ -95,4 +117,50 @@ async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener
     // As PostgreSQL's own: who may come is for the gate to say, or for the folder's rights.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
     Ok(Listener::Unix(listener))
+}
+
+/// The socket file through which the user who runs a gate finds it, wherever else it listens.
+pub mod own_socket {
+    use super::*;
+    use std::env;
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::DirBuilderExt;
+    use std::path::Path;
+
+    /// Its folder, which nobody else can enter; `None` where there is none.
+    pub fn folder() -> Option<PathBuf> {
+        let uid = rustix::process::geteuid().as_raw();
+        let folder = match env::var_os("XDG_RUNTIME_DIR") {
+            Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("sooner-gate"),
+            _ if uid == 0 => PathBuf::from("/run/sooner-gate"),
+            _ => PathBuf::from(format!("/run/user/{uid}/sooner-gate")),
+        };
+        // Where others may write, another may have made it.
+        let is_own = |folder: &Path| {
+            fs::symlink_metadata(folder).is_ok_and(|found| {
+                found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0
+            })
+        };
+        if !folder.exists() {
+            let _ = DirBuilder::new().mode(0o700).create(&folder);
+        }
+        is_own(&folder).then_some(folder)
+    }
+
+    /// Its name: of the first port that the gate listens at.
+    pub fn name_for(port: u16) -> String {
+        format!(".s.PGSQL.{port}")
+    }
+
+    /// Listens there besides, if it can: a gate that cannot serves all the same.
+    pub async fn listen(others: &[Listener], files: &mut SocketFiles) -> Option<Listener> {
+        let port = others.iter().find_map(|listener| match listener {
+            Listener::Tcp(listener) => Some(listener.local_addr().ok()?.port()),
+            Listener::Unix(_) => None,
+        });
+        let path = folder()?.join(name_for(port?));
+        listen_at_path(&path.display().to_string(), files)
+            .await
+            .ok()
+    }
 }

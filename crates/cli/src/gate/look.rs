@@ -1,13 +1,18 @@
 //! What a gate that runs says of itself, read from its own tables.
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::listen::own_socket;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use sooner_postgres::config::Place;
 use sooner_postgres::net::{Answer, Console};
+
+/// PgBouncer's.
+const DEFAULT_PORT: u16 = 6432;
 
 /// The version of what is printed as JSON.
 const SCHEMA: u32 = 1;
@@ -88,6 +93,31 @@ pub struct Target {
     /// Achieved, in parts in a hundred of the target: above 100 it is late.
     pub achieved_percent: Option<u64>,
     pub inside_us: Option<u64>,
+}
+
+/// Where a gate is that nothing is said of: where its own user finds the console, else where it listens by default.
+pub fn place_of(gate: Option<&str>) -> Result<Place> {
+    if let Some(text) = gate {
+        return place(text);
+    }
+    let own = own_socket::folder().map(|folder| folder.join(own_socket::name_for(DEFAULT_PORT)));
+    match own.filter(|path| UnixStream::connect(path).is_ok()) {
+        Some(path) => place(&path.display().to_string()),
+        None => place(&format!("127.0.0.1:{DEFAULT_PORT}")),
+    }
+}
+
+/// A password is missing, or there is no such user: what to do.
+pub fn explained(error: String, gate: Option<&str>) -> anyhow::Error {
+    let is_about_user = ["authentication failed", "may not enter", "no rule lets"];
+    match is_about_user.iter().any(|words| error.contains(words))
+        && gate.is_none_or(|at| !at.starts_with(['/', '.']))
+    {
+        true => anyhow::anyhow!(
+            "{error}; give --user NAME with PGPASSWORD, for one of its admins or watchers (sooner gate --admin NAME), or --gate PATH of its socket file as the user who runs it"
+        ),
+        false => anyhow::Error::msg(error),
+    }
 }
 
 /// Where a gate is: an address with a port, or the path of its socket file.

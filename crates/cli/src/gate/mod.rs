@@ -111,7 +111,8 @@ async fn serve(
     let mut files = SocketFiles::default();
     // First: a signal that comes while sockets are opened must not leave their files behind.
     let mut signals = Signals::new(args.config.is_some())?;
-    let (listeners, metrics) = listeners(&config, &mut files).await?;
+    let (mut listeners, metrics) = listeners(&config, &mut files).await?;
+    listeners.extend(listen::own_socket::listen(&listeners, &mut files).await);
     user::adopt(&config, &source, args.config.as_deref(), &files)?;
     let args = Rc::new(args);
     let again = args.clone();
@@ -126,7 +127,7 @@ async fn serve(
             }
             Ok(settings)
         };
-        load().map_err(|error: anyhow::Error| format!("{error:#}"))
+        load().map_err(|error: anyhow::Error| format!("{error:#}").replace('\n', "; "))
     };
     let gateway = Gateway::new(settings, Box::new(reload))?;
     let ready = ready_line(&config);

@@ -4,6 +4,7 @@ use crate::output;
 use crate::seconds;
 use anyhow::Result;
 use clap::Args;
+use sooner_postgres::config::Place;
 use sooner_postgres::net::Console;
 use sooner_report::columns::aligned;
 use sooner_report::number;
@@ -13,16 +14,16 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::look::{Class, Look, Target, look, place};
+use super::look::{Class, Look, Target, explained, look, place_of};
 
 /// Watches a gate that runs: servers and classes, who waits, how long transactions take.
 ///
 /// A password is taken from PGPASSWORD.
 #[derive(Args)]
 pub struct TopArgs {
-    /// The gate: an address with a port, or the path of its socket file.
-    #[arg(long, value_name = "ADDRESS|PATH", default_value = "127.0.0.1:6432")]
-    gate: String,
+    /// The gate: an address with a port, or the path of its socket file; by default the socket file of the user who runs it, else 127.0.0.1:6432.
+    #[arg(long, value_name = "ADDRESS|PATH")]
+    gate: Option<String>,
     /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.
     #[arg(long, default_value = "sooner")]
     user: String,
@@ -47,10 +48,10 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
 }
 
 async fn watch(args: &TopArgs) -> Result<()> {
-    let place = place(&args.gate)?;
+    let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
     let opened = Console::open(&place, &args.user, password).await;
-    let mut console = opened.map_err(anyhow::Error::msg)?;
+    let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
     let mut before: Option<(Instant, BTreeMap<String, u64>)> = None;
     let mut looks = 0;
     loop {
@@ -60,7 +61,7 @@ async fn watch(args: &TopArgs) -> Result<()> {
             look.compare(counts, now.duration_since(*then));
         }
         before = Some((now, look.counts()));
-        print(&look, args)?;
+        print(&look, &place, args)?;
         looks += 1;
         if looks == args.count {
             return Ok(());
@@ -112,7 +113,7 @@ impl Class {
     }
 }
 
-fn print(look: &Look, args: &TopArgs) -> Result<()> {
+fn print(look: &Look, place: &Place, args: &TopArgs) -> Result<()> {
     if args.json {
         return Ok(output::line(serde_json::to_string(look)?)?);
     }
@@ -121,7 +122,7 @@ fn print(look: &Look, args: &TopArgs) -> Result<()> {
         // From the upper left corner, on a screen that is empty.
         page.push_str("\x1b[H\x1b[2J");
     }
-    page += &format!("{} is {}\n\n", args.gate, look.state);
+    page += &format!("{place} is {}\n\n", look.state);
     let head = ["server", "limit", "inside", "waiting", "connections"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for server in &look.servers {

@@ -5,6 +5,7 @@
 
 mod class;
 mod database;
+mod hints;
 mod limits;
 mod order;
 mod paths;
@@ -86,40 +87,54 @@ pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
 impl Config {
     /// Reads the file's text, without a look at anything else; the first mistake is the error.
     pub fn parse(text: &str) -> Result<Self, Misconfigured> {
-        sooner_config::read(text)
+        sooner_config::read(text).map_err(hints::explain)
     }
 
-    /// What can only be wrong together.
+    /// The same with all mistakes that can be told at once.
+    pub fn parse_all(text: &str) -> Result<Self, Vec<Misconfigured>> {
+        sooner_config::read(text).map_err(|_| {
+            let mistakes = sooner_config::mistakes::<Self>(text);
+            mistakes.into_iter().map(hints::explain).collect()
+        })
+    }
+
+    /// What can only be wrong together; the first mistake is the error.
     pub fn check(&self) -> Result<(), Misconfigured> {
+        let first = self.mistakes().into_iter().next();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// The first mistake of each part.
+    pub fn mistakes(&self) -> Vec<Misconfigured> {
         let words = "names no database; write [[database]] with name and server, or give --backend";
         if self.database.is_empty() {
-            return Err(Misconfigured::without_place("database", words));
+            return vec![Misconfigured::without_place("database", words)];
         }
-        unique(
-            "database.name",
-            self.database.iter().map(|table| &table.name),
-        )?;
-        unique("user.name", self.user.iter().map(|table| &table.name))?;
-        unique("class.name", self.class.iter().map(|table| &table.name))?;
-        for table in &self.database {
-            table.check()?;
-        }
-        for table in &self.class {
-            table.check()?;
-        }
+        let databases = self.database.iter().map(|table| &table.name);
+        let mut checks = vec![
+            unique("database.name", databases),
+            unique("user.name", self.user.iter().map(|table| &table.name)),
+            unique("class.name", self.class.iter().map(|table| &table.name)),
+        ];
+        checks.extend(self.database.iter().map(DatabaseTable::check));
+        checks.extend(self.class.iter().map(ClassTable::check));
         if let Some(table) = self.class.get(CLASSES_MAX) {
             let words = format!("there are at most {CLASSES_MAX} classes");
-            return Err(Misconfigured::at(&table.name, "class.name", words));
+            checks.push(Err(Misconfigured::at(&table.name, "class.name", words)));
         }
-        self.check_reach()?;
-        self.check_order()?;
-        if let Some(table) = &self.auth_query {
-            table.check(self)?;
+        checks.push(self.check_reach());
+        if checks.iter().all(Result::is_ok) {
+            checks.push(self.check_order());
         }
-        for table in &self.rule {
-            table.check(!self.tls.is_empty(), &self.tls)?;
-        }
-        self.limits.check()
+        checks.extend(self.auth_query.iter().map(|table| table.check(self)));
+        let has_tls = !self.tls.is_empty();
+        checks.extend(
+            self.rule
+                .iter()
+                .map(|table| table.check(has_tls, &self.tls)),
+        );
+        checks.push(self.limits.check());
+        checks.into_iter().filter_map(Result::err).collect()
     }
 
     /// The entry for a database of this name; none for the gate's own, which no server ever sees.

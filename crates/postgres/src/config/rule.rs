@@ -16,12 +16,15 @@ pub enum AuthMethod {
     Trust,
     /// By SCRAM-SHA-256.
     #[default]
+    #[serde(alias = "scram-sha-256")]
     Scram,
     /// By md5, or by SCRAM where the secret is a verifier.
     Md5,
     /// By the password in clear text.
+    #[serde(alias = "plain")]
     Password,
     /// By a certificate of the user's name.
+    #[serde(alias = "cert")]
     Certificate,
     /// They may not come.
     Reject,
