@@ -1,16 +1,20 @@
 //! A client's turn on a server connection, as messages: what of each side goes to the other, and what is put in or left out.
 //!
-//! Statements prepared by name are the only thing that is changed on the way. On the server connection they have names of ours, because clients
-//! choose the same names for different statements. Where a statement is used that the connection does not know it is prepared first, and the
-//! answer to that left out. Where a client prepares what the connection knows, a statement that nobody has is closed instead, which a server answers as
-//! soon and in its place in the order (and does not answer when something before it failed), and the answer becomes "prepared". Every
-//! mistake, like a statement that does not exist, is left to the server to say.
+//! Statements prepared by name are the only thing that is changed on the way ([`prepared`], [`by_sql`]). On the server
+//! connection they have names of ours, because clients choose the same names for different statements. Every Parse goes to
+//! the server. Where a statement is used that the connection does not know, the exchange prepares it first, leaves out the
+//! answers and takes no more from the client until it has seen that the statement is still what the client was told.
+//! Every mistake, like a statement that does not exist, is left to the server to say; names of ours in what it says become
+//! the client's ([`errors`]).
 
 mod asks;
+mod by_sql;
 mod copy;
 mod effects;
+mod errors;
 mod from_server;
 mod pending;
+mod prepared;
 mod seen;
 mod state;
 
@@ -22,12 +26,11 @@ use bytes::BytesMut;
 
 use crate::measured::Named;
 use crate::said::{Said, said};
-use crate::settings;
-use crate::statements::{Refused, Statement, Statements};
+use crate::statements::{Known, Statement, Statements};
 use crate::turn::{Admission, OutOfStep, Sent, Turn};
 use crate::wire::{
     FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
-    write_close_statement, write_describe_statement, write_parse,
+    write_describe_statement, write_sync,
 };
 
 use effects::Effects;
@@ -37,10 +40,8 @@ pub use state::{ClientState, Login, ServerState, Settings, Unnamed};
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NOBODYS: &[u8] = b"sooner_0";
-/// ParseComplete.
-const PARSE_COMPLETE: &[u8] = b"1\0\0\0\x04";
 
-/// What is to become of an answer that says no more than "done".
+/// What is to become of an answer whose meaning depends on what was sent.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// The end of a cycle stands here.
@@ -52,12 +53,40 @@ enum Fate {
         name: Option<Vec<u8>>,
         is_shown: bool,
     },
-    /// To Close, which the client has sent; what it had under that name.
-    Closed(Option<(Vec<u8>, Arc<Statement>)>),
-    /// To Close in the place of Parse.
-    ClosedAsParsed { name: Vec<u8> },
-    /// To Close of this statement, or of nobody's, which was put in.
-    ClosedUnseen(Option<Arc<Statement>>),
+    /// To Describe of a statement.
+    Described(Described),
+    /// To Close, which the client has sent.
+    Closed {
+        /// What it had under that name.
+        had: Option<(Vec<u8>, Arc<Statement>)>,
+        /// What the server connection knew by it, where that is closed too.
+        known: Option<Known>,
+    },
+    /// To Close of this statement, or of no statement, which was put in.
+    ClosedUnseen(Option<Known>),
+    /// To DEALLOCATE: the client's statement is gone when it is done.
+    Deallocated(Vec<u8>, Arc<Statement>),
+    /// To a command that is refused because the client has a statement of this name.
+    Taken(Vec<u8>),
+}
+
+/// A Describe that is on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Described {
+    /// `None`: one that the gate does not know.
+    statement: Option<Arc<Statement>>,
+    is_shown: bool,
+    /// Whether the client waits for what comes out.
+    is_check: bool,
+}
+
+/// What became of a message of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken.
+    Yes,
+    /// The server's answer to what was written decides what becomes of it: it is to be shown again.
+    NotYet,
 }
 
 /// What is kept of a message besides the names in it.
@@ -68,7 +97,12 @@ impl Fate {
     fn kept_bytes(&self) -> usize {
         let name = match self {
             Self::Parsed { name, .. } => name.as_deref().unwrap_or_default(),
-            Self::ClosedAsParsed { name } | Self::Closed(Some((name, _))) => name,
+            Self::Closed {
+                had: Some((name, _)),
+                ..
+            }
+            | Self::Deallocated(name, _)
+            | Self::Taken(name) => name,
             _ => b"",
         };
         FATE_BYTES + name.len()
@@ -89,16 +123,16 @@ pub enum ExchangeError {
     OutOfStep(#[from] OutOfStep),
 }
 
+/// What names on server connections begin with.
+const OURS: &[u8] = b"sooner_";
+
 /// Whether a name may be one of those that statements have on server connections: no client has one of these.
 fn is_ours(name: &[u8]) -> bool {
-    name.starts_with(b"sooner_")
+    name.starts_with(OURS)
 }
 
 /// There is no such statement, or one of this name already: what is believed here is wrong, unless the client is.
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
-
-/// A prepared statement would have other columns than before (among other things).
-const CHANGED_PLAN: &[u8] = b"0A000";
 
 /// A turn.
 pub struct Exchange<'a> {
@@ -131,6 +165,18 @@ pub struct Exchange<'a> {
     forgets: bool,
     /// A word for its transactions that the client has said, or that it takes back; it counts when the turn is over.
     says_class: Option<Option<String>>,
+    /// What the client has just prepared, to be described before anything else if it does not do that itself.
+    undescribed: Option<Arc<Statement>>,
+    /// The number of the statement that is being prepared for a message that waits.
+    awaited: Option<u64>,
+    /// The number of one that came out otherwise than the client was told.
+    changed: Option<u64>,
+    /// Whether the next error is about that.
+    says_changed: bool,
+    /// What is being described, and its parameters.
+    describing: Option<(Described, Option<Vec<u8>>)>,
+    /// Whether a command in SQL waits for a statement that it names.
+    held_by_sql: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -158,6 +204,12 @@ impl<'a> Exchange<'a> {
             has_local_settings: false,
             forgets: false,
             says_class: None,
+            undescribed: None,
+            awaited: None,
+            changed: None,
+            says_changed: false,
+            describing: None,
+            held_by_sql: false,
         }
     }
 
@@ -206,8 +258,12 @@ impl<'a> Exchange<'a> {
         &mut self,
         piece: &Piece<'_>,
         out: &mut BytesMut,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<Taken, ExchangeError> {
         if piece.part == Part::First {
+            if self.held_by_sql && self.turn.skips() && piece.tag == b'Q' {
+                self.give_up_query(out);
+                return Ok(Taken::Yes);
+            }
             match self.turn.admission(piece.tag) {
                 _ if piece.tag == b'X' => self.drops = true,
                 Admission::Drop => self.drops = true,
@@ -216,48 +272,71 @@ impl<'a> Exchange<'a> {
         }
         self.is_left |= piece.tag == b'X';
         if self.drops {
-            return Ok(());
+            return Ok(Taken::Yes);
         }
         if piece.part == Part::More {
             out.extend_from_slice(piece.bytes);
-            return Ok(());
+            return Ok(Taken::Yes);
         }
-        let message = match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
-            Ok(message) => message,
+        match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
+            Ok(message) => self.take(message, piece, out),
             Err(_) => {
                 self.pass_malformed(piece, out);
-                return Ok(());
+                Ok(Taken::Yes)
             }
-        };
+        }
+    }
+
+    fn take(
+        &mut self,
+        message: FrontendMessage<'_>,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<Taken, ExchangeError> {
+        self.describe_what_was_prepared(&message, out);
         match message {
-            FrontendMessage::Parse { name, rest } => self.parse(piece, name, rest, out),
+            FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
             FrontendMessage::Bind {
                 portal,
                 statement,
                 names_bytes,
             } => {
+                let Some(known) = self.ready(statement, out) else {
+                    return Ok(Taken::NotYet);
+                };
                 self.see_again(statement, &piece.body()[names_bytes..]);
                 self.see_effects(statement);
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
-                let known = self.known(statement, out);
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
                 self.turn.sent(Sent::Bind, 0);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
-                let known = self.known(name, out);
+                let Some(known) = self.ready(name, out) else {
+                    return Ok(Taken::NotYet);
+                };
                 write_describe_statement(out, &known);
-                self.turn.sent(Sent::Describe, 0);
+                self.push(Fate::Described(Described {
+                    statement: self.client.statements.named(name).ok().cloned(),
+                    is_shown: true,
+                    is_check: false,
+                }));
             }
             FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
+            FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
             FrontendMessage::Password(_) => {
                 let words = "a password that nobody asked for";
                 return Err(ExchangeError::Client(Malformed(words)));
             }
-            other => {
-                self.note(&other, piece, out);
-            }
+            other => self.note(&other, piece, out),
         }
-        Ok(())
+        Ok(Taken::Yes)
+    }
+
+    /// What a query needs could not be prepared, which its client was told: the server skips to a Sync.
+    fn give_up_query(&mut self, out: &mut BytesMut) {
+        self.held_by_sql = false;
+        self.push_cycle(Sent::Sync);
+        write_sync(out);
     }
 
     /// What is no message as PostgreSQL understands it: it will say so.
@@ -265,7 +344,10 @@ impl<'a> Exchange<'a> {
         out.extend_from_slice(piece.bytes);
         match piece.tag {
             b'P' => self.push_parsed(None, None, true),
-            b'C' => self.push(Fate::Closed(None)),
+            b'C' => self.push(Fate::Closed {
+                had: None,
+                known: None,
+            }),
             b'Q' => {
                 self.push_cycle(Sent::Query);
                 self.turn.may_copy();
@@ -280,6 +362,7 @@ impl<'a> Exchange<'a> {
     fn push(&mut self, fate: Fate) {
         let sent = match &fate {
             Fate::Parsed { .. } => Sent::Parse,
+            Fate::Described(_) => Sent::Describe,
             _ => Sent::Close,
         };
         self.turn.sent(sent, fate.kept_bytes());
@@ -290,17 +373,6 @@ impl<'a> Exchange<'a> {
     fn note(&mut self, message: &FrontendMessage<'_>, piece: &Piece<'_>, out: &mut BytesMut) {
         out.extend_from_slice(piece.bytes);
         match message {
-            FrontendMessage::Query(sql) => {
-                self.see(sql);
-                // A query takes the place of the statement without a name.
-                self.client.statements.close(b"");
-                self.server.unnamed = Unnamed::Nobodys;
-                let may_copy = self.effects.add_query(sql, piece.is_last);
-                self.push_cycle(Sent::Query);
-                if may_copy {
-                    self.turn.may_copy();
-                }
-            }
             FrontendMessage::FunctionCall => {
                 // A number does not say what the function leaves behind.
                 self.client.pinned_by.get_or_insert("a function call");
@@ -333,142 +405,10 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn parse(&mut self, piece: &Piece<'_>, name: &[u8], rest: &[u8], out: &mut BytesMut) {
-        self.count(|named| named.by_clients += u64::from(!name.is_empty()));
-        let text_end = rest.iter().position(|byte| *byte == 0);
-        let text = &rest[..text_end.unwrap_or(rest.len())];
-        let leaves_something = self.see_prepared(text);
-        if !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
-            // Too long to be kept, or too many: it is this connection's, and so is the client. It will not be known when it is executed.
-            self.see(text);
-            self.client
-                .pinned_by
-                .get_or_insert("a long statement, or many");
-            if name.is_empty() {
-                self.client.statements.close(b"");
-                self.server.unnamed = Unnamed::PassedOn;
-            }
-            self.push_parsed(None, None, true);
-            out.extend_from_slice(piece.bytes);
-            return;
-        }
-        let statement = match name {
-            b"" => self.all.borrow_mut().own(rest),
-            // What it means here it may not mean elsewhere.
-            _ if self.client.is_apart() || self.has_local_settings => {
-                self.all.borrow_mut().own(rest)
-            }
-            _ => {
-                let settings = settings::of_meaning(self.server);
-                self.all.borrow_mut().share(&settings, rest)
-            }
-        };
-        statement.note_leaves(leaves_something);
-        match self.client.statements.prepare(name, statement.clone()) {
-            Ok(()) if name.is_empty() => {
-                self.push_parsed(None, Some(name), true);
-                self.server.unnamed = Unnamed::Known(statement);
-                out.extend_from_slice(piece.bytes);
-            }
-            Ok(()) => self.prepare(&statement, Some(name), out),
-            Err(Refused::Exists | Refused::Unknown) => {
-                // The server knows it under our name, and says that it does.
-                let known = self.known(name, out);
-                self.push_parsed(None, None, true);
-                write_parse(out, &known, rest);
-            }
-        }
-    }
-
-    /// The name on the server connection of what the client calls `name`, which it knows when what was written to `out` is done. What the client
-    /// does not have it does not reach, whosever it is.
-    fn known(&mut self, name: &[u8], out: &mut BytesMut) -> Vec<u8> {
-        let statement = match self.client.statements.named(name) {
-            Ok(statement) => statement.clone(),
-            Err(_) if is_ours(name) => return NOBODYS.to_vec(),
-            Err(_) if !name.is_empty() => return name.to_vec(),
-            Err(_) => {
-                return match self.server.unnamed {
-                    Unnamed::PassedOn => Vec::new(),
-                    _ => NOBODYS.to_vec(),
-                };
-            }
-        };
-        if !name.is_empty() {
-            self.prepare(&statement, None, out);
-            return statement.server_name();
-        }
-        let is_there = match &self.server.unnamed {
-            Unnamed::Known(there) => Arc::ptr_eq(there, &statement),
-            _ => false,
-        };
-        if !is_there {
-            self.push_parsed(None, None, false);
-            write_parse(out, b"", &statement.parse_rest);
-            self.server.unnamed = Unnamed::Known(statement);
-        }
-        Vec::new()
-    }
-
-    /// Prepares a statement on the server connection if it does not know it; `name` is what the client calls it if it prepares it now.
-    fn prepare(&mut self, statement: &Arc<Statement>, name: Option<&[u8]>, out: &mut BytesMut) {
-        let before = self.server.statements.use_statement(statement);
-        if let Some(closed) = before.close {
-            write_close_statement(out, &closed.server_name());
-            self.push(Fate::ClosedUnseen(Some(closed)));
-        }
-        match name {
-            _ if before.prepare => {
-                self.count(|named| named.at_servers += 1);
-                self.push_parsed(Some(statement.number()), name, name.is_some());
-                write_parse(out, &statement.server_name(), &statement.parse_rest);
-            }
-            Some(_) if self.turn.has_failed() => {
-                // A Close would be done even now: this is refused, unless the transaction has come to its end meanwhile.
-                self.push_parsed(None, name, true);
-                write_parse(out, NOBODYS, &statement.parse_rest);
-                self.push(Fate::ClosedUnseen(None));
-                write_close_statement(out, NOBODYS);
-            }
-            Some(name) => {
-                let name = name.to_vec();
-                self.push(Fate::ClosedAsParsed { name });
-                write_close_statement(out, NOBODYS);
-            }
-            None => {}
-        }
-    }
-
     fn count(&self, note: impl FnOnce(&mut Named)) {
         let mut named = self.client.named.take();
         note(&mut named);
         self.client.named.set(named);
-    }
-
-    fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
-        self.push(Fate::Parsed {
-            number,
-            name: name.map(<[u8]>::to_vec),
-            is_shown,
-        });
-    }
-
-    fn close(&mut self, piece: &Piece<'_>, target: Target, name: &[u8], out: &mut BytesMut) {
-        let had = match target {
-            Target::Statement => self.client.statements.close(name),
-            Target::Portal => None,
-        };
-        let is_others = had.is_some() || (target == Target::Statement && is_ours(name));
-        match is_others && !name.is_empty() {
-            // Others may need it.
-            true => write_close_statement(out, NOBODYS),
-            false => out.extend_from_slice(piece.bytes),
-        }
-        if target == Target::Statement && name.is_empty() {
-            self.server.unnamed = Unnamed::Nobodys;
-        }
-        let had = had.map(|statement| (name.to_vec(), statement));
-        self.push(Fate::Closed(had));
     }
 }
 

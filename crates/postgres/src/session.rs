@@ -219,7 +219,7 @@ fn sql_of(tie: Tie) -> &'static str {
         }
         Tie::HeldCursor => "EXISTS(SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)",
         Tie::PreparedBySql => {
-            "EXISTS(SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)"
+            "EXISTS(SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql OR name OPERATOR(pg_catalog.!~) '^sooner_')"
         }
     }
 }

@@ -361,9 +361,9 @@ impl Turn {
             && self.status == TransactionStatus::Idle
     }
 
-    /// Whether the transaction had failed when the server was last ready.
-    pub fn has_failed(&self) -> bool {
-        self.status == TransactionStatus::Failed
+    /// Whether the server skips everything up to a Sync that was not sent yet.
+    pub fn skips(&self) -> bool {
+        self.skips
     }
 
     /// Whether no transaction was open when the server was last ready.

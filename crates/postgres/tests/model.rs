@@ -10,7 +10,7 @@ use std::fmt;
 
 use bytes::{BufMut, BytesMut};
 use proptest::prelude::*;
-use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings};
+use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings, Taken};
 use sooner_postgres::statements::Statements;
 use sooner_postgres::wire::{Splitter, look_at_backend, look_at_frontend};
 
@@ -174,9 +174,9 @@ impl Model {
         Ok(())
     }
 
-    /// In a failed transaction only its end is taken.
+    /// In a failed transaction only its end is taken, and what does nothing.
     fn check(&self, sql: &[u8]) -> Result<(), Failed> {
-        match self.has_failed && sql != b"commit" {
+        match self.has_failed && sql != b"commit" && !sql.is_empty() {
             true => Err("25P02"),
             false => Ok(()),
         }
@@ -291,12 +291,12 @@ fn turn(
 ) -> bool {
     let mut exchange = Exchange::new(&mut client.state, &mut connection.state, all);
     let mut to_server = BytesMut::new();
-    let mut has_begun = false;
+    let (mut has_begun, mut is_held) = (false, false);
     loop {
         if has_begun && exchange.is_over() && to_server.is_empty() {
             break;
         }
-        let sends = to_server.is_empty() || choices.next().unwrap_or(true);
+        let sends = to_server.is_empty() || (!is_held && choices.next().unwrap_or(true));
         let mut bytes = BytesMut::new();
         if let Some(next) = client.script.front() {
             next.write(&mut bytes);
@@ -306,14 +306,17 @@ fn turn(
         if sends
             && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece, &mut to_server))
         {
-            exchange.from_client(&piece, &mut to_server).unwrap();
-            client.script.pop_front();
+            is_held = exchange.from_client(&piece, &mut to_server).unwrap() == Taken::NotYet;
+            if !is_held {
+                client.script.pop_front();
+            }
             has_begun = true;
         } else if to_server.is_empty() {
             return false;
         } else {
             let length = 1 + u32::from_be_bytes(to_server[1..5].try_into().unwrap()) as usize;
             let asked = to_server.split_to(length);
+            is_held = false;
             let mut answers = BytesMut::new();
             connection.model.take(&asked, &mut answers);
 

@@ -3,12 +3,10 @@
 use bytes::BytesMut;
 
 use super::effects::Effects;
-use super::{
-    Asks, CHANGED_PLAN, Exchange, ExchangeError, Fate, PARSE_COMPLETE, STATEMENT_ERRORS, Ties,
-    Unnamed,
-};
+use super::{Asks, Described, Exchange, ExchangeError, Fate, STATEMENT_ERRORS, Ties, Unnamed};
+use crate::statements::Shape;
 use crate::turn::{Answered, Meant, OutOfStep};
-use crate::wire::{BackendMessage, Part, Piece, is_fatal};
+use crate::wire::{BackendMessage, Part, Piece, columns, is_fatal};
 
 impl Exchange<'_> {
     /// Takes a piece from the server; what goes to the client is written to `out`.
@@ -23,7 +21,13 @@ impl Exchange<'_> {
             if piece.tag == b'E' {
                 self.has_said_goodbye = is_fatal(piece.body());
             }
-            self.skips = !self.is_shown(message, out)?;
+            // Before what failed is taken back, and with it the names.
+            let words = self.in_clients_words(piece);
+            self.skips = !self.is_shown(message, piece.is_last)?;
+            if let Some(words) = words.filter(|_| !self.skips) {
+                out.extend_from_slice(&words);
+                self.skips = true;
+            }
         }
         if !self.skips {
             out.extend_from_slice(piece.bytes);
@@ -31,11 +35,11 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Whether the client is to see it; what it sees instead is written to `out`.
+    /// Whether the client is to see it; `is_whole` says whether all of it is there.
     fn is_shown(
         &mut self,
         message: BackendMessage<'_>,
-        out: &mut BytesMut,
+        is_whole: bool,
     ) -> Result<bool, ExchangeError> {
         match message {
             BackendMessage::Ready(status) => {
@@ -66,17 +70,15 @@ impl Exchange<'_> {
                     return Ok(false);
                 }
                 match self.fates.pop_front() {
-                    Some(Fate::Closed(_)) => {}
+                    Some(Fate::Closed { .. }) => {}
                     Some(Fate::ClosedUnseen(_)) => return Ok(false),
-                    Some(Fate::ClosedAsParsed { .. }) => {
-                        out.extend_from_slice(PARSE_COMPLETE);
-                        return Ok(false);
-                    }
                     _ => return Err(OutOfStep.into()),
                 }
             }
             BackendMessage::BindComplete => drop(self.turn.answered(Answered::Bound)?),
-            BackendMessage::Described => drop(self.turn.answered(Answered::Described)?),
+            BackendMessage::Parameters(_) | BackendMessage::Columns(_) | BackendMessage::NoRows => {
+                return self.description(message, is_whole);
+            }
             BackendMessage::Executed => drop(self.turn.answered(Answered::Executed)?),
             BackendMessage::Error(code) => {
                 self.has_conflicted |= code.is_some_and(|code| code.starts_with(b"40"));
@@ -110,6 +112,56 @@ impl Exchange<'_> {
         }
     }
 
+    /// A part of a description; whether the client is to see it.
+    fn description(
+        &mut self,
+        message: BackendMessage<'_>,
+        is_whole: bool,
+    ) -> Result<bool, ExchangeError> {
+        if let BackendMessage::Parameters(parameters) = message {
+            let Some(Fate::Described(described)) = self.fates.pop_front() else {
+                return Err(OutOfStep.into());
+            };
+            let is_shown = described.is_shown;
+            let parameters = is_whole.then(|| parameters.to_vec());
+            self.describing = Some((described, parameters));
+            return Ok(is_shown);
+        }
+        self.turn.answered(Answered::Described)?;
+        // Without parameters before them they are those of a query or a portal.
+        let Some((described, parameters)) = self.describing.take() else {
+            return Ok(true);
+        };
+        let columns = match message {
+            BackendMessage::Columns(body) => columns(body).map(Some),
+            _ => Ok(None),
+        };
+        let columns = columns.ok().filter(|_| is_whole);
+        let both = columns.zip(parameters);
+        let shape = both.map(|(columns, parameters)| Shape::new(&parameters, columns.as_deref()));
+        Ok(self.described(described, shape))
+    }
+
+    /// The server has described a statement; whether the client is to see it.
+    fn described(&mut self, described: Described, shape: Option<Shape>) -> bool {
+        let Some(statement) = described.statement else {
+            return described.is_shown;
+        };
+        if described.is_check {
+            self.awaited = None;
+            if statement.shape().is_some() && statement.shape() != shape.as_ref() {
+                self.server.statements.forget(statement.number());
+                self.changed = Some(statement.number());
+                return false;
+            }
+        }
+        if let Some(shape) = shape {
+            statement.note_shape(shape);
+            self.server.statements.described(&statement);
+        }
+        described.is_shown
+    }
+
     /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
         self.has_doubt = self.turn.answered(Answered::Error)? == Meant::Doubt;
@@ -117,11 +169,9 @@ impl Exchange<'_> {
         self.client.asks.has_failed = true;
         self.says_class = None;
         self.undo_to_cycle();
-        if code == Some(CHANGED_PLAN) {
-            // Clients that know this error prepare the same text once more, and must not get the same again.
-            let mut all = self.all.borrow_mut();
-            let statements = self.client.statements.iter();
-            statements.for_each(|statement| all.retire(statement));
+        self.describing = None;
+        if self.turn.skips() {
+            self.undescribed = None;
         }
         if !self.fates.iter().any(|fate| fate.is_about(b"")) {
             self.server.unnamed = Unnamed::Nobodys;
@@ -140,28 +190,45 @@ impl Exchange<'_> {
         for fate in undone.rev() {
             match fate {
                 Fate::Parsed { number, name, .. } => {
-                    number.inspect(|number| server.statements.forget(*number));
+                    if number.is_some_and(|number| self.awaited == Some(number)) {
+                        self.awaited = None;
+                    }
+                    number.and_then(|number| server.statements.forget(number));
                     // One without a name that a later cycle brings stays.
                     let is_later = name.as_deref() == Some(b"") && has_later_unnamed;
                     name.filter(|_| !is_later)
                         .and_then(|name| client.statements.close(&name));
                 }
-                Fate::ClosedAsParsed { name } => drop(client.statements.close(&name)),
+                Fate::Described(described) => {
+                    let number = described.statement.map(|statement| statement.number());
+                    if described.is_check && number == self.awaited {
+                        self.awaited = None;
+                    }
+                }
                 Fate::ClosedUnseen(closed) => {
                     let known = closed.into_iter();
                     known.for_each(|closed| server.statements.still_knows(closed));
                 }
-                Fate::Closed(Some((name, _))) if name.is_empty() && has_later_unnamed => {}
-                // That its name is taken again is no failure of the client's.
-                Fate::Closed(Some((name, statement))) => {
+                Fate::Closed { had, known } => {
+                    let known = known.into_iter();
+                    known.for_each(|closed| server.statements.still_knows(closed));
+                    let had = had.filter(|(name, _)| !(name.is_empty() && has_later_unnamed));
+                    // That its name is taken again is no failure of the client's.
+                    had.map(|(name, statement)| client.statements.prepare(&name, statement));
+                }
+                Fate::Deallocated(name, statement) => {
                     let _ = client.statements.prepare(&name, statement);
                 }
-                Fate::Closed(None) | Fate::Cycle => {}
+                Fate::Taken(_) | Fate::Cycle => {}
             }
         }
     }
 
     fn complete(&mut self, tag: &[u8]) {
+        if tag == b"DEALLOCATE" {
+            let is_gone = |fate: &mut Fate| matches!(fate, Fate::Deallocated(..));
+            self.fates.pop_front_if(is_gone);
+        }
         if tag == b"ROLLBACK" {
             self.says_class = None;
         }

@@ -58,37 +58,34 @@ impl Exchange<'_> {
                     statement: name, ..
                 }
                 | FrontendMessage::Describe(Target::Statement, name),
-            ) => {
-                let number = self.number_of(name);
-                self.is_pending(end, name, number) || self.would_let_go(end, number)
+            ) => self.is_pending(end, name) || self.would_let_go(end, name),
+            Ok(FrontendMessage::Close(Target::Statement, name)) => self.is_pending(end, name),
+            // It takes the place of the statement without a name, unless that is given back, and may name others.
+            Ok(FrontendMessage::Query(_)) => {
+                self.is_pending(end, b"") || self.fates.range(..end).any(Fate::is_about_a_name)
             }
-            Ok(FrontendMessage::Close(Target::Statement, name)) => {
-                self.is_pending(end, name, self.number_of(name))
-            }
-            // It takes the place of the statement without a name, unless that is given back.
-            Ok(FrontendMessage::Query(_)) => self.is_pending(end, b"", None),
             _ => false,
         }
     }
 
-    fn number_of(&self, name: &[u8]) -> Option<u64> {
-        let known = self.client.statements.named(name).ok();
-        known.map(|statement| statement.number())
-    }
-
-    /// Whether the statement of this number would be prepared, for which another one may have to go: which, depends on what the first `end` fates
+    /// Whether the statement of this name would be prepared, for which another one may have to go: which, depends on what the first `end` fates
     /// are about.
-    fn would_let_go(&self, end: usize, number: Option<u64>) -> bool {
-        let is_new = number.is_some_and(|number| !self.server.statements.knows(number));
-        is_new && self.fates.range(..end).any(|fate| fate.number().is_some())
+    fn would_let_go(&self, end: usize, name: &[u8]) -> bool {
+        let statement = self.client.statements.named(name).ok();
+        let is_new = |statement| self.server.statements.find(statement).is_none();
+        statement.is_some_and(|statement| is_new(statement))
+            && self.fates.range(..end).any(|fate| fate.number().is_some())
     }
 
-    /// Whether a name of the client's, or the statement of this number, is in what the first `end` fates are about, and the name in none behind them.
-    fn is_pending(&self, end: usize, name: &[u8], number: Option<u64>) -> bool {
+    /// Whether a name of the client's, or what it stands for, is in what the first `end` fates are about, and the name in none behind them.
+    fn is_pending(&self, end: usize, name: &[u8]) -> bool {
+        let statement = self.client.statements.named(name).ok();
+        let known = statement.and_then(|statement| self.server.statements.find(statement));
+        let numbers = [statement, known].map(|one| one.map(|statement| statement.number()));
         let is_renewed = || self.fates.range(end..).any(|fate| fate.is_about(name));
         let names = |fate: &Fate| fate.is_about(name);
         let mut earlier = self.fates.range(..end);
-        let is_number = |fate: &Fate| number.is_some() && fate.number() == number;
+        let is_number = |fate: &Fate| fate.number().is_some() && numbers.contains(&fate.number());
         earlier.clone().any(is_number) || (earlier.any(names) && !is_renewed())
     }
 }
@@ -98,7 +95,26 @@ impl Fate {
     pub(super) fn is_about(&self, name: &[u8]) -> bool {
         match self {
             Self::Parsed { name: own, .. } => own.as_deref() == Some(name),
-            Self::ClosedAsParsed { name: own } | Self::Closed(Some((own, _))) => own == name,
+            Self::Closed {
+                had: Some((own, _)),
+                ..
+            }
+            | Self::Deallocated(own, _) => own == name,
+            _ => false,
+        }
+    }
+
+    /// Whether it decides what any name but the empty one means.
+    fn is_about_a_name(&self) -> bool {
+        match self {
+            Self::Parsed {
+                name: Some(own), ..
+            }
+            | Self::Closed {
+                had: Some((own, _)),
+                ..
+            }
+            | Self::Deallocated(own, _) => !own.is_empty(),
             _ => false,
         }
     }
@@ -107,7 +123,10 @@ impl Fate {
     fn number(&self) -> Option<u64> {
         match self {
             Self::Parsed { number, .. } => *number,
-            Self::ClosedUnseen(Some(statement)) => Some(statement.number()),
+            Self::ClosedUnseen(Some(known))
+            | Self::Closed {
+                known: Some(known), ..
+            } => Some(known.statement.number()),
             _ => None,
         }
     }

@@ -40,7 +40,7 @@ impl Exchange<'_> {
         let statement = self.client.statements.named(name).ok();
         if let Some(statement) = statement.filter(|statement| statement.leaves_something()) {
             let statement = statement.clone();
-            self.see_bound(statement.text(), bind);
+            self.see_bound(statement.sql(), bind);
         }
     }
 

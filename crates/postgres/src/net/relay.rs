@@ -13,7 +13,7 @@ use super::login::Session;
 use super::stream::Stream;
 use tokio::time::{Sleep, sleep};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Taken};
 use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate};
 
 /// What may wait to be written before no more is made of what was read.
@@ -338,17 +338,24 @@ impl Relay<'_, '_> {
                 self.from_client = before;
                 break;
             }
-            if let Err(error) = self.exchange.from_client(&piece, &mut self.to_server) {
-                self.leaving = Some(Leaving::Broke(error.to_string()));
-                return true;
-            }
+            let taken = match self.exchange.from_client(&piece, &mut self.to_server) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.leaving = Some(Leaving::Broke(error.to_string()));
+                    return true;
+                }
+            };
             let count = piece.bytes.len();
-            self.input.advance(count);
-            self.received_bytes += count as u64;
             if self.began_at.is_none() {
                 self.began_at = Some(Instant::now());
                 self.here.does(Doing::Works);
             }
+            if taken == Taken::NotYet {
+                self.from_client = before;
+                break;
+            }
+            self.input.advance(count);
+            self.received_bytes += count as u64;
             moved = true;
             if self.exchange.is_left() {
                 self.leaving = Some(Leaving::Goodbye);

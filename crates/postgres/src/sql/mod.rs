@@ -11,6 +11,7 @@ mod remark;
 mod session_class;
 mod setting;
 mod shape;
+mod statement_name;
 mod tokens;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use pattern::{NeverFits, check_pattern};
 pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};
+pub use statement_name::{StatementName, Uses, statement_names};
 
 /// What is there until it is taken back or the session ends, and the server can say whether it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,18 +10,21 @@ use super::startup::Version;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// A number and a key.
 const KEY_DATA_BYTES_MAX: usize = 4 + 256;
-/// Enough of an error to know its code: PostgreSQL says it third.
-const ERROR_HEAD_BYTES: usize = 256;
+/// Of an error, to know its code and to name statements in it as its client does.
+const ERROR_HEAD_BYTES: usize = 1 << 16;
+/// Of a description: 1664 columns with names of 63 bytes, or 65535 parameters, are less.
+const DESCRIPTION_HEAD_BYTES: usize = 1 << 18;
 
 /// What of a server's messages has to be there before they are looked at.
 pub fn look_at_backend(tag: u8) -> Look {
     match tag {
         b'Z' => Look::Whole(1),
         b'1' | b'2' | b'3' | b'I' | b'n' | b's' | b'c' => Look::Whole(0),
+        b'T' | b't' => Look::Head(DESCRIPTION_HEAD_BYTES),
         b'S' | b'C' | b'R' | b'v' => Look::Whole(TEXT_BYTES_MAX),
         b'K' => Look::Whole(KEY_DATA_BYTES_MAX),
         b'E' | b'N' => Look::Head(ERROR_HEAD_BYTES),
-        b'D' | b'T' | b't' | b'd' | b'A' | b'V' | b'G' | b'H' | b'W' => Look::Head(0),
+        b'D' | b'd' | b'A' | b'V' | b'G' | b'H' | b'W' => Look::Head(0),
         _ => Look::Unknown,
     }
 }
@@ -81,8 +84,6 @@ pub enum BackendMessage<'a> {
     ParseComplete,
     /// A portal is made.
     BindComplete,
-    /// What a statement or a portal returns, rows or nothing.
-    Described,
     /// An empty command is done, or a portal suspended.
     Executed,
     /// A statement or portal is closed.
@@ -91,6 +92,12 @@ pub enum BackendMessage<'a> {
     CommandComplete(&'a [u8]),
     /// A statement failed; the code (SQLSTATE), if it stands near the beginning.
     Error(Option<&'a [u8]>),
+    /// A statement's parameters: how many, and their types, as in a Parse.
+    Parameters(&'a [u8]),
+    /// The columns of what is to come, or their beginning.
+    Columns(&'a [u8]),
+    /// There will be no rows.
+    NoRows,
     /// The client is to send rows.
     CopyIn,
     /// Rows in both directions: replication.
@@ -129,11 +136,13 @@ impl<'a> BackendMessage<'a> {
             },
             b'1' => Self::ParseComplete,
             b'2' => Self::BindComplete,
-            b'T' | b'n' => Self::Described,
             b'I' | b's' => Self::Executed,
             b'3' => Self::CloseComplete,
             b'C' => Self::CommandComplete(fields.text()?),
             b'E' => Self::Error(sqlstate(fields)),
+            b't' => Self::Parameters(body),
+            b'T' => Self::Columns(body),
+            b'n' => Self::NoRows,
             b'G' => Self::CopyIn,
             b'W' => Self::CopyBoth,
             _ => Self::Other,

@@ -26,6 +26,11 @@ impl<'a> Fields<'a> {
         Ok(*byte)
     }
 
+    /// Two bytes.
+    pub fn int16(&mut self) -> Result<i16, Malformed> {
+        Ok(i16::from_be_bytes([self.byte()?, self.byte()?]))
+    }
+
     /// Four bytes.
     pub fn int32(&mut self) -> Result<i32, Malformed> {
         let (bytes, rest) = self

@@ -32,20 +32,41 @@ pub fn texts_of_row(body: &[u8]) -> Result<Vec<Option<String>>, Malformed> {
     Ok(fields)
 }
 
-/// The names of the columns (RowDescription).
-pub fn names_of_columns(body: &[u8]) -> Result<Vec<String>, Malformed> {
-    /// Table, column, type, size, modifier and format.
-    const REST_BYTES: usize = 4 + 2 + 4 + 2 + 4 + 2;
+/// A column of a RowDescription, as far as it matters to clients that have prepared a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// The object identifier of its type.
+    pub type_oid: i32,
+    /// Its type's modifier, -1 where it has none.
+    pub type_modifier: i32,
+}
+
+/// The columns of a RowDescription.
+pub fn columns(body: &[u8]) -> Result<Vec<Column<'_>>, Malformed> {
     let mut rest = Fields(body);
     let count = u16::from_be_bytes([rest.byte()?, rest.byte()?]);
-    let mut names = Vec::new();
+    let mut columns = Vec::new();
     for _ in 0..count {
-        names.push(String::from_utf8_lossy(rest.text()?).into_owned());
-        let cut_off = Malformed("a column is cut off");
-        rest = Fields(rest.0.get(REST_BYTES..).ok_or(cut_off)?);
+        let name = rest.text()?;
+        let (_table, _number) = (rest.int32()?, rest.int16()?);
+        let (type_oid, _size) = (rest.int32()?, rest.int16()?);
+        let (type_modifier, _format) = (rest.int32()?, rest.int16()?);
+        columns.push(Column {
+            name,
+            type_oid,
+            type_modifier,
+        });
     }
     rest.end()?;
-    Ok(names)
+    Ok(columns)
+}
+
+/// The names of the columns (RowDescription).
+pub fn names_of_columns(body: &[u8]) -> Result<Vec<String>, Malformed> {
+    let name = |column: &Column<'_>| String::from_utf8_lossy(column.name).into_owned();
+    Ok(columns(body)?.iter().map(name).collect())
 }
 
 /// Writes the description of columns by their names; those that hold numbers are said to.

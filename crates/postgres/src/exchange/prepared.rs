@@ -1,0 +1,299 @@
+//! Statements prepared by the protocol: what the client calls them, and what they are called on the server connection.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use super::{Described, Exchange, Fate, NOBODYS, Taken, Unnamed, is_ours};
+use crate::settings;
+use crate::sql::Tie;
+use crate::statements::{Known, Refused, Statement};
+use crate::wire::{
+    FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_flush,
+    write_parse,
+};
+
+/// A statement that stands in for one whose name is taken.
+pub(super) const STAND_IN: &str = "sooner_~";
+
+impl Exchange<'_> {
+    /// A client's Parse.
+    pub(super) fn parse(
+        &mut self,
+        piece: &Piece<'_>,
+        name: &[u8],
+        rest: &[u8],
+        out: &mut BytesMut,
+    ) -> Taken {
+        let text_end = rest.iter().position(|byte| *byte == 0);
+        let (text, types) = rest.split_at(text_end.unwrap_or(rest.len()));
+        let by_sql = match self.rewritten(text, piece.is_last, out) {
+            Ok(by_sql) => by_sql,
+            Err(taken) => return taken,
+        };
+        self.count(|named| named.by_clients += u64::from(!name.is_empty()));
+        let leaves_something = self.see_prepared(text);
+        let is_new = self.client.statements.named(name).is_err();
+        let has_sql_names = self.client.ties.contains(Tie::PreparedBySql);
+        let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
+        if is_raw || !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
+            self.see(text);
+            self.pass_on_parse(piece, name, is_raw, out);
+            return Taken::Yes;
+        }
+        let (rewritten, fates) = by_sql.map_or_else(Default::default, |by_sql| {
+            (Some([&by_sql.sql, types].concat()), by_sql.fates)
+        });
+        let statement = match (&rewritten, name) {
+            (Some(rest), _) => self.all.borrow_mut().own(rest),
+            (None, b"") => self.all.borrow_mut().own(rest),
+            // What it means here it may not mean elsewhere.
+            _ if self.client.is_apart() || self.has_local_settings => {
+                self.all.borrow_mut().own(rest)
+            }
+            _ => {
+                let settings = settings::of_meaning(self.server);
+                self.all.borrow_mut().share(&settings, rest)
+            }
+        };
+        statement.note_leaves(leaves_something);
+        let rest = rewritten.as_deref().unwrap_or(rest);
+        match self.client.statements.prepare(name, statement.clone()) {
+            Ok(()) if name.is_empty() => {
+                self.push_parsed(None, Some(name), true);
+                self.server.unnamed = Unnamed::Known(statement);
+                write_parse(out, b"", rest);
+            }
+            Ok(()) => {
+                self.make_room(&statement, statement.number(), out);
+                self.push_parsed(Some(statement.number()), Some(name), true);
+                write_parse(out, &statement.server_name(), rest);
+                self.undescribed = Some(statement);
+            }
+            Err(Refused::Exists | Refused::Unknown) => {
+                // The server says that it is taken, unless it finds something worse.
+                let stand_in = self.stand_in(0, out);
+                self.fates.push_back(Fate::Taken(name.to_vec()));
+                self.push_parsed(None, None, true);
+                write_parse(out, stand_in.as_bytes(), rest);
+            }
+        }
+        self.fates.extend(fates);
+        Taken::Yes
+    }
+
+    /// A statement that is too long to be kept, one of too many, or one of a client whose names the server itself keeps: it is this
+    /// connection's, and so is the client.
+    fn pass_on_parse(&mut self, piece: &Piece<'_>, name: &[u8], is_raw: bool, out: &mut BytesMut) {
+        if !is_raw {
+            self.client
+                .pinned_by
+                .get_or_insert("a long statement, or many");
+        }
+        if name.is_empty() {
+            self.client.statements.close(b"");
+            self.server.unnamed = Unnamed::PassedOn;
+        }
+        self.push_parsed(None, None, true);
+        out.extend_from_slice(piece.bytes);
+    }
+
+    /// What the client has prepared is described, so that it can be used on other connections: by the client itself where
+    /// it does so at once.
+    pub(super) fn describe_what_was_prepared(
+        &mut self,
+        next: &FrontendMessage<'_>,
+        out: &mut BytesMut,
+    ) {
+        let Some(statement) = self.undescribed.take() else {
+            return;
+        };
+        let is_it = |name: &[u8]| self.client.statements.named(name) == Ok(&statement);
+        let is_described =
+            matches!(next, FrontendMessage::Describe(Target::Statement, name) if is_it(name));
+        if !is_described {
+            self.describe(statement, false, out);
+        }
+    }
+
+    fn describe(&mut self, statement: Arc<Statement>, is_check: bool, out: &mut BytesMut) {
+        let is_unnamed = is_check && self.client.statements.named(b"") == Ok(&statement);
+        match is_unnamed {
+            true => write_describe_statement(out, b""),
+            false => write_describe_statement(out, &statement.server_name()),
+        }
+        self.push(Fate::Described(Described {
+            statement: Some(statement),
+            is_shown: false,
+            is_check,
+        }));
+    }
+
+    /// The name on the server connection of what the client calls `name`; `None` where the server's answer to what was
+    /// written decides. What the client does not have it does not reach.
+    pub(super) fn ready(&mut self, name: &[u8], out: &mut BytesMut) -> Option<Vec<u8>> {
+        let statement = match self.client.statements.named(name) {
+            Ok(statement) => statement.clone(),
+            Err(_) => return Some(self.unknown(name, out)),
+        };
+        if name.is_empty() {
+            self.ready_unnamed(statement, out)
+        } else {
+            self.ready_statement(&statement, out)
+        }
+    }
+
+    fn unknown(&mut self, name: &[u8], out: &mut BytesMut) -> Vec<u8> {
+        if is_ours(name) {
+            return escaped(name);
+        }
+        let is_others = !matches!(self.server.unnamed, Unnamed::PassedOn);
+        if name.is_empty() && is_others {
+            write_close_statement(out, b"");
+            self.push(Fate::ClosedUnseen(None));
+            self.server.unnamed = Unnamed::Nobodys;
+        }
+        name.to_vec()
+    }
+
+    /// As [`Self::ready`], of a statement with a name.
+    pub(super) fn ready_statement(
+        &mut self,
+        statement: &Arc<Statement>,
+        out: &mut BytesMut,
+    ) -> Option<Vec<u8>> {
+        if self.awaited == Some(statement.number()) {
+            return None;
+        }
+        if self
+            .changed
+            .take_if(|number| *number == statement.number())
+            .is_some()
+        {
+            write_close_statement(out, &statement.server_name());
+            self.push(Fate::ClosedUnseen(None));
+            self.says_changed = true;
+            return Some(statement.server_name());
+        }
+        if let Some(known) = self.server.statements.find(statement) {
+            let known = known.number();
+            self.server.statements.touch(known);
+            return Some(crate::statements::server_name(known));
+        }
+        let now = self.all.borrow().made();
+        self.make_room(statement, now, out);
+        self.push_parsed(Some(statement.number()), None, false);
+        write_parse(out, &statement.server_name(), &statement.parse_rest());
+        self.await_description(statement.clone(), out);
+        None
+    }
+
+    fn ready_unnamed(&mut self, statement: Arc<Statement>, out: &mut BytesMut) -> Option<Vec<u8>> {
+        let is_there = match &self.server.unnamed {
+            Unnamed::Known(there) => **there == *statement,
+            _ => false,
+        };
+        if self.awaited == Some(statement.number()) {
+            return None;
+        }
+        if self
+            .changed
+            .take_if(|number| *number == statement.number())
+            .is_some()
+        {
+            write_close_statement(out, b"");
+            self.push(Fate::ClosedUnseen(None));
+            self.server.unnamed = Unnamed::Nobodys;
+            self.says_changed = true;
+            return Some(Vec::new());
+        }
+        if !is_there {
+            self.push_parsed(None, None, false);
+            write_parse(out, b"", &statement.parse_rest());
+            self.server.unnamed = Unnamed::Known(statement.clone());
+            if statement.shape().is_some() {
+                self.await_description(statement, out);
+                return None;
+            }
+        }
+        Some(Vec::new())
+    }
+
+    fn await_description(&mut self, statement: Arc<Statement>, out: &mut BytesMut) {
+        self.awaited = Some(statement.number());
+        self.describe(statement, true, out);
+        write_flush(out);
+    }
+
+    /// Notes that a statement is prepared, and closes what has to go for it.
+    fn make_room(&mut self, statement: &Arc<Statement>, parsed_at: u64, out: &mut BytesMut) {
+        self.count(|named| named.at_servers += 1);
+        let settings = settings::of_meaning(self.server);
+        let closed = self.server.statements.insert(Known {
+            statement: statement.clone(),
+            parsed_at,
+            is_shared: statement.text().is_shared_under(&settings),
+        });
+        for known in closed {
+            write_close_statement(out, &known.statement.server_name());
+            self.push(Fate::ClosedUnseen(Some(known)));
+        }
+    }
+
+    /// Prepares an empty statement, which is never refused; its name.
+    pub(super) fn stand_in(&mut self, index: usize, out: &mut BytesMut) -> String {
+        let name = format!("{STAND_IN}{index}");
+        write_close_statement(out, name.as_bytes());
+        self.push(Fate::ClosedUnseen(None));
+        self.push_parsed(None, None, false);
+        write_parse(out, name.as_bytes(), b"\0\0\0");
+        name
+    }
+
+    pub(super) fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
+        self.push(Fate::Parsed {
+            number,
+            name: name.map(<[u8]>::to_vec),
+            is_shown,
+        });
+    }
+
+    /// A client's Close.
+    pub(super) fn close(
+        &mut self,
+        piece: &Piece<'_>,
+        target: Target,
+        name: &[u8],
+        out: &mut BytesMut,
+    ) {
+        let had = match target {
+            Target::Statement => self.client.statements.close(name),
+            Target::Portal => None,
+        };
+        let is_statement = target == Target::Statement;
+        let mut known = None;
+        match &had {
+            Some(statement) if !name.is_empty() => {
+                known = self.server.statements.forget_own(statement.number());
+                match &known {
+                    Some(_) => write_close_statement(out, &statement.server_name()),
+                    // Other clients may need it.
+                    None => write_close_statement(out, NOBODYS),
+                }
+            }
+            None if is_statement && is_ours(name) => write_close_statement(out, &escaped(name)),
+            _ => out.extend_from_slice(piece.bytes),
+        }
+        if is_statement && name.is_empty() {
+            self.server.unnamed = Unnamed::Nobodys;
+        }
+        let had = had.map(|statement| (name.to_vec(), statement));
+        self.push(Fate::Closed { had, known });
+    }
+}
+
+/// A client's name that looks like one of ours, as the server knows it: no statement of ours has it.
+pub(super) fn escaped(name: &[u8]) -> Vec<u8> {
+    let (ours, rest) = name.split_at(super::OURS.len());
+    [ours, b"!", rest].concat()
+}

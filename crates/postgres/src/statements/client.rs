@@ -1,0 +1,99 @@
+//! The statements of one client, by its own names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{ENTRY_BYTES, Statement};
+
+/// The statements of one client, by its own names.
+#[derive(Debug, Default)]
+pub struct ClientStatements {
+    by_name: HashMap<Vec<u8>, Arc<Statement>>,
+    /// Of names and texts, as if no other client had the same.
+    kept_bytes: usize,
+}
+
+/// What a client's statements may have together: what the gate keeps for it is bounded.
+const KEPT_BYTES_MAX: usize = 4 << 20;
+/// Of a name PostgreSQL looks at so many bytes (NAMEDATALEN without its zero).
+const NAME_BYTES: usize = 63;
+
+fn entry_bytes(name: &[u8], statement: &Statement) -> usize {
+    // The client was told at most one type for each byte or two of its text.
+    ENTRY_BYTES + name.len() + 3 * statement.text.parse_rest.len()
+}
+
+fn key(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(NAME_BYTES)]
+}
+
+/// Why a client's statement is refused, as PostgreSQL would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The name is taken (42P05).
+    Exists,
+    /// There is none of this name (26000).
+    Unknown,
+}
+
+impl ClientStatements {
+    /// It prepares a statement; the one without a name takes the place of the last.
+    pub fn prepare(&mut self, name: &[u8], statement: Arc<Statement>) -> Result<(), Refused> {
+        if !name.is_empty() && self.by_name.contains_key(key(name)) {
+            return Err(Refused::Exists);
+        }
+        self.close(name);
+        self.kept_bytes += entry_bytes(key(name), &statement);
+        self.by_name.insert(key(name).to_vec(), statement);
+        Ok(())
+    }
+
+    /// Whether there is room for one more of this length.
+    pub fn has_room(&self, name_and_rest_bytes: usize) -> bool {
+        self.kept_bytes + ENTRY_BYTES + 3 * name_and_rest_bytes <= KEPT_BYTES_MAX
+    }
+
+    /// It means the statement of this name.
+    pub fn named(&self, name: &[u8]) -> Result<&Arc<Statement>, Refused> {
+        self.by_name.get(key(name)).ok_or(Refused::Unknown)
+    }
+
+    /// What the client calls this statement, or one that it would be given for it.
+    pub fn name_of(&self, statement: &Statement) -> Option<&[u8]> {
+        let is_equal = |own: &Statement| {
+            own.text.id == statement.text.id && own.shape.get() == statement.shape.get()
+        };
+        let mut named = self.by_name.iter();
+        let found = named.clone().find(|(_, own)| ***own == *statement);
+        let found = found.or_else(|| named.find(|(_, own)| is_equal(own)));
+        found.map(|(name, _)| name.as_slice())
+    }
+
+    /// It needs it no more; what it had. That there was none is no mistake.
+    pub fn close(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
+        let had = self.by_name.remove(key(name))?;
+        self.kept_bytes -= entry_bytes(key(name), &had);
+        Some(had)
+    }
+
+    /// It needs none of them any more (`DEALLOCATE ALL`, `DISCARD ALL`).
+    pub fn close_all(&mut self) {
+        *self = Self::default();
+    }
+
+    /// How many it has.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Bytes that are kept for it.
+    #[cfg(test)]
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+}

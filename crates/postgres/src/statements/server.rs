@@ -1,0 +1,178 @@
+//! The statements that one server connection knows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Statement;
+
+/// A statement that a server connection knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// By whose number it is called there.
+    pub statement: Arc<Statement>,
+    /// How many statements there were when the server was told to prepare it.
+    pub parsed_at: u64,
+    /// Whether it was understood as its text says, so that it may stand for others.
+    pub is_shared: bool,
+}
+
+impl Known {
+    /// Whether a fresh Parse for the client of `wanted` could have given it.
+    fn serves(&self, wanted: &Statement) -> bool {
+        let is_same = self.statement.number == wanted.number;
+        let is_equal = || {
+            self.is_shared
+                && self.parsed_at >= wanted.number
+                && self.statement.shape().is_some()
+                && self.statement.shape() == wanted.shape()
+        };
+        is_same || is_equal()
+    }
+}
+
+/// The statements that one server connection knows.
+#[derive(Debug)]
+pub struct ServerStatements {
+    by_number: HashMap<u64, (u64, Known)>,
+    /// Numbers by when they were used last.
+    by_use: BTreeMap<u64, u64>,
+    /// Numbers by their text, those prepared last at the end.
+    by_text: HashMap<u64, Vec<u64>>,
+    /// Those that newer ones serve for as well; they are closed at the next opportunity.
+    superseded: Vec<u64>,
+    uses: u64,
+    max: usize,
+}
+
+impl ServerStatements {
+    /// Knows none, and at most `max` (at least one).
+    pub fn new(max: usize) -> Self {
+        Self {
+            by_number: HashMap::new(),
+            by_use: BTreeMap::new(),
+            by_text: HashMap::new(),
+            superseded: Vec::new(),
+            // Room for those that come back before the first.
+            uses: u64::from(u32::MAX),
+            max: max.max(1),
+        }
+    }
+
+    /// The one that serves for a client's statement, the last prepared first.
+    pub fn find(&self, wanted: &Statement) -> Option<&Arc<Statement>> {
+        let numbers = self.by_text.get(&wanted.text.id)?;
+        let mut known = numbers
+            .iter()
+            .rev()
+            .filter_map(|number| self.by_number.get(number));
+        let found = known.find(|(_, known)| known.serves(wanted));
+        found.map(|(_, known)| &known.statement)
+    }
+
+    /// One is used: those that are not used for longest are closed first.
+    pub fn touch(&mut self, number: u64) {
+        if let Some((used_at, _)) = self.by_number.get_mut(&number) {
+            self.uses += 1;
+            self.by_use.remove(used_at);
+            *used_at = self.uses;
+            self.by_use.insert(self.uses, number);
+        }
+    }
+
+    /// One is to be prepared; those that are to be closed before.
+    pub fn insert(&mut self, known: Known) -> Vec<Known> {
+        let number = known.statement.number;
+        let superseded = std::mem::take(&mut self.superseded);
+        let superseded = superseded.into_iter().filter(|old| *old != number);
+        let mut closed: Vec<Known> = superseded.filter_map(|old| self.forget(old)).collect();
+        self.forget(number);
+        if self.by_number.len() >= self.max
+            && let Some(oldest) = self.by_use.first_key_value().map(|(_, number)| *number)
+        {
+            closed.extend(self.forget(oldest));
+        }
+        self.uses += 1;
+        self.put(self.uses, known);
+        closed
+    }
+
+    /// It was not closed after all: the next that is new lets it go before any other.
+    pub fn still_knows(&mut self, known: Known) {
+        let oldest = self.by_use.first_key_value();
+        let before = oldest.map_or(self.uses, |(used_at, _)| *used_at);
+        self.put(before.saturating_sub(1), known);
+    }
+
+    fn put(&mut self, used_at: u64, known: Known) {
+        let number = known.statement.number;
+        self.by_use.insert(used_at, number);
+        let numbers = self.by_text.entry(known.statement.text.id).or_default();
+        let is_older = |other: &&u64| {
+            let other = self.by_number.get(other);
+            other.is_some_and(|(_, other)| other.parsed_at <= known.parsed_at)
+        };
+        let at = numbers.iter().take_while(is_older).count();
+        numbers.insert(at, number);
+        self.by_number.insert(number, (used_at, known));
+    }
+
+    /// The server described it: older ones of the same text and shape are of no more use.
+    pub fn described(&mut self, statement: &Statement) {
+        let Some((_, new)) = self.by_number.get(&statement.number) else {
+            return;
+        };
+        let numbers = self.by_text.get(&statement.text.id);
+        let old = numbers.into_iter().flatten().filter(|number| {
+            let old = self.by_number.get(number);
+            old.is_some_and(|(_, old)| {
+                **number != statement.number
+                    && old.parsed_at <= new.parsed_at
+                    && new.is_shared
+                    && old.statement.shape() == new.statement.shape()
+            })
+        });
+        let old: Vec<u64> = old.copied().collect();
+        self.superseded.extend(old);
+    }
+
+    /// It does not know it after all, or any more; what it was.
+    pub fn forget(&mut self, number: u64) -> Option<Known> {
+        let (used_at, known) = self.by_number.remove(&number)?;
+        self.by_use.remove(&used_at);
+        if let Some(numbers) = self.by_text.get_mut(&known.statement.text.id) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.by_text.remove(&known.statement.text.id);
+            }
+        }
+        Some(known)
+    }
+
+    /// As [`Self::forget`], of one that serves for no other client.
+    pub fn forget_own(&mut self, number: u64) -> Option<Known> {
+        let known = self.by_number.get(&number);
+        let is_own = known.is_some_and(|(_, known)| !known.is_shared);
+        if is_own { self.forget(number) } else { None }
+    }
+
+    /// The server has forgotten all (`DEALLOCATE ALL`, `DISCARD ALL`).
+    pub fn forget_all(&mut self) {
+        *self = Self::new(self.max);
+    }
+
+    /// The statement of this number, if it knows it.
+    pub fn numbered(&self, number: u64) -> Option<&Arc<Statement>> {
+        let known = self.by_number.get(&number);
+        known.map(|(_, known)| &known.statement)
+    }
+
+    /// How many it knows.
+    pub fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
+    /// Whether it knows none.
+    pub fn is_empty(&self) -> bool {
+        self.by_number.is_empty()
+    }
+}
