@@ -13,6 +13,8 @@ mod play;
 mod script;
 #[path = "conversations/session.rs"]
 mod session;
+#[path = "conversations/statements.rs"]
+mod statements;
 #[path = "conversations/turns.rs"]
 mod turns;
 
