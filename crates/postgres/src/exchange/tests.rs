@@ -509,10 +509,10 @@ fn the_server_is_asked_for_what_may_have_changed() {
 #[test]
 fn what_makes_the_server_forget_is_answered_before_anything_else() {
     let mut talk = Conversation::new(10);
-    talk.turn("c:Pa=1 c:S s:1 s:I");
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
     // as Npgsql does
     let said = talk.turn("c:QDISCARD/**/ALL w:Pa=1 s:A s:I w:Pa=1");
-    assert_eq!(said, "c:Q waits s:C s:Z goes o");
+    assert_eq!(said, "c:QDISCARD/**/ALL waits s:C s:Z goes o");
     assert!(!talk.server.is_spoilt);
     let said = talk.turn("c:P=DEALLOCATE/**/ALL c:B c:E w:S c:S w:Q s:1 s:2 s:I");
     assert_eq!(said, "c:P c:B c:E goes c:S waits s:1 s:2 s:Z o");
@@ -592,7 +592,9 @@ fn what_was_prepared_once_leaves_the_same_behind_again() {
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
     talk.next_client();
     talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:t s:n s:I");
-    talk.turn("c:QBEGIN s:T c:Blocal c:E c:S s:2 s:W s:T c:Pa=1 c:S s:1 s:t s:n s:T c:QCOMMIT s:I");
+    talk.turn(
+        "c:QBEGIN s:T c:Blocal c:E c:S s:2 s:W s:T c:Pa=1 c:S s:3 s:1 s:t s:n s:T c:QCOMMIT s:I",
+    );
     let number = talk.client.statements.named(b"a").unwrap().number();
     assert_eq!(number, 5, "what it means under the setting is its own");
 }
