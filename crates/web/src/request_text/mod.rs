@@ -1,6 +1,6 @@
 //! What clients send of HTTP/1 and servers commonly take, in the form the engine takes.
 //!
-//! The engine refuses a request target with a raw `"`, `<`, `>`, backtick or byte above 0x7e in it, and takes trailers that end with a bare
+//! The engine refuses a request target with a raw `"`, `<`, `>`, backtick or byte above 0x7f in it, and takes trailers that end with a bare
 //! LF for the beginning of longer ones, the next request included. nginx takes both. So the bytes are changed on their way: what may not
 //! stand in a target is percent-encoded, and a bare LF in trailers gets its CR. To find targets and trailers the framing of messages is
 //! followed; after anything unusual in it no byte of the connection is changed any more.

@@ -120,11 +120,11 @@ impl Rewriter {
             // A line that is no request's: the engine refuses it.
             (State::Method | State::Path | State::Query, b'\r' | b'\n') => State::Unclear,
             (State::Path, b'?') => State::Query,
-            (State::Path, b'<' | b'>' | b'`' | 0x7f..) => {
+            (State::Path, b'<' | b'>' | b'`' | 0x80..) => {
                 fate = Fate::IsEscaped;
                 State::Path
             }
-            (State::Query, b'<' | b'>' | b'"' | 0x7f..) => {
+            (State::Query, b'<' | b'>' | b'"' | 0x80..) => {
                 fate = Fate::IsEscaped;
                 State::Query
             }

@@ -159,8 +159,8 @@ fn three_hundred_fields_and_every_byte_of_a_target_pass() {
         (200, Some("1"))
     );
     for byte in 0x21..=0xff_u8 {
-        // A path that is not valid escaping, and the beginning of a fragment, mean something else.
-        if matches!(byte, b'#' | b'%' | b'?') {
+        // A path that is not valid escaping, and the beginning of a fragment, mean something else; nginx refuses DEL too.
+        if matches!(byte, b'#' | b'%' | b'?' | 0x7f) {
             continue;
         }
         let mut client = site.connect();
