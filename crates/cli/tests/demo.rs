@@ -66,7 +66,7 @@ fn both_policies_get_the_same_arrivals_and_the_page_tells() {
 #[test]
 fn bad_input_is_refused_in_one_line_and_nothing_is_written() {
     for (args, words) in [
-        (&["--uplink", "10mbps"][..], &["mbps", "mbit"][..]),
+        (&["--uplink", "10mbt"][..], &["mbt", "mbit"][..]),
         (&["--rho", "lots"], &["lots", "0.9"]),
         (&["--schedule", "0.2,1.2"], &["0.2,1.2", "LOW"]),
         (&["--trace", "nowhere"], &["nowhere", "epa", "nasa"]),

@@ -37,7 +37,7 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
                 "fastest", "srpt", "fair", "fcfs", "psjf", "las", "fsp", "swift", "fcf",
             ],
         ),
-        (&[dir, "--uplink", "10mbps"], &["mbps", "mbit", "gbit"]),
+        (&[dir, "--uplink", "10mbt"], &["mbt", "mbit", "gbit"]),
         (&[dir, "--uplink", "0mbit"], &["0mbit"]),
         (
             &[dir, "--listen", "localhost"],

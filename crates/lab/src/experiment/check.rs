@@ -198,7 +198,7 @@ mod tests {
             ("peers = [\"nginx\", \"caddy\", \"nginx\"]", "peers"),
             ("seeds = []", "seeds"),
             ("seeds = [1, 2, 1]", "seeds"),
-            ("rate = \"10mbps\"", "rate"),
+            ("rate = \"10mbt\"", "rate"),
             ("seconds = 3", "seconds"),
             ("seconds = 9\nwarm_up_seconds = 9", "seconds"),
             ("schedule = \"W11\"", "schedule"),
