@@ -44,12 +44,18 @@ impl Translation<'_> {
 
     fn transactions(&mut self) -> Result<(), ImportError> {
         let mut servers: BTreeMap<String, u64> = BTreeMap::new();
+        // Of each server, the connections of all its databases, while each of these has a bound.
+        let mut connections: BTreeMap<String, Option<u64>> = BTreeMap::new();
         for entry in &self.source.databases {
             let Ok(server) = self.server(entry)? else {
                 continue;
             };
             let pool = self.pool(entry)?;
             let bound = self.bound_of(entry, "max_db_connections")?;
+            // The last one is any number of databases.
+            let own = bound.filter(|_| entry.name != "*");
+            let of_server = connections.entry(server.url.clone()).or_insert(Some(0));
+            *of_server = of_server.and_then(|sum| Some(sum + own?));
             *servers.entry(server.url).or_default() += pool.min(bound.unwrap_or(pool));
         }
         let of_all = self.number("default_pool_size")?.unwrap_or(DEFAULT_POOL);
@@ -64,6 +70,10 @@ impl Translation<'_> {
         }
         let sum = most.unwrap_or(of_all.max(1).unsigned_abs());
         self.document.value(GROUP, "transactions", sum);
+        let connections: Option<Vec<u64>> = connections.into_values().collect();
+        if let Some(most) = connections.and_then(|all| all.into_iter().max()) {
+            self.document.value(GROUP, "connections", most.max(1));
+        }
         Ok(())
     }
 

@@ -122,6 +122,16 @@ fn bounds_are_of_servers_databases_and_users() {
 }
 
 #[test]
+fn connections_are_bounded_where_every_database_is() {
+    let servers = "[databases]\na = host=x max_db_connections=3\nb = host=x\nc = host=y max_db_connections=4\n";
+    let all = format!("{servers}[pgbouncer]\nmax_db_connections=5\nuser=pgbouncer\n");
+    has(&all, &["connections = 8", "system_user = \"pgbouncer\""]);
+    let some = lines(&format!("{servers}[pgbouncer]\n"));
+    let is_said = |line: &String| line.starts_with("connections =");
+    assert!(!some.iter().any(is_said), "{some:?}");
+}
+
+#[test]
 fn times_are_whole_and_zero_keeps_its_meaning() {
     has(
         "[pgbouncer]\nserver_lifetime=0\nserver_idle_timeout=0\nclient_login_timeout=0\nserver_connect_timeout=2.5\nquery_wait_timeout=0\n",

@@ -125,9 +125,7 @@ async fn accept(shared: Rc<Shared>, listener: Listener) {
             Ok(stream) => {
                 let (login, ended) = shared.arrivals.arrive(stream.origin(), shared.bounds());
                 shared.crowded_out.log(ended, |times| {
-                    format!(
-                        "{times} connections that had not said who they are were closed for others"
-                    )
+                    format!("silent connections closed to make room for others: {times}")
                 });
                 tokio::task::spawn_local(visit::serve(shared.clone(), stream, login));
             }
