@@ -26,8 +26,8 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command of the gate's own may take.
 pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Connections of other owners that are given up for one that the server refuses: more would not help either.
-const YIELDS_MAX: usize = 2;
+/// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
+const YIELD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Leave to be inside: of the user's transactions, the database's and the server's.
 pub type Inside = [Option<Permit>; 3];
@@ -198,7 +198,7 @@ impl Borrower<'_> {
         let settings = shared.settings();
         let patience = settings.patience();
         let address = &self.door.backend.address;
-        let mut yields_left = YIELDS_MAX;
+        let mut yields_at = begin;
         while !self.door.is_replaced() {
             if let Some(server) = self.take(&settings, owner).await {
                 return Ok(Some(Found::idle(server)));
@@ -231,7 +231,7 @@ impl Borrower<'_> {
                     {
                         return Err(Refusal::waited(most.as_secs()));
                     }
-                    yields_left = self.wait_for_room(may_yield, yields_left).await;
+                    yields_at = self.wait_for_room(may_yield, yields_at).await;
                 }
                 Err(error) => return Err(Refusal::of_login(error, address, owner)),
             }
@@ -239,15 +239,16 @@ impl Borrower<'_> {
         Ok(None)
     }
 
-    /// Others have all connections of the server: one that the gate keeps for another owner is given up for this one, else some
-    /// time passes. That has no end, because what could wait is not dropped.
-    async fn wait_for_room(&self, may_yield: bool, yields_left: usize) -> usize {
+    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for another owner is given up for
+    /// this one, else some time passes. That has no end, because what could wait is not dropped. When the next one may be given up.
+    async fn wait_for_room(&self, may_yield: bool, yields_at: Instant) -> Instant {
         let backend = &self.door.backend;
         let address = &backend.address;
         backend.full.log(1, |_| {
             format!("{address} has no connection left (53300); transactions wait for one")
         });
-        let given_up = match may_yield && yields_left > 0 {
+        let now = Instant::now();
+        let given_up = match may_yield && yields_at <= now {
             true => backend.pool.borrow_mut().give_up(),
             false => None,
         };
@@ -255,10 +256,10 @@ impl Borrower<'_> {
             let ends = server.session.end();
             // Where it takes longer, it is looked for again all the same.
             let _ = tokio::time::timeout(RETRY_PAUSE, ends).await;
-            return yields_left - 1;
+            return now + YIELD_PAUSE;
         }
         tokio::time::sleep(RETRY_PAUSE).await;
-        yields_left
+        yields_at
     }
 
     /// An idle one; what has been idle for long is asked first whether it works.
