@@ -117,9 +117,13 @@ impl<Io> Tap<Io> {
     /// Takes in as much of `slices` as there is room for; returns how much that was.
     fn collect(&mut self, slices: &[IoSlice<'_>]) -> usize {
         let taken = self.collected.take(slices);
-        let ends = &mut self.collected_ends;
-        self.written_ends
-            .feed(self.collected.latest(taken), |end| ends.push(end));
+        let (ends, heads) = (&mut self.collected_ends, &mut self.heads);
+        self.written_ends.feed(self.collected.latest(taken), |end| {
+            if let StreamEnd::Reset(stream) = end {
+                heads.forget(stream);
+            }
+            ends.push(end);
+        });
         let data = self.written_ends.take_data();
         self.allowance.earn(data.frames, data.bytes);
         taken

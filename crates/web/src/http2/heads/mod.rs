@@ -9,6 +9,7 @@ mod huffman;
 mod table;
 
 use block::{Blocks, Checked};
+use std::collections::BTreeSet;
 
 /// What a client sends before its first frame (RFC 9113, 3.4), bytes.
 const PREFACE_BYTES: usize = 24;
@@ -16,7 +17,12 @@ const FRAME_HEADER_BYTES: usize = 9;
 /// The longest payload of a frame: the default, as no other is announced.
 const PAYLOAD_BYTES_MAX: usize = 16 << 10;
 
+/// The most streams that are known to be unfinished: more than a client may open.
+const UNFINISHED_MAX: usize = 1 << 16;
+
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
@@ -33,6 +39,8 @@ pub struct Heads {
     /// The frames after which a head is left to the library.
     frames_max: usize,
     last_stream: u32,
+    /// The streams on which trailers may come: the client has begun them and not ended them.
+    unfinished: BTreeSet<u32>,
     blocks: Blocks,
     /// The library will end the connection: nothing is looked at any more.
     is_over: bool,
@@ -42,8 +50,8 @@ pub struct Heads {
 enum Next<'a> {
     /// Not enough to say.
     Incomplete,
-    /// A frame of so many bytes that passes.
-    Frame(usize),
+    /// A frame that passes.
+    Frame(FrameHeader),
     /// A head.
     Head(Head<'a>),
     /// Something that the library refuses.
@@ -68,6 +76,13 @@ struct FrameHeader {
     stream: u32,
 }
 
+impl FrameHeader {
+    /// Whether nothing follows this frame, which is not a head, on its stream.
+    fn ends_stream(self) -> bool {
+        self.kind == RST_STREAM || (self.kind == DATA && self.flags & END_STREAM != 0)
+    }
+}
+
 impl Heads {
     /// The heads of a connection on which they may be up to `head_bytes_max` long; several times as much is held back.
     pub fn new(head_bytes_max: u32) -> Self {
@@ -76,6 +91,7 @@ impl Heads {
             passing_bytes: PREFACE_BYTES,
             frames_max: 8 + head_bytes_max as usize / PAYLOAD_BYTES_MAX * 2,
             last_stream: 0,
+            unfinished: BTreeSet::new(),
             blocks: Blocks::default(),
             is_over: false,
         }
@@ -116,8 +132,11 @@ impl Heads {
                         self.held = rest.to_vec();
                         return;
                     }
-                    Next::Frame(frame_bytes) => {
-                        self.passing_bytes = frame_bytes;
+                    Next::Frame(frame) => {
+                        if frame.ends_stream() {
+                            self.forget(frame.stream);
+                        }
+                        self.passing_bytes = FRAME_HEADER_BYTES + frame.payload_bytes;
                         continue;
                     }
                     Next::Head(head) => {
@@ -148,10 +167,30 @@ impl Heads {
         }
     }
 
+    /// No trailers come on `stream` any more: it was reset.
+    pub fn forget(&mut self, stream: u32) {
+        self.unfinished.remove(&stream);
+    }
+
+    /// Whether `head` is a trailer section. One on a stream that has ended is left to the library,
+    /// which knows how to answer it (RFC 9113, 5.1).
+    fn note(&mut self, head: &Head<'_>) -> bool {
+        let is_trailers = self.unfinished.contains(&head.stream);
+        if head.flags & END_STREAM != 0 {
+            self.unfinished.remove(&head.stream);
+        } else if head.stream > self.last_stream {
+            self.unfinished.insert(head.stream);
+            if self.unfinished.len() > UNFINISHED_MAX {
+                self.unfinished.pop_first();
+            }
+        }
+        self.last_stream = self.last_stream.max(head.stream);
+        is_trailers
+    }
+
     /// The frames to pass in place of a head, if it cannot pass.
     fn check(&mut self, head: &Head<'_>) -> Option<Vec<u8>> {
-        let is_trailers = head.stream <= self.last_stream;
-        self.last_stream = self.last_stream.max(head.stream);
+        let is_trailers = self.note(head);
         let joined;
         let block = match head.fragments[..] {
             [block] => block,
@@ -199,7 +238,7 @@ fn next(bytes: &[u8], frames_max: usize) -> Next<'_> {
         return Next::Incomplete;
     };
     if first.kind != HEADERS {
-        return Next::Frame(FRAME_HEADER_BYTES + first.payload_bytes);
+        return Next::Frame(first);
     }
     let mut header = first;
     let mut fragments = Vec::new();
@@ -319,6 +358,40 @@ mod tests {
                 assert_eq!(passed(&sent, piece_bytes), expected);
             }
         }
+    }
+
+    #[test]
+    fn pseudo_header_fields_are_misplaced_in_trailers_of_open_streams_only() {
+        let open = frame(HEADERS, END_HEADERS, 3, READABLE);
+        let trailers = frame(HEADERS, END_HEADERS | END_STREAM, 3, READABLE);
+        let malformed = [READABLE, b"\x00\x0aconnection\x01x"].concat();
+        let replaced = frame(HEADERS, END_HEADERS | END_STREAM, 3, &malformed);
+        let body = frame(DATA, 0, 3, b"body");
+        let sent = [&open[..], &body, &trailers].concat();
+        assert_eq!(
+            passed(&sent, 5),
+            [&open[..], &body, &replaced].concat(),
+            "the stream is open"
+        );
+        for ended in [
+            trailers.clone(),
+            [&open[..], &frame(HEADERS, END_HEADERS | END_STREAM, 3, b"")].concat(),
+            [&open[..], &frame(DATA, END_STREAM, 3, b"")].concat(),
+            [&open[..], &frame(RST_STREAM, 0, 3, &[0; 4])].concat(),
+            frame(HEADERS, END_HEADERS | END_STREAM, 5, READABLE),
+        ] {
+            for flags in [END_HEADERS, END_HEADERS | END_STREAM] {
+                let late = frame(HEADERS, flags, 3, READABLE);
+                let sent = [&ended[..], &late].concat();
+                for piece_bytes in [1, 1000] {
+                    assert_eq!(passed(&sent, piece_bytes), sent, "the library answers");
+                }
+            }
+        }
+        let mut heads = Heads::new(16 << 10);
+        heads.pass(&[&[0; PREFACE_BYTES][..], &open].concat());
+        heads.forget(3);
+        assert_eq!(heads.pass(&trailers), None, "the server has reset it");
     }
 
     #[test]
