@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 /// What any program asks for; the umask takes away what it may not have.
 const MODE: u32 = 0o666;
 
-/// Fails where [`write`] would, and changes nothing.
+/// Fails where [`write()`] would, and changes nothing.
 pub fn check(path: &Path) -> io::Result<()> {
     match place(path)? {
         Some(place) => beside(&place).map(drop),

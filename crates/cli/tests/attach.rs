@@ -204,7 +204,7 @@ fn a_mistake_is_one_line_and_changes_nothing() {
         &web(&["--dev", "eth9", "--uplink", "1mbit"]),
         &["eth9", "s0"],
     );
-    assert_refused(&web(&[&on[..], &["1mbps"]].concat()), &["mbps"]);
+    assert_refused(&web(&[&on[..], &["1mbt"]].concat()), &["mbt"]);
     assert_refused(
         &web(&[&on[..], &["10mbit"]].concat()),
         &["nothing listens on port 80 or 443"],

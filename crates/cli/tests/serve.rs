@@ -63,7 +63,7 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
             &["uplink.bands", "mechanism"],
         ),
         (&[dir, "--ahead", "much"], &["`much`", "30kb", "20ms"]),
-        (&[], &["<DIR>", "--help"]),
+        (&[], &["DIR is missing", "--help"]),
     ] {
         let message = refusal(args);
         for word in words {

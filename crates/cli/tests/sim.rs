@@ -244,8 +244,9 @@ fn an_overload_is_simulated_for_as_long_as_is_said_and_not_believed() {
             "{reason}"
         );
     }
-    let mean = |run: &Value| run["all"]["mean_response"].as_f64().unwrap();
-    assert!(mean(&long) > 2.5 * mean(&short));
+    assert!(short["all"]["mean_response"].is_null(), "it is infinite");
+    let median = |run: &Value| run["all"]["p50_response"].as_f64().unwrap();
+    assert!(median(&long) > 2.5 * median(&short));
 }
 
 /// Asserts that each of these is refused in one line that has these words.

@@ -62,7 +62,7 @@ fn bad_input_is_one_line_with_a_remedy() {
         "10",
     ];
     for (args, words) in [
-        ([&surge[..], &["--users", "0"]].concat(), "1..=100000"),
+        ([&surge[..], &["--users", "0"]].concat(), "1 to 100000"),
         (
             [&surge[..], &["--users", "5", "--warm-up", "20"]].concat(),
             "--warm-up",
