@@ -51,6 +51,10 @@ enum Fate {
         number: Option<u64>,
         /// What the client calls it: not its own if it fails.
         name: Option<Vec<u8>>,
+        /// Without a name: the one whose place it takes, and which the client keeps where this is skipped.
+        before: Option<Arc<Statement>>,
+        /// Whether the server connection has that one.
+        is_before_there: bool,
         is_shown: bool,
     },
     /// To Describe of a statement.

@@ -366,6 +366,12 @@ impl Turn {
         self.skips
     }
 
+    /// Whether a Parse is to be answered next.
+    pub fn is_parse_next(&self) -> bool {
+        let front = self.unanswered.front();
+        front.is_some_and(|(sent, _)| *sent == Sent::Parse)
+    }
+
     /// Whether no transaction was open when the server was last ready.
     pub fn is_idle(&self) -> bool {
         self.status == TransactionStatus::Idle

@@ -164,6 +164,16 @@ impl Exchange<'_> {
 
     /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), ExchangeError> {
+        if self.turn.is_parse_next()
+            && let Some(Fate::Parsed {
+                before,
+                is_before_there,
+                ..
+            }) = self.fates.front_mut()
+        {
+            // A Parse that was read has taken the other's place before it failed.
+            (*before, *is_before_there) = (None, false);
+        }
         self.has_doubt = self.turn.answered(Answered::Error)? == Meant::Doubt;
         self.server.is_spoilt |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
         self.client.asks.has_failed = true;
@@ -172,9 +182,6 @@ impl Exchange<'_> {
         self.describing = None;
         if self.turn.skips() {
             self.undescribed = None;
-        }
-        if !self.fates.iter().any(|fate| fate.is_about(b"")) {
-            self.server.unnamed = Unnamed::Nobodys;
         }
         Ok(())
     }
@@ -185,19 +192,43 @@ impl Exchange<'_> {
         let end = self.fates.iter().position(|fate| *fate == Fate::Cycle);
         let end = end.unwrap_or(self.fates.len());
         let has_later_unnamed = self.fates.range(end..).any(|fate| fate.is_about(b""));
-        let undone = self.fates.drain(..end);
+        let undone: Vec<Fate> = self.fates.drain(..end).collect();
         // The last first: what was prepared and closed again was never there.
-        for fate in undone.rev() {
+        for fate in undone.into_iter().rev() {
             match fate {
-                Fate::Parsed { number, name, .. } => {
+                Fate::Parsed {
+                    number,
+                    name,
+                    before,
+                    is_before_there,
+                    is_shown,
+                } => {
                     if number.is_some_and(|number| self.awaited == Some(number)) {
                         self.awaited = None;
                     }
                     number.and_then(|number| server.statements.forget(number));
-                    // One without a name that a later cycle brings stays.
-                    let is_later = name.as_deref() == Some(b"") && has_later_unnamed;
-                    name.filter(|_| !is_later)
-                        .and_then(|name| client.statements.close(&name));
+                    match name.as_deref() {
+                        // One that a later cycle brings stays, and takes the place of the one before.
+                        Some(b"") if has_later_unnamed => {
+                            let mut later = self.fates.iter_mut();
+                            let later = later.find(|fate| fate.is_about(b""));
+                            later
+                                .into_iter()
+                                .for_each(|later| later.comes_after(&before));
+                        }
+                        Some(b"") => {
+                            client.statements.close(b"");
+                            let there = before.clone().filter(|_| is_before_there);
+                            server.unnamed = there.map_or(Unnamed::Nobodys, Unnamed::Known);
+                            before.map(|before| client.statements.prepare(b"", before));
+                        }
+                        Some(name) => drop(client.statements.close(name)),
+                        None if has_later_unnamed => {}
+                        None if !is_shown || matches!(server.unnamed, Unnamed::PassedOn) => {
+                            server.unnamed = Unnamed::Nobodys;
+                        }
+                        None => {}
+                    }
                 }
                 Fate::Described(described) => {
                     let number = described.statement.map(|statement| statement.number());

@@ -3,9 +3,12 @@
 //! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
 //! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 
 use super::{Exchange, Fate};
+use crate::statements::Statement;
 use crate::turn::Admission;
 use crate::wire::{FrontendMessage, Part, Piece, Target};
 
@@ -101,6 +104,15 @@ impl Fate {
             }
             | Self::Deallocated(own, _) => own == name,
             _ => false,
+        }
+    }
+
+    /// Of one about the statement without a name: this one was there before it.
+    pub(super) fn comes_after(&mut self, statement: &Option<Arc<Statement>>) {
+        match self {
+            Self::Parsed { before, .. } => before.clone_from(statement),
+            Self::Closed { had, .. } => *had = statement.clone().map(|had| (Vec::new(), had)),
+            _ => {}
         }
     }
 

@@ -58,9 +58,16 @@ impl Exchange<'_> {
         };
         statement.note_leaves(leaves_something);
         let rest = rewritten.as_deref().unwrap_or(rest);
+        let before = self.client.statements.named(b"").ok().cloned();
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
-                self.push_parsed(None, Some(name), true);
+                self.push(Fate::Parsed {
+                    number: None,
+                    name: Some(Vec::new()),
+                    is_before_there: self.has_unnamed(before.as_ref()),
+                    before,
+                    is_shown: true,
+                });
                 self.server.unnamed = Unnamed::Known(statement);
                 write_parse(out, b"", rest);
             }
@@ -189,10 +196,7 @@ impl Exchange<'_> {
     }
 
     fn ready_unnamed(&mut self, statement: Arc<Statement>, out: &mut BytesMut) -> Option<Vec<u8>> {
-        let is_there = match &self.server.unnamed {
-            Unnamed::Known(there) => **there == *statement,
-            _ => false,
-        };
+        let is_there = self.has_unnamed(Some(&statement));
         if self.awaited == Some(statement.number()) {
             return None;
         }
@@ -217,6 +221,14 @@ impl Exchange<'_> {
             }
         }
         Some(Vec::new())
+    }
+
+    /// Whether the server connection knows this statement without a name.
+    fn has_unnamed(&self, statement: Option<&Arc<Statement>>) -> bool {
+        match &self.server.unnamed {
+            Unnamed::Known(there) => statement == Some(there),
+            _ => false,
+        }
     }
 
     fn await_description(&mut self, statement: Arc<Statement>, out: &mut BytesMut) {
@@ -254,6 +266,8 @@ impl Exchange<'_> {
         self.push(Fate::Parsed {
             number,
             name: name.map(<[u8]>::to_vec),
+            before: None,
+            is_before_there: false,
             is_shown,
         });
     }

@@ -59,11 +59,13 @@ impl Place {
         }
     }
 
-    /// Empties the tables; an error where something still holds them.
+    /// Empties the tables and gives them their types back; an error where something still holds them.
     pub fn empty(&self) -> Result<(), String> {
         let names = (0..CLIENTS).map(|client| format!("t{client}, d{client}"));
         let names = names.collect::<Vec<_>>().join(", ");
-        let sql = format!("set statement_timeout = '15s'; truncate {names}");
+        let types = (0..CLIENTS).map(|client| format!("; alter table t{client} alter i type int"));
+        let types: String = types.collect();
+        let sql = format!("set statement_timeout = '15s'; truncate {names}{types}");
         self.watchers[0].lock().unwrap().ask(&sql).map(drop)
     }
 

@@ -174,7 +174,7 @@ impl Writer<'_> {
 
     fn sql(&mut self) -> String {
         let (client, number) = (self.client, self.dice.below(6));
-        let one = match self.dice.below(24) {
+        let one = match self.dice.below(28) {
             0..=2 => format!("select {number}"),
             3 => "select 1/0".into(),
             4..=6 => format!("insert into t{client} values ({number})"),
@@ -194,12 +194,25 @@ impl Writer<'_> {
             20 => format!("select {number}::text || $$'$$ /* copy; */"),
             21 => "selec".into(),
             22 => String::new(),
+            23 => format!("execute {}", self.dice.one_of(&["a", "b", "c"])),
+            24 => format!("deallocate {}", self.dice.one_of(&["a", "b", "c"])),
+            25 => format!(
+                "alter table t{client} alter i type {}",
+                self.dice.one_of(&["int", "bigint"])
+            ),
             _ => format!("update t{client} set i = i + 10 where i = {number}"),
         };
         match self.dice.below(9) {
             0 => format!("{one}; {}", self.sql()),
             _ => one,
         }
+    }
+
+    /// One without the names of other statements: in a prepared text they are those of when it is prepared.
+    fn prepared_sql(&mut self) -> String {
+        let sql = self.sql();
+        let is_named = sql.contains("execute ") || sql.contains("deallocate ");
+        if is_named { "select 7".into() } else { sql }
     }
 
     fn name(&mut self) -> &'static str {
@@ -211,11 +224,11 @@ impl Writer<'_> {
     }
 
     fn extended(&mut self, syncs: bool) {
-        let (name, portal, sql) = (self.name(), self.portal(), self.sql());
+        let (name, portal, sql) = (self.name(), self.portal(), self.prepared_sql());
         if !name.is_empty() && self.dice.one_in(3) {
             self.steps.push(about('C', 'S', name));
         }
-        if name.is_empty() || !self.dice.one_in(5) {
+        if !self.dice.one_in(5) {
             self.steps.push(parse(name, &sql));
         }
         if self.dice.one_in(4) {
@@ -358,14 +371,16 @@ impl Writer<'_> {
             self.steps.push(bare('S'));
         }
         self.steps.push(Step::Cancel);
+        // A query takes its place, so that no later Bind sleeps, which no cancel request would end.
+        self.steps.push(query(""));
     }
 
     fn message(&mut self) -> Step {
         let (name, portal, sql) = (self.name(), self.portal(), self.sql());
         match self.dice.below(14) {
             0 => query(&sql),
-            1 | 2 => parse(name, &sql),
-            3 | 4 => bind(portal, "a"),
+            1 | 2 => parse(name, &self.prepared_sql()),
+            3 | 4 => bind(portal, self.dice.one_of(&["a", ""])),
             5 => about('D', self.dice.one_of(&['S', 'P']), "b"),
             6 | 7 => execute(portal, self.dice.one_of(&[0, 0, 1])),
             8 => about('C', self.dice.one_of(&['S', 'P']), name),
