@@ -160,7 +160,7 @@ fn a_gate_is_watched_for_whole_seconds() {
         let words = said(&output);
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(
-            words.contains("--observe: `") && words.lines().count() == 1,
+            words.contains("--observe: ") && words.lines().count() == 1,
             "{words}"
         );
     }
