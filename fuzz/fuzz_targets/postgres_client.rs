@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::scram::{ServerExchange, Verifier};
-use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings};
+use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings, Taken};
 use sooner_postgres::settings::{Wanted, to_follow};
 use sooner_postgres::wire::{FirstPacket, Splitter, look_at_frontend};
 
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         if let Ok(wanted) = Wanted::read(&startup) {
             let _ = to_follow(
                 &wanted,
-                &Settings::new(),
+                &ClientState::default(),
                 &ServerState::new(1, Settings::new()),
             );
         }
@@ -33,8 +33,11 @@ fuzz_target!(|bytes: &[u8]| {
     while let Ok(Some(piece)) = splitter.next(rest) {
         // Nothing answers here, so it is sent although it would have to wait.
         let _ = exchange.must_wait(&piece, &mut out);
-        if exchange.from_client(&piece, &mut out).is_err() {
-            return;
+        match exchange.from_client(&piece, &mut out) {
+            Ok(Taken::Yes) => {}
+            // It would be shown again with what the server answers.
+            Ok(Taken::NotYet) => break,
+            Err(_) => return,
         }
         rest = &rest[piece.bytes.len()..];
     }

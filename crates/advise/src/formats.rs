@@ -38,7 +38,7 @@ pub enum Field {
     TookPart(Unit),
     /// HAProxy's times with slashes between them, in milliseconds; the last is of all.
     Timers,
-    /// Whatever follows: a time taken may be in it, see [`crate::taken`].
+    /// Whatever follows: a time taken may be in it, see `taken`.
     Rest,
 }
 

@@ -1,11 +1,11 @@
 //! A client's turn on a server connection, as messages: what of each side goes to the other, and what is put in or left out.
 //!
-//! Statements prepared by name are the only thing that is changed on the way ([`prepared`], [`by_sql`]). On the server
+//! Statements prepared by name are the only thing that is changed on the way (`prepared`, `by_sql`). On the server
 //! connection they have names of ours, because clients choose the same names for different statements. Every Parse goes to
 //! the server. Where a statement is used that the connection does not know, the exchange prepares it first, leaves out the
 //! answers and takes no more from the client until it has seen that the statement is still what the client was told.
 //! Every mistake, like a statement that does not exist, is left to the server to say; names of ours in what it says become
-//! the client's ([`errors`]).
+//! the client's (`errors`).
 
 mod asks;
 mod by_sql;

@@ -1,5 +1,5 @@
 //! The frames of a client on their way to the HTTP/2 library: heads that it would take for a broken connection are replaced by
-//! ones that it takes for a malformed request ([`block`]), so that the other requests go on.
+//! ones that it takes for a malformed request (`block`), so that the other requests go on.
 //!
 //! All else passes as it is. A head is held back until all of its frames are here, no longer than the library would hold it.
 //! What breaks the rules of frames or of HPACK is left to the library, which ends the connection.
