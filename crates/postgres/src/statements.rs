@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::said::Said;
+use crate::sql;
 
 pub use client::{ClientStatements, Refused};
 pub use server::{Known, ServerStatements};
@@ -31,6 +32,8 @@ pub struct Text {
     said: OnceLock<Said>,
     /// Noted at its first Parse.
     leaves_something: OnceLock<bool>,
+    /// Of each of its commands; read when they are needed first.
+    first_words: OnceLock<Vec<Vec<u8>>>,
 }
 
 impl Text {
@@ -77,6 +80,13 @@ impl Statement {
     pub fn sql(&self) -> &[u8] {
         let text = self.text.parse_rest.split(|byte| *byte == 0).next();
         text.unwrap_or_default()
+    }
+
+    /// The first words of its commands.
+    pub fn first_words(&self) -> &[Vec<u8>] {
+        let words = || sql::first_words(self.sql());
+        let words = || words().map(<[u8]>::to_vec).collect();
+        self.text.first_words.get_or_init(words)
     }
 
     /// What stands behind the name in a Parse: with the types that the client was told, else those that it declared.
@@ -169,6 +179,7 @@ impl Statements {
             parse_rest: parse_rest.to_vec(),
             said: OnceLock::new(),
             leaves_something: OnceLock::new(),
+            first_words: OnceLock::new(),
         })
     }
 

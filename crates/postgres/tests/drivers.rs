@@ -62,7 +62,7 @@ fn asyncpg() {
     ) {
         return;
     }
-    compare("asyncpg", 25, |place| {
+    compare("asyncpg", 26, |place| {
         place.printed(place.command(PYTHON).arg(script("asyncpg_script.py")))
     });
 }

@@ -52,7 +52,7 @@ impl Exchange<'_> {
     pub(super) fn see_effects(&mut self, name: &[u8]) {
         match self.client.statements.named(name) {
             Ok(statement) => {
-                for word in sql::first_words(statement.sql()) {
+                for word in statement.first_words() {
                     self.may_bind_copy |= self.effects.add(word);
                 }
             }

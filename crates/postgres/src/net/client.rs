@@ -256,7 +256,10 @@ impl Client {
         };
         let (wanted, state, owner) = (&self.wanted, &mut self.state, borrower.owner());
         let follow = async |server: &mut Server| {
-            let greeting = door.backend.pool.borrow().greeting(&owner).cloned();
+            // Copied only where it is needed, which is not at every transaction.
+            let is_new = state.settings.is_empty();
+            let pool = is_new.then(|| door.backend.pool.borrow());
+            let greeting = pool.and_then(|pool| pool.greeting(&owner).cloned());
             settle::follow(state, wanted, greeting.as_ref(), server).await
         };
         let borrowed = borrower.borrow_for(&self.shared, inside, follow);

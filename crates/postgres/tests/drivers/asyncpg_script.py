@@ -63,6 +63,13 @@ async def types_that_are_looked_up(a, b):
         return [repr(value) for value in found]
 
 
+async def types_that_many_look_up(a, b):
+    # More clients than places; looking a type up sets `jit`, which must tie none of them.
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect()) for _ in range(8)]
+        return [await c.fetchval("SELECT $1::mood", "bad") for c in clients + clients]
+
+
 async def prepared_across_transactions(a, b):
     by_key = [await connection.prepare("SELECT s FROM t WHERE i = $1") for connection in (a, b)]
     by_text = [await connection.prepare("SELECT i FROM t WHERE s = $1") for connection in (a, b)]
@@ -326,7 +333,7 @@ async def sessions_that_end(a, b):
 
 
 STEPS = (
-    several_statements, parameters, types_that_are_looked_up, prepared_across_transactions, one_name_two_texts, a_changed_table,
+    several_statements, parameters, types_that_are_looked_up, types_that_many_look_up, prepared_across_transactions, one_name_two_texts, a_changed_table,
     transactions, savepoints, a_failed_transaction, many_at_once, copied, copies_that_fail, cancelled, notices, notifications,
     temporary_tables, advisory_locks, settings, reset_by_the_driver, a_pool, cursors, large_values, errors, many_statements,
     sessions_that_end,
