@@ -52,8 +52,10 @@ impl Exchange<'_> {
         is_whole: bool,
         out: &mut BytesMut,
     ) -> Result<Option<Rewritten>, Taken> {
-        let has_names = !self.client.statements.is_empty();
-        if !is_whole || !(has_names || contains(sql, OURS)) {
+        if !is_whole || !sql::may_name_statements(sql) {
+            return Ok(None);
+        }
+        if !(self.client.statements.has_named() || contains(sql, OURS)) {
             return Ok(None);
         }
         let names = sql::statement_names(sql);

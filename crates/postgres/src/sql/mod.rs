@@ -23,7 +23,7 @@ pub use pattern::{NeverFits, check_pattern};
 pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};
-pub use statement_name::{StatementName, Uses, statement_names};
+pub use statement_name::{StatementName, Uses, may_name_statements, statement_names};
 
 /// What is there until it is taken back or the session ends, and the server can say whether it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

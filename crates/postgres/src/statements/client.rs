@@ -81,6 +81,11 @@ impl ClientStatements {
         *self = Self::default();
     }
 
+    /// Whether it has one with a name.
+    pub fn has_named(&self) -> bool {
+        self.by_name.len() > usize::from(self.by_name.contains_key(&b""[..]))
+    }
+
     /// How many it has.
     pub fn len(&self) -> usize {
         self.by_name.len()
