@@ -127,7 +127,7 @@ pub mod own_socket {
     use std::os::unix::fs::DirBuilderExt;
     use std::path::Path;
 
-    /// Its folder, which nobody else can enter; `None` where there is none.
+    /// Its folder, which no other user can enter; `None` where there is none.
     pub fn folder() -> Option<PathBuf> {
         let uid = rustix::process::geteuid().as_raw();
         let folder = match env::var_os("XDG_RUNTIME_DIR") {

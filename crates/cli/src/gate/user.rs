@@ -38,7 +38,7 @@ pub fn adopt(
     let at = |mistake| located(source, &mistake);
     let account = system_user::find(user, KEY).map_err(at)?;
     for path in sockets.paths() {
-        // Where it fails, the next start finds a socket file that nobody serves, and removes it.
+        // Where it fails, the next start finds a socket file without a server, and removes it.
         let _ = lchown(path, Some(account.uid), Some(account.gid));
     }
     system_user::adopt(&account, user, KEY, Keep::Nothing).map_err(at)?;
