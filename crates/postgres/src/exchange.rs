@@ -30,7 +30,7 @@ use crate::statements::{Known, Statement, Statements};
 use crate::turn::{Admission, OutOfStep, Sent, Turn};
 use crate::wire::{
     FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
-    write_describe_statement, write_sync,
+    write_describe_statement, write_flush, write_sync,
 };
 
 use effects::Effects;
@@ -181,6 +181,8 @@ pub struct Exchange<'a> {
     describing: Option<(Described, Option<Vec<u8>>)>,
     /// Whether a command in SQL waits for a statement that it names.
     held_by_sql: bool,
+    /// The last cycle in which the server was made to answer earlier than the client made it.
+    hurried_cycle: Option<u64>,
 }
 
 impl<'a> Exchange<'a> {
@@ -214,6 +216,7 @@ impl<'a> Exchange<'a> {
             says_changed: false,
             describing: None,
             held_by_sql: false,
+            hurried_cycle: None,
         }
     }
 
@@ -230,6 +233,24 @@ impl<'a> Exchange<'a> {
     /// Whether a transaction is open and nothing is asked of it.
     pub fn rests(&self) -> bool {
         !self.turn.is_idle() && self.turn.is_answered()
+    }
+
+    /// Whether the server says what comes next because of a Flush of the gate's own: that stays here until the server would
+    /// send it, because clients take CommandComplete for what has been committed.
+    pub fn is_hurried(&self) -> bool {
+        self.hurried_cycle == Some(self.cycles)
+    }
+
+    /// The server is to answer now.
+    fn hurry(&mut self, out: &mut BytesMut) {
+        write_flush(out);
+        self.turn.flushed();
+        self.hurried_cycle = Some(self.cycle());
+    }
+
+    /// The number of the cycle that is being sent.
+    fn cycle(&self) -> u64 {
+        self.cycles + self.turn.unanswered_cycles() as u64
     }
 
     /// Whether the client has been told by the server that its session ends.
@@ -388,7 +409,11 @@ impl<'a> Exchange<'a> {
             FrontendMessage::Flush if piece.bytes.len() > HEADER_BYTES || !piece.is_last => {
                 self.turn.sent(Sent::Describe, 0);
             }
-            FrontendMessage::Flush => self.turn.flushed(),
+            FrontendMessage::Flush => {
+                self.turn.flushed();
+                let cycle = self.cycle();
+                self.hurried_cycle.take_if(|hurried| *hurried == cycle);
+            }
             FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
             FrontendMessage::CopyData => {}
             FrontendMessage::Execute => {

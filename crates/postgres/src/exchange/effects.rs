@@ -81,8 +81,7 @@ impl Exchange<'_> {
     /// Nothing more comes: the server is to answer what it has.
     pub fn flush(&mut self, out: &mut bytes::BytesMut) {
         if self.turn.wants_flush() {
-            crate::wire::write_flush(out);
-            self.turn.flushed();
+            self.hurry(out);
         }
     }
 }

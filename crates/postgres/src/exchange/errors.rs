@@ -12,6 +12,8 @@ const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {
     sqlstate: "0A000",
     message: "cached plan must not change result type",
     hint: None,
+    // By which drivers know that preparing it once more helps.
+    source: Some(("plancache.c", "RevalidateCachedQuery")),
 };
 
 impl Exchange<'_> {

@@ -16,6 +16,11 @@ impl Exchange<'_> {
         out: &mut BytesMut,
     ) -> Result<(), ExchangeError> {
         if piece.part == Part::First {
+            // PostgreSQL sends what it has with these.
+            if matches!(piece.tag, b'E' | b'N' | b'G' | b'W') {
+                let cycle = self.cycles;
+                self.hurried_cycle.take_if(|hurried| *hurried == cycle);
+            }
             let message =
                 BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
             if piece.tag == b'E' {

@@ -9,8 +9,7 @@ use crate::settings;
 use crate::sql::Tie;
 use crate::statements::{Known, Refused, Statement};
 use crate::wire::{
-    FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_flush,
-    write_parse,
+    FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
 };
 
 /// A statement that stands in for one whose name is taken.
@@ -234,7 +233,7 @@ impl Exchange<'_> {
     fn await_description(&mut self, statement: Arc<Statement>, out: &mut BytesMut) {
         self.awaited = Some(statement.number());
         self.describe(statement, true, out);
-        write_flush(out);
+        self.hurry(out);
     }
 
     /// Notes that a statement is prepared, and closes what has to go for it.

@@ -246,6 +246,7 @@ impl Refusal {
                     sqlstate: self.sqlstate,
                     message: &self.message,
                     hint: self.hint,
+                    source: None,
                 };
                 write_error(out, &report);
             }

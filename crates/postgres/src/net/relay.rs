@@ -18,6 +18,8 @@ use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend, write
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
+/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its `pqcomm.c`).
+const KEPT_BACK_BYTES: usize = 8192;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
@@ -94,6 +96,7 @@ pub async fn relay(
         from_client: Splitter::new(look_at_frontend),
         from_server: Splitter::new(look_at_backend),
         to_client: BytesMut::new(),
+        kept_back: BytesMut::new(),
         to_server: BytesMut::new(),
         here,
         listens,
@@ -133,6 +136,8 @@ struct Relay<'a, 'e> {
     from_client: Splitter,
     from_server: Splitter,
     to_client: BytesMut,
+    /// What the server would not have sent yet, behind that.
+    kept_back: BytesMut,
     to_server: BytesMut,
     here: &'a Here,
     listens: bool,
@@ -242,6 +247,7 @@ impl Relay<'_, '_> {
             }
             Leaving::Broke(_) => self.exchange.flush(&mut self.to_server),
             _ if self.has_terminated || self.is_over_but_for_output() => {}
+            _ if !self.from_client.is_between_messages() => return self.poll_cut_off(cx),
             _ if is_settled || self.exchange.is_unsynced() => {
                 // It may have to answer first, and rolls back what is open.
                 write_terminate(&mut self.to_server);
@@ -252,6 +258,20 @@ impl Relay<'_, '_> {
         if self.to_server.len() > written_bytes {
             cx.waker().wake_by_ref();
         }
+        self.poll_grace(cx)
+    }
+
+    /// The rest of a message never comes: the server is to see the same of it, behind what it has yet to do.
+    fn poll_cut_off(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.to_server.is_empty() && self.server.stream.is_flushed() {
+            // Where that fails the server is gone, which reading it tells.
+            self.has_terminated = self.server.stream.poll_end(cx).is_ready();
+        }
+        self.poll_grace(cx)
+    }
+
+    /// How long what runs for a client that is gone may still take.
+    fn poll_grace(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.is_gone() && !self.exchange.may_commit() {
             let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
             return grace.as_mut().poll(cx).map(|()| End::ClientLeft);
@@ -301,6 +321,7 @@ impl Relay<'_, '_> {
 
     /// What a client does not read that is gone is thrown away, up to a bound.
     fn flush_client(&mut self, cx: &mut Context<'_>) -> Step {
+        self.release();
         if !self.is_unread {
             match flush((&mut *self.client, &mut self.to_client), cx) {
                 Ok(moved) => return Ok(moved),
@@ -314,6 +335,24 @@ impl Relay<'_, '_> {
         match self.unread_bytes > UNREAD_BYTES {
             true => Err(End::ClientLeft),
             false => Ok(moved),
+        }
+    }
+
+    /// What the gate has to ask the server it asks between two messages of the client.
+    fn ask(&mut self) {
+        if self.from_client.is_between_messages() {
+            self.exchange.ask(&mut self.to_server);
+        }
+    }
+
+    /// What the server would have sent by now goes to the client.
+    fn release(&mut self) {
+        let is_due = !self.exchange.is_hurried()
+            || matches!(self.leaving, Some(Leaving::Broke(_)))
+            || self.kept_back.len() >= KEPT_BACK_BYTES;
+        if is_due && !self.kept_back.is_empty() {
+            self.to_client.extend_from_slice(&self.kept_back);
+            self.kept_back.clear();
         }
     }
 
@@ -357,6 +396,7 @@ impl Relay<'_, '_> {
             self.input.advance(count);
             self.received_bytes += count as u64;
             moved = true;
+            self.ask();
             if self.exchange.is_left() {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
@@ -378,13 +418,18 @@ impl Relay<'_, '_> {
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;
             };
-            let taken = self.exchange.from_server(&piece, &mut self.to_client);
+            let out = match self.exchange.is_hurried() {
+                true => &mut self.kept_back,
+                false => &mut self.to_client,
+            };
+            let taken = self.exchange.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
-            self.exchange.ask(&mut self.to_server);
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
+            self.release();
+            self.ask();
         }
         Ok(moved)
     }

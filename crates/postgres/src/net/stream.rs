@@ -166,6 +166,15 @@ impl Stream {
         Ok(())
     }
 
+    /// Nothing more will be written; what comes can still be read.
+    pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(encrypted) => Pin::new(&mut encrypted.stream).poll_shutdown(cx),
+        }
+    }
+
     fn poll_read_some(
         &mut self,
         cx: &mut Context<'_>,

@@ -21,6 +21,7 @@ pub async fn withdraw(stream: &mut Stream, input: &mut BytesMut) -> Result<(), O
             sqlstate: "57014",
             message: "canceling statement due to user request",
             hint: None,
+            source: None,
         };
         write_error(&mut out, &report);
         stream.flush_all(&mut out).await.map_err(|_| None)?;

@@ -211,6 +211,8 @@ pub struct ErrorReport<'a> {
     pub message: &'a str,
     /// What to do.
     pub hint: Option<&'a str>,
+    /// Where PostgreSQL says the same: its file and its routine, which drivers look at.
+    pub source: Option<(&'a str, &'a str)>,
 }
 
 /// Writes an ErrorResponse.
@@ -230,6 +232,8 @@ fn write_report(out: &mut BytesMut, tag: u8, report: &ErrorReport<'_>) {
         (b'C', Some(report.sqlstate)),
         (b'M', Some(report.message)),
         (b'H', report.hint),
+        (b'F', report.source.map(|(file, _)| file)),
+        (b'R', report.source.map(|(_, routine)| routine)),
     ];
     message(out, tag, |body| {
         for (kind, text) in fields {
@@ -336,6 +340,7 @@ mod tests {
             sqlstate: "3D000",
             message: "no such database",
             hint: Some("see SHOW DATABASES"),
+            source: None,
         };
         let bytes = written(|out| write_error(out, &report));
         assert_eq!(
@@ -352,6 +357,7 @@ mod tests {
             sqlstate: "42601",
             message: "odd\0Cname",
             hint: None,
+            source: None,
         };
         let bytes = written(|out| write_notice(out, &report));
         assert!(bytes.ends_with(b"Modd Cname\0\0") || bytes.ends_with(b"ModdCname\0\0"));

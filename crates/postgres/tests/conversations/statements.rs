@@ -104,7 +104,10 @@ fn word(tag: u8, body: &[u8]) -> String {
                 .filter(|field| !field.is_empty())
                 .map(|field| (field.chars().next().unwrap(), &field[1..]))
                 .collect();
-            format!("({} {})", fields[&'C'], fields[&'M'])
+            // Where it comes from is what some drivers go by.
+            let of = |field: char| fields.get(&field).copied().unwrap_or("-");
+            let all = ['V', 'C', 'M', 'F', 'R'].map(of);
+            format!("({})", all.join(" "))
         }
         // Object identifiers of tables and types that were made differ from one to the next.
         b'T' => format!("{}", i16::from_be_bytes([body[0], body[1]])),

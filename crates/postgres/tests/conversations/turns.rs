@@ -3,8 +3,13 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
 use super::support::{Database, Gate, Talk, transactions, until};
+
+/// What is not answered by then never will be.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A session in bytes, up to its first ReadyForQuery.
 fn in_bytes(gate: &Gate) -> UnixStream {
@@ -100,6 +105,98 @@ fn what_stands_before_a_goodbye_is_done_before_it() {
     }
     let left = "SELECT string_agg(i::text, ' ' ORDER BY i) FROM t";
     assert_eq!(gate.ask(&database, &[left]), "1 2 3 4");
+}
+
+#[test]
+fn what_is_said_to_be_done_can_be_seen_by_others() {
+    let Some(database) = Database::start("what_is_said_to_be_done") else {
+        return;
+    };
+    // It commits slowly.
+    database.ask(
+        "CREATE TABLE t (i int);
+         CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER late AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let gate = Gate::before(&database, &transactions(2));
+    let sync = message(b'S', b"");
+    let named = |tag: u8, body: &str| message(tag, body.as_bytes());
+    let mut client = in_bytes(&gate);
+    let mut hear = |said: &[Vec<u8>], until: u8| {
+        client.write_all(&said.concat()).unwrap();
+        loop {
+            let mut header = [0; 5];
+            client.read_exact(&mut header).unwrap();
+            let length = i32::from_be_bytes(header[1..].try_into().unwrap());
+            let mut body = vec![0; length as usize - 4];
+            client.read_exact(&mut body).unwrap();
+            if header[0] == until {
+                return;
+            }
+        }
+    };
+    let count = || database.ask("SELECT count(*) FROM t");
+    // Where a Sync stands before a COPY's rows, as tokio-postgres sends it, the gate asks the server for its answer behind
+    // the last of them before it sends anything.
+    hear(&[executed("COPY t FROM STDIN"), sync.clone()], b'G');
+    let rows = [message(b'd', b"1\n"), message(b'c', b""), sync.clone()];
+    hear(&rows, b'C');
+    assert_eq!(count(), "1");
+    hear(&[], b'Z');
+    // So it does where a statement has to be prepared on another connection first.
+    hear(&[named(b'P', "s\0SELECT 1\0\0\0"), sync.clone()], b'Z');
+    let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+    other.ask("BEGIN");
+    let mut third = Talk::begin(&mut gate.psql(&database, "postgres"));
+    third.ask("BEGIN");
+    third.ask("END");
+    let pipeline = [
+        executed("INSERT INTO t VALUES (2)"),
+        named(b'B', "\0s\0\0\0\0\0\0\0"),
+        message(b'E', &[0; 5]),
+        sync,
+    ];
+    hear(&pipeline, b'C');
+    assert_eq!(count(), "2");
+    other.ask("END");
+}
+
+#[test]
+fn what_the_gate_says_itself_stands_between_messages() {
+    let Some(database) = Database::start("what_the_gate_says_itself") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, &transactions(1));
+    let sync = message(b'S', b"");
+    let copy = || [executed("COPY t FROM STDIN"), sync.clone()].concat();
+    // A row of two megabytes, which is on its way while the COPY fails.
+    let (wrong, long) = (message(b'd', b"x\n"), message(b'd', &[b'1'; 2 << 20]));
+    let (first, rest) = long.split_at(1 << 20);
+    let mut client = in_bytes(&gate);
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client
+        .write_all(&[&copy(), &wrong[..], first].concat())
+        .unwrap();
+    let end = message(b'c', b"");
+    let then = [rest, &end, &sync, &query("SELECT 1"), &message(b'X', b"")];
+    thread::sleep(Duration::from_millis(300));
+    client.write_all(&then.concat()).unwrap();
+    assert_eq!(answers(&mut client), "12GE(22P02)ZTDCZ");
+    // Who is gone in the middle of one leaves nothing behind, and no place taken.
+    for what in [copy(), query("BEGIN"), vec![]] {
+        for cut_off in [message(b'd', &[b'1'; 100]), query("INSERT INTO t SELECT 1")] {
+            let mut client = in_bytes(&gate);
+            client
+                .write_all(&[&what[..], &cut_off[..20]].concat())
+                .unwrap();
+            thread::sleep(Duration::from_millis(50));
+            drop(client);
+            assert_eq!(gate.ask(&database, &["SELECT count(*) FROM t"]), "0");
+        }
+    }
 }
 
 #[test]

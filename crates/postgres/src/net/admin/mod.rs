@@ -328,6 +328,7 @@ fn notice(out: &mut BytesMut, message: &str) {
         sqlstate: "00000",
         message,
         hint: None,
+        source: None,
     };
     write_notice(out, &report);
 }
@@ -338,6 +339,7 @@ fn error(out: &mut BytesMut, sqlstate: &str, message: &str) {
         sqlstate,
         message,
         hint: None,
+        source: None,
     };
     write_error(out, &report);
 }
