@@ -39,7 +39,7 @@ mod proc;
 mod proxied;
 mod proxies;
 mod ranks;
-mod record;
+pub mod record;
 mod replays;
 mod server;
 mod simulators;

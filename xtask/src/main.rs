@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | instructions | h2spec`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | instructions | h2spec | suites`. CONTRIBUTING.md says when to use which.
 
 mod bench;
 mod bpf;
@@ -10,6 +10,7 @@ mod package;
 mod packages;
 mod postgres;
 mod process;
+mod suites;
 mod tally;
 mod test;
 mod tidy;
@@ -26,7 +27,9 @@ const USAGE: &str = "usage: cargo xtask TASK
   package                   the program, manual pages, completions, unit and example, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
   instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
-  h2spec                    builds the program that tests HTTP/2, as `test` does, with Go";
+  h2spec                    builds the program that tests HTTP/2, as `test` does, with Go
+  suites [SUITE]... [--only CASE,...] [--sooner PROGRAM]
+                            other projects' tests without and through Sooner, compared; kept under experiments/suites";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["bpf"] => bpf::build(),
         ["instructions"] => instructions::write(),
         ["h2spec"] => h2spec::run(),
+        ["suites", rest @ ..] => suites::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
         ["attack-clients", rest @ ..] => clients::attack::run(rest),

@@ -114,7 +114,8 @@ pub fn is_installed(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-fn shown(command: &Command) -> String {
+/// The command as a line: its program and its arguments.
+pub fn shown(command: &Command) -> String {
     let name = Path::new(command.get_program())
         .file_name()
         .unwrap_or_default();

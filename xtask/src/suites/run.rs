@@ -1,0 +1,156 @@
+//! The run of one suite: its results are written as they come, and judged.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::case::Case;
+use super::expected::Expected;
+use crate::bench::record::Record;
+use crate::process;
+
+/// A run that goes on.
+pub struct Run {
+    /// Below `target/suites`: what was fetched, and outputs in full.
+    pub folder: PathBuf,
+    /// The program under test.
+    pub sooner: PathBuf,
+    /// The cases to run, of names or patterns; empty for all.
+    pub only: Vec<String>,
+    pub expected: Expected,
+    /// Under `experiments/`: what differs, and the summary.
+    kept: Option<Record>,
+    /// In the folder: every case.
+    every: File,
+    summary: Summary,
+}
+
+/// Figures of a suite.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    pub suite: String,
+    pub versions: BTreeMap<String, String>,
+    /// By way.
+    pub counts: BTreeMap<String, Counts>,
+    /// Expected differences that did not come.
+    pub missing: Vec<String>,
+}
+
+/// Cases of one way.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
+    pub cases: u64,
+    pub equal: u64,
+    pub expected: u64,
+    pub unexpected: u64,
+}
+
+impl Summary {
+    /// Whether nothing is unexpected and nothing that was expected is missing.
+    pub fn is_good(&self) -> bool {
+        self.missing.is_empty() && self.counts.values().all(|counts| counts.unexpected == 0)
+    }
+}
+
+impl Run {
+    /// A run of all cases is kept under `experiments/`, one of some is not.
+    pub fn begin(suite: &str, folder: PathBuf, sooner: PathBuf, only: Vec<String>) -> Result<Self> {
+        let expected = process::root().join("experiments/suites/expected");
+        let expected = Expected::read(&expected.join(format!("{suite}.toml")))?;
+        let kept = match only.is_empty() {
+            true => Some(Record::open("suites", suite)?),
+            false => None,
+        };
+        Ok(Self {
+            every: File::create(folder.join("cases.jsonl"))?,
+            folder,
+            sooner,
+            only,
+            expected,
+            kept,
+            summary: Summary {
+                suite: suite.to_owned(),
+                ..Summary::default()
+            },
+        })
+    }
+
+    /// Keeps the version of a program or package that takes part.
+    pub fn version(&mut self, what: &str, version: &str) {
+        let version = version.trim().to_owned();
+        self.summary.versions.insert(what.to_owned(), version);
+    }
+
+    /// Judges a case, and writes it down.
+    pub fn case(&mut self, case: &Case) -> Result<()> {
+        writeln!(self.every, "{}", serde_json::to_string(case)?)?;
+        self.expected.ran(&case.name);
+        for tried in &case.tried {
+            let counts = self.summary.counts.entry(tried.way.clone()).or_default();
+            counts.cases += 1;
+            if tried.differences.is_empty() {
+                counts.equal += 1;
+                continue;
+            }
+            let (mut reasons, mut unexpected) = (Vec::new(), Vec::new());
+            for difference in &tried.differences {
+                match self.expected.reason(&case.name, &tried.way, difference) {
+                    Some(reason) => reasons.push(reason.to_owned()),
+                    None => unexpected.push(difference),
+                }
+            }
+            match unexpected.is_empty() {
+                true => counts.expected += 1,
+                false => counts.unexpected += 1,
+            }
+            for difference in &unexpected {
+                eprintln!("unexpected: {} ({})", case.name, tried.way);
+                eprintln!("{}", start_of(difference));
+            }
+            reasons.sort();
+            reasons.dedup();
+            let line = json!({
+                "case": case.name,
+                "way": tried.way,
+                "reference": case.reference,
+                "outcome": tried.outcome,
+                "expected_because": reasons,
+                "unexpected": unexpected.iter().map(|text| start_of(text)).collect::<Vec<_>>(),
+            });
+            if let Some(kept) = &mut self.kept {
+                kept.add(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the summary.
+    pub fn end(mut self) -> Result<Summary> {
+        self.summary.missing = self.expected.missing(self.only.is_empty());
+        for missing in &self.summary.missing {
+            eprintln!("expected, and did not come: {missing}");
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.add(&json!({ "summary": self.summary }))?;
+        }
+        Ok(self.summary)
+    }
+
+    /// A file of outputs in full.
+    pub fn output(&self, way: &str, case: &str) -> Result<PathBuf> {
+        let folder = self.folder.join("outputs").join(way);
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder.join(Path::new(&case.replace('/', "_"))))
+    }
+}
+
+/// As much of a difference as a person reads.
+fn start_of(difference: &str) -> String {
+    let lines: Vec<&str> = difference.lines().take(30).collect();
+    lines.join("\n").chars().take(2000).collect()
+}
