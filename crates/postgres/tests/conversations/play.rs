@@ -7,12 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use super::script::{Script, Step};
 use super::session::Session;
 
 /// Clients of a conversation, at most.
 pub const CLIENTS: usize = 3;
+
+/// Enough for the two parts of a message to be read one by one.
+const MOMENT: Duration = Duration::from_millis(3);
 
 /// What a client heard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,18 +118,35 @@ impl Place {
         let end = end.then_some(Step::Close);
         let mut stops = Vec::new();
         let mut output = Vec::new();
+        let mut rest_bytes = 0;
         for step in steps.iter().chain(&end) {
             match step {
                 Step::Send(tag, body) => {
                     output.push(*tag);
                     output.extend((4 + body.len() as i32).to_be_bytes());
                     output.extend(body);
+                    // Of a short message a part of its head as well.
+                    rest_bytes = (5 + body.len()) * 2 / 3;
                     continue;
+                }
+                Step::Halt => {
+                    let rest = output.split_off(output.len() - rest_bytes);
+                    session.send(&std::mem::replace(&mut output, rest));
+                    rest_bytes = 0;
+                    thread::sleep(MOMENT);
+                    continue;
+                }
+                Step::CutOff => {
+                    output.truncate(output.len() - rest_bytes);
+                    session.send(&std::mem::take(&mut output));
+                    session.close();
+                    break;
                 }
                 Step::Close | Step::Wait | Step::Cancel => {
                     session.send(&std::mem::take(&mut output))
                 }
             }
+            rest_bytes = 0;
             let sleeps = match direct.map(|direct| direct.stops.get(stops.len())) {
                 None => self.stop(client, &mut session, *step == Step::Cancel)?,
                 // The direct run was at its end before.

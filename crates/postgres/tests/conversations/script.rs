@@ -32,6 +32,9 @@ impl Dice {
     }
 }
 
+/// Of a row that is more than one read, and no number.
+const LONG_ROW_BYTES: usize = 100_000;
+
 /// What a client does next.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Step {
@@ -43,6 +46,10 @@ pub enum Step {
     Cancel,
     /// It says that nothing more comes, without a goodbye, and reads on.
     Close,
+    /// What came so far is sent but for a part of the last message, and that after a moment.
+    Halt,
+    /// The same, but the rest never comes.
+    CutOff,
 }
 
 /// As it can be read in one line.
@@ -52,9 +59,15 @@ impl fmt::Debug for Step {
             Self::Wait => write!(f, "wait"),
             Self::Cancel => write!(f, "cancel"),
             Self::Close => write!(f, "close"),
+            Self::Halt => write!(f, "halt"),
+            Self::CutOff => write!(f, "cut off"),
             Self::Send(tag, body) => {
                 let body = String::from_utf8_lossy(body).replace('\0', "~");
                 let body = body.trim_end_matches('~').trim_end();
+                let body = match body.char_indices().nth(200) {
+                    Some((end, _)) => &body[..end],
+                    None => body,
+                };
                 match body {
                     "" => write!(f, "{}", char::from(*tag)),
                     body => write!(f, "{}({body})", char::from(*tag)),
@@ -142,13 +155,27 @@ impl Writer<'_> {
         if writer.dice.one_in(3) {
             writer.steps.push(bare('S'));
         }
-        let last = if writer.dice.one_in(6) {
-            Step::Close
-        } else {
-            bare('X')
-        };
-        writer.steps.push(last);
+        writer.halt();
+        match writer.dice.below(12) {
+            0 | 1 => writer.steps.push(Step::Close),
+            2 => {
+                let cut_off = writer.message();
+                writer.steps.extend([Step::Wait, cut_off, Step::CutOff]);
+            }
+            _ => writer.steps.push(bare('X')),
+        }
         writer.steps
+    }
+
+    /// Some messages come in two parts.
+    fn halt(&mut self) {
+        for step in std::mem::take(&mut self.steps) {
+            let halts = matches!(step, Step::Send(..)) && self.dice.one_in(12);
+            self.steps.push(step);
+            if halts {
+                self.steps.push(Step::Halt);
+            }
+        }
     }
 
     fn part(&mut self) {
@@ -319,6 +346,7 @@ impl Writer<'_> {
                 let row = match self.dice.below(8) {
                     0 => "x\n".into(),
                     1 => "\\.\n".into(),
+                    2 if self.dice.one_in(3) => "1".repeat(LONG_ROW_BYTES) + "\n",
                     number => format!("{}\n", 20 + number + self.dice.below(4) * 10),
                 };
                 self.steps
