@@ -274,16 +274,24 @@ impl Service {
     /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that breaks otherwise
     /// concerns nobody but its client.
     pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
-        if !error.is_parse() {
-            return;
+        if error.is_parse() {
+            let status = match error.is_parse_too_large() {
+                true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                false => StatusCode::BAD_REQUEST,
+            };
+            self.unreadable_request(peer, status);
         }
+    }
+
+    /// Logs a request that was refused with `status` before it could be read.
+    pub fn unreadable_request(&self, peer: &Peer, status: StatusCode) {
         let mut clock = self.wall_clock.borrow_mut();
         if let Some(begun) = self
             .log
             .begin_unreadable(&mut clock, Instant::now(), &peer.named)
         {
             let answered = Answered {
-                status: if error.is_parse_too_large() { 431 } else { 400 },
+                status: status.as_u16(),
                 ..Answered::default()
             };
             self.log

@@ -10,6 +10,7 @@ use super::tap::{Listeners, Tap};
 use crate::limits::{CloseReason, Lingering};
 use bytes::Bytes;
 use h2::Reason;
+use hyper::StatusCode;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -39,6 +40,7 @@ where
     let listeners = Listeners {
         priorities: Rc::new(RefCell::new(priorities)),
         unwritten: Rc::default(),
+        malformed: Rc::default(),
     };
     let cork = Cork::default();
     let guest = connected.guest.clone();
@@ -102,7 +104,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         self.cork.put_in();
         loop {
-            match self.connection.poll_accept(cx) {
+            let accepted = self.connection.poll_accept(cx);
+            for _ in 0..self.shared.listeners.malformed.take() {
+                let Connected { service, peer, .. } = &self.shared.connected;
+                service.unreadable_request(peer, StatusCode::BAD_REQUEST);
+            }
+            match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.cork.put_in();
                     let exchange = Exchange::begin(&self.shared, respond);

@@ -12,7 +12,7 @@ use super::opening;
 use super::priorities::Priorities;
 use super::stream_ends::{StreamEnd, StreamEnds};
 use super::unwritten::Unwritten;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -34,6 +34,7 @@ pub struct Tap<Io> {
     collected: Collected,
     has_written: bool,
     unwritten: Rc<RefCell<Unwritten>>,
+    malformed: Rc<Cell<u32>>,
     read_ends: StreamEnds,
     written_ends: StreamEnds,
     /// The ends of streams among what is collected; no more than frames without payload fit in there.
@@ -71,6 +72,8 @@ pub struct Listeners {
     pub priorities: Rc<RefCell<Priorities>>,
     /// Which responses were written, and which taken back before.
     pub unwritten: Rc<RefCell<Unwritten>>,
+    /// How many requests were malformed that nothing has been said of yet.
+    pub malformed: Rc<Cell<u32>>,
 }
 
 impl<Io> Tap<Io> {
@@ -89,6 +92,7 @@ impl<Io> Tap<Io> {
             collected: Collected::default(),
             has_written: false,
             unwritten: listeners.unwritten,
+            malformed: listeners.malformed,
             read_ends: StreamEnds::of_client(),
             written_ends: StreamEnds::of_server(),
             collected_ends: Vec::new(),
@@ -163,7 +167,10 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Tap<Io> {
                 return Poll::Ready(Ok(()));
             }
             tap.look_at(&buf.filled()[read_before..]);
-            let Some(bytes) = tap.heads.pass(&buf.filled()[read_before..]) else {
+            let changed = tap.heads.pass(&buf.filled()[read_before..]);
+            let malformed = tap.heads.take_malformed();
+            tap.malformed.set(tap.malformed.get() + malformed);
+            let Some(bytes) = changed else {
                 return Poll::Ready(Ok(()));
             };
             buf.set_filled(read_before);
@@ -243,6 +250,7 @@ mod tests {
         Listeners {
             priorities: Rc::new(RefCell::new(Priorities::new(1))),
             unwritten: Rc::default(),
+            malformed: Rc::default(),
         }
     }
 

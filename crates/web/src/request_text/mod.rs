@@ -8,7 +8,7 @@
 mod field;
 mod rewriter;
 
-pub use rewriter::Rewriter;
+pub use rewriter::{Rewriter, escaped_target};
 
 use std::borrow::Cow;
 use std::io::{self, IoSlice};

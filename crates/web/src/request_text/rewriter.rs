@@ -5,6 +5,36 @@ use std::borrow::Cow;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
+/// Whether a byte may not stand in a request target as it is, before its `?` or behind.
+fn is_escaped(byte: u8, in_query: bool) -> bool {
+    match byte {
+        b'<' | b'>' | 0x80.. => true,
+        b'`' => !in_query,
+        b'"' => in_query,
+        _ => false,
+    }
+}
+
+fn escape(byte: u8) -> [u8; 3] {
+    let digit = |digit: u8| HEX[usize::from(digit)];
+    [b'%', digit(byte >> 4), digit(byte & 15)]
+}
+
+/// A request target with everything percent-encoded that may not stand in it as it is; `None` where all may.
+pub fn escaped_target(target: &[u8]) -> Option<Vec<u8>> {
+    let (mut in_query, mut changed) = (false, None::<Vec<u8>>);
+    for (at, &byte) in target.iter().enumerate() {
+        if is_escaped(byte, in_query) {
+            let changed = changed.get_or_insert_with(|| target[..at].to_vec());
+            changed.extend_from_slice(&escape(byte));
+        } else if let Some(changed) = &mut changed {
+            changed.push(byte);
+        }
+        in_query |= byte == b'?';
+    }
+    changed
+}
+
 /// Rewrites the requests of one connection. Pure, and the same however the bytes are cut.
 #[derive(Debug, Default)]
 pub struct Rewriter {
@@ -73,11 +103,7 @@ impl Rewriter {
                 (fate, _) => {
                     let changed = changed.get_or_insert_with(|| bytes[..at].to_vec());
                     match fate {
-                        Fate::IsEscaped => changed.extend_from_slice(&[
-                            b'%',
-                            HEX[usize::from(byte >> 4)],
-                            HEX[usize::from(byte & 15)],
-                        ]),
+                        Fate::IsEscaped => changed.extend_from_slice(&escape(byte)),
                         Fate::GetsCr | Fate::Stays => changed.extend_from_slice(&[b'\r', byte]),
                     }
                 }
@@ -120,13 +146,9 @@ impl Rewriter {
             // A line that is no request's: the engine refuses it.
             (State::Method | State::Path | State::Query, b'\r' | b'\n') => State::Unclear,
             (State::Path, b'?') => State::Query,
-            (State::Path, b'<' | b'>' | b'`' | 0x80..) => {
+            (State::Path | State::Query, _) if is_escaped(byte, self.state == State::Query) => {
                 fate = Fate::IsEscaped;
-                State::Path
-            }
-            (State::Query, b'<' | b'>' | b'"' | 0x80..) => {
-                fate = Fate::IsEscaped;
-                State::Query
+                self.state
             }
             (State::Method | State::Path | State::Query, _) => self.state,
             (State::Version, b'\n') => State::FieldStart,

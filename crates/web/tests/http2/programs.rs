@@ -1,6 +1,8 @@
 //! Programs people use. One that is not installed is skipped, and that is said.
 
 use crate::support::Site;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
 
 /// What `program` prints; `None` if it is not installed.
@@ -33,6 +35,33 @@ fn curl_gets_files() {
     if let Some(printed) = run("curl", &arguments) {
         assert_eq!(printed, "hello2 200 5");
     }
+}
+
+#[test]
+fn curl_gets_what_it_does_not_escape() {
+    let mut site = Site::start_with("[log]\naccess = 'FOLDER/log'");
+    site.write("caf\u{e9}", "hello");
+    // They may be no text.
+    let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    for (target, status) in [
+        (text(b"/caf\xc3\xa9?q=\"<a>\"`{|}"), "200"),
+        (text(b"/caf\xe9?q=\xe9"), "404"),
+        (text(b"/<`>\"?a"), "404"),
+    ] {
+        let mut url = OsString::from(format!("http://{}", site.address));
+        url.push(&target);
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "-g", "--http2-prior-knowledge", "-o", "/dev/null"]);
+        curl.args(["-w", "%{http_version} %{response_code}"])
+            .arg(&url);
+        let output = curl.output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(printed, format!("2 {status}"), "{target:?} {output:?}");
+    }
+    let lines = site.log_lines();
+    assert_eq!(lines.len(), 3);
+    // Bytes that are no ASCII it escapes itself.
+    assert_eq!(lines[0]["target"], "/caf%c3%a9?q=%22%3Ca%3E%22`{|}");
 }
 
 #[test]

@@ -4,9 +4,13 @@
 //! is not known. The standard asks for less: the request is malformed, and its stream ends (RFC 9113, 8.1.1). So such a field
 //! is replaced by one that can be read and is as long, so that the tables of both sides stay the same; and a field is added
 //! that is malformed in a way for which the library ends the stream alone.
+//!
+//! A path with bytes that it does not take and servers commonly do, as in HTTP/1 ([`escaped_target`]), is percent-encoded.
+//! Not where a client has it put into its table, whose size would change: that request counts as malformed.
 
 use super::huffman;
 use super::table::{Entry, Kind, Name, TABLE_BYTES_MAX, Table};
+use crate::request_text::escaped_target;
 use hyper::header::HeaderName;
 use hyper::{Method, StatusCode};
 
@@ -18,6 +22,8 @@ const MALFORMED_FIELD: &[u8] = b"\x00\x0aconnection\x01x";
 pub enum Checked {
     /// It can be read.
     Readable,
+    /// It can be read so.
+    Rewritten(Vec<u8>),
     /// It can be read, and is malformed: this one stands for it.
     Malformed(Vec<u8>),
     /// It is not HPACK: the library ends the connection.
@@ -45,13 +51,15 @@ struct Literal {
     is_malformed: bool,
     /// How many bytes its type and name take in the block.
     name_end: usize,
+    /// The value as the library takes it, where that differs.
+    escaped: Option<Vec<u8>>,
 }
 
 impl Blocks {
     /// Looks through the next block; a trailer section has no pseudo-header fields.
     pub fn check(&mut self, block: &[u8], is_trailers: bool) -> Checked {
         let mut reader = Reader { rest: block };
-        let mut malformed: Option<Vec<u8>> = None;
+        let (mut instead, mut is_malformed) = (None::<Vec<u8>>, false);
         while !reader.rest.is_empty() {
             let before = reader.rest;
             let Ok(field) = self.read_field(&mut reader) else {
@@ -59,18 +67,20 @@ impl Blocks {
             };
             let read = &before[..before.len() - reader.rest.len()];
             let is_misplaced = is_trailers && matches!(field, Field::Of(name) if name.is_pseudo());
-            if let (None, true) = (&malformed, is_misplaced || field.is_malformed()) {
-                malformed = Some(block[..block.len() - before.len()].to_vec());
+            is_malformed |= is_misplaced || matches!(field, Field::Malformed(_));
+            if is_malformed || matches!(field, Field::Rewritten(_)) {
+                instead.get_or_insert_with(|| block[..block.len() - before.len()].to_vec());
             }
-            if let Some(instead) = &mut malformed {
-                match field {
-                    Field::Malformed(substitute) => instead.extend_from_slice(&substitute),
-                    Field::Of(_) | Field::None => instead.extend_from_slice(read),
-                }
+            if let Some(instead) = &mut instead {
+                instead.extend_from_slice(match &field {
+                    Field::Malformed(substitute) | Field::Rewritten(substitute) => substitute,
+                    Field::Of(_) | Field::None => read,
+                });
             }
         }
-        match malformed {
+        match instead {
             None => Checked::Readable,
+            Some(instead) if !is_malformed => Checked::Rewritten(instead),
             Some(mut instead) => {
                 instead.extend_from_slice(MALFORMED_FIELD);
                 Checked::Malformed(instead)
@@ -112,6 +122,11 @@ impl Blocks {
             }
             _ => {
                 let literal = self.read_literal(reader, 4)?;
+                if let Some(escaped) = &literal.escaped {
+                    let mut rewritten = block[..literal.name_end].to_vec();
+                    push_string(&mut rewritten, escaped);
+                    return Ok(Field::Rewritten(rewritten));
+                }
                 Ok(match literal.is_malformed {
                     true => Field::Malformed(Vec::new()),
                     false => Field::Of(literal.name),
@@ -145,6 +160,7 @@ impl Blocks {
             value_bytes: value.len(),
             is_malformed: !name.kind.is_some_and(|kind| may_have(kind, value)),
             name_end,
+            escaped: escaped(name.kind, value),
         })
     }
 }
@@ -155,14 +171,10 @@ enum Field {
     None,
     /// One that can be read.
     Of(Name),
+    /// One that can be read so, and is in no table.
+    Rewritten(Vec<u8>),
     /// One that cannot, and what stands for it.
     Malformed(Vec<u8>),
-}
-
-impl Field {
-    fn is_malformed(&self) -> bool {
-        matches!(self, Self::Malformed(_))
-    }
 }
 
 impl Literal {
@@ -236,7 +248,8 @@ impl<'a> Reader<'a> {
 /// What the name stands for; `None` where no field has it.
 fn kind_of(name: &[u8]) -> Option<Kind> {
     match name {
-        b":authority" | b":scheme" | b":path" | b":protocol" => Some(Kind::Text),
+        b":authority" | b":scheme" | b":protocol" => Some(Kind::Text),
+        b":path" => Some(Kind::Path),
         b":method" => Some(Kind::Method),
         b":status" => Some(Kind::Status),
         _ => HeaderName::from_lowercase(name).ok().map(|_| Kind::Field),
@@ -247,11 +260,20 @@ fn kind_of(name: &[u8]) -> Option<Kind> {
 fn may_have(kind: Kind, value: &[u8]) -> bool {
     match kind {
         Kind::Text => std::str::from_utf8(value).is_ok(),
+        Kind::Path => std::str::from_utf8(value).is_ok() && escaped(Some(kind), value).is_none(),
         Kind::Method => Method::from_bytes(value).is_ok(),
         Kind::Status => StatusCode::from_bytes(value).is_ok(),
         Kind::Field => value
             .iter()
             .all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f)),
+    }
+}
+
+/// A path that the library does not take as it is.
+fn escaped(kind: Option<Kind>, value: &[u8]) -> Option<Vec<u8>> {
+    match kind {
+        Some(Kind::Path) => escaped_target(value),
+        _ => None,
     }
 }
 
@@ -313,8 +335,7 @@ mod tests {
     fn malformed_fields_are_found_whatever_way_they_are_written() {
         for first in [0x00, 0x10, 0x40] {
             for (name, value) in [
-                (&b":path"[..], &b"/\xe9"[..]),
-                (b":authority", b"\xff"),
+                (&b":authority"[..], &b"\xff"[..]),
                 (b":scheme", b"\xff"),
                 (b":method", b"G T"),
                 (b":method", b""),
@@ -332,7 +353,7 @@ mod tests {
                 assert!(is_malformed(&block), "{first} {name:?} {value:?}");
             }
             for (name, value) in [
-                (&b":path"[..], "/\u{e9}".as_bytes()),
+                (&b":path"[..], &b"/\"{|}^\\?`{|}^\\"[..]),
                 (b":method", b"get"),
                 (b"x", b"\xe9\t"),
                 (b"x", b""),
@@ -344,6 +365,33 @@ mod tests {
         }
         // The name `user-agent` of the static table, the value coded: "\0" has 13 bits.
         assert!(is_malformed(b"\x0f\x2b\x82\xff\xc7"));
+    }
+
+    #[test]
+    fn a_path_that_servers_take_is_escaped_where_no_table_has_it() {
+        for first in [0x00, 0x10] {
+            for (path, escaped) in [
+                (
+                    &b"/\xe9\"<`>?\"<`>?"[..],
+                    &b"/%E9\"%3C%60%3E?%22%3C`%3E?"[..],
+                ),
+                ("/\u{e9}".as_bytes(), b"/%C3%A9"),
+            ] {
+                let block = |path: &[u8]| {
+                    let mut block = literal(first, b"before", b"1");
+                    block.extend(literal(first, b":path", path));
+                    block.extend(literal(0x40, b"behind", b"2"));
+                    block
+                };
+                let rewritten = Checked::Rewritten(block(escaped));
+                assert_eq!(check(&block(path)), rewritten);
+                assert_eq!(check(&block(escaped)), Checked::Readable);
+                assert!(is_malformed(&literal(0x40, b":path", path)));
+            }
+        }
+        // By its number in the static table.
+        let rewritten = Checked::Rewritten(b"\x04\x05/?%22".to_vec());
+        assert_eq!(check(b"\x04\x03/?\""), rewritten);
     }
 
     #[test]

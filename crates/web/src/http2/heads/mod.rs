@@ -44,6 +44,7 @@ pub struct Heads {
     blocks: Blocks,
     /// The library will end the connection: nothing is looked at any more.
     is_over: bool,
+    malformed: u32,
 }
 
 /// What stands at the beginning of some bytes.
@@ -94,7 +95,13 @@ impl Heads {
             unfinished: BTreeSet::new(),
             blocks: Blocks::default(),
             is_over: false,
+            malformed: 0,
         }
+    }
+
+    /// How many heads were malformed since this was last asked.
+    pub fn take_malformed(&mut self) -> u32 {
+        std::mem::take(&mut self.malformed)
     }
 
     /// Takes the next `bytes` of the connection; what the library is to get in their place, if that is not they themselves.
@@ -201,7 +208,11 @@ impl Heads {
         };
         match self.blocks.check(block, is_trailers) {
             Checked::Readable => None,
-            Checked::Malformed(instead) => Some(frames(head, &instead)),
+            Checked::Rewritten(instead) => Some(frames(head, &instead)),
+            Checked::Malformed(instead) => {
+                self.malformed += 1;
+                Some(frames(head, &instead))
+            }
             Checked::Undecodable => {
                 self.is_over = true;
                 None
@@ -330,7 +341,7 @@ mod tests {
     }
 
     const READABLE: &[u8] = b"\x82\x86\x84";
-    const MALFORMED: &[u8] = b"\x82\x86\x04\x02/\xe9";
+    const MALFORMED: &[u8] = b"\x82\x86\x01\x02h\xe9";
 
     #[test]
     fn a_malformed_head_is_replaced_and_all_else_passes() {
@@ -343,7 +354,7 @@ mod tests {
                 HEADERS,
                 0x2d,
                 3,
-                b"\x02\0\0\0\x01\x10\x82\x86\x04\x02/\xe9\0\0",
+                b"\x02\0\0\0\x01\x10\x82\x86\x01\x02h\xe9\0\0",
             ),
             [
                 frame(HEADERS, 1, 3, &MALFORMED[..4]),

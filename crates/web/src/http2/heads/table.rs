@@ -11,8 +11,10 @@ pub const TABLE_BYTES_MAX: usize = 4096;
 /// What a field is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `:authority`, `:scheme`, `:path`, `:protocol`.
+    /// `:authority`, `:scheme`, `:protocol`.
     Text,
+    /// `:path`.
+    Path,
     /// `:method`.
     Method,
     /// `:status`.
@@ -127,7 +129,8 @@ const STATIC: [(usize, Kind); 61] = {
         table[index] = (
             lengths[index],
             match index {
-                0 | 3..=6 => Kind::Text,
+                0 | 5 | 6 => Kind::Text,
+                3 | 4 => Kind::Path,
                 1 | 2 => Kind::Method,
                 7..=13 => Kind::Status,
                 _ => Kind::Field,
@@ -157,7 +160,7 @@ mod tests {
     fn the_latest_entry_comes_first_and_the_oldest_gives_way() {
         let mut table = Table::default();
         assert_eq!(table.entry(0), None);
-        assert_eq!(table.entry(4).unwrap().name.kind, Some(Kind::Text));
+        assert_eq!(table.entry(4).unwrap().name.kind, Some(Kind::Path));
         assert_eq!(
             table.entry(61).unwrap().name.bytes,
             "www-authenticate".len()
