@@ -181,8 +181,8 @@ pub struct Exchange<'a> {
     describing: Option<(Described, Option<Vec<u8>>)>,
     /// Whether a command in SQL waits for a statement that it names.
     held_by_sql: bool,
-    /// The last cycle in which the server was made to answer earlier than the client made it.
-    hurried_cycle: Option<u64>,
+    /// The cycles in which the server was made to answer earlier than the client made it.
+    hurried: VecDeque<u64>,
 }
 
 impl<'a> Exchange<'a> {
@@ -216,7 +216,7 @@ impl<'a> Exchange<'a> {
             says_changed: false,
             describing: None,
             held_by_sql: false,
-            hurried_cycle: None,
+            hurried: VecDeque::new(),
         }
     }
 
@@ -238,14 +238,17 @@ impl<'a> Exchange<'a> {
     /// Whether the server says what comes next because of a Flush of the gate's own: that stays here until the server would
     /// send it, because clients take CommandComplete for what has been committed.
     pub fn is_hurried(&self) -> bool {
-        self.hurried_cycle == Some(self.cycles)
+        self.hurried.front() == Some(&self.cycles)
     }
 
     /// The server is to answer now.
     fn hurry(&mut self, out: &mut BytesMut) {
         write_flush(out);
         self.turn.flushed();
-        self.hurried_cycle = Some(self.cycle());
+        let cycle = self.cycle();
+        if self.hurried.back() != Some(&cycle) {
+            self.hurried.push_back(cycle);
+        }
     }
 
     /// The number of the cycle that is being sent.
@@ -412,7 +415,7 @@ impl<'a> Exchange<'a> {
             FrontendMessage::Flush => {
                 self.turn.flushed();
                 let cycle = self.cycle();
-                self.hurried_cycle.take_if(|hurried| *hurried == cycle);
+                self.hurried.pop_back_if(|hurried| *hurried == cycle);
             }
             FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
             FrontendMessage::CopyData => {}

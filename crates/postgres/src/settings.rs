@@ -222,6 +222,9 @@ pub fn to_follow(
     client: &ClientState,
     server: &ServerState,
 ) -> Option<(String, Settings)> {
+    if has_all(wanted, client, server) {
+        return None;
+    }
     let seen = &client.settings;
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
@@ -233,8 +236,7 @@ pub fn to_follow(
         let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
-    let mut extras = wanted.extras(&server.settings);
-    extras.extend(client.own.clone());
+    let extras = extras(wanted, client, server);
     let is_role = |name: &[u8]| ROLES.contains(&name);
     let has = |name: &[u8]| server.extras.get(name);
     let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
@@ -262,6 +264,23 @@ pub fn to_follow(
         sql += &format!("SELECT {}", calls.join(","));
     }
     (!sql.is_empty()).then_some((sql, extras))
+}
+
+/// Whether the server connection has all of them as it is, which is the usual case and looked at first.
+fn has_all(wanted: &Wanted, client: &ClientState, server: &ServerState) -> bool {
+    let is_reported = |name: &Vec<u8>| find(&server.settings, name).is_some();
+    client.settings == server.settings
+        && match wanted.settings.keys().all(is_reported) {
+            true => client.own == server.extras,
+            false => extras(wanted, client, server) == server.extras,
+        }
+}
+
+/// What is not reported, of the client's first packet and set since.
+fn extras(wanted: &Wanted, client: &ClientState, server: &ServerState) -> Settings {
+    let mut extras = wanted.extras(&server.settings);
+    extras.extend(client.own.clone());
+    extras
 }
 
 fn reset(name: &[u8]) -> String {

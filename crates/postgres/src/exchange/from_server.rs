@@ -19,7 +19,7 @@ impl Exchange<'_> {
             // PostgreSQL sends what it has with these.
             if matches!(piece.tag, b'E' | b'N' | b'G' | b'W') {
                 let cycle = self.cycles;
-                self.hurried_cycle.take_if(|hurried| *hurried == cycle);
+                self.hurried.pop_front_if(|hurried| *hurried == cycle);
             }
             let message =
                 BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
@@ -54,6 +54,12 @@ impl Exchange<'_> {
                 // What is not answered by then was skipped.
                 self.undo_to_cycle();
                 self.cycles += 1;
+                let cycles = self.cycles;
+                while self
+                    .hurried
+                    .pop_front_if(|hurried| *hurried < cycles)
+                    .is_some()
+                {}
                 self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
                 if self.turn.is_answered() {
                     self.effects = Effects::none(!self.turn.is_idle());

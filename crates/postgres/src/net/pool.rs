@@ -127,7 +127,10 @@ impl Pool {
 
     /// One comes back.
     pub fn give_back(&mut self, owner: &Owner, server: Box<Server>) {
-        self.idle.entry(owner.clone()).or_default().push(server);
+        match self.idle.get_mut(owner) {
+            Some(idle) => idle.push(server),
+            None => drop(self.idle.insert(owner.clone(), vec![server])),
+        }
     }
 
     /// Closes the idle ones of these owners.

@@ -414,6 +414,7 @@ impl Relay<'_, '_> {
         // What comes behind the end of a turn, such as that the server ends this connection, is no answer to the client: if it keeps the connection
         // it hears of it in its next turn, else the connection is not lent again.
         while self.to_client.len() < OUTPUT_BYTES && !self.is_over_but_for_output() {
+            self.release();
             let broke = |error: FrameError| End::ServerBroke(error.to_string());
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;
@@ -428,7 +429,6 @@ impl Relay<'_, '_> {
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            self.release();
             self.ask();
         }
         Ok(moved)

@@ -164,6 +164,35 @@ fn what_is_said_to_be_done_can_be_seen_by_others() {
 }
 
 #[test]
+fn answers_keep_their_order_where_the_gate_asks_for_them_again_and_again() {
+    let Some(database) = Database::start("answers_keep_their_order") else {
+        return;
+    };
+    let gate = Gate::before(&database, &transactions(1));
+    let sync = message(b'S', b"");
+    let (bind, execute) = (message(b'B', &[0; 8]), message(b'E', &[0; 5]));
+    let pipeline = [
+        executed("SELECT 1"),
+        query("SELECT 2"),
+        message(b'H', b""),
+        query("SELECT 3"),
+        executed("SELECT 4"),
+        query("SELECT 5; SELECT 6"),
+        query("COPY (SELECT 7) TO STDOUT"),
+        [bind, execute, sync.clone()].concat(),
+        executed("SELECT 8"),
+        sync,
+        message(b'X', b""),
+    ];
+    for _ in 0..10 {
+        let mut client = in_bytes(&gate);
+        client.write_all(&pipeline.concat()).unwrap();
+        let expected = "12DCTDCZTDCZ12DCTDCTDCZHdcCZE(26000)Z12DCZ";
+        assert_eq!(answers(&mut client), expected);
+    }
+}
+
+#[test]
 fn what_the_gate_says_itself_stands_between_messages() {
     let Some(database) = Database::start("what_the_gate_says_itself") else {
         return;
