@@ -332,8 +332,9 @@ impl<'a> Exchange<'a> {
                 let Some(known) = self.ready(statement, out) else {
                     return Ok(Taken::NotYet);
                 };
-                self.see_again(statement, &piece.body()[names_bytes..]);
-                self.see_effects(statement);
+                let own = self.client.statements.named(statement).ok().cloned();
+                self.see_again(own.as_ref(), &piece.body()[names_bytes..]);
+                self.see_effects(own.as_ref());
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
                 self.turn.sent(Sent::Bind, 0);

@@ -1,7 +1,10 @@
 //! What a client's commands may do that outlasts it: where it leaves, they are not cancelled.
 
+use std::sync::Arc;
+
 use super::Exchange;
 use crate::sql;
+use crate::statements::Statement;
 
 /// What commands may do that were sent since all was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,14 +52,14 @@ impl Effects {
 
 impl Exchange<'_> {
     /// Notes what a prepared statement may do that is bound.
-    pub(super) fn see_effects(&mut self, name: &[u8]) {
-        match self.client.statements.named(name) {
-            Ok(statement) => {
+    pub(super) fn see_effects(&mut self, statement: Option<&Arc<Statement>>) {
+        match statement {
+            Some(statement) => {
                 for word in statement.first_words() {
                     self.may_bind_copy |= self.effects.add(word);
                 }
             }
-            Err(_) => {
+            None => {
                 self.effects = Effects::UNKNOWN;
                 self.may_bind_copy = true;
             }

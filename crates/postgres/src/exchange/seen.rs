@@ -1,8 +1,11 @@
 //! What a client's commands leave behind, noted when they pass: at once what is a text, and each time that it is bound what was prepared.
 
+use std::sync::Arc;
+
 use super::Exchange;
 use crate::settings;
 use crate::sql::{self, Leaves};
+use crate::statements::Statement;
 use crate::wire::parameter_of_bind;
 
 /// What is noted as the reason where a setting cannot be followed.
@@ -36,10 +39,8 @@ impl Exchange<'_> {
 
     /// What was prepared once leaves the same behind each time that it is executed; `bind` is what
     /// stands behind the names of a Bind.
-    pub(super) fn see_again(&mut self, name: &[u8], bind: &[u8]) {
-        let statement = self.client.statements.named(name).ok();
+    pub(super) fn see_again(&mut self, statement: Option<&Arc<Statement>>, bind: &[u8]) {
         if let Some(statement) = statement.filter(|statement| statement.leaves_something()) {
-            let statement = statement.clone();
             self.see_bound(statement.sql(), bind);
         }
     }

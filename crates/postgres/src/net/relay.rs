@@ -350,7 +350,13 @@ impl Relay<'_, '_> {
         let is_due = !self.exchange.is_hurried()
             || matches!(self.leaving, Some(Leaving::Broke(_)))
             || self.kept_back.len() >= KEPT_BACK_BYTES;
-        if is_due && !self.kept_back.is_empty() {
+        if is_due {
+            self.send_kept_back();
+        }
+    }
+
+    fn send_kept_back(&mut self) {
+        if !self.kept_back.is_empty() {
             self.to_client.extend_from_slice(&self.kept_back);
             self.kept_back.clear();
         }
@@ -423,12 +429,17 @@ impl Relay<'_, '_> {
                 true => &mut self.kept_back,
                 false => &mut self.to_client,
             };
+            let cycles = self.exchange.cycles();
             let taken = self.exchange.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
+            // With the end of a cycle the server sends all that came before, whatever the next one is.
+            if self.exchange.cycles() != cycles {
+                self.send_kept_back();
+            }
             self.ask();
         }
         Ok(moved)

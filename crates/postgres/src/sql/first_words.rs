@@ -28,7 +28,9 @@ const ONLY_READ: [&str; 18] = [
 /// The first word of each command; empty for what is no word.
 pub fn first_words(sql: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut tokens = Tokens::new(sql);
-    let is_one = !sql.contains(&b';');
+    let is_end = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
+    let end = sql.iter().rposition(|byte| !is_end(byte));
+    let is_one = !sql[..end.unwrap_or(0)].contains(&b';');
     let mut is_over = false;
     std::iter::from_fn(move || {
         if is_over {

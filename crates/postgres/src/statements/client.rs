@@ -9,6 +9,8 @@ use super::{ENTRY_BYTES, Statement};
 #[derive(Debug, Default)]
 pub struct ClientStatements {
     by_name: HashMap<Vec<u8>, Arc<Statement>>,
+    /// The one without a name, which many drivers prepare anew for each query.
+    unnamed: Option<Arc<Statement>>,
     /// Of names and texts, as if no other client had the same.
     kept_bytes: usize,
 }
@@ -44,7 +46,10 @@ impl ClientStatements {
         }
         self.close(name);
         self.kept_bytes += entry_bytes(key(name), &statement);
-        self.by_name.insert(key(name).to_vec(), statement);
+        match name {
+            b"" => self.unnamed = Some(statement),
+            _ => drop(self.by_name.insert(key(name).to_vec(), statement)),
+        }
         Ok(())
     }
 
@@ -55,7 +60,11 @@ impl ClientStatements {
 
     /// It means the statement of this name.
     pub fn named(&self, name: &[u8]) -> Result<&Arc<Statement>, Refused> {
-        self.by_name.get(key(name)).ok_or(Refused::Unknown)
+        let found = match name {
+            b"" => self.unnamed.as_ref(),
+            _ => self.by_name.get(key(name)),
+        };
+        found.ok_or(Refused::Unknown)
     }
 
     /// What the client calls this statement, or one that it would be given for it.
@@ -63,15 +72,20 @@ impl ClientStatements {
         let is_equal = |own: &Statement| {
             own.text.id == statement.text.id && own.shape.get() == statement.shape.get()
         };
-        let mut named = self.by_name.iter();
+        let named = self.by_name.iter();
+        let named = named.map(|(name, own)| (name.as_slice(), own));
+        let mut named = self.unnamed.iter().map(|own| (&b""[..], own)).chain(named);
         let found = named.clone().find(|(_, own)| ***own == *statement);
         let found = found.or_else(|| named.find(|(_, own)| is_equal(own)));
-        found.map(|(name, _)| name.as_slice())
+        found.map(|(name, _)| name)
     }
 
     /// It needs it no more; what it had. That there was none is no mistake.
     pub fn close(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
-        let had = self.by_name.remove(key(name))?;
+        let had = match name {
+            b"" => self.unnamed.take(),
+            _ => self.by_name.remove(key(name)),
+        }?;
         self.kept_bytes -= entry_bytes(key(name), &had);
         Some(had)
     }
@@ -83,17 +97,17 @@ impl ClientStatements {
 
     /// Whether it has one with a name.
     pub fn has_named(&self) -> bool {
-        self.by_name.len() > usize::from(self.by_name.contains_key(&b""[..]))
+        !self.by_name.is_empty()
     }
 
     /// How many it has.
     pub fn len(&self) -> usize {
-        self.by_name.len()
+        self.by_name.len() + usize::from(self.unnamed.is_some())
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+        self.len() == 0
     }
 
     /// Bytes that are kept for it.

@@ -193,6 +193,32 @@ fn answers_keep_their_order_where_the_gate_asks_for_them_again_and_again() {
 }
 
 #[test]
+fn the_end_of_a_cycle_is_not_kept_for_the_next() {
+    let Some(database) = Database::start("the_end_of_a_cycle_is_not_kept") else {
+        return;
+    };
+    let gate = Gate::before(&database, &transactions(1));
+    let sync = message(b'S', b"");
+    // The gate asks for the answers of both, and the second has no end yet.
+    let copy = || executed("COPY (SELECT 1) TO STDOUT");
+    let begun = [copy(), sync.clone(), copy(), message(b'B', &[0; 8])];
+    for _ in 0..10 {
+        let mut client = in_bytes(&gate);
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(&begun.concat()).unwrap();
+        let mut first = Vec::new();
+        while !first.ends_with(b"Z\0\0\0\x05I") {
+            let mut byte = [0];
+            client.read_exact(&mut byte).unwrap();
+            first.push(byte[0]);
+        }
+        let end = [sync.clone(), message(b'X', b"")];
+        client.write_all(&end.concat()).unwrap();
+        assert_eq!(answers(&mut client), "12HdcC2Z");
+    }
+}
+
+#[test]
 fn what_the_gate_says_itself_stands_between_messages() {
     let Some(database) = Database::start("what_the_gate_says_itself") else {
         return;
