@@ -12,6 +12,8 @@ mod expected;
 mod fetch;
 mod page;
 mod postgres;
+mod pytest;
+mod python;
 mod run;
 mod servers;
 
@@ -20,6 +22,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::process;
+use crate::tally::Tally;
 use run::Run;
 
 /// A project's tests.
@@ -33,7 +36,12 @@ struct Suite {
     run: fn(&mut Run) -> Result<()>,
 }
 
-const SUITES: &[Suite] = &[postgres::SUITE];
+const SUITES: &[Suite] = &[
+    postgres::SUITE,
+    python::PSYCOPG,
+    python::ASYNCPG,
+    python::SQLALCHEMY,
+];
 
 /// What the command line says.
 #[derive(Default)]
@@ -74,6 +82,26 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     Ok(is_good)
 }
 
+/// A few of PostgreSQL's regression files, for `cargo xtask test`, by the program that its tests left.
+pub fn few(tally: &mut Tally) -> Result<()> {
+    const STEP: &str = "a few of PostgreSQL's regression files";
+    let (suite, sooner) = (&postgres::SUITE, built());
+    let folder = folder(suite.name)?;
+    if let Err(error) = (suite.prepare)(&folder) {
+        tally.skip(STEP, &format!("{error:#}"));
+        return Ok(());
+    }
+    let mut run = Run::begin(
+        suite.name,
+        folder,
+        sooner,
+        postgres::FEW.map(str::to_owned).to_vec(),
+    )?;
+    (suite.run)(&mut run)?;
+    tally.step(STEP, run.end()?.is_good());
+    Ok(())
+}
+
 /// The suites by name, for the usage text.
 pub fn names() -> String {
     let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
@@ -111,11 +139,15 @@ fn parse(arguments: &[&str]) -> Result<Chosen> {
 /// The program with its debug assertions, which other projects' tests may well break.
 fn build() -> Result<PathBuf> {
     let arguments = ["build", "-p", "sooner-cli"];
-    let built = process::run(&mut process::cargo(&arguments))?;
-    ensure!(built.success, "the build of sooner failed");
+    let finished = process::run(&mut process::cargo(&arguments))?;
+    ensure!(finished.success, "the build of sooner failed");
+    Ok(built())
+}
+
+fn built() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| process::root().join("target"));
-    Ok(target.join("debug/sooner"))
+    target.join("debug/sooner")
 }
 
 /// Where a suite keeps what it fetched, and all its outputs.

@@ -1,7 +1,9 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
-use crate::{bpf, fuzz, h2spec, instructions, packages, postgres, process, tally::Tally, tidy};
+use crate::{
+    bpf, fuzz, h2spec, instructions, packages, postgres, process, suites, tally::Tally, tidy,
+};
 use anyhow::Result;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +30,7 @@ const STEPS: &[Step] = &[
     ("build", build_tests),
     ("test", cargo_test),
     ("postgres", postgres::run),
+    ("suites", suites::few),
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
 

@@ -19,13 +19,11 @@ pub struct Tried {
     pub outcome: String,
     /// Each place where it differs from the reference; none where it is equal.
     pub differences: Vec<String>,
+    /// Whether it is equal only since it was run again.
+    pub repeated: bool,
 }
 
 impl Tried {
-    #[expect(
-        dead_code,
-        reason = "the suites with outcomes follow in the next commits"
-    )]
     /// An outcome in one word, with what was said about it; equal if the reference is the same word.
     pub fn word(way: &str, reference: &str, outcome: &str, said: &str) -> Self {
         let differences = match reference == outcome {
@@ -36,6 +34,7 @@ impl Tried {
             way: way.to_owned(),
             outcome: outcome.to_owned(),
             differences,
+            repeated: false,
         }
     }
 
@@ -45,6 +44,7 @@ impl Tried {
             way: way.to_owned(),
             outcome: format!("{} lines", text.lines().count()),
             differences: hunks(reference, text),
+            repeated: false,
         }
     }
 }

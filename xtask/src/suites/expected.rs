@@ -36,7 +36,7 @@ struct Entry {
     #[serde(default)]
     sometimes: bool,
     #[serde(skip)]
-    came: BTreeSet<String>,
+    came: BTreeSet<(String, String)>,
 }
 
 /// A regular expression and what stands for all that it finds.
@@ -97,7 +97,10 @@ impl Expected {
                 && is_like(entry.text.trim_end(), difference.trim_end())
         };
         let entry = self.entries.iter_mut().find(fits)?;
-        entry.came.insert(way.to_owned());
+        let named = entry.cases.iter().filter(|named| is_like(named, case));
+        entry
+            .came
+            .extend(named.map(|named| (named.clone(), way.to_owned())));
         Some(&entry.reason)
     }
 
@@ -105,15 +108,15 @@ impl Expected {
     pub fn missing(&self, all: bool) -> Vec<String> {
         let mut missing = Vec::new();
         for entry in self.entries.iter().filter(|entry| !entry.sometimes) {
-            let ran = |named: &String| self.cases.iter().any(|case| is_like(named, case));
-            if !all && !entry.cases.iter().any(ran) {
-                continue;
-            }
-            let absent = entry.ways.iter().filter(|way| !entry.came.contains(*way));
-            missing.extend(absent.map(|way| {
+            for named in &entry.cases {
+                if !all && !self.cases.iter().any(|case| is_like(named, case)) {
+                    continue;
+                }
+                let came = |way: &&String| entry.came.contains(&(named.clone(), (*way).clone()));
                 let first = entry.text.lines().next().unwrap_or_default();
-                format!("{} ({way}): {first}", entry.cases.join(", "))
-            }));
+                let absent = entry.ways.iter().filter(|way| !came(way));
+                missing.extend(absent.map(|way| format!("{named} ({way}): {first}")));
+            }
         }
         missing
     }

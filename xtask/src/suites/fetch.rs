@@ -128,6 +128,44 @@ impl Apt {
     }
 }
 
+/// An environment of Python's in `FOLDER/venv`, in which these packages are installed.
+pub fn python(folder: &Path, requirements: &[&str]) -> Result<()> {
+    let venv = folder.join("venv");
+    let (stamp, wanted) = (venv.join("suites.txt"), requirements.join("\n"));
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    quietly(
+        patient(PATIENCE_S, "/usr/bin/python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&venv),
+    )?;
+    let mut pip = patient(PATIENCE_S, venv.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--only-binary=:all:"]);
+    quietly(pip.args(requirements))?;
+    Ok(fs::write(stamp, wanted)?)
+}
+
+/// A source distribution of Python's index, `NAME==VERSION`, unpacked in `FOLDER/source`.
+pub fn python_source(folder: &Path, requirement: &str) -> Result<()> {
+    let unpacked = folder.join("source");
+    let (name, _) = requirement.split_once("==").context("NAME==VERSION")?;
+    if unpacked.exists() {
+        return Ok(());
+    }
+    let mut pip = patient(PATIENCE_S, folder.join("venv/bin/python"));
+    pip.args(["-m", "pip", "download", "--quiet", "--no-deps"])
+        .args(["--no-binary", name, requirement, "--dest"]);
+    quietly(pip.arg(folder))?;
+    let file = first_with(folder, ".tar.gz").context("pip left no .tar.gz")?;
+    let partial = folder.join("partial");
+    fs::create_dir_all(&partial)?;
+    let mut tar = patient(PATIENCE_S, "tar");
+    tar.args(["--strip-components=1", "-xzf"]).arg(&file);
+    quietly(tar.arg("-C").arg(&partial))?;
+    Ok(fs::rename(partial, unpacked)?)
+}
+
 /// Runs a command whose output matters only where it fails.
 pub fn quietly(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", process::shown(command));

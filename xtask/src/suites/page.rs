@@ -30,10 +30,11 @@ impl Table {
             .collect();
         for (way, counts) in &summary.counts {
             self.rows.push(format!(
-                "| {} | {way} | {} | {} | {} | {} | {} |",
+                "| {} | {way} | {} | {} | {} | {} | {} | {} |",
                 summary.suite,
                 counts.cases,
                 counts.equal,
+                counts.repeated,
                 counts.expected,
                 counts.unexpected,
                 versions.join(", "),
@@ -56,9 +57,9 @@ impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "| suite | way | cases | equal | expected differences | unexpected | versions |"
+            "| suite | way | cases | equal | of these when run again | expected differences | unexpected | versions |"
         )?;
-        writeln!(out, "|---|---|---|---|---|---|---|")?;
+        writeln!(out, "|---|---|---|---|---|---|---|---|")?;
         self.rows
             .iter()
             .try_for_each(|row| writeln!(out, "{row}"))?;

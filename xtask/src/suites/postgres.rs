@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use regex::Regex;
 
 use super::case::{Case, Tried};
 use super::run::Run;
-use super::servers::{Address, Cluster, Gate, MODES, programs};
+use super::servers::{Cluster, Place, programs};
 use super::{Suite, fetch};
 
 /// The suite.
@@ -22,10 +22,27 @@ pub const SUITE: Suite = Suite {
     run,
 };
 
+/// Files that touch what the gate has to see, need no others, and take a second.
+pub const FEW: [&str; 12] = [
+    "advisory_lock",
+    "async",
+    "copy",
+    "copy2",
+    "plancache",
+    "portals",
+    "portals_p2",
+    "prepare",
+    "prepared_xacts",
+    "privileges",
+    "psql",
+    "transactions",
+];
+
 /// Seconds for one file; the longest takes a tenth without a gate.
 const FILE_PATIENCE_S: u32 = 120;
 /// Places in the gate: fewer than the files that run at once, so that connections pass from one to another.
 const TRANSACTIONS: u32 = 8;
+const SETTINGS: [&str; 2] = ["max_prepared_transactions=2", "autovacuum_naptime=1d"];
 const DATABASE: &str = "regression";
 /// The file that makes what all others use.
 const SETUP: &str = "test_setup";
@@ -62,11 +79,8 @@ fn major() -> Result<String> {
 }
 
 /// A server, or a gate before one, and the files that are run there.
-struct Place {
-    way: &'static str,
-    // Before the cluster, because it is ended first.
-    gate: Option<Gate>,
-    cluster: Cluster,
+struct Files {
+    place: Place,
     /// What the files read and write: `sql`, `data`, `results`, `expected`.
     files: PathBuf,
     libraries: PathBuf,
@@ -74,10 +88,13 @@ struct Place {
 
 /// Runs all files, group by group, in each place.
 fn run(run: &mut Run) -> Result<()> {
-    let places = ["direct"].into_iter().chain(MODES);
-    let places: Result<Vec<Place>> = places.map(|way| Place::new(run, way)).collect();
+    let places = Place::all(run, &SETTINGS, TRANSACTIONS)?;
+    let places: Result<Vec<Files>> = places
+        .into_iter()
+        .map(|place| Files::new(run, place))
+        .collect();
     let mut places = places?;
-    let version = places[0].cluster.ask(&["SHOW server_version"])?;
+    let version = places[0].place.cluster.ask(&["SHOW server_version"])?;
     run.version("PostgreSQL", &version);
     let replacements = Replacements::new(run)?;
     for group in groups(run)? {
@@ -93,23 +110,22 @@ fn run(run: &mut Run) -> Result<()> {
                 .collect();
             compare(run, name, &texts, &places)?;
         }
-        for place in &mut places {
-            let is_over = place.gate.as_mut().is_some_and(Gate::is_over);
-            ensure!(!is_over, "the gate ended by itself ({})", place.way);
+        for files in &mut places {
+            files.place.must_be_there()?;
         }
     }
     Ok(())
 }
 
-fn compare(run: &mut Run, name: &str, texts: &[String], places: &[Place]) -> Result<()> {
+fn compare(run: &mut Run, name: &str, texts: &[String], places: &[Files]) -> Result<()> {
     for (text, place) in texts.iter().zip(places) {
-        fs::write(run.output(place.way, name)?, text)?;
+        fs::write(run.output(place.place.way, name)?, text)?;
     }
     let tried = texts
         .iter()
         .zip(places)
         .skip(1)
-        .map(|(text, place)| Tried::text(place.way, &texts[0], text));
+        .map(|(text, place)| Tried::text(place.place.way, &texts[0], text));
     run.case(&Case {
         name: name.to_owned(),
         reference: format!("{} lines", texts[0].lines().count()),
@@ -137,17 +153,13 @@ fn regress(run: &Run) -> PathBuf {
     run.folder.join("source/src/test/regress")
 }
 
-impl Place {
-    fn new(run: &Run, way: &'static str) -> Result<Self> {
-        let log = run.folder.join(format!("postgresql-{way}.log"));
-        let settings = ["max_prepared_transactions=2", "autovacuum_naptime=1d"];
-        let cluster = Cluster::start(&settings, &log)?;
+impl Files {
+    fn new(run: &Run, place: Place) -> Result<Self> {
+        let cluster = &place.cluster;
         let files = cluster.folder("regress")?;
         for part in ["sql", "data", "expected"] {
-            copy(
-                &regress(run).join(part),
-                &cluster.folder(&format!("regress/{part}"))?,
-            )?;
+            let copied = cluster.folder(&format!("regress/{part}"))?;
+            copy(&regress(run).join(part), &copied)?;
         }
         for part in ["results", "testtablespace"] {
             cluster.folder(&format!("regress/{part}"))?;
@@ -158,28 +170,12 @@ impl Place {
         for library in ["autoinc.so", "refint.so"] {
             fs::copy(theirs.join(library), libraries.join(library))?;
         }
-        create_database(&cluster)?;
-        let gate = match MODES.contains(&way) {
-            true => {
-                let log = run.folder.join(format!("gate-{way}.log"));
-                let gate = Gate::before(&cluster, &run.sooner, way, TRANSACTIONS, &log);
-                Some(gate?)
-            }
-            false => None,
-        };
+        create_database(cluster)?;
         Ok(Self {
-            way,
-            gate,
-            cluster,
             files,
             libraries,
+            place,
         })
-    }
-
-    fn address(&self) -> &Address {
-        self.gate
-            .as_ref()
-            .map_or(&self.cluster.address, |gate| &gate.address)
     }
 
     /// What psql prints for each of these files, which are run at the same time.
@@ -214,7 +210,7 @@ impl Place {
 
     /// The command and the environment of `pg_regress`.
     fn psql(&self, name: &str) -> Command {
-        let mut psql = fetch::patient(FILE_PATIENCE_S, self.cluster.programs.join("psql"));
+        let mut psql = fetch::patient(FILE_PATIENCE_S, self.place.cluster.programs.join("psql"));
         psql.args(["-X", "-a", "-q", "-d", DATABASE])
             .args(["-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on"])
             .current_dir(&self.files);
@@ -235,8 +231,8 @@ impl Place {
             .env("PGDATESTYLE", "Postgres, MDY")
             .env("PGOPTIONS", "-c intervalstyle=postgres_verbose")
             .env("PGUSER", "postgres")
-            .env("PGHOST", &self.address().folder)
-            .env("PGPORT", self.address().port.to_string());
+            .env("PGHOST", &self.place.address().folder)
+            .env("PGPORT", self.place.address().port.to_string());
         psql
     }
 }
@@ -287,13 +283,13 @@ impl Replacements {
         })
     }
 
-    fn apply(&self, name: &str, text: &str, place: &Place) -> String {
+    fn apply(&self, name: &str, text: &str, place: &Files) -> String {
         let mut text = text.to_owned();
         for (folder, with) in [
             (&place.libraries, "LIBRARIES"),
             (&place.files, "FILES"),
-            (&place.address().folder, "SOCKETS"),
-            (&place.cluster.address.folder, "CLUSTER"),
+            (&place.place.address().folder, "SOCKETS"),
+            (&place.place.cluster.address.folder, "CLUSTER"),
         ] {
             text = text.replace(&folder.display().to_string(), with);
         }

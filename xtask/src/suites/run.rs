@@ -46,6 +46,9 @@ pub struct Summary {
 pub struct Counts {
     pub cases: u64,
     pub equal: u64,
+    /// Of these, those that were equal only when they were run again.
+    #[serde(default)]
+    pub repeated: u64,
     pub expected: u64,
     pub unexpected: u64,
 }
@@ -95,6 +98,7 @@ impl Run {
             counts.cases += 1;
             if tried.differences.is_empty() {
                 counts.equal += 1;
+                counts.repeated += u64::from(tried.repeated);
                 continue;
             }
             let (mut reasons, mut unexpected) = (Vec::new(), Vec::new());

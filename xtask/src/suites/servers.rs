@@ -13,12 +13,14 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::run::Run;
+
 /// How long a program may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The ways through the gate, as `mode` in its configuration calls them.
-pub const MODES: [&str; 2] = ["transaction", "session"];
+const MODES: [&str; 2] = ["transaction", "session"];
 
 /// Where clients find a server: at the port of 127.0.0.1, and as a socket file.
 #[derive(Debug, Clone)]
@@ -154,7 +156,7 @@ impl Cluster {
 }
 
 /// `sooner gate` before a cluster.
-pub struct Gate {
+struct Gate {
     _running: Running,
     _folder: TempDir,
     pub address: Address,
@@ -162,7 +164,7 @@ pub struct Gate {
 
 impl Gate {
     /// Starts it in this mode, so many transactions at a time, with its log in this file.
-    pub fn before(
+    fn before(
         cluster: &Cluster,
         sooner: &Path,
         mode: &str,
@@ -195,8 +197,53 @@ impl Gate {
     }
 
     /// Whether it has ended by itself.
-    pub fn is_over(&mut self) -> bool {
+    fn is_over(&mut self) -> bool {
         !matches!(self._running.child.try_wait(), Ok(None))
+    }
+}
+
+/// A server directly, or through a gate.
+pub struct Place {
+    /// `direct`, or the gate's mode.
+    pub way: &'static str,
+    // Before the cluster, because it is ended first.
+    gate: Option<Gate>,
+    pub cluster: Cluster,
+}
+
+impl Place {
+    /// A cluster for each way, with these settings; so many transactions at a time go through a gate.
+    pub fn all(run: &Run, settings: &[&str], transactions: u32) -> Result<Vec<Self>> {
+        let ways = ["direct"].into_iter().chain(MODES);
+        let places = ways.map(|way| {
+            let log = |what: &str| run.folder.join(format!("{what}-{way}.log"));
+            let cluster = Cluster::start(settings, &log("postgresql"))?;
+            let gate = match MODES.contains(&way) {
+                true => Some(Gate::before(
+                    &cluster,
+                    &run.sooner,
+                    way,
+                    transactions,
+                    &log("gate"),
+                )?),
+                false => None,
+            };
+            Ok(Self { way, gate, cluster })
+        });
+        places.collect()
+    }
+
+    /// Where its clients find it.
+    pub fn address(&self) -> &Address {
+        let gate = self.gate.as_ref().map(|gate| &gate.address);
+        gate.unwrap_or(&self.cluster.address)
+    }
+
+    /// Fails where its gate has ended by itself.
+    pub fn must_be_there(&mut self) -> Result<()> {
+        let is_over = self.gate.as_mut().is_some_and(Gate::is_over);
+        ensure!(!is_over, "the gate ended by itself ({})", self.way);
+        Ok(())
     }
 }
 
