@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use regex::Regex;
 use serde::Deserialize;
 
 /// The expected differences of a suite, and which of them came.
@@ -30,7 +31,12 @@ pub struct Expected {
 struct Entry {
     cases: Vec<String>,
     ways: Vec<String>,
+    /// The difference, in which `*` stands for anything.
+    #[serde(default)]
     text: String,
+    /// Or a regular expression for the whole of it.
+    #[serde(default)]
+    pattern: Option<String>,
     reason: String,
     /// Whether it may be absent, because it depends on time or on who runs beside it.
     #[serde(default)]
@@ -62,6 +68,26 @@ pub struct LeftOut {
     _reason: String,
 }
 
+impl Entry {
+    fn is(&self, difference: &str) -> bool {
+        let difference = difference.trim_end();
+        match &self.pattern {
+            Some(pattern) => expression(pattern).is_ok_and(|pattern| pattern.is_match(difference)),
+            None => is_like(self.text.trim_end(), difference),
+        }
+    }
+
+    /// How it is named where it does not come.
+    fn first_line(&self) -> &str {
+        let text = self.pattern.as_ref().unwrap_or(&self.text);
+        text.lines().next().unwrap_or_default()
+    }
+}
+
+fn expression(pattern: &str) -> Result<Regex, regex::Error> {
+    Regex::new(&format!("^(?:{})$", pattern.trim_end()))
+}
+
 impl Expected {
     /// Reads the file; a suite without one expects no difference.
     pub fn read(path: &Path) -> Result<Self> {
@@ -77,9 +103,16 @@ impl Expected {
         for entry in &expected.entries {
             ensure!(
                 !entry.cases.is_empty() && !entry.ways.is_empty() && entry.reason.len() > 20,
-                "a difference needs cases, ways and a reason: {:?}",
-                entry.text
+                "a difference needs cases, ways and a reason: {}",
+                entry.first_line()
             );
+            ensure!(
+                entry.pattern.is_none() != entry.text.is_empty(),
+                "a difference has a text or a pattern"
+            );
+            if let Some(pattern) = &entry.pattern {
+                expression(pattern)?;
+            }
         }
         Ok(expected)
     }
@@ -94,7 +127,7 @@ impl Expected {
         let fits = |entry: &&mut Entry| {
             entry.ways.iter().any(|named| named == way)
                 && entry.cases.iter().any(|named| is_like(named, case))
-                && is_like(entry.text.trim_end(), difference.trim_end())
+                && entry.is(difference)
         };
         let entry = self.entries.iter_mut().find(fits)?;
         let named = entry.cases.iter().filter(|named| is_like(named, case));
@@ -113,7 +146,7 @@ impl Expected {
                     continue;
                 }
                 let came = |way: &&String| entry.came.contains(&(named.clone(), (*way).clone()));
-                let first = entry.text.lines().next().unwrap_or_default();
+                let first = entry.first_line();
                 let absent = entry.ways.iter().filter(|way| !came(way));
                 missing.extend(absent.map(|way| format!("{named} ({way}): {first}")));
             }
@@ -187,6 +220,16 @@ reason = "a reason that says which promise is not made"
         );
         assert!(expected.reason("portals", "session", difference).is_none());
         assert_eq!(expected.missing(false), ["prepare (transaction): -name *"]);
+    }
+
+    #[test]
+    fn a_pattern_is_of_the_whole_difference() {
+        let text = "text = '''\n-name *\n+other\n'''";
+        let one = ONE.replace(text, r"pattern = '([-+] \(\d+ rows?\)\n?)+'");
+        let mut expected = Expected::parse(&one).unwrap();
+        let mut is_expected = |text| expected.reason("prepare", "session", text).is_some();
+        assert!(is_expected("- (1 row)\n+ (2 rows)\n"));
+        assert!(!is_expected("- (1 row)\n+ (2 rows)\n+ more\n"));
     }
 
     #[test]
