@@ -6,7 +6,7 @@ use super::effects::Effects;
 use super::{Asks, Described, Exchange, ExchangeError, Fate, STATEMENT_ERRORS, Ties, Unnamed};
 use crate::statements::Shape;
 use crate::turn::{Answered, Meant, OutOfStep};
-use crate::wire::{BackendMessage, Part, Piece, columns, is_fatal};
+use crate::wire::{BackendMessage, Part, Piece, TransactionStatus, columns, is_fatal};
 
 impl Exchange<'_> {
     /// Takes a piece from the server; what goes to the client is written to `out`.
@@ -47,28 +47,7 @@ impl Exchange<'_> {
         is_whole: bool,
     ) -> Result<bool, ExchangeError> {
         match message {
-            BackendMessage::Ready(status) => {
-                if self.turn.answered(Answered::Ready(status))? == Meant::Probe {
-                    return Ok(false);
-                }
-                // What is not answered by then was skipped.
-                self.undo_to_cycle();
-                self.cycles += 1;
-                let cycles = self.cycles;
-                while self
-                    .hurried
-                    .pop_front_if(|hurried| *hurried < cycles)
-                    .is_some()
-                {}
-                self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
-                if self.turn.is_answered() {
-                    self.effects = Effects::none(!self.turn.is_idle());
-                    self.forgets = false;
-                }
-                if self.turn.is_over() {
-                    self.settle_class();
-                }
-            }
+            BackendMessage::Ready(status) => return self.end_cycle(status),
             BackendMessage::ParseComplete => {
                 self.turn.answered(Answered::Parsed)?;
                 match self.fates.pop_front() {
@@ -112,6 +91,31 @@ impl Exchange<'_> {
                 self.complete(tag);
             }
             _ => {}
+        }
+        Ok(true)
+    }
+
+    /// The end of a cycle; whether the client is to see it.
+    fn end_cycle(&mut self, status: TransactionStatus) -> Result<bool, ExchangeError> {
+        if self.turn.answered(Answered::Ready(status))? == Meant::Probe {
+            return Ok(false);
+        }
+        // What is not answered by then was skipped.
+        self.undo_to_cycle();
+        self.cycles += 1;
+        let cycles = self.cycles;
+        while self
+            .hurried
+            .pop_front_if(|hurried| *hurried < cycles)
+            .is_some()
+        {}
+        self.fates.pop_front_if(|fate| *fate == Fate::Cycle);
+        if self.turn.is_answered() {
+            self.effects = Effects::none(!self.turn.is_idle());
+            self.forgets = false;
+        }
+        if self.turn.is_over() {
+            self.settle_class();
         }
         Ok(true)
     }

@@ -111,11 +111,7 @@ impl Place {
         direct: Option<&Heard>,
     ) -> Result<Heard, String> {
         let mut session = Session::begin(&self.path, self.database)?;
-        // One that has been made shorter may have lost its end.
-        let end = steps
-            .last()
-            .is_none_or(|last| *last != Step::Send(b'X', Vec::new()));
-        let end = end.then_some(Step::Close);
+        let end = missing_end(steps);
         let mut stops = Vec::new();
         let mut output = Vec::new();
         let mut rest_bytes = 0;
@@ -207,4 +203,10 @@ impl Place {
         );
         self.watchers[client].lock().unwrap().ask(&sql) == Ok("1".into())
     }
+}
+
+/// What steps that have been made shorter may have lost.
+fn missing_end(steps: &[Step]) -> Option<Step> {
+    let has_end = steps.last() == Some(&Step::Send(b'X', Vec::new()));
+    (!has_end).then_some(Step::Close)
 }
