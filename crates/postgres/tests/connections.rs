@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -305,5 +306,131 @@ fn a_server_that_others_have_filled_is_waited_for() {
     assert!(through.wait().unwrap().success());
     for other in others {
         other.ask("COMMIT");
+    }
+}
+
+#[test]
+fn who_holds_a_place_and_does_nothing_can_be_ended() {
+    let Some(database) = Database::start("who_holds_a_place_and_does_nothing") else {
+        return;
+    };
+    let config = "[limits]\ntransactions = 1\nidle_in_transaction = 1\nkept_idle = 1\n";
+    let gate = Gate::before(&database, config);
+    for (holds, code) in [("BEGIN", "25P03"), ("LISTEN a", "57P05")] {
+        let mut holder = RawClient::connect(&gate.folder().join(".s.PGSQL.6432"));
+        assert_eq!(holder.ask(holds), "CZ");
+        // It waits for the only place, which it gets.
+        assert_eq!(gate.ask(&database, &["SELECT 'in'"]), "in");
+        assert_eq!(holder.rest(), format!("E({code})"), "{holds}");
+    }
+    // Who is busy is not idle, however long that takes.
+    let slow = "BEGIN; SELECT pg_sleep(1.5); COMMIT; LISTEN a; SELECT pg_sleep(1.5); UNLISTEN a";
+    let said = gate.ask(&database, &[slow, "SELECT 'still here'"]);
+    assert!(said.ends_with("still here"), "{said}");
+}
+
+#[test]
+fn the_number_of_a_session_is_its_process_where_that_stays() {
+    let Some(database) = Database::start("the_number_of_a_session") else {
+        return;
+    };
+    let session = format!("mode = \"session\"\n{}", transactions(3));
+    let gate = Gate::before(&database, &session);
+    let path = gate.folder().join(".s.PGSQL.6432");
+    let mut clients: Vec<RawClient> = (0..3).map(|_| RawClient::connect(&path)).collect();
+    let mut numbers = BTreeSet::new();
+    for client in &mut clients {
+        let told = client.process_id.to_string();
+        assert_eq!(client.value("SELECT pg_backend_pid()"), told);
+        assert_eq!(client.ask("LISTEN a; NOTIFY a"), "CCAZ");
+        assert_eq!(client.notifier.to_string(), told);
+        numbers.insert(told);
+    }
+    assert_eq!(numbers.len(), 3);
+    // By turns no number is a process's, and no two are the same.
+    let gate = Gate::before(&database, &transactions(1));
+    let path = gate.folder().join(".s.PGSQL.6432");
+    let clients: Vec<RawClient> = (0..3).map(|_| RawClient::connect(&path)).collect();
+    let numbers: BTreeSet<u32> = clients.iter().map(|client| client.process_id).collect();
+    assert_eq!(numbers.len(), 3);
+    assert!(
+        numbers.iter().all(|number| *number >= 4_194_304),
+        "{numbers:?}"
+    );
+}
+
+/// A client in messages.
+struct RawClient {
+    stream: UnixStream,
+    process_id: u32,
+    /// The process that sent the last notification.
+    notifier: u32,
+    last_value: String,
+}
+
+impl RawClient {
+    fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let mut client = Self {
+            stream,
+            process_id: 0,
+            notifier: 0,
+            last_value: String::new(),
+        };
+        client
+            .stream
+            .write_all(&startup("postgres", "postgres"))
+            .unwrap();
+        client.hear();
+        client
+    }
+
+    /// The types of what is said up to ReadyForQuery or to the end, with the SQLSTATE of errors.
+    fn hear(&mut self) -> String {
+        let mut types = String::new();
+        let mut header = [0; 5];
+        while self.stream.read_exact(&mut header).is_ok() {
+            let length = u32::from_be_bytes(header[1..].try_into().unwrap()) as usize;
+            let mut body = vec![0; length - 4];
+            self.stream.read_exact(&mut body).unwrap();
+            let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().unwrap());
+            match header[0] {
+                b'R' | b'S' => continue,
+                b'K' => self.process_id = number(&body),
+                b'A' => self.notifier = number(&body),
+                b'D' => self.last_value = String::from_utf8(body[6..].to_vec()).unwrap(),
+                _ => {}
+            }
+            types.push(char::from(header[0]));
+            if header[0] == b'E' {
+                let mut fields = body.split(|byte| *byte == 0);
+                let code = fields.find_map(|field| field.strip_prefix(b"C"));
+                types += &format!("({})", String::from_utf8_lossy(code.unwrap()));
+            }
+            if header[0] == b'Z' {
+                break;
+            }
+        }
+        types
+    }
+
+    fn ask(&mut self, sql: &str) -> String {
+        let length = (5 + sql.len() as u32).to_be_bytes();
+        let query = [b"Q", &length[..], sql.as_bytes(), b"\0"].concat();
+        self.stream.write_all(&query).unwrap();
+        self.hear()
+    }
+
+    fn value(&mut self, sql: &str) -> String {
+        assert_eq!(self.ask(sql), "TDCZ");
+        self.last_value.clone()
+    }
+
+    /// What comes without a question, to the end of the connection.
+    fn rest(&mut self) -> String {
+        self.hear()
     }
 }
