@@ -130,9 +130,9 @@ impl StaticSite {
         }
         match (request.method(), &self.disk) {
             (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
-            (&Method::GET | &Method::HEAD, None) => Draft::Bare(refusal::not_found()),
             (&Method::OPTIONS, _) => Draft::Bare(refusal::methods()),
-            _ => Draft::Bare(refusal::of_method()),
+            (_, None) => Draft::Bare(refusal::not_found()),
+            (_, Some(_)) => Draft::Bare(refusal::of_method()),
         }
     }
 

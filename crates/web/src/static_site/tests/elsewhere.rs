@@ -37,6 +37,16 @@ fn a_site_without_a_root_has_only_redirects() {
 }
 
 #[test]
+fn a_site_without_a_root_has_nothing_whatever_the_method() {
+    let site = StaticSite::new(&StaticConfig::default(), CacheLimits::default(), 4).unwrap();
+    for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
+        let request = Request::builder().method(&method).uri("/a").body(());
+        let got = read(site.answer(&request.unwrap(), Moment::now()));
+        assert_eq!((got.status, got.header("allow")), (404, ""), "{method}");
+    }
+}
+
+#[test]
 fn the_host_decides_between_sites() {
     let folder = tempfile::tempdir().unwrap();
     let configs: Vec<_> = [
