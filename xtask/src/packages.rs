@@ -151,20 +151,18 @@ fn unpack(packages: &[&str], into: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What of these is not there.
+pub fn missing(needs: &[Need]) -> impl Iterator<Item = &Need> {
+    needs.iter().filter(|need| !need.wanted.is_there())
+}
+
 /// Installs what is missing with apt, when we are root on a Debian system; says what stays missing.
 pub fn install(needs: &[Need]) {
-    let missing = |needs: &[Need]| {
-        let missing = needs.iter().filter(|need| !need.wanted.is_there());
-        missing
-            .map(|need| (need.package, need.what_for))
-            .collect::<Vec<_>>()
-    };
-    let wanted = missing(needs);
-    if wanted.is_empty() {
+    let mut packages: Vec<&str> = missing(needs).map(|need| need.package).collect();
+    if packages.is_empty() {
         println!("nothing to install");
         return;
     }
-    let mut packages: Vec<&str> = wanted.iter().map(|(package, _)| *package).collect();
     packages.sort_unstable();
     packages.dedup();
     if is_root() && process::is_installed("apt-get") {
@@ -177,7 +175,10 @@ pub fn install(needs: &[Need]) {
             .concat(),
         );
     }
-    for (package, what_for) in missing(needs) {
+    for Need {
+        package, what_for, ..
+    } in missing(needs)
+    {
         println!("missing: {package}, for {what_for}; as root: apt-get install {package}");
     }
 }

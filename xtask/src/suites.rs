@@ -16,6 +16,7 @@ mod pytest;
 mod python;
 mod run;
 mod servers;
+mod web;
 
 use std::path::{Path, PathBuf};
 
@@ -36,12 +37,16 @@ struct Suite {
     run: fn(&mut Run) -> Result<()>,
 }
 
-const SUITES: &[Suite] = &[
+const GATE: [Suite; 4] = [
     postgres::SUITE,
     python::PSYCOPG,
     python::ASYNCPG,
     python::SQLALCHEMY,
 ];
+
+fn all() -> impl Iterator<Item = &'static Suite> {
+    GATE.iter().chain(&web::SUITES)
+}
 
 /// What the command line says.
 #[derive(Default)]
@@ -104,7 +109,7 @@ pub fn few(tally: &mut Tally) -> Result<()> {
 
 /// The suites by name, for the usage text.
 pub fn names() -> String {
-    let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+    let names: Vec<&str> = all().map(|suite| suite.name).collect();
     names.join(" ")
 }
 
@@ -120,7 +125,7 @@ fn parse(arguments: &[&str]) -> Result<Chosen> {
         match *word {
             "--only" => chosen.only.extend(value()?.split(',').map(str::to_owned)),
             "--sooner" => chosen.sooner = Some(value()?.into()),
-            name => match SUITES.iter().find(|suite| suite.name == name) {
+            name => match all().find(|suite| suite.name == name) {
                 Some(suite) => chosen.suites.push(suite),
                 None => bail!("no suite {name}; there are: {}", names()),
             },
@@ -131,7 +136,7 @@ fn parse(arguments: &[&str]) -> Result<Chosen> {
             chosen.only.is_empty(),
             "--only CASE,... needs the name of a suite"
         );
-        chosen.suites.extend(SUITES);
+        chosen.suites.extend(all());
     }
     Ok(chosen)
 }

@@ -281,7 +281,8 @@ fn as_owner(owner: Option<u32>, program: &Path) -> Command {
     command
 }
 
-fn die_with_us() -> Command {
+/// The beginning of a command that gets SIGTERM when this program ends, however it does.
+pub fn die_with_us() -> Command {
     let mut command = Command::new("setpriv");
     command.arg("--pdeathsig=TERM");
     command
