@@ -44,6 +44,26 @@ const GATE: [Suite; 4] = [
     python::SQLALCHEMY,
 ];
 
+/// What `cargo xtask test` runs: a step, the suite and its cases.
+type Few = (&'static str, &'static Suite, &'static [&'static str]);
+const FEW: [Few; 3] = [
+    (
+        "a few of PostgreSQL's regression files",
+        &postgres::SUITE,
+        &postgres::FEW,
+    ),
+    (
+        "zsync beside nginx",
+        &web::ZSYNC,
+        &["hundreds of small changes"],
+    ),
+    (
+        "git beside nginx",
+        &web::GIT,
+        &["files: clone", "backend: push in chunks"],
+    ),
+];
+
 fn all() -> impl Iterator<Item = &'static Suite> {
     GATE.iter().chain(&web::SUITES)
 }
@@ -87,23 +107,19 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
     Ok(is_good)
 }
 
-/// A few of PostgreSQL's regression files, for `cargo xtask test`, by the program that its tests left.
+/// A few cases for `cargo xtask test`, which take seconds, by the program that its tests left.
 pub fn few(tally: &mut Tally) -> Result<()> {
-    const STEP: &str = "a few of PostgreSQL's regression files";
-    let (suite, sooner) = (&postgres::SUITE, built());
-    let folder = folder(suite.name)?;
-    if let Err(error) = (suite.prepare)(&folder) {
-        tally.skip(STEP, &format!("{error:#}"));
-        return Ok(());
+    for (step, suite, cases) in FEW {
+        let folder = folder(suite.name)?;
+        if let Err(error) = (suite.prepare)(&folder) {
+            tally.skip(step, &format!("{error:#}"));
+            continue;
+        }
+        let only = cases.iter().map(|case| (*case).to_owned()).collect();
+        let mut run = Run::begin(suite.name, folder, built(), only)?;
+        (suite.run)(&mut run)?;
+        tally.step(step, run.end()?.is_good());
     }
-    let mut run = Run::begin(
-        suite.name,
-        folder,
-        sooner,
-        postgres::FEW.map(str::to_owned).to_vec(),
-    )?;
-    (suite.run)(&mut run)?;
-    tally.step(STEP, run.end()?.is_good());
     Ok(())
 }
 

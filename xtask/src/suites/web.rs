@@ -18,6 +18,9 @@ mod zsync;
 
 use super::Suite;
 
+pub use git::SUITE as GIT;
+pub use zsync::SUITE as ZSYNC;
+
 /// The suites, those that take long at the end.
 pub const SUITES: [Suite; 10] = [
     zsync::SUITE,
