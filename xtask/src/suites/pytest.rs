@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::case::{Case, Tried};
 use super::fetch;
 use super::run::Run;
-use super::servers::Place;
+use super::servers::{Place, die_by};
 use crate::process;
 
 /// A project whose tests are run by pytest.
@@ -200,8 +200,9 @@ fn outcomes_of(
 
 fn command(project: &Project, run: &Run, place: &Place) -> Command {
     let address = place.address();
-    let mut command = Command::new(run.folder.join("venv/bin/pytest"));
+    let mut command = die_by("KILL");
     command
+        .arg(run.folder.join("venv/bin/pytest"))
         .args(["-p", "outcomes", "-p", "no:cacheprovider", "-q"])
         .arg(format!("--timeout={TEST_PATIENCE_S}"))
         .args(project.arguments.iter().map(|argument| {

@@ -273,7 +273,8 @@ fn wait_for(address: &Address, running: &mut Running, log: &Path) -> Result<()> 
 
 /// A program as the owner of clusters, ended when this thread ends.
 fn as_owner(owner: Option<u32>, program: &Path) -> Command {
-    let mut command = die_with_us();
+    // Fast: it does not wait for its clients.
+    let mut command = die_by("INT");
     if let Some(uid) = owner {
         command.args([&format!("--reuid={uid}"), "--clear-groups"]);
     }
@@ -283,8 +284,13 @@ fn as_owner(owner: Option<u32>, program: &Path) -> Command {
 
 /// The beginning of a command that gets SIGTERM when this program ends, however it does.
 pub fn die_with_us() -> Command {
+    die_by("TERM")
+}
+
+/// The same by another signal.
+pub fn die_by(signal: &str) -> Command {
     let mut command = Command::new("setpriv");
-    command.arg("--pdeathsig=TERM");
+    command.arg(format!("--pdeathsig={signal}"));
     command
 }
 
