@@ -183,6 +183,10 @@ pub struct Exchange<'a> {
     held_by_sql: bool,
     /// The cycles in which the server was made to answer earlier than the client made it.
     hurried: VecDeque<u64>,
+    /// How many messages the client had sent when it said Flush last.
+    flushed_count: u64,
+    /// Whether the server sends what it has with the message that came last.
+    is_flushed: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -217,6 +221,8 @@ impl<'a> Exchange<'a> {
             describing: None,
             held_by_sql: false,
             hurried: VecDeque::new(),
+            flushed_count: 0,
+            is_flushed: false,
         }
     }
 
@@ -239,6 +245,12 @@ impl<'a> Exchange<'a> {
     /// send it, because clients take CommandComplete for what has been committed.
     pub fn is_hurried(&self) -> bool {
         self.hurried.front() == Some(&self.cycles)
+            && self.turn.answered_count() >= self.flushed_count
+    }
+
+    /// Whether the server sends what it has said so far, also without a Flush, with what came last.
+    pub fn is_flushed(&self) -> bool {
+        self.is_flushed
     }
 
     /// The server is to answer now.
@@ -415,8 +427,7 @@ impl<'a> Exchange<'a> {
             }
             FrontendMessage::Flush => {
                 self.turn.flushed();
-                let cycle = self.cycle();
-                self.hurried.pop_back_if(|hurried| *hurried == cycle);
+                self.flushed_count = self.turn.sent_count();
             }
             FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
             FrontendMessage::CopyData => {}

@@ -131,6 +131,8 @@ struct Probe {
 #[derive(Clone, Debug)]
 pub struct Turn {
     unanswered: VecDeque<(Sent, usize)>,
+    /// How many messages were ever sent that have an answer.
+    sent_count: u64,
     kept_bytes: usize,
     /// Whether something of the extended protocol was sent since the last end of a cycle.
     is_unsynced: bool,
@@ -152,6 +154,7 @@ impl Default for Turn {
     fn default() -> Self {
         Self {
             unanswered: VecDeque::new(),
+            sent_count: 0,
             kept_bytes: 0,
             is_unsynced: false,
             is_flushed: true,
@@ -222,6 +225,7 @@ impl Turn {
         self.is_unsynced = !what.ends_cycle();
         self.is_flushed = what.ends_cycle();
         self.unanswered.push_back((what, kept_bytes));
+        self.sent_count += 1;
         self.kept_bytes += kept_bytes;
         what.ends_cycle()
     }
@@ -400,6 +404,16 @@ impl Turn {
     /// Whether a Flush may bring answers that the server keeps back.
     pub fn wants_flush(&self) -> bool {
         !self.is_answered() && !self.is_flushed
+    }
+
+    /// How many messages were sent that have an answer.
+    pub fn sent_count(&self) -> u64 {
+        self.sent_count
+    }
+
+    /// How many of them are answered or skipped.
+    pub fn answered_count(&self) -> u64 {
+        self.sent_count - self.unanswered.len() as u64
     }
 
     /// Cycles that are not answered.

@@ -16,11 +16,7 @@ impl Exchange<'_> {
         out: &mut BytesMut,
     ) -> Result<(), ExchangeError> {
         if piece.part == Part::First {
-            // PostgreSQL sends what it has with these.
-            if matches!(piece.tag, b'E' | b'N' | b'G' | b'W') {
-                let cycle = self.cycles;
-                self.hurried.pop_front_if(|hurried| *hurried == cycle);
-            }
+            self.is_flushed = matches!(piece.tag, b'Z' | b'E' | b'N' | b'G' | b'W');
             let message =
                 BackendMessage::read(piece.tag, piece.body()).map_err(ExchangeError::Server)?;
             if piece.tag == b'E' {

@@ -429,15 +429,13 @@ impl Relay<'_, '_> {
                 true => &mut self.kept_back,
                 false => &mut self.to_client,
             };
-            let cycles = self.exchange.cycles();
             let taken = self.exchange.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            // With the end of a cycle the server sends all that came before, whatever the next one is.
-            if self.exchange.cycles() != cycles {
+            if self.exchange.is_flushed() {
                 self.send_kept_back();
             }
             self.ask();

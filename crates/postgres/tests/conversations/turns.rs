@@ -216,6 +216,17 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
         client.write_all(&end.concat()).unwrap();
         assert_eq!(answers(&mut client), "12HdcC2Z");
     }
+    // What the client itself has asked for is not kept either.
+    let parse = message(b'P', b"\0SELECT 1\0\0\0");
+    let flush = message(b'H', b"");
+    let slow = executed("SELECT pg_sleep(60)");
+    let begun = [parse, flush, slow, query("SELECT 2"), sync];
+    let mut client = in_bytes(&gate);
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(&begun.concat()).unwrap();
+    let mut parsed = [0; 5];
+    client.read_exact(&mut parsed).unwrap();
+    assert_eq!(parsed, *b"1\0\0\0\x04");
 }
 
 #[test]
