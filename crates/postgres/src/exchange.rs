@@ -185,7 +185,7 @@ pub struct Exchange<'a> {
     hurried: VecDeque<u64>,
     /// How many messages the client had sent when it said Flush last.
     flushed_count: u64,
-    /// Whether the server sends what it has with the message that came last.
+    /// Whether the server has sent all it had with what it said last, or the client's Flush has come since.
     is_flushed: bool,
 }
 
@@ -248,7 +248,7 @@ impl<'a> Exchange<'a> {
             && self.turn.answered_count() >= self.flushed_count
     }
 
-    /// Whether the server sends what it has said so far, also without a Flush, with what came last.
+    /// Whether all that was said so far is the client's, by its own Flush or because the server sends it unasked.
     pub fn is_flushed(&self) -> bool {
         self.is_flushed
     }
@@ -428,6 +428,7 @@ impl<'a> Exchange<'a> {
             FrontendMessage::Flush => {
                 self.turn.flushed();
                 self.flushed_count = self.turn.sent_count();
+                self.is_flushed = true;
             }
             FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
             FrontendMessage::CopyData => {}

@@ -348,15 +348,10 @@ impl Relay<'_, '_> {
     /// What the server would have sent by now goes to the client.
     fn release(&mut self) {
         let is_due = !self.exchange.is_hurried()
+            || self.exchange.is_flushed()
             || matches!(self.leaving, Some(Leaving::Broke(_)))
             || self.kept_back.len() >= KEPT_BACK_BYTES;
-        if is_due {
-            self.send_kept_back();
-        }
-    }
-
-    fn send_kept_back(&mut self) {
-        if !self.kept_back.is_empty() {
+        if is_due && !self.kept_back.is_empty() {
             self.to_client.extend_from_slice(&self.kept_back);
             self.kept_back.clear();
         }
@@ -435,9 +430,6 @@ impl Relay<'_, '_> {
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            if self.exchange.is_flushed() {
-                self.send_kept_back();
-            }
             self.ask();
         }
         Ok(moved)

@@ -227,6 +227,18 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
     let mut parsed = [0; 5];
     client.read_exact(&mut parsed).unwrap();
     assert_eq!(parsed, *b"1\0\0\0\x04");
+    drop(client);
+    // Nor where the gate has asked for it before.
+    let begun = [copy(), message(b'H', b"")];
+    let mut client = in_bytes(&gate);
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(&begun.concat()).unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"COPY 1\0") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        heard.push(byte[0]);
+    }
 }
 
 #[test]
