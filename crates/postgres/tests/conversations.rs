@@ -77,6 +77,11 @@ impl Places {
             // One that does not come to an end without a gate says nothing.
             return Ok(None);
         };
+        // PostgreSQL 18.4 answers Parse, Bind, Execute, Query, Sync, Query with an internal error of its own.
+        let is_internal = |heard: &Heard| heard.messages.iter().any(|one| one.contains(" XX000 "));
+        if direct.iter().any(is_internal) {
+            return Ok(None);
+        }
         let through = gated.play(script, Some(&direct))?;
         for (client, pair) in direct.iter().zip(&through).enumerate() {
             if let Some(difference) = differ(pair) {
