@@ -352,7 +352,8 @@ impl<'a> Exchange<'a> {
                 self.turn.sent(Sent::Bind, 0);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
-                let Some(known) = self.ready(name, out) else {
+                let stand_in = self.stand_in_to_describe(name, out);
+                let Some(known) = stand_in.or_else(|| self.ready(name, out)) else {
                     return Ok(Taken::NotYet);
                 };
                 write_describe_statement(out, &known);

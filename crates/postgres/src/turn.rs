@@ -381,6 +381,11 @@ impl Turn {
         self.status == TransactionStatus::Idle
     }
 
+    /// Whether the transaction that is open has failed, as far as the server has answered, which is everything.
+    pub fn has_failed(&self) -> bool {
+        self.is_answered() && self.status == TransactionStatus::Failed
+    }
+
     /// Whether everything is answered.
     pub fn is_answered(&self) -> bool {
         self.unanswered.is_empty() && self.probe.is_none()

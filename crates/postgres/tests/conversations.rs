@@ -18,6 +18,7 @@ mod statements;
 #[path = "conversations/turns.rs"]
 mod turns;
 
+use std::cell::Cell;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,6 +38,8 @@ struct Places {
     direct: Place,
     gated: Vec<Place>,
     _gates: Vec<Gate>,
+    /// Conversations that say nothing about the gate.
+    left_out: Cell<u64>,
 }
 
 impl Places {
@@ -58,6 +61,7 @@ impl Places {
             direct,
             gated,
             _gates: gates.into(),
+            left_out: Cell::new(0),
         }
     }
 
@@ -73,15 +77,10 @@ impl Places {
     fn compare(&self, gated: &Place, script: &Script) -> Result<Option<String>, String> {
         self.direct.empty()?;
         gated.empty()?;
-        let Ok(direct) = self.direct.play(script, None) else {
-            // One that does not come to an end without a gate says nothing.
+        let Some(direct) = self.played_directly(script)? else {
+            self.left_out.set(self.left_out.get() + 1);
             return Ok(None);
         };
-        // PostgreSQL 18.4 answers Parse, Bind, Execute, Query, Sync, Query with an internal error of its own.
-        let is_internal = |heard: &Heard| heard.messages.iter().any(|one| one.contains(" XX000 "));
-        if direct.iter().any(is_internal) {
-            return Ok(None);
-        }
         let through = gated.play(script, Some(&direct))?;
         for (client, pair) in direct.iter().zip(&through).enumerate() {
             if let Some(difference) = differ(pair) {
@@ -91,6 +90,22 @@ impl Places {
         let states = (self.direct.state()?, gated.state()?);
         let differs = states.0 != states.1;
         Ok(differs.then(|| format!("tables: direct {}, through {}", states.0, states.1)))
+    }
+
+    /// What each client heard without a gate; `None` where that says nothing.
+    fn played_directly(&self, script: &Script) -> Result<Option<Vec<Heard>>, String> {
+        let played = self.direct.play(script, None);
+        // PostgreSQL 16.14 and 18.4 crash at some of those in which it has left out a transaction's end.
+        if self.direct.has_crashed() {
+            let places = self.gated.iter().chain([&self.direct]);
+            places.map(Place::watch_again).collect::<Result<(), _>>()?;
+            return Ok(None);
+        }
+        // 18.4 answers Parse, Bind, Execute, Query, Sync, Query with an internal error of its own.
+        let is_internal = |heard: &Heard| heard.messages.iter().any(|one| one.contains(" XX000 "));
+        // One that does not come to an end is none either.
+        let played = played.ok().filter(|heard| !heard.iter().any(is_internal));
+        Ok(played)
     }
 
     /// Leaves out what is not needed for the difference.
@@ -178,5 +193,12 @@ fn random_conversations_are_the_same_through_the_gate() {
         }
         played += 1;
     }
-    println!("{played} conversations without a difference, from seed {first} on");
+    let left_out = places.left_out.get();
+    println!(
+        "{played} conversations without a difference, from seed {first} on; {left_out} say nothing"
+    );
+    assert!(
+        left_out <= 3 + played / 20,
+        "{left_out} of {played} say nothing"
+    );
 }

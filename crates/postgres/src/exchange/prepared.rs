@@ -6,7 +6,7 @@ use bytes::BytesMut;
 
 use super::{Described, Exchange, Fate, NOBODYS, Taken, Unnamed, is_ours};
 use crate::settings;
-use crate::sql::Tie;
+use crate::sql::{self, Tie};
 use crate::statements::{Known, Refused, Statement};
 use crate::wire::{
     FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
@@ -14,6 +14,8 @@ use crate::wire::{
 
 /// A statement that stands in for one whose name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
+/// As they stand in a Parse.
+const NO_PARAMETERS: [u8; 2] = [0, 0];
 
 impl Exchange<'_> {
     /// A client's Parse.
@@ -251,13 +253,39 @@ impl Exchange<'_> {
         }
     }
 
+    /// What is described in place of a statement without rows that cannot be prepared here, because the transaction has failed:
+    /// PostgreSQL describes it all the same where it is prepared.
+    pub(super) fn stand_in_to_describe(
+        &mut self,
+        name: &[u8],
+        out: &mut BytesMut,
+    ) -> Option<Vec<u8>> {
+        let statement = self.client.statements.named(name).ok()?.clone();
+        let shape = statement.shape().filter(|shape| !shape.has_columns())?;
+        let is_here = match name {
+            b"" => self.has_unnamed(Some(&statement)),
+            _ => self.server.statements.find(&statement).is_some(),
+        };
+        let mut words = statement.first_words().iter();
+        let can_be_prepared = words.any(|word| sql::ends_transaction(word));
+        if is_here || can_be_prepared || !self.turn.has_failed() {
+            return None;
+        }
+        let parameters = shape.parameters();
+        Some(self.stand_in_with(0, parameters, out).into_bytes())
+    }
+
     /// Prepares an empty statement, which is never refused; its name.
     pub(super) fn stand_in(&mut self, index: usize, out: &mut BytesMut) -> String {
+        self.stand_in_with(index, &NO_PARAMETERS, out)
+    }
+
+    fn stand_in_with(&mut self, index: usize, parameters: &[u8], out: &mut BytesMut) -> String {
         let name = format!("{STAND_IN}{index}");
         write_close_statement(out, name.as_bytes());
         self.push(Fate::ClosedUnseen(None));
         self.push_parsed(None, None, false);
-        write_parse(out, name.as_bytes(), b"\0\0\0");
+        write_parse(out, name.as_bytes(), &[b"\0", parameters].concat());
         name
     }
 

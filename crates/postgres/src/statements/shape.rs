@@ -29,6 +29,11 @@ impl Shape {
     pub fn parameters(&self) -> &[u8] {
         &self.parameters
     }
+
+    /// Whether it returns rows.
+    pub fn has_columns(&self) -> bool {
+        self.columns.is_some()
+    }
 }
 
 fn digest(columns: &[Column<'_>]) -> [u8; 32] {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::script::{Script, Step};
 use super::session::Session;
@@ -17,6 +17,9 @@ pub const CLIENTS: usize = 3;
 
 /// Enough for the two parts of a message to be read one by one.
 const MOMENT: Duration = Duration::from_millis(3);
+
+/// How long a server may take to come back.
+const RECOVERY: Duration = Duration::from_secs(20);
 
 /// What a client heard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +49,26 @@ impl Place {
             database,
             watchers,
         }
+    }
+
+    /// Whether the server has lost all its sessions.
+    pub fn has_crashed(&self) -> bool {
+        self.watchers[0].lock().unwrap().ask("select 1").is_err()
+    }
+
+    /// Watches with new sessions, as soon as the server takes some.
+    pub fn watch_again(&self) -> Result<(), String> {
+        for watcher in &self.watchers {
+            let until = Instant::now() + RECOVERY;
+            let session = loop {
+                match Session::begin(&self.server, self.database) {
+                    Err(_) if Instant::now() < until => thread::sleep(MOMENT),
+                    begun => break begun,
+                }
+            };
+            *watcher.lock().unwrap() = session?;
+        }
+        Ok(())
     }
 
     /// Makes the tables.

@@ -44,6 +44,9 @@ impl Session {
         session.until("it is let in", |session| {
             session.heard.last().is_some_and(|last| last == "Z I")
         })?;
+        if session.is_over {
+            return Err(format!("it is not let in: {:?}", session.heard));
+        }
         session.heard.clear();
         Ok(session)
     }
@@ -137,6 +140,9 @@ impl Session {
                 .last()
                 .is_some_and(|last| last.starts_with('Z'))
         })?;
+        if self.is_over {
+            return Err(format!("{sql}: the session is over"));
+        }
         let find = |tag: &str| self.heard.iter().find_map(|one| one.strip_prefix(tag));
         match (find("E "), find("D ")) {
             (Some(error), _) => Err(format!("{sql}: {error}")),

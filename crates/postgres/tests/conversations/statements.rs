@@ -106,7 +106,13 @@ fn word(tag: u8, body: &[u8]) -> String {
                 .collect();
             // Where it comes from is what some drivers go by.
             let of = |field: char| fields.get(&field).copied().unwrap_or("-");
-            let all = ['V', 'C', 'M', 'F', 'R'].map(of);
+            // In a failed transaction the gate's Parse is refused where the client's next message would be.
+            let from = if of('C') == "25P02" {
+                ['V'; 2]
+            } else {
+                ['F', 'R']
+            };
+            let all = ['V', 'C', 'M', from[0], from[1]].map(of);
             format!("({})", all.join(" "))
         }
         // Object identifiers of tables and types that were made differ from one to the next.
@@ -329,6 +335,38 @@ fn names_are_the_clients_in_both_ways_and_in_errors() {
         (3, executed("r", &[])),
     ];
     same_as_direct("names_are_the_clients_in_both_ways", 3, &cycles);
+}
+
+#[test]
+fn a_failed_transaction_describes_what_returns_no_rows() {
+    let mut cycles = vec![(0, query("create table t(a int)"))];
+    for (name, text) in [
+        ("i", "insert into t values ($1), ($2)"),
+        ("r", "release savepoint s"),
+        ("q", "select a from t"),
+        ("c", "commit"),
+    ] {
+        cycles.push((1, prepared(name, text)));
+    }
+    // The other one takes the connection on which they are prepared.
+    cycles.push((2, query("begin")));
+    cycles.push((1, query("begin")));
+    cycles.push((1, query("select broken")));
+    for (name, values) in [
+        ("i", &["1", "2"][..]),
+        ("r", &[]),
+        ("q", &[]),
+        ("none", &[]),
+    ] {
+        cycles.push((1, vec![describe(name), sync()]));
+        let all = vec![describe(name), bind(name, values), execute(), sync()];
+        cycles.push((1, all));
+    }
+    cycles.push((1, prepared("new", "insert into t values (3)")));
+    cycles.push((1, vec![describe("c"), bind("c", &[]), execute(), sync()]));
+    cycles.push((1, executed("i", &["1", "2"])));
+    cycles.push((2, query("commit")));
+    same_as_direct("a_failed_transaction_describes", 2, &cycles);
 }
 
 #[test]
