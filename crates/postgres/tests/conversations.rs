@@ -97,8 +97,8 @@ impl Places {
         let played = self.direct.play(script, None);
         // PostgreSQL 16.14 and 18.4 crash at some of those in which it has left out a transaction's end.
         if self.direct.has_crashed() {
-            let places = self.gated.iter().chain([&self.direct]);
-            places.map(Place::watch_again).collect::<Result<(), _>>()?;
+            let mut places = self.gated.iter().chain([&self.direct]);
+            places.try_for_each(Place::watch_again)?;
             return Ok(None);
         }
         // 18.4 answers Parse, Bind, Execute, Query, Sync, Query with an internal error of its own.
