@@ -9,7 +9,6 @@ mod attach_cpu;
 mod attacks;
 mod attempts;
 mod bookstore;
-mod certificate;
 mod check;
 mod classifier;
 mod cpu;

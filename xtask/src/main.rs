@@ -2,6 +2,7 @@
 
 mod bench;
 mod bpf;
+mod certificate;
 mod clients;
 mod fuzz;
 mod h2spec;

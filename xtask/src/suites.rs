@@ -95,10 +95,12 @@ pub fn run(arguments: &[&str]) -> Result<bool> {
         }
         let mut run = Run::begin(suite.name, folder, sooner.clone(), chosen.only.clone())?;
         let ended = (suite.run)(&mut run);
-        let summary = run.end()?;
+        let summary = run.end();
+        // Why it came to no end says more than what did not come.
+        ended.with_context(|| format!("suite {}", suite.name))?;
+        let summary = summary?;
         is_good &= summary.is_good();
         table.add(&summary);
-        ended.with_context(|| format!("suite {}", suite.name))?;
     }
     print!("{table}");
     if chosen.only.is_empty() {
@@ -117,8 +119,11 @@ pub fn few(tally: &mut Tally) -> Result<()> {
         }
         let only = cases.iter().map(|case| (*case).to_owned()).collect();
         let mut run = Run::begin(suite.name, folder, built(), only)?;
-        (suite.run)(&mut run)?;
-        tally.step(step, run.end()?.is_good());
+        let ended = (suite.run)(&mut run).and_then(|()| run.end());
+        if let Err(error) = &ended {
+            eprintln!("{step}: {error:#}");
+        }
+        tally.step(step, ended.is_ok_and(|summary| summary.is_good()));
     }
     Ok(())
 }

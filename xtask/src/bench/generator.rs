@@ -7,12 +7,12 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::Effort;
-use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::Link;
 use super::parse::{self, figure, run_of};
 use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
+use crate::certificate::Certificate;
 use crate::process;
 
 const CONNECTIONS: &str = "8";

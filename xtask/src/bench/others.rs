@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::attempts::until_undisturbed;
-use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::{Link, Running};
 use super::parse::{figure, run_of};
 use super::proc::{descriptors, resident_kib};
 use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
+use crate::certificate::Certificate;
 
 const RATE_MBIT: u64 = 10;
 /// What those clients get before the others are counted.

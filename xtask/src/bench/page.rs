@@ -8,12 +8,12 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::Effort;
-use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::{Link, Running};
 use super::parse::figure;
 use super::record::Record;
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT};
+use crate::certificate::Certificate;
 use crate::process;
 
 const RATE_MBIT: u64 = 2;

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::attempts::until_undisturbed;
-use super::certificate::Certificate;
 use super::check::spread;
 use super::link::{Link, Running};
 use super::parse::{figure, run_of};
 use super::record::{Record, slim};
 use super::server::{CLEAR_PORT, Root, Server, TLS_PORT, sooner};
+use crate::certificate::Certificate;
 
 /// Rate of every link.
 pub const RATE_MBIT: u64 = 10;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use super::certificate::Certificate;
 use super::link::{Link, Running, SERVER_ADDRESS, Shaper};
+use crate::certificate::Certificate;
 use crate::process;
 
 /// Where clear text is served.

@@ -7,11 +7,11 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::Effort;
-use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::Link;
 use super::record::Record;
 use super::server::{Root, Server, TLS_PORT};
+use crate::certificate::Certificate;
 use crate::process;
 
 const RATE_MBIT: u64 = 10;

@@ -10,13 +10,13 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Effort;
-use super::certificate::Certificate;
 use super::check::{Checks, median, spread};
 use super::link::Running;
 use super::proc::resident_kib;
 use super::record::Record;
 use super::server::{NginxOptions, Root, config_file, nginx_config, sooner};
 use super::wrk;
+use crate::certificate::Certificate;
 
 const LISTEN: &str = "127.0.0.1:18443";
 /// File, its size, and what a request may cost in units of nginx's.

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::case::Case;
-use super::expected::Expected;
+use super::expected::{Expected, is_like};
 use crate::bench::record::Record;
 use crate::process;
 
@@ -28,6 +28,8 @@ pub struct Run {
     /// In the folder: every case.
     every: File,
     summary: Summary,
+    /// Of [`Self::only`], those of which no case has come.
+    absent: Vec<String>,
 }
 
 /// Figures of a suite.
@@ -73,6 +75,7 @@ impl Run {
             every: File::create(folder.join("cases.jsonl"))?,
             folder,
             sooner,
+            absent: only.clone(),
             only,
             expected,
             kept,
@@ -93,6 +96,7 @@ impl Run {
     pub fn case(&mut self, case: &Case) -> Result<()> {
         writeln!(self.every, "{}", serde_json::to_string(case)?)?;
         self.expected.ran(&case.name);
+        self.absent.retain(|only| !is_like(only, &case.name));
         for tried in &case.tried {
             let counts = self.summary.counts.entry(tried.way.clone()).or_default();
             counts.cases += 1;
@@ -133,8 +137,15 @@ impl Run {
         Ok(())
     }
 
-    /// Writes the summary.
+    /// Writes the summary; an error where a case that was named, or every one, has not come.
     pub fn end(mut self) -> Result<Summary> {
+        let suite = &self.summary.suite;
+        ensure!(
+            self.absent.is_empty(),
+            "suite {suite} has no case {}",
+            self.absent.join(", ")
+        );
+        ensure!(!self.summary.counts.is_empty(), "suite {suite} ran no case");
         self.summary.missing = self.expected.missing(self.only.is_empty());
         for missing in &self.summary.missing {
             eprintln!("expected, and did not come: {missing}");
@@ -157,4 +168,35 @@ impl Run {
 fn start_of(difference: &str) -> String {
     let lines: Vec<&str> = difference.lines().take(30).collect();
     lines.join("\n").chars().take(2000).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Tried;
+    use super::*;
+
+    #[test]
+    fn a_case_that_is_named_and_does_not_come_is_an_error() {
+        let end = |only: &[&str], cases: &[&str]| {
+            let folder = tempfile::tempdir().unwrap();
+            let only = only.iter().map(|one| (*one).to_owned()).collect();
+            let folder = folder.path().to_owned();
+            std::fs::create_dir_all(&folder).unwrap();
+            let mut run = Run::begin("zsync", folder, PathBuf::new(), only).unwrap();
+            for name in cases {
+                let case = Case {
+                    name: (*name).to_owned(),
+                    reference: "passed".into(),
+                    tried: vec![Tried::word("clear text", "passed", "passed", "")],
+                };
+                run.case(&case).unwrap();
+            }
+            run.end().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(end(&["a", "b*"], &["a", "bc"]), Ok(()));
+        let absent = "suite zsync has no case b*, c".to_owned();
+        assert_eq!(end(&["a", "b*", "c"], &["a"]), Err(absent));
+        let none = "suite zsync has no case a".to_owned();
+        assert_eq!(end(&["a"], &[]), Err(none));
+    }
 }

@@ -16,13 +16,19 @@ fn in_bytes(gate: &Gate) -> UnixStream {
     let mut stream = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
     let startup = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
     stream.write_all(startup).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    hear_until(&mut stream, b"Z\0\0\0\x05I");
+    stream
+}
+
+/// Reads up to these bytes.
+fn hear_until(stream: &mut UnixStream, end: &[u8]) {
     let mut heard = Vec::new();
-    while !heard.ends_with(b"Z\0\0\0\x05I") {
+    while !heard.ends_with(end) {
         let mut byte = [0];
         stream.read_exact(&mut byte).unwrap();
         heard.push(byte[0]);
     }
-    stream
 }
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -204,14 +210,8 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
     let begun = [copy(), sync.clone(), copy(), message(b'B', &[0; 8])];
     for _ in 0..10 {
         let mut client = in_bytes(&gate);
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(&begun.concat()).unwrap();
-        let mut first = Vec::new();
-        while !first.ends_with(b"Z\0\0\0\x05I") {
-            let mut byte = [0];
-            client.read_exact(&mut byte).unwrap();
-            first.push(byte[0]);
-        }
+        hear_until(&mut client, b"Z\0\0\0\x05I");
         let end = [sync.clone(), message(b'X', b"")];
         client.write_all(&end.concat()).unwrap();
         assert_eq!(answers(&mut client), "12HdcC2Z");
@@ -222,23 +222,14 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
     let slow = executed("SELECT pg_sleep(60)");
     let begun = [parse, flush, slow, query("SELECT 2"), sync];
     let mut client = in_bytes(&gate);
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(&begun.concat()).unwrap();
-    let mut parsed = [0; 5];
-    client.read_exact(&mut parsed).unwrap();
-    assert_eq!(parsed, *b"1\0\0\0\x04");
+    hear_until(&mut client, b"1\0\0\0\x04");
     drop(client);
     // Nor where the gate has asked for it before.
     let begun = [copy(), message(b'H', b"")];
     let mut client = in_bytes(&gate);
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(&begun.concat()).unwrap();
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"COPY 1\0") {
-        let mut byte = [0];
-        client.read_exact(&mut byte).unwrap();
-        heard.push(byte[0]);
-    }
+    hear_until(&mut client, b"COPY 1\0");
 }
 
 #[test]
@@ -254,7 +245,6 @@ fn what_the_gate_says_itself_stands_between_messages() {
     let (wrong, long) = (message(b'd', b"x\n"), message(b'd', &[b'1'; 2 << 20]));
     let (first, rest) = long.split_at(1 << 20);
     let mut client = in_bytes(&gate);
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client
         .write_all(&[&copy(), &wrong[..], first].concat())
         .unwrap();

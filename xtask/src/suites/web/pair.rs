@@ -1,9 +1,10 @@
 //! nginx and `sooner serve` on loopback, each with the same files and the same backends.
 
+use crate::certificate::Certificate;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use serde::Deserialize;
 
 use super::super::run::Run;
 use super::super::servers::die_with_us;
-use crate::process;
 
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -244,54 +244,14 @@ fn free_ports() -> Result<[u16; 3]> {
     Ok(ports)
 }
 
-/// A certificate for `localhost` and 127.0.0.1 that signs itself.
-pub struct Certificate {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-impl Certificate {
-    /// The one in the suite's folder, made where there is none. It ends before a year is over, as that of a public authority.
-    pub fn of(folder: &Path) -> Result<Self> {
-        let made = Self {
-            certificate: folder.join("certificate.pem"),
-            key: folder.join("key.pem"),
-        };
-        if made.certificate.exists() {
-            return Ok(made);
-        }
-        let mut openssl = Command::new("openssl");
-        openssl
-            .args([
-                "req",
-                "-x509",
-                "-nodes",
-                "-days",
-                "300",
-                "-subj",
-                "/CN=localhost",
-            ])
-            .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"])
-            .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
-            .arg("-keyout")
-            .arg(&made.key)
-            .arg("-out")
-            .arg(&made.certificate);
-        process::output(&mut openssl)?;
-        Ok(made)
-    }
-}
-
 fn sooner_config(setup: &Setup, at: &Path, made: &Certificate, ports: [u16; 2]) -> String {
     let [clear, tls] = ports;
     let mut text = format!(
         "listen = [\"127.0.0.1:{clear}\"]\nlisten_tls = [\"127.0.0.1:{tls}\"]\n\
          [limits]\ngrace_seconds = 1\n[log]\naccess = \"{}\"\n\
-         [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n\
-         [[site]]\nroot = \"{}\"\nlisting = \"html\"\n",
+         {}[[site]]\nroot = \"{}\"\nlisting = \"html\"\n",
         at.join("access.log").display(),
-        made.certificate.display(),
-        made.key.display(),
+        made.table(),
         setup.root.display(),
     );
     for Route { path, port, kind } in setup.routes {

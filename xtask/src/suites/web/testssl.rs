@@ -1,5 +1,6 @@
 //! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and versions.
 
+use crate::certificate::Certificate;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::super::case::{Case, Tried};
 use super::super::run::Run;
 use super::super::{Suite, fetch};
 use super::needs::{self, program};
-use super::pair::{Certificate, Server, Setup, Way, Which};
+use super::pair::{Server, Setup, Way, Which};
 use super::visit::{is_chosen, limited};
 
 /// The suite.

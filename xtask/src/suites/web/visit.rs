@@ -1,5 +1,6 @@
 //! One client's visit to a server, and what is compared of it: a text of a line for each thing seen.
 
+use crate::certificate::Certificate;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::fs;
@@ -12,7 +13,7 @@ use super::super::case::{Case, Tried};
 use super::super::expected::is_like;
 use super::super::fetch;
 use super::super::run::Run;
-use super::pair::{Answered, Certificate, Server, Setup, Way, Which};
+use super::pair::{Answered, Server, Setup, Way, Which};
 use crate::process;
 
 /// What `timeout` ends with when it had to end the program.

@@ -8,13 +8,13 @@ use crate::process;
 /// Files with a self-signed certificate of an elliptic curve (P-256) and its key.
 #[derive(Clone)]
 pub struct Certificate {
-    certificate: PathBuf,
-    key: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 impl Certificate {
     /// The one in `folder`, for the server's host and localhost; made if it is not there yet, for everybody to read, because
-    /// servers without privilege need it too.
+    /// servers without privilege need it too. It ends before a year is over, as that of a public authority.
     pub fn of(folder: &Path) -> anyhow::Result<Self> {
         let made = Self {
             certificate: folder.join("certificate.pem"),
@@ -29,7 +29,7 @@ impl Certificate {
             "-x509",
             "-nodes",
             "-days",
-            "365",
+            "300",
             "-subj",
             "/CN=localhost",
         ]);
