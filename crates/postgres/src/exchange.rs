@@ -253,6 +253,12 @@ impl<'a> Exchange<'a> {
         self.is_flushed
     }
 
+    /// Notes that what the client's own Flush asked for has come with the message that came last.
+    fn note_flushed(&mut self, answered_before: u64) {
+        let wanted = self.flushed_count;
+        self.is_flushed |= answered_before < wanted && self.turn.answered_count() >= wanted;
+    }
+
     /// The server is to answer now.
     fn hurry(&mut self, out: &mut BytesMut) {
         write_flush(out);

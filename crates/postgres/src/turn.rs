@@ -381,9 +381,11 @@ impl Turn {
         self.status == TransactionStatus::Idle
     }
 
-    /// Whether the transaction that is open has failed, as far as the server has answered, which is everything.
-    pub fn has_failed(&self) -> bool {
-        self.is_answered() && self.status == TransactionStatus::Failed
+    /// Whether the transaction that is open has failed; `None` where that depends on what is not answered.
+    pub fn has_failed(&self) -> Option<bool> {
+        let changes = |(sent, _): &(Sent, usize)| sent.ends_cycle() || *sent == Sent::Execute;
+        let is_known = self.probe.is_none() && !self.unanswered.iter().any(changes);
+        is_known.then_some(self.status == TransactionStatus::Failed)
     }
 
     /// Whether everything is answered.

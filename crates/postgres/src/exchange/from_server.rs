@@ -24,7 +24,9 @@ impl Exchange<'_> {
             }
             // Before what failed is taken back, and with it the names.
             let words = self.in_clients_words(piece);
+            let answered_before = self.turn.answered_count();
             self.skips = !self.is_shown(message, piece.is_last)?;
+            self.note_flushed(answered_before);
             if let Some(words) = words.filter(|_| !self.skips) {
                 out.extend_from_slice(&words);
                 self.skips = true;

@@ -28,6 +28,10 @@ impl Exchange<'_> {
             }
             // What it knows afterwards is known when it has answered.
             Admission::Pass if self.must_learn() => true,
+            Admission::Pass if self.depends_on_failure(piece) => {
+                self.flush(out);
+                true
+            }
             Admission::Pass if self.turn.is_answered() || !self.is_undecided(piece) => false,
             // While a COPY reads rows no answer comes that could decide it.
             Admission::Pass if !self.turn.is_copying() => true,
@@ -44,6 +48,19 @@ impl Exchange<'_> {
     /// Whether the server may forget every statement by what it has not answered yet.
     fn must_learn(&self) -> bool {
         self.forgets && self.turn.unanswered_cycles() > 0 && !self.turn.is_copying()
+    }
+
+    /// Whether it describes what the server connection lacks, and how depends on whether the transaction will have failed.
+    fn depends_on_failure(&self, piece: &Piece<'_>) -> bool {
+        if piece.tag != b'D' || self.turn.has_failed().is_some() {
+            return false;
+        }
+        match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
+            Ok(FrontendMessage::Describe(Target::Statement, name)) => {
+                self.absent_without_rows(name).is_some()
+            }
+            _ => false,
+        }
     }
 
     /// Whether an earlier cycle that is not answered decides what a message means.

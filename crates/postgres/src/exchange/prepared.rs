@@ -260,19 +260,26 @@ impl Exchange<'_> {
         name: &[u8],
         out: &mut BytesMut,
     ) -> Option<Vec<u8>> {
-        let statement = self.client.statements.named(name).ok()?.clone();
-        let shape = statement.shape().filter(|shape| !shape.has_columns())?;
+        if self.turn.has_failed() != Some(true) {
+            return None;
+        }
+        let statement = self.absent_without_rows(name)?.clone();
+        let parameters = statement.shape()?.parameters();
+        Some(self.stand_in_with(0, parameters, out).into_bytes())
+    }
+
+    /// The client's statement of this name, if the server connection lacks it, it returns no rows and it cannot be prepared in a
+    /// transaction that has failed.
+    pub(super) fn absent_without_rows(&self, name: &[u8]) -> Option<&Arc<Statement>> {
+        let statement = self.client.statements.named(name).ok()?;
+        statement.shape().filter(|shape| !shape.has_columns())?;
         let is_here = match name {
-            b"" => self.has_unnamed(Some(&statement)),
-            _ => self.server.statements.find(&statement).is_some(),
+            b"" => self.has_unnamed(Some(statement)),
+            _ => self.server.statements.find(statement).is_some(),
         };
         let mut words = statement.first_words().iter();
         let can_be_prepared = words.any(|word| sql::ends_transaction(word));
-        if is_here || can_be_prepared || !self.turn.has_failed() {
-            return None;
-        }
-        let parameters = shape.parameters();
-        Some(self.stand_in_with(0, parameters, out).into_bytes())
+        (!is_here && !can_be_prepared).then_some(statement)
     }
 
     /// Prepares an empty statement, which is never refused; its name.

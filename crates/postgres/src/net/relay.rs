@@ -19,7 +19,7 @@ use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend, write
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
 /// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its `pqcomm.c`).
-const KEPT_BACK_BYTES: usize = 8192;
+const SEND_BUFFER_BYTES: usize = 8192;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
@@ -97,6 +97,7 @@ pub async fn relay(
         from_server: Splitter::new(look_at_backend),
         to_client: BytesMut::new(),
         kept_back: BytesMut::new(),
+        unflushed_bytes: 0,
         to_server: BytesMut::new(),
         here,
         listens,
@@ -138,6 +139,8 @@ struct Relay<'a, 'e> {
     to_client: BytesMut,
     /// What the server would not have sent yet, behind that.
     kept_back: BytesMut,
+    /// What the client was to hear since the server was made to send all it had last.
+    unflushed_bytes: usize,
     to_server: BytesMut,
     here: &'a Here,
     listens: bool,
@@ -345,15 +348,23 @@ impl Relay<'_, '_> {
         }
     }
 
-    /// What the server would have sent by now goes to the client.
+    /// What the server would have sent by now goes to the client: all, or as much as its buffer sends each time that it is full.
     fn release(&mut self) {
         let is_due = !self.exchange.is_hurried()
             || self.exchange.is_flushed()
-            || matches!(self.leaving, Some(Leaving::Broke(_)))
-            || self.kept_back.len() >= KEPT_BACK_BYTES;
-        if is_due && !self.kept_back.is_empty() {
-            self.to_client.extend_from_slice(&self.kept_back);
-            self.kept_back.clear();
+            || matches!(self.leaving, Some(Leaving::Broke(_)));
+        let later_bytes = match is_due {
+            true => 0,
+            false => self.unflushed_bytes % SEND_BUFFER_BYTES,
+        };
+        let due_bytes = self.kept_back.len().saturating_sub(later_bytes);
+        if due_bytes > 0 {
+            self.to_client
+                .extend_from_slice(&self.kept_back[..due_bytes]);
+            self.kept_back.advance(due_bytes);
+        }
+        if self.exchange.is_flushed() {
+            self.unflushed_bytes = 0;
         }
     }
 
@@ -424,8 +435,10 @@ impl Relay<'_, '_> {
                 true => &mut self.kept_back,
                 false => &mut self.to_client,
             };
+            let before = out.len();
             let taken = self.exchange.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
+            self.unflushed_bytes += out.len() - before;
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;

@@ -25,7 +25,7 @@ const RECOVERY: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     pub messages: Vec<String>,
-    /// For each place where it waited: how much it had heard, and whether its statement slept.
+    /// For each place where it waited: how much it had heard for sure, and whether its statement slept.
     stops: Vec<(usize, bool)>,
 }
 
@@ -181,7 +181,7 @@ impl Place {
             if session.is_over {
                 break;
             }
-            stops.push((session.heard.len(), sleeps));
+            stops.push((session.sure(), sleeps));
             match step {
                 Step::Cancel if sleeps => {
                     session.cancel();

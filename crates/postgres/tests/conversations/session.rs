@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// After so long without an answer that should come none will.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// PQ_SEND_BUFFER_SIZE in PostgreSQL's `pqcomm.c`.
+const SEND_BUFFER_BYTES: usize = 8192;
+
 /// A session of PostgreSQL's protocol.
 pub struct Session {
     stream: UnixStream,
@@ -18,6 +21,10 @@ pub struct Session {
     key: Vec<u8>,
     /// What was heard since the beginning.
     pub heard: Vec<String>,
+    /// How much had been heard when the server last sent all that it had.
+    flushed: usize,
+    /// Bytes since the server sent all that it had.
+    unflushed_bytes: usize,
     /// Whether nothing more can be heard.
     pub is_over: bool,
 }
@@ -36,6 +43,8 @@ impl Session {
             input: Vec::new(),
             key: Vec::new(),
             heard: Vec::new(),
+            flushed: 0,
+            unflushed_bytes: 0,
             is_over: false,
         };
         let fields = format!("\0\x03\0\0user\0postgres\0database\0{database}\0\0");
@@ -48,6 +57,7 @@ impl Session {
             return Err(format!("it is not let in: {:?}", session.heard));
         }
         session.heard.clear();
+        session.flushed = 0;
         Ok(session)
     }
 
@@ -102,12 +112,26 @@ impl Session {
             match one[0] {
                 b'K' => self.key = one[5..].to_vec(),
                 b'S' | b'R' => {}
-                tag => self.heard.push(shown(tag, &one[5..])),
+                tag => {
+                    self.heard.push(shown(tag, &one[5..]));
+                    self.unflushed_bytes += one.len();
+                    if b"ZENGW".contains(&tag) {
+                        (self.flushed, self.unflushed_bytes) = (self.heard.len(), 0);
+                    }
+                }
             }
             rest = behind;
         }
         let left = rest.len();
         self.input.drain(..self.input.len() - left);
+    }
+
+    /// How much was heard for sure: how much a server sends because its buffer is full depends on all that is in there.
+    pub fn sure(&self) -> usize {
+        match self.unflushed_bytes + self.input.len() < SEND_BUFFER_BYTES {
+            true => self.heard.len(),
+            false => self.flushed,
+        }
     }
 
     /// Hears until it is so, or until nothing more can come.
