@@ -279,7 +279,12 @@ fn has_all(wanted: &Wanted, client: &ClientState, server: &ServerState) -> bool 
 /// What is not reported, of the client's first packet and set since.
 fn extras(wanted: &Wanted, client: &ClientState, server: &ServerState) -> Settings {
     let mut extras = wanted.extras(&server.settings);
-    extras.extend(client.own.clone());
+    extras.extend(
+        client
+            .own
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     extras
 }
 

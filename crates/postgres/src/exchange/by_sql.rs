@@ -52,10 +52,10 @@ impl Exchange<'_> {
         is_whole: bool,
         out: &mut BytesMut,
     ) -> Result<Option<Rewritten>, Taken> {
-        if !is_whole || !sql::may_name_statements(sql) {
-            return Ok(None);
-        }
-        if !(self.client.statements.has_named() || contains(sql, OURS)) {
+        let may_be_named = is_whole
+            && (self.client.statements.has_named() || contains(sql, OURS))
+            && sql::may_name_statements(sql);
+        if !may_be_named {
             return Ok(None);
         }
         let names = sql::statement_names(sql);
@@ -126,8 +126,10 @@ impl Exchange<'_> {
     }
 }
 
+/// In any case; `word` begins with a letter.
 fn contains(sql: &[u8], word: &[u8]) -> bool {
-    let is_it = |bytes: &[u8]| bytes.eq_ignore_ascii_case(word);
+    let is_it =
+        |bytes: &[u8]| bytes[0].eq_ignore_ascii_case(&word[0]) && bytes.eq_ignore_ascii_case(word);
     sql.windows(word.len()).any(is_it)
 }
 

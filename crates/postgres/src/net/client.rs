@@ -218,7 +218,7 @@ impl Client {
                 // It is looked for where it is now.
                 Err(NotIn::Moved) => {}
                 Err(NotIn::Withdrawn) => {
-                    withdraw::withdraw(&mut self.stream, &mut self.input).await?;
+                    Box::pin(withdraw::withdraw(&mut self.stream, &mut self.input)).await?;
                     return Ok(None);
                 }
                 Err(NotIn::Left) => return Err(None),
@@ -361,7 +361,7 @@ impl Client {
             _ => {
                 self.here.running.take();
                 self.here.kept.take();
-                self.end_turn(lent, played).await
+                Box::pin(self.end_turn(lent, played)).await
             }
         }
     }

@@ -29,8 +29,9 @@ pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
 const YIELD_PAUSE: Duration = Duration::from_secs(1);
 
-/// Leave to be inside: of the user's transactions, the database's and the server's.
-pub type Inside = [Option<Permit>; 3];
+/// Leave to be inside: of the user's transactions and the database's where these have a bound, and
+/// the server's.
+pub type Inside = Vec<Permit>;
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lent {
@@ -49,12 +50,12 @@ impl Lent {
     /// Its transaction begins: what it took to have the connection is no time of that.
     fn begin(&mut self, opening: Duration) {
         self.opening = opening;
-        self.inside.iter_mut().flatten().for_each(Permit::begin);
+        self.inside.iter_mut().for_each(Permit::begin);
     }
 
     /// A transaction is done that was inside for so long, and its client keeps the connection: how long it does is no time of a transaction.
     pub fn done(&mut self, inside: Duration) {
-        let permits = self.inside.iter_mut().flatten();
+        let permits = self.inside.iter_mut();
         permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
     }
 
@@ -75,7 +76,7 @@ impl Lent {
 
     /// The transaction was in the way of others and did nothing: it counts as none that was done, or a limit under which many fail would seem good.
     pub fn fail(&mut self) {
-        self.inside.iter_mut().flatten().for_each(Permit::fail);
+        self.inside.iter_mut().for_each(Permit::fail);
     }
 
     fn close_server(&mut self) {
@@ -205,7 +206,9 @@ impl Borrower<'_> {
             }
             let opening = self.make_place(&settings);
             let is_again = !opening.is_more;
-            match in_time(patience, self.open(&settings, owner)).await {
+            // In boxes, as all here that few transactions need: the others have no room for it.
+            let opened = Box::pin(in_time(patience, self.open(&settings, owner)));
+            match opened.await {
                 Ok(server) => {
                     opening.done();
                     let mut pool = self.door.backend.pool.borrow_mut();
@@ -231,7 +234,7 @@ impl Borrower<'_> {
                     {
                         return Err(Refusal::waited(most.as_secs()));
                     }
-                    yields_at = self.wait_for_room(may_yield, yields_at).await;
+                    yields_at = Box::pin(self.wait_for_room(may_yield, yields_at)).await;
                 }
                 Err(error) => return Err(Refusal::of_login(error, address, owner)),
             }
@@ -273,7 +276,7 @@ impl Borrower<'_> {
             }
             // Whoever gives up meanwhile takes it along.
             let asked = Place::taken(&backend.pool);
-            if run(&mut server, b"").await.is_ok() {
+            if Box::pin(run(&mut server, b"")).await.is_ok() {
                 asked.done();
                 return Some(server);
             }
@@ -329,14 +332,14 @@ impl Lent {
             server.state.statements.forget_all();
             server.state.unnamed = Unnamed::Nobodys;
             server.state.extras.clear();
-            if run(&mut server, b"DISCARD ALL").await.is_err() {
+            if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
                 pool.borrow_mut().closed();
                 return;
             }
         }
         server.used_at = Instant::now();
         pool.borrow_mut().give_back(&self.owner, server);
-        inside.into_iter().flatten().for_each(Permit::complete);
+        inside.into_iter().for_each(Permit::complete);
     }
 }
 

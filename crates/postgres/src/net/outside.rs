@@ -79,7 +79,11 @@ impl Waiting<'_> {
             let (of_server, class) = self.pass(&self.door.backend.gate).await;
             // Meanwhile it may have been closed.
             if !self.door.is_paused() {
-                return ([of_user, of_database, of_server], class);
+                let mut inside = Vec::with_capacity(3);
+                inside.extend(of_user);
+                inside.extend(of_database);
+                inside.extend(of_server);
+                return (inside, class);
             }
         }
     }

@@ -20,6 +20,8 @@ use crate::wire::{FrameError, Splitter, look_at_backend, look_at_frontend, write
 const OUTPUT_BYTES: usize = 32 * 1024;
 /// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its `pqcomm.c`).
 const SEND_BUFFER_BYTES: usize = 8192;
+/// What most turns write in either direction, so that their buffers need not grow.
+const SMALL_BYTES: usize = 512;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
@@ -95,10 +97,10 @@ pub async fn relay(
         exchange,
         from_client: Splitter::new(look_at_frontend),
         from_server: Splitter::new(look_at_backend),
-        to_client: BytesMut::new(),
+        to_client: BytesMut::with_capacity(SMALL_BYTES),
         kept_back: BytesMut::new(),
         unflushed_bytes: 0,
-        to_server: BytesMut::new(),
+        to_server: BytesMut::with_capacity(SMALL_BYTES),
         here,
         listens,
         leaving: None,

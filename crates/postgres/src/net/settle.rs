@@ -28,10 +28,12 @@ pub async fn follow(
     if let Some(greeting) = greeting {
         session::begin(client, wanted, greeting);
     }
+    // The next time they are compared at once.
+    client.settings.unite(&mut server.state.settings);
     let Some((sql, extras)) = settings::to_follow(wanted, client, &server.state) else {
         return Ok(());
     };
-    match run(server, sql.as_bytes()).await {
+    match Box::pin(run(server, sql.as_bytes())).await {
         // The last client's statement_timeout is none of this one's.
         Err(error) if is_cancelled(&error) => {
             let words = "it took longer than the last client's statement_timeout";
@@ -84,7 +86,7 @@ async fn ask_and_restore(
     let is_kept = by_session || client.pinned_by.is_some();
     client.asks.is_unanswered = false;
     if let Some(question) = Question::of(client, wanted, &server.state, is_kept) {
-        ask(question, client, wanted, server).await?;
+        Box::pin(ask(question, client, wanted, server)).await?;
     }
     let has_reset = std::mem::take(&mut client.asks.has_reset);
     if !is_kept && !client.asks.is_unanswered {
@@ -98,8 +100,10 @@ async fn ask_and_restore(
             .borrow()
             .greeting(&lent.owner)
             .cloned();
-        follow(client, wanted, greeting.as_ref(), server).await?;
-        client.settings.extend(server.state.settings.clone());
+        Box::pin(follow(client, wanted, greeting.as_ref(), server)).await?;
+        let reported = server.state.settings.iter();
+        let reported = reported.map(|(name, value)| (name.clone(), value.clone()));
+        client.settings.extend(reported);
     }
     Ok(std::mem::take(&mut server.session.aside))
 }

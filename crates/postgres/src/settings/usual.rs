@@ -34,7 +34,8 @@ mod tests {
 
     #[test]
     fn what_drivers_set_at_first_ties_nobody() {
-        let server = |version: &str| Settings::from([(b"server_version".to_vec(), version.into())]);
+        let server =
+            |version: &str| Settings::from_iter([(b"server_version".to_vec(), version.into())]);
         let is_nothing = |version, sql: &str| makes_no_difference(&server(version), sql.as_bytes());
         for sql in [
             "SET extra_float_digits = 3",

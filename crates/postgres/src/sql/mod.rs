@@ -90,7 +90,9 @@ pub fn leaves(sql: &[u8]) -> Vec<Leaves<'_>> {
 #[derive(Default)]
 struct Command<'a> {
     /// Its first words, in the order in which they came; empty ones for what is no word.
-    first: Vec<&'a [u8]>,
+    first: [&'a [u8]; FIRST_WORDS],
+    /// How many of these have come.
+    first_count: usize,
     last: &'a [u8],
     /// Whether its first words were enough to know.
     is_known: bool,
@@ -154,12 +156,13 @@ impl<'a> Command<'a> {
             Token::Quoted(name) => (&b""[..], name),
             Token::Other | Token::Semicolon => (&b""[..], &b""[..]),
         };
-        if self.first.len() < FIRST_WORDS {
-            self.first.push(word);
+        if self.first_count < FIRST_WORDS {
+            self.first[self.first_count] = word;
+            self.first_count += 1;
         }
         let before = found.len();
         if !self.is_known {
-            match self.first[..] {
+            match self.first[..self.first_count] {
                 [first] if is(first, "set") => {
                     self.is_known = true;
                     found.extend(setting::of_set(behind));
@@ -177,7 +180,7 @@ impl<'a> Command<'a> {
 
     fn by_first_words(&self) -> Option<Leaves<'a>> {
         let word = |index: usize| self.first.get(index).copied().unwrap_or_default();
-        let at = self.first.len();
+        let at = self.first_count;
         match word(0) {
             first if is(first, "listen") => Some(Leaves::Ties(Tie::Listening)),
             first if is(first, "unlisten") => Some(Leaves::Unties(Tie::Listening)),
