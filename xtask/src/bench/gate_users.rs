@@ -31,12 +31,19 @@ const SESSIONS_A_USER: f64 = 2.0;
 /// Of PgBouncer's throughput that the gate's may have at least.
 const THROUGHPUT_MIN: f64 = 0.9;
 
+/// Logins a transaction where users are more than connections.
+const LOGINS_MAX: f64 = 0.1;
+/// What the user who had fewest transactions has of the mean there.
+const FEWEST_MIN: f64 = 0.05;
+
 /// What the users have seen together, and how often the proxy logged in.
 struct Measured {
     transactions: f64,
     per_sec: f64,
     latency_ms: f64,
     logins: f64,
+    /// Transactions of the user who had fewest.
+    fewest: f64,
 }
 
 /// Each case by turns, with proxies that know nobody yet.
@@ -46,7 +53,7 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
     let _database = folder.database_with(&["-c", "max_connections=150"])?;
     fill(&folder)?;
     let mut text = String::from(
-        "| users | server connections | way | transactions a second | latency, ms | logins | logins a thousand transactions |\n|---|---|---|---|---|---|---|\n",
+        "| users | server connections | way | transactions a second | latency, ms | logins | logins a thousand transactions | fewest of a user |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut own = Checks::default();
     let seconds = if effort.quick { 1 } else { 5 };
@@ -64,7 +71,8 @@ pub fn run(effort: Effort, checks: &mut Checks) -> anyhow::Result<()> {
                 let measured = measure(&folder, &port, users, seconds)?;
                 record.add(&json!({"users": users, "connections_max": connections, "way": way, "turn": turn,
                     "transactions": measured.transactions, "transactions_per_sec": measured.per_sec,
-                    "latency_ms": measured.latency_ms, "logins": measured.logins}))?;
+                    "latency_ms": measured.latency_ms, "logins": measured.logins,
+                    "fewest": measured.fewest}))?;
                 all[at].push(measured);
             }
         }
@@ -83,7 +91,7 @@ fn figures(all: &[Measured], figure: fn(&Measured) -> f64) -> Vec<f64> {
 fn rows(users: u32, connections: u32, all: &[Vec<Measured>; 2]) -> String {
     let row = |(way, measured): (&str, &Vec<Measured>)| {
         format!(
-            "| {users} | {connections} | {way} | {} | {} | {} | {} |\n",
+            "| {users} | {connections} | {way} | {} | {} | {} | {} | {} |\n",
             spread(&figures(measured, |one| one.per_sec), 0),
             spread(&figures(measured, |one| one.latency_ms), 2),
             spread(&figures(measured, |one| one.logins), 0),
@@ -91,25 +99,37 @@ fn rows(users: u32, connections: u32, all: &[Vec<Measured>; 2]) -> String {
                 &figures(measured, |one| 1000.0 * one.logins / one.transactions),
                 2
             ),
+            spread(&figures(measured, |one| one.fewest), 0),
         )
     };
     WAYS.into_iter().zip(all).map(row).collect()
 }
 
-/// Where there are connections enough, each user logs in once; where there are not, figures are told and nothing is claimed.
+/// Where there are connections enough, each user logs in once; where there are not, logins have no more than their part, and nobody starves.
 fn judge(own: &mut Checks, users: u32, connections: u32, all: &[Vec<Measured>; 2]) {
-    if users > connections {
-        return;
-    }
     let [pgbouncer, gate] = all.each_ref();
     let of = |measured: &[Measured], figure| median(&figures(measured, figure));
+    let name = format!("{users} users, {connections} connections");
+    if users > connections {
+        own.at_most(
+            &format!("{name}: logins a transaction of the gate"),
+            of(gate, |one| one.logins / one.transactions),
+            LOGINS_MAX,
+        );
+        own.at_least(
+            &format!("{name}: transactions of the user who had fewest / the mean"),
+            of(gate, |one| one.fewest / one.transactions) * f64::from(users),
+            FEWEST_MIN,
+        );
+        return;
+    }
     own.at_most(
-        &format!("{users} users: logins of the gate"),
+        &format!("{name}: logins of the gate"),
         of(gate, |one| one.logins),
         SESSIONS_A_USER * f64::from(users),
     );
     own.at_least(
-        &format!("{users} users: throughput of the gate / PgBouncer's"),
+        &format!("{name}: throughput of the gate / PgBouncer's"),
         of(gate, |one| one.per_sec) / of(pgbouncer, |one| one.per_sec),
         THROUGHPUT_MIN,
     );
@@ -200,12 +220,14 @@ fn measure(folder: &Folder, port: &str, users: u32, seconds: u32) -> anyhow::Res
     let clients = (1..=users).map(|number| pgbench(folder, port, &name(number), seconds));
     let clients: Vec<Child> = clients.collect::<anyhow::Result<_>>()?;
     let (mut transactions, mut per_sec, mut waited_ms) = (0.0, 0.0, 0.0);
+    let mut fewest = f64::INFINITY;
     for client in clients {
         let output = client.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "pgbench through {port}: {said}");
         let own = pgbench_figure(&said, "actually processed: ")?;
         transactions += own;
+        fewest = fewest.min(own);
         per_sec += pgbench_figure(&said, "tps = ")?;
         waited_ms += own * pgbench_figure(&said, "latency average = ")?;
     }
@@ -216,6 +238,7 @@ fn measure(folder: &Folder, port: &str, users: u32, seconds: u32) -> anyhow::Res
         per_sec,
         latency_ms: waited_ms / transactions,
         logins,
+        fewest,
     })
 }
 

@@ -107,6 +107,7 @@ const PAUSE: Duration = Duration::from_secs(3600);
 pub struct LoginShare {
     transactions: u64,
     logins: u64,
+    waits: u64,
     opening: Duration,
     said_at: Option<Instant>,
 }
@@ -118,6 +119,8 @@ pub struct ManyLogins {
     pub logins: u64,
     /// Of so many.
     pub transactions: u64,
+    /// That had to wait before they could.
+    pub waits: u64,
     /// How long a login took in the mean.
     pub mean: Duration,
 }
@@ -132,15 +135,22 @@ impl LoginShare {
         }
     }
 
-    /// Looks whether more than a tenth had to log in; told at most once an hour.
+    /// A transaction has to wait before it may log in.
+    pub fn note_wait(&mut self) {
+        self.waits += 1;
+    }
+
+    /// Looks whether more than a tenth had to log in, or many had to wait for that; told at most once
+    /// an hour.
     pub fn look(&mut self, now: Instant) -> Option<ManyLogins> {
         if self.transactions < TRANSACTIONS {
             return None;
         }
         let (logins, transactions) = (self.logins, self.transactions);
         let opening = std::mem::take(&mut self.opening);
+        let waits = std::mem::take(&mut self.waits);
         (self.logins, self.transactions) = (0, 0);
-        let is_much = logins >= LOGINS_MIN && logins * 10 > transactions;
+        let is_much = logins >= LOGINS_MIN && (logins * 10 > transactions || waits >= LOGINS_MIN);
         let is_soon = |at: Instant| now.duration_since(at) < PAUSE;
         if !is_much || self.said_at.is_some_and(is_soon) {
             return None;
@@ -149,6 +159,7 @@ impl LoginShare {
         Some(ManyLogins {
             logins,
             transactions,
+            waits,
             mean: opening.div_f64(logins as f64),
         })
     }
@@ -188,9 +199,25 @@ mod tests {
             (told.logins, told.transactions, told.mean),
             (20, 100, ten_ms)
         );
+        assert_eq!(told.waits, 0);
         pass(&mut share, 100);
         assert_eq!(share.look(now + Duration::from_secs(60)), None);
         pass(&mut share, 100);
         assert!(share.look(now + PAUSE).is_some());
+    }
+
+    #[test]
+    fn few_logins_are_told_where_many_wait_for_them() {
+        let mut share = LoginShare::default();
+        for number in 0..1000 {
+            share.note((number < 10).then_some(Duration::from_millis(10)));
+        }
+        assert_eq!(share.look(Instant::now()), None);
+        for number in 0..1000 {
+            share.note((number < 10).then_some(Duration::from_millis(10)));
+            (number < 10).then(|| share.note_wait());
+        }
+        let told = share.look(Instant::now()).unwrap();
+        assert_eq!((told.logins, told.waits), (10, 10));
     }
 }

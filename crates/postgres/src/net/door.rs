@@ -10,6 +10,7 @@ use sooner_gate::{Controller, Gate, GateLimits, Order};
 use super::capacity::{Capacity, Known, LoginShare};
 use super::lending::Lending;
 use super::log::{Seldom, log};
+use super::logins::Logins;
 use super::pool::{Owner, Pool};
 use super::settings::Settings;
 use super::tls::Connector;
@@ -22,6 +23,8 @@ pub struct Backend {
     /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
     connector: RefCell<Option<Rc<Connector>>>,
     pub gate: Gate,
+    /// Who may log in in place of another owner.
+    pub logins: Logins,
     /// What finds the gate's limit, where that is not said.
     pub controller: RefCell<Option<Controller>>,
     /// Clients that keep a connection and do not use it at the moment.
@@ -51,6 +54,9 @@ impl Backend {
                 first_limit(&config.limits, connections(&config.limits, None)),
                 config,
             ),
+            logins: Logins {
+                gate: gate(1, config),
+            },
             controller: RefCell::default(),
             kept: Cell::default(),
             pool: RefCell::default(),
@@ -66,6 +72,11 @@ impl Backend {
                 key_memory: KIND_MEMORY,
             }),
         }
+    }
+
+    /// How many transactions wait for it.
+    pub fn waiting(&self) -> usize {
+        self.gate.status().waiting + self.logins.gate.status().waiting
     }
 
     /// How many connections there may be to it.

@@ -14,6 +14,7 @@ use super::door::{Door, Kept};
 use super::here::Here;
 use super::lending::InUse;
 use super::login::{self, LoginError, LoginSecret};
+use super::logins::Leave;
 use super::pool::{Owner, Pool, Server};
 use super::refusal::Refusal;
 use super::settings::Settings;
@@ -29,9 +30,25 @@ pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
 const YIELD_PAUSE: Duration = Duration::from_secs(1);
 
-/// Leave to be inside: of the user's transactions and the database's where these have a bound, and
-/// the server's.
-pub type Inside = Vec<Permit>;
+/// Leave to be inside.
+pub struct Inside {
+    /// Of the user's transactions and the database's where these have a bound, and the server's.
+    permits: Vec<Permit>,
+    /// And to log in in place of another owner, where that is needed.
+    login: Option<Leave>,
+}
+
+impl Inside {
+    /// Of the user's, the database's and the server's transactions.
+    pub fn new(permits: [Option<Permit>; 3], login: Option<Leave>) -> Self {
+        let mut all = Vec::with_capacity(permits.len());
+        all.extend(permits.into_iter().flatten());
+        Self {
+            permits: all,
+            login,
+        }
+    }
+}
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lent {
@@ -43,7 +60,7 @@ pub struct Lent {
     /// Whether it had to be opened.
     pub is_new: bool,
     _in_use: InUse,
-    inside: Inside,
+    inside: Vec<Permit>,
 }
 
 impl Lent {
@@ -142,7 +159,7 @@ impl Borrower<'_> {
     }
 
     /// What will have one, for somebody who has been let in.
-    fn lent(&self, inside: Inside) -> Lent {
+    fn lent(&self, inside: Vec<Permit>) -> Lent {
         let owner = self.owner();
         Lent {
             server: None,
@@ -164,12 +181,16 @@ impl Borrower<'_> {
         mut follow: impl AsyncFnMut(&mut Server) -> Result<(), LoginError>,
     ) -> Result<Option<Lent>, Refusal> {
         let begin = Instant::now();
-        let mut lent = self.lent(inside);
+        let Inside { permits, mut login } = inside;
+        let mut lent = self.lent(permits);
         let mut again = false;
         loop {
             let Some(found) = self.find(shared, &lent.owner, begin).await? else {
                 return Ok(None);
             };
+            if let (true, Some(login)) = (found.is_new, login.take()) {
+                login.done(&self.door.backend, begin.elapsed());
+            }
             lent.is_new |= found.is_new;
             again |= found.is_again;
             let Err(error) = follow(lent.server.insert(found.server)).await else {

@@ -145,7 +145,7 @@ fn exposition(shared: &Shared) -> Result<String, fmt::Error> {
         let figures = [
             status.limit,
             status.inside,
-            status.waiting,
+            backend.waiting(),
             pool.open(),
             backend.connections(limits),
             held.connections,

@@ -17,6 +17,7 @@ mod lend;
 mod lending;
 mod log;
 mod login;
+mod logins;
 mod metrics;
 mod outside;
 mod pool;

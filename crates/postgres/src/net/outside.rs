@@ -11,8 +11,9 @@ use bytes::BytesMut;
 use sooner_gate::{Gate, Permit};
 
 use super::door::{Door, UserDoor};
-use super::here::{Here, Leave};
-use super::lend::Inside;
+use super::here::{self, Here};
+use super::lend::{Inside, owner};
+use super::logins::Leave;
 use super::settings::Settings;
 use super::shared::Shared;
 use super::stream::Stream;
@@ -70,22 +71,43 @@ pub enum Gone {
 }
 
 impl Waiting<'_> {
-    /// Waits until it may go in.
+    /// Waits until it may go in. Where it must log in in place of another owner it needs leave for that as well, and
+    /// keeps no place from others while it waits for it.
     async fn enter(&self) -> (Inside, Class) {
+        let mut login = None;
         loop {
             self.door.opened().await;
             let of_user = self.pass_bound(self.user.gate.as_ref()).await;
             let of_database = self.pass_bound(self.door.gate.as_ref()).await;
             let (of_server, class) = self.pass(&self.door.backend.gate).await;
             // Meanwhile it may have been closed.
-            if !self.door.is_paused() {
-                let mut inside = Vec::with_capacity(3);
-                inside.extend(of_user);
-                inside.extend(of_database);
-                inside.extend(of_server);
-                return (inside, class);
+            if self.door.is_paused() {
+                continue;
             }
+            let permits = [of_user, of_database, of_server];
+            if !self.must_log_in() {
+                login = None;
+            } else if login.is_none() {
+                let backend = &self.door.backend;
+                let logins = &backend.logins;
+                if !logins.has_room(backend.gate.status().limit) {
+                    drop(permits);
+                    backend.login_share.borrow_mut().note_wait();
+                    login = self.pass(&logins.gate).await.0.map(Leave::new);
+                    continue;
+                }
+                login = self.pass(&logins.gate).await.0.map(Leave::new);
+            }
+            return (Inside::new(permits, login), class);
         }
+    }
+
+    fn must_log_in(&self) -> bool {
+        let (backend, settings) = (&self.door.backend, self.shared.settings());
+        let most = backend.connections(&settings.config.limits);
+        let pool = backend.pool.borrow();
+        // In the usual case there is room, and no need to know whose.
+        pool.open() >= most && pool.must_yield(&owner(&self.here.user, self.door), most)
     }
 
     async fn pass_bound(&self, gate: Option<&Gate>) -> Option<Permit> {
@@ -136,7 +158,7 @@ pub async fn gives_up(stream: &mut Stream, input: &mut BytesMut, here: &Here) ->
     loop {
         tokio::select! {
             biased;
-            () = here.told(Leave::Now) => return Gone::Told,
+            () = here.told(here::Leave::Now) => return Gone::Told,
             () = here.withdrawn() => return Gone::Withdrawn,
             heard = stream.more(input), if !has_left && input.len() < AHEAD_BYTES => {
                 if is_there(&heard) {

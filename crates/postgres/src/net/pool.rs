@@ -97,6 +97,18 @@ impl Pool {
         None
     }
 
+    /// Whether a transaction of this owner takes another one's connection, where there may be `max`.
+    pub fn must_yield(&self, owner: &Owner, max: usize) -> bool {
+        let has_idle = self.idle.get(owner).is_some_and(|idle| !idle.is_empty());
+        self.open >= max && !has_idle
+    }
+
+    /// Whether nobody has used an idle one for so long.
+    pub fn rests_for(&self, time: Duration) -> bool {
+        let mut first = self.idle.values().filter_map(|idle| idle.first());
+        first.any(|server| server.used_at.elapsed() >= time)
+    }
+
     /// Makes room for one more among `max`; nothing where there is.
     pub fn make_room(&mut self, max: usize) {
         while self.open >= max && self.give_up().is_some() {}

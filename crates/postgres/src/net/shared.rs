@@ -216,7 +216,9 @@ impl Shared {
     /// All queues: of servers, of databases and users that are bounded.
     fn gates(&self) -> Vec<Gate> {
         let backends = self.backends();
-        let backends = backends.iter().map(|backend| backend.gate.clone());
+        let backends = backends
+            .iter()
+            .flat_map(|backend| [backend.gate.clone(), backend.logins.gate.clone()]);
         let doors = self.doors();
         let doors = doors.iter().filter_map(|door| door.gate.clone());
         let users = self.users();

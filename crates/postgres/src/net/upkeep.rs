@@ -58,7 +58,7 @@ fn close_old(shared: &Shared) {
     }
 }
 
-/// A line where more than a tenth of the transactions have to log in.
+/// A line where many transactions have to log in, or to wait for that.
 fn tell_logins(backend: &Backend, limits: &Limits, now: Instant) {
     let Some(many) = backend.login_share.borrow_mut().look(now) else {
         return;
@@ -66,12 +66,13 @@ fn tell_logins(backend: &Backend, limits: &Limits, now: Instant) {
     let ManyLogins {
         logins,
         transactions,
+        waits,
         mean,
     } = many;
     let ms = mean.as_secs_f64() * 1e3;
     let connections = backend.connections(limits);
     log(&format!(
-        "{}: {logins} of {transactions} transactions had to log in first, {ms:.1} ms each: users and databases come by turns for {connections} connections; raise limits.connections, or name one database.user",
+        "{}: {logins} of {transactions} transactions had to log in first, {ms:.1} ms each, and {waits} to wait before they could: users and databases come by turns for {connections} connections; raise limits.connections, or name one database.user",
         backend.address
     ));
 }

@@ -216,7 +216,7 @@ fn gates(shared: &Shared) -> Table {
             backend.address.to_string().into(),
             status.limit.into(),
             status.inside.into(),
-            status.waiting.into(),
+            backend.waiting().into(),
             status.admitted.into(),
             pool.open().into(),
             pool.idle().count().into(),
