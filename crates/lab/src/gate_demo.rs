@@ -10,6 +10,7 @@ mod gate;
 mod installation;
 mod load;
 mod log;
+mod others;
 mod private_postgres;
 mod process;
 mod report;
@@ -22,6 +23,7 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
 use gate::Gate;
 use load::{Clients, Load};
+use others::Watch;
 use private_postgres::PrivatePostgres;
 use sooner_kernel::signals::EndSignals;
 use std::path::PathBuf;
@@ -140,12 +142,14 @@ async fn measure(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Resul
                 _ => Some(Gate::start(options, way, &postgres, scratch.path()).await?),
             };
             let at = gate.as_ref().map_or(postgres.at(), Gate::at);
+            let watch = Watch::start();
             let measured = load.run(at, options.duration).await?;
-            let run = WayRun::new(way, repetition, &measured);
+            let run = WayRun::new(way, repetition, &measured, watch.others_share());
             tell(&run.line());
             ways.push(run);
         }
     }
+    let (verdict, verdict_reason) = report::verdict(&ways);
     Ok(GateReport {
         schema: 1,
         time_unit: "ms".into(),
@@ -162,5 +166,7 @@ async fn measure(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Resul
         capacity_transactions_per_sec: capacity,
         mean_pause_ms: pause_ms,
         ways,
+        verdict,
+        verdict_reason,
     })
 }

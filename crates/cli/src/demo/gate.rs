@@ -5,6 +5,7 @@ use crate::seconds;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use sooner_lab::gate_demo::{self, GateDemoOptions, Installation};
+use sooner_stats::Verdict;
 use std::env;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -26,8 +27,8 @@ const CLIENTS_PER_HIGH: usize = 10;
 /// Needs an installed PostgreSQL and nothing set up; makes a database of its own and removes it.
 #[derive(Args)]
 pub struct GateDemoArgs {
-    /// Length of each run, warm-up included, like 10 or 1m.
-    #[arg(long, value_name = "TIME", default_value_t = 10, value_parser = seconds::whole::<2>)]
+    /// Length of each run, warm-up included, like 5 or 1m.
+    #[arg(long, value_name = "TIME", default_value_t = 5, value_parser = seconds::whole::<2>)]
     seconds: u64,
     /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is more.
     #[arg(long, value_name = "N")]
@@ -42,18 +43,20 @@ pub struct GateDemoArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How often each way is measured, by turns.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs it. Errors are bad input, or that there is no PostgreSQL; a measurement that failed is reported here and gives exit code 1.
+/// Runs it. Errors are bad input, or that there is no PostgreSQL; a measurement that failed is reported here and gives exit code 1, and
+/// so does an INVALID one.
 pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
     let options = options(args)?;
     match measure(&options, args.json) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(Verdict::Valid) => Ok(ExitCode::SUCCESS),
+        Ok(Verdict::Invalid) => Ok(ExitCode::FAILURE),
         Err(error) if error.is::<Undelivered>() => Err(error),
         Err(error) => {
             output::say(format_args!("sooner: {error:#}"));
@@ -62,7 +65,7 @@ pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
     }
 }
 
-fn measure(options: &GateDemoOptions, json: bool) -> Result<()> {
+fn measure(options: &GateDemoOptions, json: bool) -> Result<Verdict> {
     let report = gate_demo::run(options, &mut |line| {
         // Whoever read this may have left; the measurement goes on.
         output::say(line);
@@ -72,7 +75,8 @@ fn measure(options: &GateDemoOptions, json: bool) -> Result<()> {
     } else {
         format!("\n{}", report.render())
     };
-    Ok(output::print(&text)?)
+    output::print(&text)?;
+    Ok(report.verdict)
 }
 
 fn options(args: &GateDemoArgs) -> Result<GateDemoOptions> {

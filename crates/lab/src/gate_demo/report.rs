@@ -3,9 +3,11 @@
 use super::Way;
 use super::load::Measured;
 use super::log::{self, Entry};
+use super::others::OTHERS_MAX;
 use serde::{Deserialize, Serialize};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, count, significant};
+use sooner_stats::Verdict;
 
 /// Everything, with what describes the set-up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,6 +42,31 @@ pub struct GateReport {
     pub mean_pause_ms: f64,
     /// The runs, in the order in which they were made.
     pub ways: Vec<WayRun>,
+    /// INVALID where other work shaped the figures.
+    pub verdict: Verdict,
+    /// Why, in one line; empty where it is VALID.
+    pub verdict_reason: String,
+}
+
+/// Judges the runs: other work on the processors decides who waits as much as the gate does.
+pub(super) fn verdict(ways: &[WayRun]) -> (Verdict, String) {
+    let share = |run: &WayRun| run.others_share.unwrap_or(0.0);
+    let worst = ways
+        .iter()
+        .max_by(|one, other| share(one).total_cmp(&share(other)));
+    match worst {
+        Some(run) if share(run) > OTHERS_MAX => {
+            let reason = format!(
+                "other work had {:.0} % of the processors ({}, run {}), more than {:.0} %: measure again while nothing else runs",
+                100.0 * share(run),
+                run.words(),
+                run.repetition,
+                100.0 * OTHERS_MAX,
+            );
+            (Verdict::Invalid, reason)
+        }
+        _ => (Verdict::Valid, String::new()),
+    }
 }
 
 /// One run.
@@ -53,6 +80,8 @@ pub struct WayRun {
     pub measured_s: f64,
     /// Of both classes.
     pub transactions_per_sec: f64,
+    /// The share of all processors that other work had meanwhile; `None` where the kernel does not say.
+    pub others_share: Option<f64>,
     /// Those who go first.
     pub high: GroupFigures,
     /// The others.
@@ -95,7 +124,12 @@ impl GroupFigures {
 
 impl WayRun {
     /// The figures of a run.
-    pub(super) fn new(way: Way, repetition: u32, measured: &Measured) -> WayRun {
+    pub(super) fn new(
+        way: Way,
+        repetition: u32,
+        measured: &Measured,
+        others_share: Option<f64>,
+    ) -> WayRun {
         let (high, low) = (&measured.high, &measured.low);
         let measured_s = measured.measured.as_secs_f64();
         WayRun {
@@ -103,6 +137,7 @@ impl WayRun {
             repetition,
             measured_s,
             transactions_per_sec: (high.len() + low.len()) as f64 / measured_s,
+            others_share,
             high: GroupFigures::of(high),
             low: GroupFigures::of(low),
         }
@@ -149,8 +184,12 @@ impl GateReport {
                 rows.push([name.into(), class.into(), n, mean, p95, p99, rate]);
             }
         }
+        let verdict = match self.verdict {
+            Verdict::Valid => "VALID".to_owned(),
+            Verdict::Invalid => format!("INVALID: {}", self.verdict_reason),
+        };
         format!(
-            "{}\n{}\n{}\n",
+            "{}\n{}\n{}\n{verdict}\n",
             self.set_up(),
             aligned(&rows),
             self.closing()
@@ -224,6 +263,7 @@ mod tests {
             repetition: 1,
             measured_s: 9.0,
             transactions_per_sec,
+            others_share: Some(0.02),
             high: figures(high_ms),
             low: figures(low_ms),
         }
@@ -250,6 +290,8 @@ mod tests {
                 run(Way::FirstComeFirstServed, 21.0, 21.0, 990.0),
                 run(Way::ClassPriority, 4.0, 24.0, 980.0),
             ],
+            verdict: Verdict::Valid,
+            verdict_reason: String::new(),
         }
     }
 
@@ -261,6 +303,17 @@ mod tests {
              Beside directly, high ones take 20 % and low ones 120 % of the time.\n\
              Throughput through the gate is 99 % of what it is directly, 98 % with class priority."
         );
+    }
+
+    #[test]
+    fn other_work_makes_it_invalid() {
+        let mut report = report();
+        assert_eq!(verdict(&report.ways).0, Verdict::Valid);
+        report.ways[1].others_share = Some(0.314);
+        (report.verdict, report.verdict_reason) = verdict(&report.ways);
+        assert_eq!(report.verdict, Verdict::Invalid);
+        let last = "INVALID: other work had 31 % of the processors (gate, first come first served, run 1), more than 10 %: measure again while nothing else runs\n";
+        assert!(report.render().ends_with(last), "{}", report.render());
     }
 
     #[test]
