@@ -9,7 +9,7 @@
 //! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the oldest, under shortest-first the oldest
 //! is the longest, and 5 % of the jobs can be most of the work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use sooner_policy::{Arrival, JobId, Promise, Time};
 
@@ -54,6 +54,8 @@ pub struct Admission {
     limit: usize,
     waiting_max: Option<usize>,
     waiting: BTreeMap<JobId, Waiting>,
+    /// Those who have been inside and come back, in front of all others.
+    back: VecDeque<(JobId, Coming)>,
     /// With what was expected of them.
     inside: BTreeMap<JobId, Coming>,
     weights: BTreeMap<u8, u32>,
@@ -82,6 +84,7 @@ impl Admission {
             limit,
             waiting_max,
             waiting: BTreeMap::new(),
+            back: VecDeque::new(),
             inside: BTreeMap::new(),
             weights: BTreeMap::new(),
             arrivals: 0,
@@ -110,6 +113,11 @@ impl Admission {
         Ok(())
     }
 
+    /// A job comes back that was let in and has made room for others: it goes in before all who wait.
+    pub fn come_back(&mut self, job: JobId, coming: Coming) {
+        self.back.push_back((job, coming));
+    }
+
     fn enqueue(&mut self, job: JobId, coming: Coming, now: Time) {
         let arrival = Arrival {
             id: job,
@@ -127,6 +135,7 @@ impl Admission {
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
         self.inside.remove(&job);
+        self.back.retain(|(known, _)| *known != job);
         if self.waiting.remove(&job).is_some() {
             self.queue.scheduler().depart(job, now);
         }
@@ -144,6 +153,10 @@ impl Admission {
     pub fn admit(&mut self, now: Time) -> Option<JobId> {
         if self.inside.len() >= self.limit {
             return None;
+        }
+        if let Some((job, coming)) = self.back.pop_front() {
+            self.inside.insert(job, coming);
+            return Some(job);
         }
         let job = self.first_done(now)?;
         let waiting = self.waiting.remove(&job)?;
@@ -181,7 +194,9 @@ impl Admission {
             *coming = renewed(job, *coming);
             is_same &= (coming.class, coming.promise) == before;
         }
-        for (&job, coming) in &mut self.inside {
+        let back = self.back.iter_mut().map(|(job, coming)| (*job, coming));
+        let inside = self.inside.iter_mut().map(|(&job, coming)| (job, coming));
+        for (job, coming) in inside.chain(back) {
             *coming = renewed(job, *coming);
         }
         if is_same {
@@ -226,6 +241,6 @@ impl Admission {
 
     /// How many jobs wait.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.back.len()
     }
 }

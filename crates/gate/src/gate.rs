@@ -107,12 +107,22 @@ impl Gate {
 
     /// The same for a job that has already waited elsewhere: its target counts from when it came there.
     pub fn enter_after(&self, class: u8, key: String, waited_ns: u64) -> Enter {
+        self.come(class, key, waited_ns, false)
+    }
+
+    /// The same for a job that has made room for others ([`Permit::step_out`]): it goes in before all who wait.
+    pub fn come_back(&self, class: u8, key: String, waited_ns: u64) -> Enter {
+        self.come(class, key, waited_ns, true)
+    }
+
+    fn come(&self, class: u8, key: String, waited_ns: u64, is_back: bool) -> Enter {
         let mut generation = 0;
         let state = self.change(|shared, now| {
             let job = JobId(shared.jobs);
             shared.jobs += 1;
             generation = shared.generation;
-            match shared.arrive(job, class, &key, waited_ns, now) {
+            let coming = shared.coming(class, &key, waited_ns, now);
+            match shared.arrive(job, coming, is_back, now) {
                 Ok(()) => {
                     shared.outside.insert(job, Outside::Waiting(None));
                     State::Waiting { job, came_at: now }
@@ -252,28 +262,34 @@ impl Gate {
 }
 
 impl Shared {
-    fn arrive(
-        &mut self,
-        job: JobId,
-        number: u8,
-        key: &str,
-        waited_ns: u64,
-        now: Time,
-    ) -> Result<(), QueueFull> {
+    fn coming(&mut self, number: u8, key: &str, waited_ns: u64, now: Time) -> Coming {
         let expected_ns = self.estimates.expected_ns(key);
         let waited_ns = i64::try_from(waited_ns).unwrap_or(i64::MAX);
         let came_ns = (now.as_ns() as i64).saturating_sub(waited_ns);
         let promise = self.goals.arrive(number, expected_ns, came_ns);
-        let coming = Coming {
+        Coming {
             class: self.goals.rank(self.order, number),
             number,
             expected_ns,
             promise,
             came_ns,
-        };
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        job: JobId,
+        coming: Coming,
+        is_back: bool,
+        now: Time,
+    ) -> Result<(), QueueFull> {
+        if is_back {
+            self.admission.come_back(job, coming);
+            return Ok(());
+        }
         let came = self.admission.arrive(job, coming, now);
         if came.is_err() {
-            self.goals.leave(number);
+            self.goals.leave(coming.number);
         }
         came
     }
@@ -451,6 +467,11 @@ impl Permit {
             false => self.done(),
             true => self.gate.lock().done_inside(inside_ns),
         }
+    }
+
+    /// Makes room for others, to come back ([`Gate::come_back`]): its class stays charged for it.
+    pub fn step_out(mut self) {
+        self.is_done = true;
     }
 
     /// What the job did until now is void, whatever comes: it says nothing about jobs like this one, but its class is charged for it.

@@ -173,3 +173,37 @@ fn leaving_twice_and_unknown_jobs_change_nothing() {
     assert_eq!(play.order, "ab");
     assert_eq!((play.admission.inside(), play.admission.waiting()), (1, 0));
 }
+
+#[test]
+fn who_has_made_room_goes_in_before_all_who_wait() {
+    let mut play = Play::new(Order::Fcfs, 1);
+    play.come(1, 5);
+    play.come(0, 5);
+    play.come(1, 5);
+    // It steps out, and others go in, by class.
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+    let back = JobId(3);
+    play.jobs += 1;
+    play.admission.come_back(back, coming(1, Some(5 * MS)));
+    play.come(0, 5);
+    assert_eq!(play.admission.waiting(), 3);
+    play.leave('b');
+    assert_eq!(play.order, "abd", "before one of a higher class");
+    play.admission.leave(back, Time::ZERO);
+    play.admit();
+    play.leave('e');
+    assert_eq!(play.order, "abdec");
+}
+
+#[test]
+fn who_gives_up_coming_back_is_forgotten() {
+    let mut play = Play::new(Order::Fcfs, 1);
+    play.come(0, 5);
+    play.admission.come_back(JobId(7), coming(0, None));
+    play.admission.leave(JobId(7), Time::ZERO);
+    assert_eq!(play.admission.waiting(), 0);
+    play.come(0, 5);
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+}

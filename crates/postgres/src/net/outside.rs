@@ -71,32 +71,33 @@ pub enum Gone {
 }
 
 impl Waiting<'_> {
-    /// Waits until it may go in. Where it must log in in place of another owner it needs leave for that as well, and
-    /// keeps no place from others while it waits for it.
+    /// Waits until it may go in. Where it must log in in place of another owner it needs leave for that as well: it
+    /// makes room for others while it waits for it, and has its turn when it comes back.
     async fn enter(&self) -> (Inside, Class) {
         let mut login = None;
+        let mut is_back = false;
         loop {
             self.door.opened().await;
-            let of_user = self.pass_bound(self.user.gate.as_ref()).await;
-            let of_database = self.pass_bound(self.door.gate.as_ref()).await;
-            let (of_server, class) = self.pass(&self.door.backend.gate).await;
+            let of_user = self.pass_bound(self.user.gate.as_ref(), is_back).await;
+            let of_database = self.pass_bound(self.door.gate.as_ref(), is_back).await;
+            let (of_server, class) = self.pass(&self.door.backend.gate, is_back).await;
             // Meanwhile it may have been closed.
             if self.door.is_paused() {
                 continue;
             }
             let permits = [of_user, of_database, of_server];
-            if !self.must_log_in() {
-                login = None;
-            } else if login.is_none() {
-                let backend = &self.door.backend;
-                let logins = &backend.logins;
+            let must_log_in = self.must_log_in();
+            login = login.filter(|_| must_log_in);
+            if must_log_in && login.is_none() {
+                let (backend, logins) = (&self.door.backend, &self.door.backend.logins);
                 if !logins.has_room(backend.gate.status().limit) {
-                    drop(permits);
+                    permits.into_iter().flatten().for_each(Permit::step_out);
                     backend.login_share.borrow_mut().note_wait();
-                    login = self.pass(&logins.gate).await.0.map(Leave::new);
+                    login = self.pass(&logins.gate, false).await.0.map(Leave::new);
+                    is_back = true;
                     continue;
                 }
-                login = self.pass(&logins.gate).await.0.map(Leave::new);
+                login = self.pass(&logins.gate, false).await.0.map(Leave::new);
             }
             return (Inside::new(permits, login), class);
         }
@@ -110,18 +111,21 @@ impl Waiting<'_> {
         pool.open() >= most && pool.must_yield(&owner(&self.here.user, self.door), most)
     }
 
-    async fn pass_bound(&self, gate: Option<&Gate>) -> Option<Permit> {
-        self.pass(gate?).await.0
+    async fn pass_bound(&self, gate: Option<&Gate>, is_back: bool) -> Option<Permit> {
+        self.pass(gate?, is_back).await.0
     }
 
     /// In the class that it has at the moment: classes may have become others while it waited elsewhere.
-    async fn pass(&self, gate: &Gate) -> (Option<Permit>, Class) {
+    async fn pass(&self, gate: &Gate, is_back: bool) -> (Option<Permit>, Class) {
         let class = Class::of(self.here, self.shared.settings());
         // Its like tell how long this one will take: the guard against starvation counts time and not heads.
         let kind = self.here.said.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
-        let enter = gate.enter_after(class.number(), kind, waited_ns);
+        let enter = match is_back {
+            true => gate.come_back(class.number(), kind, waited_ns),
+            false => gate.enter_after(class.number(), kind, waited_ns),
+        };
         let _waits = enter.job().map(|job| self.here.waits(gate, job));
         // The queue has no bound, so nobody is refused.
         (enter.await.ok(), class)
