@@ -17,6 +17,9 @@ use super::door::Backend;
 /// Of so many places one is for logins.
 const PLACES_EACH: usize = 10;
 
+/// Nobody waits longer than that for places to be used, however long a login takes.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// Those who may log in in place of another owner, and those who wait for that.
 pub struct Logins {
     pub gate: Gate,
@@ -73,7 +76,8 @@ fn at_a_time(limit: usize) -> usize {
 /// How long nobody may after a login, where one at a time is more than their part.
 fn pause(opening: Duration, limit: usize) -> Duration {
     let others = PLACES_EACH.saturating_sub(limit.max(1));
-    opening.mul_f64(others as f64 / limit.max(1) as f64)
+    let pause = opening.mul_f64(others as f64 / limit.max(1) as f64);
+    pause.min(PAUSE_MAX)
 }
 
 #[cfg(test)]
@@ -92,5 +96,6 @@ mod tests {
         }
         assert_eq!(pause(login, 10), Duration::ZERO);
         assert_eq!(pause(login, 0), 9 * login, "a gate that is shut");
+        assert_eq!(pause(Duration::from_secs(10), 1), PAUSE_MAX);
     }
 }
