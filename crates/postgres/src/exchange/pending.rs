@@ -52,7 +52,8 @@ impl Exchange<'_> {
 
     /// Whether it describes what the server connection lacks, and how depends on whether the transaction will have failed.
     fn depends_on_failure(&self, piece: &Piece<'_>) -> bool {
-        if piece.tag != b'D' || self.turn.has_failed().is_some() {
+        // While a COPY reads rows nothing tells, and what is no row ends the session.
+        if piece.tag != b'D' || self.turn.is_copying() || self.turn.has_failed().is_some() {
             return false;
         }
         match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {

@@ -120,10 +120,14 @@ impl Place {
                 })
             });
             let clients: Vec<_> = clients.collect();
-            clients
-                .into_iter()
-                .map(|client| client.join().unwrap())
-                .collect()
+            let played = clients.into_iter().map(|client| client.join().unwrap());
+            let (heard, errors): (Vec<_>, Vec<_>) = played.partition(Result::is_ok);
+            // One client may wait for another one: what each waited for tells which.
+            let errors: Vec<String> = errors.into_iter().filter_map(Result::err).collect();
+            match errors.is_empty() {
+                true => Ok(heard.into_iter().flatten().collect()),
+                false => Err(errors.join("; ")),
+            }
         })
     }
 

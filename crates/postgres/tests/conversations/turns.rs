@@ -365,6 +365,41 @@ fn what_the_server_skips_is_not_waited_for() {
 }
 
 #[test]
+fn what_is_no_row_ends_a_copy_whatever_it_needs() {
+    let Some(database) = Database::start("what_is_no_row_ends_a_copy") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let gate = Gate::before(&database, &transactions(1));
+    let copy = query("COPY t FROM STDIN");
+    let sync = message(b'S', b"");
+    for (text, about) in [
+        ("INSERT INTO t VALUES (1)", b'D'),
+        ("SELECT 1", b'D'),
+        ("INSERT INTO t VALUES (1)", b'B'),
+        ("SELECT 1", b'B'),
+    ] {
+        let mut client = in_bytes(&gate);
+        let parse = message(b'P', format!("named\0{text}\0\0\0").as_bytes());
+        client.write_all(&[parse, sync.clone()].concat()).unwrap();
+        hear_until(&mut client, b"Z\0\0\0\x05I");
+        // Another one's session ends, and with it the server connection that knows the statement.
+        let mut other = in_bytes(&gate);
+        let end = [copy.clone(), message(b'E', b"\0\0\0\0\0")].concat();
+        other.write_all(&end).unwrap();
+        assert_eq!(answers(&mut other), "GE(08P01)E(08P01)");
+        client.write_all(&copy).unwrap();
+        hear_until(&mut client, b"G\0\0\0\x09\0\0\x01\0\0");
+        let body: &[u8] = match about {
+            b'D' => b"Snamed\0",
+            _ => b"\0named\0\0\0\0\0\0\0",
+        };
+        client.write_all(&message(about, body)).unwrap();
+        assert_eq!(answers(&mut client), "E(08P01)E(08P01)", "{text}");
+    }
+}
+
+#[test]
 fn a_batch_may_have_any_number_of_messages() {
     let Some(database) = Database::start("a_batch_may_have_any_number") else {
         return;
