@@ -5,7 +5,7 @@ mod server;
 use server::{Change, Play, play, run, run_changing};
 use sooner_policy::order::{Swift, SwiftLevels};
 use sooner_policy::{
-    Arrival, GuardLimits, JobId, Path, PolicyName, Queue, Scheduler, Shares, Time,
+    Arrival, ClientId, GuardLimits, JobId, Path, PolicyName, Queue, Scheduler, Shares, Time,
 };
 
 fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
@@ -475,4 +475,34 @@ fn a_class_that_comes_anew_begins_where_those_are_who_wait() {
         shares.depart(job, now);
     }
     assert_eq!(order, "2431");
+}
+
+#[test]
+fn what_the_policy_gives_another_job_takes_no_turn_from_a_silent_one() {
+    let limits = GuardLimits {
+        oldest_share: 20,
+        turn: 1000,
+        silence_ns_max: 100,
+        trickle: 1,
+    };
+    let mut guarded = PolicyName::Fcfs.scheduler(1, Some(limits));
+    let come = |id, client| Arrival {
+        id: JobId(id),
+        class: 0,
+        size: Some(1000),
+        trickle: 0,
+        client: Some(ClientId(client)),
+    };
+    let at = Time::from_ns;
+    for (id, client) in [(1, 1), (2, 1), (3, 2)] {
+        guarded.arrive(come(id, client), at(0));
+    }
+    guarded.arrive(come(4, 3), at(90));
+    // Others have had enough for two trickles; all but the last job are silent for too long.
+    guarded.progress(JobId(4), 40, at(120));
+    assert_eq!(guarded.next(at(140)).map(|grant| grant.job), Some(JobId(1)));
+    guarded.progress(JobId(2), 1, at(150));
+    assert_eq!(guarded.next(at(160)).map(|grant| grant.job), Some(JobId(1)));
+    guarded.progress(JobId(1), 1, at(170));
+    assert_eq!(guarded.next(at(180)).map(|grant| grant.job), Some(JobId(3)));
 }

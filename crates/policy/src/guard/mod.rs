@@ -171,13 +171,15 @@ impl<S: Scheduler> Scheduler for Guard<S> {
     fn progress(&mut self, id: JobId, amount: u64, now: Time) {
         self.inner.progress(id, amount, now);
         let oldest = self.clients.oldest();
+        let is_next = self.clients.silent_too_long(now) == Some(id);
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
         };
         self.trickle_credit.earn(amount);
         let (client, before) = (watched.client, watched.due_at());
-        let was_due = now >= before;
-        if was_due {
+        // What the policy gives another one that is due is nobody's trickle: its client's turn would be over,
+        // and that of the next would come later.
+        if is_next {
             self.trickle_credit.pay(amount.min(watched.missing()));
         }
         watched.serve(amount, now);
@@ -185,7 +187,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         if watched.ready && after != before {
             self.clients.postpone(client, (before, id), (after, id));
         }
-        if was_due && after != before {
+        if is_next && after != before {
             self.clients.had_trickle(client);
         }
         match oldest {
