@@ -72,8 +72,13 @@ impl Exchange<'_> {
             Leaves::NoSettings => {
                 self.client.asks.has_reset = true;
                 self.says_class = Some(None);
+                // Reported ones as well: where one has been set to what new sessions have, the server reports no change.
+                let reported = self.server.settings.keys();
+                let reported =
+                    reported.filter(|name| settings::follows(&self.server.settings, name));
                 let known = self.server.extras.keys().chain(self.client.own.keys());
-                let known: Vec<Vec<u8>> = known.cloned().collect();
+                let known = known.chain(reported).map(|name| name.to_ascii_lowercase());
+                let known: Vec<Vec<u8>> = known.collect();
                 known.iter().for_each(|name| self.ask_about(name, true));
             }
             Leaves::Local => self.has_local_settings = true,

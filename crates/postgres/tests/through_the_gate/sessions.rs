@@ -261,6 +261,29 @@ fn whatever_is_set_is_as_it_would_be_alone() {
     ran.unwrap();
 }
 
+#[test]
+fn what_the_first_packet_set_is_back_after_reset_all() {
+    let Some(database) = Database::start("what_the_first_packet_set_is_back") else {
+        return;
+    };
+    let units: [&[&str]; 5] = [
+        &["SELECT set_config('timezone', 'Etc/UTC', false)"],
+        &["RESET ALL"],
+        &["SET timezone TO 'Etc/UTC'"],
+        &["BEGIN", "RESET ALL", "ROLLBACK"],
+        &["RESET timezone"],
+    ];
+    let owned = |unit: &[&str]| unit.iter().map(|sql| (*sql).to_owned()).collect();
+    let script: Vec<(usize, Vec<String>)> = units.map(|unit| (0, owned(unit))).into();
+    for config in [
+        transactions(1),
+        format!("mode = \"session\"\n{}", transactions(2)),
+    ] {
+        let gate = Gate::before(&database, &config);
+        runtime().block_on(compare(&database, &gate, &script));
+    }
+}
+
 /// As Npgsql begins each of its sessions: with the next command in the same packet.
 #[test]
 fn discard_all_and_what_comes_with_it_need_no_new_connection() {
