@@ -3,8 +3,8 @@
 //! A login takes many times as long as a short transaction. If each transaction without a connection took one from
 //! another owner at once, users that come by turns would log in for every transaction. So a connection
 //! stays for some transactions before it goes to another owner, as a processor stays with a process for a while.
-//! Nobody starves: with `n` owners waiting, a login of `t` seconds and `limit` places, the last of them
-//! waits for `10 n t / limit` seconds at most, in the order of their classes.
+//! With `n` owners of a class waiting, a login of `t` seconds and `limit` places, the last of them waits for
+//! `10 n t / limit` seconds at most; that a class before it does not starve it is the [`Gate`]'s promise.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
