@@ -235,7 +235,7 @@ fn users_who_come_at_once_keep_a_connection_for_some_transactions() {
         quiet.spawn().unwrap()
     });
     let clients: Vec<_> = clients.collect();
-    // Nobody has a connection for good: all come to their end.
+    // No user keeps a connection for good: all of them finish.
     for mut client in clients {
         assert!(client.wait().unwrap().success());
     }

@@ -105,7 +105,7 @@ fn rows(users: u32, connections: u32, all: &[Vec<Measured>; 2]) -> String {
     WAYS.into_iter().zip(all).map(row).collect()
 }
 
-/// Where there are connections enough, each user logs in once; where there are not, logins have no more than their part, and nobody starves.
+/// Where connections are enough, each user logs in once; where they are not, logins are few and each user has transactions.
 fn judge(own: &mut Checks, users: u32, connections: u32, all: &[Vec<Measured>; 2]) {
     let [pgbouncer, gate] = all.each_ref();
     let of = |measured: &[Measured], figure| median(&figures(measured, figure));

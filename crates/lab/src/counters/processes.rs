@@ -3,7 +3,7 @@
 use std::fs;
 
 /// What /proc counts processor time in (`USER_HZ`): a hundredth of a second on every Linux that Rust compiles for.
-const TICKS_PER_SEC: f64 = 100.0;
+pub const TICKS_PER_SEC: f64 = 100.0;
 
 /// Processor time in /proc/PID/stat, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

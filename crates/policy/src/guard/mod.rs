@@ -177,8 +177,8 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         };
         self.trickle_credit.earn(amount);
         let (client, before) = (watched.client, watched.due_at());
-        // What the policy gives another one that is due is nobody's trickle: its client's turn would be over,
-        // and that of the next would come later.
+        // What the policy gives to another job that is due is not paid for: else it would end its client's
+        // turn, and put off those of all clients.
         if is_next {
             self.trickle_credit.pay(amount.min(watched.missing()));
         }

@@ -17,7 +17,7 @@ use super::door::Backend;
 /// Of so many places one is for logins.
 const PLACES_EACH: usize = 10;
 
-/// Nobody waits longer than that for places to be used, however long a login takes.
+/// The longest pause behind a login, however long that took.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Those who may log in in place of another owner, and those who wait for that.
@@ -73,7 +73,7 @@ fn at_a_time(limit: usize) -> usize {
     (limit / PLACES_EACH).max(1)
 }
 
-/// How long nobody may after a login, where one at a time is more than their part.
+/// The pause behind a login before the next one, where one at a time is more than their part.
 fn pause(opening: Duration, limit: usize) -> Duration {
     let others = PLACES_EACH.saturating_sub(limit.max(1));
     let pause = opening.mul_f64(others as f64 / limit.max(1) as f64);

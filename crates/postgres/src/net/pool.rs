@@ -103,7 +103,7 @@ impl Pool {
         self.open >= max && !has_idle
     }
 
-    /// Whether nobody has used an idle one for so long.
+    /// Whether an idle one has not been used for so long.
     pub fn rests_for(&self, time: Duration) -> bool {
         let mut first = self.idle.values().filter_map(|idle| idle.first());
         first.any(|server| server.used_at.elapsed() >= time)
