@@ -107,6 +107,11 @@ impl Exchange<'_> {
         if name == sql::SESSION_CLASS.as_bytes() {
             return settings::leave_session_class(self.server);
         }
+        // A value that is not seen may be NULL, which is RESET.
+        if value.is_none() && settings::follows(&self.server.settings, name) {
+            self.client.asks.has_reset = true;
+            return self.ask_about(name, true);
+        }
         // What the server reports follows the client, and what stays as it is needs no question.
         let is_same = value.is_some() && self.client.own.get(name).map(Vec::as_slice) == value;
         let is_asked = self.client.asks.settings.contains_key(name);

@@ -266,12 +266,14 @@ fn what_the_first_packet_set_is_back_after_reset_all() {
     let Some(database) = Database::start("what_the_first_packet_set_is_back") else {
         return;
     };
-    let units: [&[&str]; 5] = [
+    let units: [&[&str]; 7] = [
         &["SELECT set_config('timezone', 'Etc/UTC', false)"],
         &["RESET ALL"],
         &["SET timezone TO 'Etc/UTC'"],
         &["BEGIN", "RESET ALL", "ROLLBACK"],
         &["RESET timezone"],
+        &["SET timezone TO 'Etc/UTC'"],
+        &["SELECT set_config('timezone', NULL, false) IS NULL"],
     ];
     let owned = |unit: &[&str]| unit.iter().map(|sql| (*sql).to_owned()).collect();
     let script: Vec<(usize, Vec<String>)> = units.map(|unit| (0, owned(unit))).into();
