@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::said::Said;
-use sooner_gate::{Aim, Lateness, Order};
+use sooner_admission::{Aim, Lateness, Order};
 use std::net::IpAddr;
 
 /// The first mistake of a text, with its line.

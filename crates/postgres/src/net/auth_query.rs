@@ -184,7 +184,7 @@ impl Asking<'_> {
         self.door.opened().await;
         let backend = &self.door.backend;
         // Its queue has no bound, so nobody is refused.
-        let _inside = backend.lookup_gate.enter(0, String::new()).await.ok();
+        let _inside = backend.lookup_gate.acquire(0, String::new()).await.ok();
         if self.door.is_replaced() {
             return Ok(None);
         }

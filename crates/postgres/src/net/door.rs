@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sooner_gate::{Controller, Gate, GateLimits, Order};
+use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_limiter::Limiter;
 
 use super::capacity::{Capacity, Known, LoginShare};
 use super::lending::Lending;
@@ -22,7 +23,7 @@ pub struct Backend {
     pub address: ServerAddress,
     /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
     connector: RefCell<Option<Rc<Connector>>>,
-    pub gate: Gate,
+    pub gate: Limiter,
     /// Who may log in in place of another owner.
     pub logins: Logins,
     /// What finds the gate's limit, where that is not said.
@@ -40,7 +41,7 @@ pub struct Backend {
     pub unreachable: Seldom,
     /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
     pub lookups: RefCell<Pool>,
-    pub lookup_gate: Gate,
+    pub lookup_gate: Limiter,
 }
 
 impl Backend {
@@ -65,7 +66,7 @@ impl Backend {
             full: Seldom::default(),
             unreachable: Seldom::default(),
             lookups: RefCell::default(),
-            lookup_gate: Gate::new(GateLimits {
+            lookup_gate: Limiter::new(AdmissionSettings {
                 limit: LOOKUPS,
                 order: Order::Fcfs,
                 waiting_max: None,
@@ -197,8 +198,8 @@ const LOOKUPS: usize = 2;
 const KIND_MEMORY: u64 = 64;
 
 /// Lets `limit` in at a time; its classes are numbered as in the configuration.
-fn gate(limit: usize, config: &Config) -> Gate {
-    let gate = Gate::new(GateLimits {
+fn gate(limit: usize, config: &Config) -> Limiter {
+    let gate = Limiter::new(AdmissionSettings {
         limit,
         order: config.order(),
         waiting_max: None,
@@ -214,7 +215,7 @@ pub struct Door {
     pub table: DatabaseTable,
     pub backend: Rc<Backend>,
     /// Of its own transactions, where they are bounded.
-    pub gate: Option<Gate>,
+    pub gate: Option<Limiter>,
     is_paused: Cell<bool>,
     /// Whether new clients are sent away.
     pub is_disabled: Cell<bool>,
@@ -333,7 +334,7 @@ impl Drop for One {
 /// What the clients of one user share.
 pub struct UserDoor {
     /// Of its own transactions, where they are bounded.
-    pub gate: Option<Gate>,
+    pub gate: Option<Limiter>,
     /// Clients that are here.
     pub clients: Count,
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
-use sooner_gate::{Gate, JobId};
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use tokio::sync::Notify;
 
 use super::cancel::Running;
@@ -102,7 +103,7 @@ pub struct Here {
     /// The server connection that it has, as cancel requests need it.
     pub running: RefCell<Option<Running>>,
     /// The queue in which it waits, and as which job there.
-    waits_at: RefCell<Option<(Gate, JobId)>>,
+    waits_at: RefCell<Option<(Limiter, JobId)>>,
     /// Told when what waits for its turn is wanted no more.
     withdrawn: Notify,
     leave: Cell<Leave>,
@@ -179,13 +180,13 @@ impl Here {
     }
 
     /// It waits in this queue as this job until the result is dropped.
-    pub fn waits(&self, gate: &Gate, job: JobId) -> Waits<'_> {
+    pub fn waits(&self, gate: &Limiter, job: JobId) -> Waits<'_> {
         self.waits_at.replace(Some((gate.clone(), job)));
         Waits(self)
     }
 
     /// The queue in which it waits, and as which job there.
-    pub fn waits_at(&self) -> Option<(Gate, JobId)> {
+    pub fn waits_at(&self) -> Option<(Limiter, JobId)> {
         self.waits_at.borrow().clone()
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use sooner_gate::{Gate, Permit};
+use sooner_limiter::{Limiter, Permit};
 
 use super::door::{Door, UserDoor};
 use super::here::{self, Here};
@@ -91,7 +91,7 @@ impl Waiting<'_> {
             if must_log_in && login.is_none() {
                 let (backend, logins) = (&self.door.backend, &self.door.backend.logins);
                 if !logins.has_room(backend.gate.status().limit) {
-                    permits.into_iter().flatten().for_each(Permit::step_out);
+                    permits.into_iter().flatten().for_each(Permit::yield_place);
                     backend.login_share.borrow_mut().note_wait();
                     login = self.pass(&logins.gate, false).await.0.map(Leave::new);
                     is_back = true;
@@ -111,20 +111,20 @@ impl Waiting<'_> {
         pool.open() >= most && pool.must_yield(&owner(&self.here.user, self.door), most)
     }
 
-    async fn pass_bound(&self, gate: Option<&Gate>, is_back: bool) -> Option<Permit> {
+    async fn pass_bound(&self, gate: Option<&Limiter>, is_back: bool) -> Option<Permit> {
         self.pass(gate?, is_back).await.0
     }
 
     /// In the class that it has at the moment: classes may have become others while it waited elsewhere.
-    async fn pass(&self, gate: &Gate, is_back: bool) -> (Option<Permit>, Class) {
+    async fn pass(&self, gate: &Limiter, is_back: bool) -> (Option<Permit>, Class) {
         let class = Class::of(self.here, self.shared.settings());
         // Its like tell how long this one will take: the guard against starvation counts time and not heads.
         let kind = self.here.said.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let enter = match is_back {
-            true => gate.come_back(class.number(), kind, waited_ns),
-            false => gate.enter_after(class.number(), kind, waited_ns),
+            true => gate.acquire_again(class.number(), kind, waited_ns),
+            false => gate.acquire_after(class.number(), kind, waited_ns),
         };
         let _waits = enter.job().map(|job| self.here.waits(gate, job));
         // The queue has no bound, so nobody is refused.

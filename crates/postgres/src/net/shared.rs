@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use sooner_gate::{Gate, JobId};
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use tokio::sync::Notify;
 
 use super::arrivals::{Arrivals, Bounds};
@@ -204,7 +205,7 @@ impl Shared {
     }
 
     /// Where clients wait, as which job, and their classes by these settings.
-    fn waiting(&self, settings: &Rc<Settings>) -> Vec<(Gate, JobId, u8)> {
+    fn waiting(&self, settings: &Rc<Settings>) -> Vec<(Limiter, JobId, u8)> {
         let clients = self.clients.borrow();
         let waiting = clients.values().filter_map(|here| {
             let (gate, job) = here.waits_at()?;
@@ -214,7 +215,7 @@ impl Shared {
     }
 
     /// All queues: of servers, of databases and users that are bounded.
-    fn gates(&self) -> Vec<Gate> {
+    fn gates(&self) -> Vec<Limiter> {
         let backends = self.backends();
         let backends = backends
             .iter()
