@@ -3,7 +3,6 @@
 use super::delivery::Job;
 use super::exchange::{Answered, Unanswered, exchange};
 use super::failure::Failure;
-use super::request::Outgoing;
 use super::server::Server;
 use super::trouble::Inquiry;
 use super::upload::Upload;
@@ -11,6 +10,7 @@ use super::upstream::Choice;
 use super::{Report, Route};
 use hyper::http::request::Parts;
 use sooner_gate::Permit;
+use sooner_http::forwarding::request::Outgoing;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
