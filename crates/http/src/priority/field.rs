@@ -1,7 +1,7 @@
 //! What a client says of a response's priority: the Priority field and the value of PRIORITY_UPDATE (RFC 9218).
 
-use super::dictionary::{Value, read_dictionary};
 use http::HeaderMap;
+use sfparse::{Parser, Value};
 
 /// The urgency of a response nobody said anything of (RFC 9218, 4.1).
 pub const DEFAULT_URGENCY: u8 = 3;
@@ -21,11 +21,14 @@ impl Priority {
     /// Reads the value of a Priority field; `None` when it is no dictionary, and counts as not sent.
     pub fn parse(field: &[u8]) -> Option<Self> {
         let mut priority = Self::default();
-        read_dictionary(field, |key, value| priority.set(key, value)).ok()?;
+        let mut parser = Parser::new(field);
+        while let Some((key, value)) = parser.parse_dict().ok()? {
+            priority.set(key, value);
+        }
         Some(priority)
     }
 
-    /// The Priority field of a message; several lines are one dictionary (RFC 8941, 4.2).
+    /// The Priority field of a message; several lines are one dictionary (RFC 9651, 4.2).
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all("priority").iter();
         let first = lines.next()?;
@@ -51,16 +54,16 @@ impl Priority {
         self.incremental.unwrap_or(false)
     }
 
-    // A key given twice counts as given last, even if what was given last is not used (RFC 8941, 3.2).
-    fn set(&mut self, key: &[u8], value: Value) {
+    // A key given twice counts as given last, even if what was given last is not used (RFC 9651, 3.2).
+    fn set(&mut self, key: &str, value: Value) {
         match (key, value) {
-            (b"u", Value::Integer(urgency)) => {
+            ("u", Value::Integer(urgency)) => {
                 let urgency = u8::try_from(urgency).ok();
                 self.urgency = urgency.filter(|&urgency| urgency <= URGENCY_MAX);
             }
-            (b"u", _) => self.urgency = None,
-            (b"i", Value::Boolean(incremental)) => self.incremental = Some(incremental),
-            (b"i", _) => self.incremental = None,
+            ("u", _) => self.urgency = None,
+            ("i", Value::Bool(incremental)) => self.incremental = Some(incremental),
+            ("i", _) => self.incremental = None,
             _ => {}
         }
     }
@@ -99,6 +102,52 @@ mod tests {
         for field in ["u=1,", "u=1 i", "U=1", "u=", "u=1; ;", "\u{fffd}"] {
             assert_eq!(parse(field), None, "{field}");
         }
+        let fields = [
+            ",",
+            "a,",
+            "a,,b",
+            "a b",
+            "A",
+            "1=a",
+            "a=",
+            "a=,b",
+            "a=-",
+            "a=1.",
+            "a=.5",
+            "a=1.2345",
+            "a=1234567890123456",
+            "a=1234567890123.1",
+            "a=\"x",
+            "a=\"\\x\"",
+            "a=\"\u{e9}\"",
+            "a=:x",
+            "a=?2",
+            "a=?",
+            "a=(1",
+            "a=(1,2)",
+            "a;",
+            "a;=1",
+            "a;B",
+            "=1",
+            "a= 1",
+            "a =1",
+        ];
+        for field in fields {
+            assert_eq!(parse(field), None, "{field}");
+            let behind = format!("u=1, {field}");
+            assert_eq!(parse(&behind), None, "{behind}");
+        }
+    }
+
+    #[test]
+    fn members_of_every_type_are_ignored_one_by_one() {
+        let field = r#" a, b=-12;p;q="x", c=1.5,	d="\"\\ ,", e=tok/en:*, f=:aGk=:, g=?0, h=(1 "x";y (), *i=( ), u=2 "#;
+        assert_eq!(parse(field), None, "lists do not nest");
+        let field = field.replace(" ()", ")");
+        assert_eq!(parse(&field), Some((Some(2), None)));
+        // Dates and display strings are of RFC 9651, which takes the place of RFC 8941.
+        assert_eq!(parse("a=@1, b=%\"%c3%bc\", u=2"), Some((Some(2), None)));
+        assert_eq!(parse("  "), Some((None, None)));
     }
 
     #[test]
