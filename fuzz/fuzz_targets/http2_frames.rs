@@ -3,8 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::http2::frame_scanner::{FrameScanner, PriorityUpdate, Violation};
-use sooner_web::http2::stream_ends::{StreamEnd, StreamEnds};
+use sooner_http::frames::{FrameScanner, PriorityUpdate, StreamEnd, StreamEnds, Violation};
 
 type Found = Vec<Result<PriorityUpdate, Violation>>;
 

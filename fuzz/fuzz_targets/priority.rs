@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::http2::priority::{Priority, URGENCY_MAX};
+use sooner_http::priority::{Priority, URGENCY_MAX};
 
 fuzz_target!(|field: &[u8]| {
     let Some(said) = Priority::parse(field) else {

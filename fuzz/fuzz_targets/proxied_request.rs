@@ -1,11 +1,11 @@
 //! What goes to an upstream for any request has one framing, one host, and nothing of the client's connection.
 #![no_main]
 
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Request, Version};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request, Version};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_web::proxy::request::{Asker, Rules, Wire, outgoing};
+use sooner_http::forwarding::request::{Asker, Rules, Wire, outgoing};
 
 #[derive(Arbitrary, Debug)]
 struct Asked<'a> {

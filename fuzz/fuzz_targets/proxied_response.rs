@@ -1,11 +1,11 @@
 //! What comes to a client of any response has one framing that agrees with the body, and nothing of the upstream's connection.
 #![no_main]
 
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, StatusCode, Version};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode, Version};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_web::proxy::response::{Framing, incoming};
+use sooner_http::forwarding::response::{Framing, incoming};
 
 #[derive(Arbitrary, Debug)]
 struct Answered<'a> {

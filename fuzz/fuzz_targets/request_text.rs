@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::request_text::Rewriter;
+use sooner_http::request_text::Rewriter;
 
 fuzz_target!(|bytes: &[u8]| {
     let whole = Rewriter::default().rewrite(bytes).into_owned();

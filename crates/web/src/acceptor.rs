@@ -10,6 +10,7 @@ use crate::request_text::RequestText;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_config::ClientNetwork;
+use sooner_http::frames::PREFACE;
 use sooner_operate::say;
 use sooner_policy::ClientId;
 use sooner_uplink::{Flow, GatedStream, Uplink};
@@ -286,10 +287,9 @@ async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut pause = REST_OF_PREFACE_AFTER;
     loop {
         let seen = stream.peek(&mut first).await?;
-        let is_undecided =
-            (1..first.len()).contains(&seen) && http2::PREFACE.starts_with(&first[..seen]);
+        let is_undecided = (1..first.len()).contains(&seen) && PREFACE.starts_with(&first[..seen]);
         if !is_undecided {
-            return Ok(seen == first.len() && http2::PREFACE.starts_with(&first));
+            return Ok(seen == first.len() && PREFACE.starts_with(&first));
         }
         // Readiness does not tell of more while something is unread.
         tokio::time::sleep(pause).await;

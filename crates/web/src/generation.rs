@@ -9,7 +9,7 @@ use crate::metrics::{Metrics, SiteId};
 use crate::proxy::Proxy;
 use crate::proxy_protocol::Senders;
 use crate::static_site::{Sites, StaticConfig};
-use crate::urgency::Rules;
+use sooner_http::priority::Rules;
 use std::borrow::Cow;
 
 /// What a process has to share out, whatever the configuration says.

@@ -11,12 +11,13 @@ use crate::clock::Moment;
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::metrics::{Metrics, Protocol, RequestFacts};
-use crate::proxy::{self, Forwarded, Route, Switched, TunnelEnd};
-use crate::static_site::host::{self, HostError};
+use crate::proxy::{Forwarded, Route, Switched, TunnelEnd};
 use crate::static_site::{PendingListing, StaticReply};
-use crate::target;
-use crate::urgency::{Hints, Signal};
 use hyper::{Method, Request, StatusCode, Version};
+use sooner_http::forwarding::routes::host_name;
+use sooner_http::host::{self, HostError};
+use sooner_http::priority::{Hints, Signal};
+use sooner_http::target;
 use sooner_uplink::{JobReport, ResponseStart};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
@@ -164,7 +165,7 @@ impl Service {
         asked.facts.site = generation.site_ids.get(index).copied().unwrap_or_default();
         let site = generation.sites.at(index);
         if !generation.proxy.is_empty() {
-            let host = host::of(&request).ok().map(proxy::host_name);
+            let host = host::of(&request).ok().map(host_name);
             if let Some(route) = generation.proxy.route(host, request.uri().path()) {
                 return match site.redirect(&request, now) {
                     Some(answer) => Reply::Now(answer),

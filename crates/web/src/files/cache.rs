@@ -193,12 +193,12 @@ impl FileCache {
 
 #[cfg(test)]
 mod tests {
-    use super::super::coding::Coding;
     use super::super::entry::File;
     use super::super::extra_headers::ExtraHeaders;
     use super::super::resource::ResourceMaker;
     use super::super::root::{Root, Symlinks};
     use super::*;
+    use sooner_http::negotiation::Coding;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::SystemTime;

@@ -1,6 +1,5 @@
 //! One version of one file, with everything a response says about it worked out once.
 
-use super::coding::Coding;
 use super::content::Content;
 use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
@@ -13,6 +12,7 @@ use hyper::header::{
     LAST_MODIFIED, VARY,
 };
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::SystemTime;

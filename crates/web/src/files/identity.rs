@@ -1,8 +1,8 @@
 //! What tells one version of a file from another.
 
-use super::coding::Coding;
 use hyper::header::HeaderValue;
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::time::{Duration, SystemTime};
 
 /// The last second an HTTP date can say: the end of the year 9999.

@@ -6,7 +6,6 @@
 //! old version cannot be had any more.
 
 mod cache;
-mod coding;
 mod content;
 mod entry;
 mod extra_headers;
@@ -17,7 +16,6 @@ mod resource;
 mod root;
 
 pub use cache::{CacheLimits, FileCache, FolderId};
-pub use coding::Coding;
 pub use entry::File;
 pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
 pub use folder::{Folder, Found};

@@ -1,11 +1,11 @@
 //! A file and those beside it that hold the same, compressed: what a path stands for.
 
-use super::coding::Coding;
 use super::entry::{Description, File};
 use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
 use super::root::{FileError, Opened, Root};
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -17,8 +17,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 pub const LINGER_BYTES_MAX: u64 = 2 * CONNECTION_WINDOW_BYTES as u64;
 /// Streams that were reset and may still get frames that were on the way.
 const RESET_STREAMS_MAX: usize = 50;
-/// Requests that may be taken back before anybody has looked at them; [`Cancellations`](super::cancellations::Cancellations) counts those
-/// that come after.
+/// Requests that may be taken back before anybody has looked at them; [`ResetBudget`](sooner_http::frames::ResetBudget)
+/// counts those that come after.
 const UNSEEN_RESETS_MAX: usize = 20;
 /// Malformed requests, and requests beyond the number of streams, that one connection may send in its life.
 const ERRORS_MAX: usize = 1024;

@@ -3,7 +3,6 @@
 use super::Connected;
 use super::bounds::{Bounds, LINGER_BYTES_MAX};
 use super::cork::Cork;
-use super::frame_scanner::Violation;
 use super::priorities::Priorities;
 use super::stream::{Exchange, Shared};
 use super::tap::{Listeners, Tap};
@@ -11,6 +10,7 @@ use crate::limits::{CloseReason, Lingering};
 use bytes::Bytes;
 use h2::Reason;
 use hyper::StatusCode;
+use sooner_http::frames::Violation;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};

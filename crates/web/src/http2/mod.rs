@@ -30,26 +30,18 @@
 //! next frame is read, so they wait when their answers are not taken), windows that stay shut (time), PRIORITY_UPDATE (the table is as
 //! large as the number of streams). See `bounds`.
 
-mod allowance;
 mod body_source;
 mod bounds;
-mod cancellations;
 mod connection;
 mod cork;
 mod date;
-mod dictionary;
-pub mod frame_scanner;
-pub mod heads;
 mod leftover;
-mod opening;
 mod priorities;
-pub mod priority;
 mod request;
 mod request_stream;
 mod response;
 mod sender;
 mod stream;
-pub mod stream_ends;
 mod tap;
 mod unwritten;
 mod windows;
@@ -63,9 +55,6 @@ use crate::message::Peer;
 use crate::service::Service;
 use sooner_uplink::Flow;
 use std::rc::Rc;
-
-/// What a client sends first (RFC 9113, 3.4); on a clear-text port this tells HTTP/2 from HTTP/1.
-pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Who asks on a connection, who answers, and through what.
 pub struct Connected {

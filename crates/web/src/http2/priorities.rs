@@ -3,8 +3,8 @@
 //! A frame may come while its stream runs, which is then woken, or before the stream is opened, for which it is kept. It may also come in
 //! the very packet that opens the stream, before anybody has accepted it: that looks as if it had come before.
 
-use super::frame_scanner::{PriorityUpdate, Violation};
-use super::priority::Priority;
+use sooner_http::frames::{PriorityUpdate, Violation};
+use sooner_http::priority::Priority;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -5,11 +5,11 @@ use super::priorities::Subscription;
 use super::response::remove_connection_fields;
 use super::windows::{Closed, Windows};
 use crate::message::BodyError;
-use crate::urgency::Signal;
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use hyper::HeaderMap;
-use sooner_uplink::StreamFlow;
+use sooner_http::priority::Signal;
+use sooner_uplink::{StreamFlow, StreamOrder};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use thiserror::Error;
@@ -29,6 +29,16 @@ pub enum Unsent {
     /// The body ended with an error.
     #[error("its body broke off: {0}")]
     Broken(BodyError),
+}
+
+/// Tells the uplink where `flow` stands among the streams of its connection.
+pub fn set_urgency(flow: &mut StreamFlow, signal: Signal) {
+    let order = match signal.incremental {
+        None => StreamOrder::BySize,
+        Some(false) => StreamOrder::InSequence,
+        Some(true) => StreamOrder::Shared,
+    };
+    flow.set_urgency(signal.urgency, order);
 }
 
 /// Everything that sends one body.
@@ -161,8 +171,7 @@ impl Sender {
     fn hear(&mut self, cx: &mut Context<'_>) {
         if let Some(priority) = self.subscription.take(cx) {
             self.signal = self.signal.updated(priority);
-            self.flow
-                .set_urgency(self.signal.urgency, self.signal.order);
+            set_urgency(&mut self.flow, self.signal);
         }
     }
 

@@ -3,18 +3,17 @@
 use super::Connected;
 use super::body_source::BodySource;
 use super::bounds::Bounds;
-use super::cancellations::Cancellations;
 use super::leftover;
 use super::priorities::Subscription;
 use super::request::{self, Refusal};
 use super::request_stream::RequestStream;
 use super::response::{complete_head, head_of, may_have_body};
-use super::sender::{Sender, Unsent};
+use super::sender::{Sender, Unsent, set_urgency};
 use super::tap::Listeners;
 use super::windows::Windows;
 use crate::answer::plain;
 use crate::body::Source;
-use crate::clock::Moment;
+use crate::clock::{Clock, Moment};
 use crate::message::{Answer, RequestBody};
 use crate::service::{Asked, Reply};
 use bytes::Bytes;
@@ -23,6 +22,7 @@ use h2::{Reason, RecvStream};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sooner_http::frames::ResetBudget;
 use sooner_uplink::StreamFlow;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -40,7 +40,8 @@ pub struct Shared {
     pub bounds: Bounds,
     /// What PRIORITY_UPDATE frames said, and what is written of responses.
     pub listeners: Listeners,
-    cancellations: RefCell<Cancellations>,
+    clock: Clock,
+    resets: RefCell<ResetBudget>,
     has_cancelled_too_much: Cell<bool>,
     open_streams: Cell<usize>,
 }
@@ -65,12 +66,13 @@ type BodyWanted = Option<oneshot::Receiver<()>>;
 impl Shared {
     /// The streams of a connection that begins now.
     pub fn new(connected: Connected, bounds: Bounds, listeners: Listeners) -> Self {
-        let now = tokio::time::Instant::now();
+        let clock = Clock::start();
         Self {
             connected,
             bounds,
             listeners,
-            cancellations: RefCell::new(Cancellations::new(bounds.streams_max, now)),
+            clock,
+            resets: RefCell::new(ResetBudget::new(bounds.streams_max, clock.now())),
             has_cancelled_too_much: Cell::new(false),
             open_streams: Cell::new(0),
         }
@@ -92,8 +94,7 @@ impl Shared {
     }
 
     fn count_cancellation(&self) {
-        let now = tokio::time::Instant::now();
-        if !self.cancellations.borrow_mut().spend(now) {
+        if !self.resets.borrow_mut().spend(self.clock.now()) {
             self.has_cancelled_too_much.set(true);
         }
     }
@@ -217,7 +218,7 @@ impl Exchange {
             signal = signal.updated(priority);
         }
         place.flow.start(announced.start, announced.on_end);
-        place.flow.set_urgency(signal.urgency, signal.order);
+        set_urgency(&mut place.flow, signal);
         let is_over = answer.source.is_end();
         let stream = self
             .respond

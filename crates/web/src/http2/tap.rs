@@ -1,31 +1,31 @@
 //! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
 //! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
 //!
-//! What is read is counted, and heads are replaced for which the library would give up the connection ([`Heads`]). After a violation nothing
+//! What is read is counted, and heads are replaced for which the library would give up the connection ([`HeadFilter`]). After a violation nothing
 //! more is read: whoever drives the library ends the connection.
 
-use super::allowance::Allowance;
 use super::cork::{Collected, Cork};
-use super::frame_scanner::{FrameScanner, Violation};
-use super::heads::Heads;
-use super::opening;
 use super::priorities::Priorities;
-use super::stream_ends::{StreamEnd, StreamEnds};
 use super::unwritten::Unwritten;
+use crate::clock::Clock;
+use sooner_http::frames::{
+    FrameBudget, FrameScanner, StreamEnd, StreamEnds, Violation, amend_settings,
+};
+use sooner_http::hpack::HeadFilter;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
 /// A byte stream that is looked into.
 pub struct Tap<Io> {
     io: Io,
     scanner: FrameScanner,
-    allowance: Allowance,
-    heads: Heads,
+    clock: Clock,
+    budget: FrameBudget,
+    heads: HeadFilter,
     head_bytes_max: u32,
     /// What was read, and is for the library instead of it.
     unread: Unread,
@@ -80,11 +80,13 @@ impl<Io> Tap<Io> {
     /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in. Clients
     /// are told that heads may be up to `head_bytes_max` long.
     pub fn new(io: Io, listeners: Listeners, cork: Cork, head_bytes_max: u32) -> Self {
+        let clock = Clock::start();
         Self {
             io,
             scanner: FrameScanner::default(),
-            allowance: Allowance::new(Instant::now()),
-            heads: Heads::new(head_bytes_max),
+            clock,
+            budget: FrameBudget::new(clock.now()),
+            heads: HeadFilter::new(head_bytes_max),
             head_bytes_max,
             unread: Unread::default(),
             priorities: listeners.priorities,
@@ -101,12 +103,12 @@ impl<Io> Tap<Io> {
 
     /// Tells the listeners what is in what was read.
     fn look_at(&mut self, read: &[u8]) {
-        let (priorities, allowance) = (&self.priorities, &mut self.allowance);
+        let (priorities, budget, clock) = (&self.priorities, &mut self.budget, self.clock);
         self.scanner.feed_counting(
             read,
             |found| priorities.borrow_mut().note(found),
             |frame| {
-                if !allowance.spend(frame.kind, frame.payload_bytes, Instant::now) {
+                if !budget.spend(frame.kind, frame.payload_bytes, || clock.now()) {
                     let too_many = Err(Violation::TooManyFrames);
                     priorities.borrow_mut().note(too_many);
                 }
@@ -129,7 +131,7 @@ impl<Io> Tap<Io> {
             ends.push(end);
         });
         let data = self.written_ends.take_data();
-        self.allowance.earn(data.frames, data.bytes);
+        self.budget.earn(data.frames, data.bytes);
         taken
     }
 }
@@ -199,10 +201,10 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
         let tap = self.get_mut();
         if !std::mem::replace(&mut tap.has_written, true)
             && let Some(first) = slices.first()
-            && let Some(opening) = opening::amend(first, tap.head_bytes_max)
+            && let Some(settings) = amend_settings(first, tap.head_bytes_max)
         {
-            tap.collect(&[IoSlice::new(&opening.frame)]);
-            return Poll::Ready(Ok(opening.replaced_bytes));
+            tap.collect(&[IoSlice::new(&settings.frame)]);
+            return Poll::Ready(Ok(settings.replaced_bytes));
         }
         if tap.collected.is_full() {
             ready!(tap.poll_write_collected(cx))?;
@@ -333,7 +335,7 @@ mod tests {
         }
         cork.put_in();
         tap.write_all(&last_frame(5)).await.unwrap();
-        let resets = [&super::super::PREFACE[..], &reset(3), &reset(5)].concat();
+        let resets = [&sooner_http::frames::PREFACE[..], &reset(3), &reset(5)].concat();
         client.write_all(&resets).await.unwrap();
         tap.read_exact(&mut vec![0; resets.len()]).await.unwrap();
         tap.flush().await.unwrap();

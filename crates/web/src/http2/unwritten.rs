@@ -3,7 +3,7 @@
 //! A reset by the client does not settle which of the two it is: the library drops what it has not begun to write, but ends the frame it is
 //! at, which may be the last one. So a stream that was reset is looked at once more when the library has written all it had begun.
 
-use super::stream_ends::StreamEnd;
+use sooner_http::frames::StreamEnd;
 use sooner_uplink::FinishedStream;
 use std::collections::BTreeMap;
 

@@ -3,13 +3,13 @@
 use super::delivery::Job;
 use super::exchange::{Answered, Unanswered, exchange};
 use super::failure::Failure;
-use super::request::Outgoing;
 use super::server::Server;
 use super::trouble::Inquiry;
 use super::upload::Upload;
 use super::upstream::Choice;
 use super::{Report, Route};
 use hyper::http::request::Parts;
+use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::Permit;
 use std::rc::Rc;
 use std::sync::Arc;

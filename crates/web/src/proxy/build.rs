@@ -3,12 +3,12 @@
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
 use super::download::Budget;
-use super::routes::{self, HostPattern, Routes};
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
-use crate::proxy_protocol::{Network, NetworkError};
 use rustls::RootCertStore;
+use sooner_config::{Network, NetworkError};
+use sooner_http::forwarding::routes::{self, HostPattern, Routes};
 use std::rc::Rc;
 use toml::Spanned;
 

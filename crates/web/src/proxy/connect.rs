@@ -2,11 +2,11 @@
 
 use super::config::UpstreamTable;
 use super::endpoint::{Endpoint, Place, Speech};
-use super::request::Wire;
 use super::sender::{Sender, Stream, greet};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+use sooner_http::forwarding::request::Wire;
 use sooner_tls::{read_roots, system_roots};
 use std::fs::File;
 use std::io;

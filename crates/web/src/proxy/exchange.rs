@@ -2,7 +2,6 @@
 
 use super::failure::Failure;
 use super::lack::Lack;
-use super::request::{Outgoing, Wire};
 use super::sender::{Sender, Unsent};
 use super::server::Server;
 use super::trouble::in_words;
@@ -11,6 +10,7 @@ use super::upstream::Times;
 use hyper::body::{Body, Incoming};
 use hyper::header::EXPECT;
 use hyper::{Method, Request, Response, StatusCode};
+use sooner_http::forwarding::request::{Outgoing, Wire};
 use std::error::Error;
 use std::pin::pin;
 use std::rc::Rc;

@@ -1,13 +1,13 @@
 //! Why a request got no answer from its upstream, and what its client is told instead.
 
 use super::lack::Lack;
-use super::request::Refusal;
-use super::response::BadResponse;
 use super::upload::ClientFault;
 use crate::answer::plain;
 use crate::message::Answer;
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
+use sooner_http::forwarding::request::Refusal;
+use sooner_http::forwarding::response::BadResponse;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -16,14 +16,9 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod forward;
-mod forwarded;
-mod headers;
 mod health;
 mod lack;
 mod pool;
-pub mod request;
-pub mod response;
-mod routes;
 mod sender;
 mod server;
 mod switched;
@@ -38,18 +33,17 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use failure::Failure;
 pub use health::Standing;
 pub use lack::Lack;
-pub use routes::host_name;
 pub use switched::{Switched, TunnelEnd};
 pub use upload::ClientFault;
 
 use crate::body::Source;
 use crate::message::{Answer, Peer, RequestBody};
-use crate::proxy_protocol::Network;
 use download::Budget;
 use forward::Forwarding;
 use hyper::{Method, Request};
-use request::Asker;
-use routes::Routes;
+use sooner_config::Network;
+use sooner_http::forwarding::request::Asker;
+use sooner_http::forwarding::routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +144,7 @@ impl Proxy {
         }
     }
 
-    /// The route of a request for `path` at `host` ([`host_name`]: without port): the longest path wins, then the host that says most.
+    /// The route of a request for `path` at `host` ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path wins, then the host that says most.
     pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
         self.routes.find(host, path)
     }

@@ -1,8 +1,8 @@
 //! Connections to one server that wait for the next request.
 
 use super::connect::Connector;
-use super::request::Wire;
 use super::sender::Sender;
+use sooner_http::forwarding::request::Wire;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;

@@ -1,13 +1,13 @@
 //! A connection to a server that is ready to take requests.
 
 use super::counted::{Counted, Counts};
-use super::request::Wire;
 use super::upload::Upload;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use sooner_http::forwarding::request::Wire;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,12 +2,12 @@
 
 use super::connect::Connector;
 use super::lack::Lack;
-use super::request::{Outgoing, Wire};
 use super::upload::Upload;
 use super::upstream::{HostRule, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method};
+use sooner_http::forwarding::request::{Outgoing, Wire};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;

@@ -3,11 +3,11 @@
 //! Bytes are taken from the client only when the upstream's connection takes them, so a body of any size needs the memory of a few
 //! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
 
-use super::headers::clean_trailers;
 use crate::limits::ReceiveError;
 use crate::message::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use sooner_http::forwarding::headers::clean_trailers;
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;

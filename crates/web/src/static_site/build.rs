@@ -2,14 +2,15 @@
 
 use super::config::{RedirectConfig, StaticConfig};
 use super::listing::{BUDGET_BYTES, Budget, Lister, Listing};
-use super::redirect::{Redirect, RedirectError};
 use super::representation::Delivery;
 use super::{Disk, ErrorPage, StaticSite};
 use crate::config::Misconfigured;
-use crate::files::{CacheLimits, Coding, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
+use crate::files::{CacheLimits, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
 use crate::files::{ResourceMaker, Root};
-use crate::target::{self, DotFiles};
 use hyper::StatusCode;
+use sooner_http::negotiation::Coding;
+use sooner_http::redirect::{Redirect, RedirectError};
+use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::RandomState;

@@ -1,8 +1,9 @@
 //! The table `[[site]]` of the configuration.
 
 use super::listing::Listing;
-use crate::files::{Coding, Symlinks};
+use crate::files::Symlinks;
 use serde::Deserialize;
+use sooner_http::negotiation::Coding;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Spanned;

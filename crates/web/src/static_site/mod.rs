@@ -3,15 +3,9 @@
 //! A file in memory that was looked at in the last second costs no system call and no allocation but its headers.
 //! Everything that is not a file (refusals, redirects) is made the site's own at the end: its error pages, its headers.
 
-pub mod accept;
-pub mod accept_encoding;
 mod build;
 mod config;
-pub mod host;
 mod listing;
-mod multipart;
-mod quality;
-pub mod redirect;
 mod refusal;
 mod representation;
 mod sites;
@@ -28,12 +22,12 @@ use crate::body::Source;
 use crate::clock::Moment;
 use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Found, Resource, media_type};
 use crate::message::Answer;
-use crate::target::{self, DotFiles};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use listing::{Listed, Lister};
-use redirect::Redirect;
 use representation::{Delivery, FileAnswer};
+use sooner_http::redirect::Redirect;
+use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
 use std::rc::Rc;
 

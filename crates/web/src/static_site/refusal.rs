@@ -4,9 +4,9 @@ use crate::answer::{plain, plain_with, visible};
 use crate::body::Source;
 use crate::files::FileError;
 use crate::message::Answer;
-use crate::target::{TargetError, directory_location};
 use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
+use sooner_http::target::{TargetError, directory_location};
 
 /// The methods files have.
 const METHODS: &str = "GET, HEAD, OPTIONS";

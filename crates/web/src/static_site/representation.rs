@@ -1,18 +1,18 @@
 //! The answer with a file: which of its forms, all of it, some of it, or only that the client has it already.
 
-use super::accept_encoding;
-use super::multipart::{self, Multipart};
 use crate::answer::{plain, plain_with, visible};
 use crate::body::Source;
-use crate::conditional::{self, Outcome, Version};
 use crate::files::{File, Resource};
 use crate::message::Answer;
-use crate::range::{self, ByteRange, Selection};
 use hyper::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     HeaderName, HeaderValue, RANGE,
 };
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sooner_http::conditional::{self, Outcome, Version};
+use sooner_http::multipart::{Multipart, Piece};
+use sooner_http::negotiation::AcceptEncoding;
+use sooner_http::range::{self, ByteRange, Selection};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -90,7 +90,7 @@ fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
         return &resource.plain;
     }
     let values = headers.get_all(ACCEPT_ENCODING).iter();
-    let wanted = accept_encoding::parse(values.map(HeaderValue::as_bytes));
+    let wanted = AcceptEncoding::parse(values.map(HeaderValue::as_bytes));
     let offered = resource.encoded.iter().map(|(coding, _)| *coding);
     let chosen = wanted.choose(offered);
     resource
@@ -139,26 +139,26 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
 /// whole body or of the parts in it. Parts that are longer than the file are parts all the same, as with nginx: zsync takes
 /// nothing else.
 fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer {
-    let Multipart {
-        content_type,
-        source,
-        byte_count,
-    } = multipart::build(
-        file,
-        ranges,
-        &boundary(file, ranges, delivery),
-        delivery.chunk_bytes,
-    );
     if file.headers.contains_key(CONTENT_ENCODING) {
         return whole(file, StatusCode::OK, delivery);
     }
+    let file_type = file.headers.get(CONTENT_TYPE);
+    let file_type = file_type.and_then(|value| value.to_str().ok());
+    let boundary = boundary(file, ranges, delivery);
+    let multipart = Multipart::new(ranges, file_type, file.len, &boundary);
+    let sources = multipart.pieces.into_iter().map(|piece| match piece {
+        Piece::Text(text) => Source::Memory(text),
+        Piece::Range(ByteRange { first, last }) => {
+            Source::part(file, first, last + 1, delivery.chunk_bytes)
+        }
+    });
     let mut headers = file.headers.clone();
-    headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(byte_count));
+    headers.insert(CONTENT_TYPE, visible(multipart.content_type));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(multipart.byte_count));
     Answer {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
-        source,
+        source: Source::Chain(sources.collect()),
     }
 }
 

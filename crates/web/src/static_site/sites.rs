@@ -2,7 +2,6 @@
 
 use super::build::Shared;
 use super::config::StaticConfig;
-use super::host::{self, HostError, HostMap};
 use super::{StaticReply, StaticSite};
 use crate::answer::plain;
 use crate::body::Source;
@@ -10,6 +9,7 @@ use crate::clock::Moment;
 use crate::config::Misconfigured;
 use crate::files::CacheLimits;
 use hyper::{Method, Request, StatusCode};
+use sooner_http::host::{self, HostError, HostMap};
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]

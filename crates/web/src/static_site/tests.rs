@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::files::CacheLimits;
-use crate::target::push_escaped;
+use sooner_http::target::push_escaped;
 use std::future::poll_fn;
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -9,11 +9,11 @@ mod budget;
 pub use budget::Budget;
 
 use crate::message::BodyError;
-use crate::proxy::headers::clean_trailers;
 use crate::proxy::trouble::in_words;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
+use sooner_http::forwarding::headers::clean_trailers;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;

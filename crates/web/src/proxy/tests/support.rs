@@ -2,14 +2,14 @@
 
 use crate::body::Source;
 use crate::message::{BodyError, Peer, RequestBody};
-use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTable, host_name};
+use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTable};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
+use sooner_http::forwarding::routes::host_name;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -40,18 +40,6 @@ pub async fn until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-}
-
-/// Headers, line by line.
-pub fn map(lines: &[(&str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        headers.append(
-            HeaderName::from_bytes(name.as_bytes()).unwrap(),
-            HeaderValue::from_str(value).unwrap(),
-        );
-    }
-    headers
 }
 
 /// What a scripted upstream does with a request.

@@ -1,8 +1,8 @@
 //! What is in a directory, as far as it is served.
 
 use crate::files::{FileError, Root, Symlinks};
-use crate::target::DotFiles;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 

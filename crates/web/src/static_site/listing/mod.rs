@@ -9,12 +9,10 @@ mod html;
 mod json;
 mod text;
 
-use super::accept;
 use super::refusal::{of_file, too_much};
 use crate::body::Source;
 use crate::files::{ExtraHeaders, Root};
 use crate::message::Answer;
-use crate::target::DotFiles;
 pub use budget::Budget;
 use budget::Reserved;
 use bytes::Bytes;
@@ -24,6 +22,8 @@ use hyper::header::{
 };
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use serde::Deserialize;
+use sooner_http::negotiation::prefers_json;
+use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 
 /// How many names of a directory are read: as many as anybody looks through, and some 20 ms of work.
@@ -95,7 +95,7 @@ impl Lister {
             Listing::Off => return Listed::Off,
             Listing::Html => false,
             Listing::Json => true,
-            Listing::Auto => accept::prefers_json(accept.map(HeaderValue::as_bytes)),
+            Listing::Auto => prefers_json(accept.map(HeaderValue::as_bytes)),
         };
         let Some(reserved) = self.budget.reserve(RESERVED_BYTES) else {
             return Listed::Refusal(too_much());
