@@ -42,7 +42,7 @@ use download::Budget;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use sooner_config::Network;
-use sooner_http::forwarding::request::Asker;
+use sooner_http::forwarding::request::Client;
 use sooner_http::forwarding::routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Proxy {
         let address = peer.remote.ip();
         let forwarding = Forwarding {
             route: route.clone(),
-            asker: Asker {
+            client: Client {
                 address,
                 scheme: peer.scheme(),
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),

@@ -6,7 +6,7 @@ use super::sender::{Sender, Stream, greet};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use sooner_http::forwarding::request::Wire;
+use sooner_http::forwarding::request::Protocol;
 use sooner_tls::{read_roots, system_roots};
 use std::fs::File;
 use std::io;
@@ -105,11 +105,11 @@ impl Connector {
     }
 
     async fn greet(&self, stream: Box<dyn Stream>) -> io::Result<Sender> {
-        let wire = match self.endpoint.speech {
-            Speech::Http2 => Wire::Http2,
-            Speech::Http1 | Speech::Tls => Wire::Http1,
+        let protocol = match self.endpoint.speech {
+            Speech::Http2 => Protocol::Http2,
+            Speech::Http1 | Speech::Tls => Protocol::Http1,
         };
-        greet(stream, wire).await
+        greet(stream, protocol).await
     }
 }
 
@@ -147,10 +147,10 @@ impl Tls {
     async fn connect(&self, stream: TcpStream, http1_alone: bool) -> io::Result<Sender> {
         let connector = if http1_alone { &self.http1 } else { &self.any };
         let stream = connector.connect(self.name.clone(), stream).await?;
-        let wire = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => Wire::Http2,
-            _ => Wire::Http1,
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
         };
-        greet(Box::new(stream), wire).await
+        greet(Box::new(stream), protocol).await
     }
 }

@@ -57,7 +57,7 @@ pub struct Stream {
     /// How far the request's body is.
     pub progress: Rc<Progress>,
     /// How long the server keeps the connection afterwards, s, if it said so.
-    pub kept_seconds: Option<u64>,
+    pub keep_alive_seconds: Option<u64>,
 }
 
 impl Stream {
@@ -87,7 +87,7 @@ impl Stream {
         let pool = self.job.place.server().pool.clone();
         self.job.complete();
         if is_clean {
-            pool.give_back(self.sender, self.kept_seconds);
+            pool.give_back(self.sender, self.keep_alive_seconds);
         } else {
             self.progress.give_up();
         }

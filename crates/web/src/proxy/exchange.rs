@@ -10,7 +10,7 @@ use super::upstream::Times;
 use hyper::body::{Body, Incoming};
 use hyper::header::EXPECT;
 use hyper::{Method, Request, Response, StatusCode};
-use sooner_http::forwarding::request::{Outgoing, Wire};
+use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::error::Error;
 use std::pin::pin;
 use std::rc::Rc;
@@ -145,12 +145,12 @@ fn request(
 ) -> Request<Upload> {
     let connector = server.pool.connector();
     let head = outgoing.head(
-        sender.wire(),
+        sender.protocol(),
         &connector.endpoint().authority,
         connector.is_tls(),
         upload.size_hint().exact(),
     );
-    if sender.wire() != Wire::Http1 || !head.headers().contains_key(EXPECT) {
+    if sender.protocol() != Protocol::Http1 || !head.headers().contains_key(EXPECT) {
         return head.map(|()| upload);
     }
     let wanted = Arc::new(Notify::new());

@@ -20,8 +20,8 @@ use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use sooner_http::forwarding::headers::kept_seconds;
-use sooner_http::forwarding::request::{self, Asker, Outgoing, Rules};
+use sooner_http::forwarding::headers::keep_alive_seconds;
+use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
 use sooner_http::forwarding::response::{self, Framing};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
     /// On whose behalf.
-    pub asker: Asker,
+    pub client: Client,
     /// What responses may use.
     pub budget: Arc<Budget>,
 }
@@ -50,7 +50,7 @@ impl Forwarding {
             return Err(Failure::ClientBody(ClientFault::TooLong));
         }
         let stay = parts.extensions.remove::<Stay>();
-        let inquiry = Inquiry::new(&parts.method, &parts.uri, self.asker.address);
+        let inquiry = Inquiry::new(&parts.method, &parts.uri, self.client.address);
         let upload = Upload::new(body);
         let outgoing = self.outgoing(&parts, &upload)?;
         let asking = Asking {
@@ -83,7 +83,7 @@ impl Forwarding {
         };
         let body_bytes = upload.size_hint().exact();
         let mut outgoing =
-            request::outgoing(parts, body_bytes, &self.asker, rules).map_err(Failure::Refused)?;
+            request::outgoing(parts, body_bytes, &self.client, rules).map_err(Failure::Refused)?;
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());
         }
@@ -97,7 +97,7 @@ impl Forwarding {
             progress,
         } = answered;
         let (mut parts, body) = response.into_parts();
-        let kept_seconds = kept_seconds(&parts.headers);
+        let keep_alive_seconds = keep_alive_seconds(&parts.headers);
         let framing = response::incoming(
             method,
             parts.status,
@@ -110,7 +110,7 @@ impl Forwarding {
             job,
             sender,
             progress,
-            kept_seconds,
+            keep_alive_seconds,
         };
         let source = match framing {
             Ok(Framing::NoBody | Framing::Exact(0)) => {
@@ -119,7 +119,7 @@ impl Forwarding {
                 Source::Empty
             }
             Ok(Framing::Exact(bytes)) => self.start(stream, Some(bytes)),
-            Ok(Framing::Open) => self.start(stream, None),
+            Ok(Framing::UntilEnd) => self.start(stream, None),
             Err(bad) => {
                 let failure = Failure::BadResponse(bad);
                 stream.job.fail(&failure);

@@ -2,7 +2,7 @@
 
 use super::connect::Connector;
 use super::sender::Sender;
-use sooner_http::forwarding::request::Wire;
+use sooner_http::forwarding::request::Protocol;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -80,22 +80,22 @@ impl Pool {
         Ok(sender)
     }
 
-    /// Takes a connection back after a response was read to its end; `kept_seconds` is what the server said about keeping it.
-    pub fn give_back(self: &Rc<Self>, mut sender: Sender, kept_seconds: Option<u64>) {
+    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what the server said about keeping it.
+    pub fn give_back(self: &Rc<Self>, mut sender: Sender, keep_alive_seconds: Option<u64>) {
         // Of HTTP/2 the pool has a handle already.
-        if sender.wire() == Wire::Http2 {
+        if sender.protocol() == Protocol::Http2 {
             return;
         }
         let pool = self.clone();
         spawn_local(async move {
             // The engine has to see the end too; it closes the connection if either side asked for that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, sender.ready()).await {
-                pool.keep(sender, kept_seconds);
+                pool.keep(sender, keep_alive_seconds);
             }
         });
     }
 
-    fn keep(&self, sender: Sender, kept_seconds: Option<u64>) {
+    fn keep(&self, sender: Sender, keep_alive_seconds: Option<u64>) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() == IDLE_MAX {
             // The one that was not needed for the longest time.
@@ -103,7 +103,7 @@ impl Pool {
         }
         let since = Instant::now();
         // A second less than it said: a request must not meet the close on its way.
-        let until = kept_seconds
+        let until = keep_alive_seconds
             .and_then(|seconds| since.checked_add(Duration::from_secs(seconds.saturating_sub(1))));
         idle.push(Idle {
             sender,

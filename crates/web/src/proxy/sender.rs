@@ -7,7 +7,7 @@ use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use sooner_http::forwarding::request::Wire;
+use sooner_http::forwarding::request::Protocol;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,11 +52,11 @@ enum Requests {
 pub type Unsent = (hyper::Error, Option<Request<Upload>>);
 
 /// Begins to speak HTTP on `stream`.
-pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
+pub async fn greet(stream: Box<dyn Stream>, protocol: Protocol) -> io::Result<Sender> {
     let counts = Arc::<Counts>::default();
     let io = TokioIo::new(Counted::new(stream, &counts));
-    let requests = match wire {
-        Wire::Http1 => {
+    let requests = match protocol {
+        Protocol::Http1 => {
             let (sender, connection) = http1::Builder::new()
                 .max_header_size(HEAD_BYTES_MAX)
                 .max_headers(FIELDS_MAX)
@@ -68,7 +68,7 @@ pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
             spawn_local(async move { drop(connection.with_upgrades().await) });
             Requests::Http1(sender)
         }
-        Wire::Http2 => {
+        Protocol::Http2 => {
             let (sender, connection) = http2::Builder::new(OnThisThread)
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -99,10 +99,10 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
 
 impl Sender {
     /// What it speaks.
-    pub fn wire(&self) -> Wire {
+    pub fn protocol(&self) -> Protocol {
         match self.requests {
-            Requests::Http1(_) => Wire::Http1,
-            Requests::Http2(_) => Wire::Http2,
+            Requests::Http1(_) => Protocol::Http1,
+            Requests::Http2(_) => Protocol::Http2,
         }
     }
 

@@ -7,7 +7,7 @@ use super::upstream::{HostRule, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method};
-use sooner_http::forwarding::request::{Outgoing, Wire};
+use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -105,8 +105,8 @@ impl From<io::Error> for NotWell {
 async fn ask(connector: &Connector, question: &Outgoing) -> Result<(), NotWell> {
     let mut sender = connector.connect(false).await?;
     let authority = &connector.endpoint().authority;
-    let mut head = question.head(sender.wire(), authority, connector.is_tls(), Some(0));
-    if sender.wire() == Wire::Http1 {
+    let mut head = question.head(sender.protocol(), authority, connector.is_tls(), Some(0));
+    if sender.protocol() == Protocol::Http1 {
         head.headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }

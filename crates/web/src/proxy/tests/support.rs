@@ -6,7 +6,6 @@ use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTab
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
