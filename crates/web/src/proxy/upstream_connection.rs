@@ -1,6 +1,6 @@
 //! A connection to a server that is ready to take requests.
 
-use super::counted::{Counted, Counts};
+use super::counted_stream::{CountedStream, StreamCounts};
 use super::upload::Upload;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -31,14 +31,14 @@ const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
 /// What carries the bytes of a connection.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
 /// Takes requests for one connection.
-pub struct Sender {
+pub struct UpstreamConnection {
     requests: Requests,
-    counts: Arc<Counts>,
+    counts: Arc<StreamCounts>,
 }
 
 enum Requests {
@@ -49,12 +49,15 @@ enum Requests {
 }
 
 /// A request that got no response: why, and the request if nothing of it was sent.
-pub type Unsent = (hyper::Error, Option<Request<Upload>>);
+pub type SendError = (hyper::Error, Option<Request<Upload>>);
 
 /// Begins to speak HTTP on `stream`.
-pub async fn greet(stream: Box<dyn Stream>, protocol: Protocol) -> io::Result<Sender> {
-    let counts = Arc::<Counts>::default();
-    let io = TokioIo::new(Counted::new(stream, &counts));
+pub async fn handshake(
+    stream: Box<dyn Transport>,
+    protocol: Protocol,
+) -> io::Result<UpstreamConnection> {
+    let counts = Arc::<StreamCounts>::default();
+    let io = TokioIo::new(CountedStream::new(stream, &counts));
     let requests = match protocol {
         Protocol::Http1 => {
             let (sender, connection) = http1::Builder::new()
@@ -84,7 +87,7 @@ pub async fn greet(stream: Box<dyn Stream>, protocol: Protocol) -> io::Result<Se
             Requests::Http2(sender)
         }
     };
-    Ok(Sender { requests, counts })
+    Ok(UpstreamConnection { requests, counts })
 }
 
 /// Runs what a connection spawns where the connection runs.
@@ -97,7 +100,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
     }
 }
 
-impl Sender {
+impl UpstreamConnection {
     /// What it speaks.
     pub fn protocol(&self) -> Protocol {
         match self.requests {
@@ -107,12 +110,12 @@ impl Sender {
     }
 
     /// Bytes the server has said so far, in answer to whatever.
-    pub fn heard_bytes(&self) -> u64 {
+    pub fn received_bytes(&self) -> u64 {
         self.counts.read_bytes()
     }
 
     /// Another handle for the same connection, where it takes many requests at once.
-    pub fn shared(&self) -> Option<Self> {
+    pub fn share(&self) -> Option<Self> {
         let Requests::Http2(sender) = &self.requests else {
             return None;
         };
@@ -139,7 +142,10 @@ impl Sender {
     }
 
     /// Sends a request; dropping the future takes it back (HTTP/1: by ending the connection).
-    pub async fn send(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unsent> {
+    pub async fn send(
+        &mut self,
+        request: Request<Upload>,
+    ) -> Result<Response<Incoming>, SendError> {
         let sent = match &mut self.requests {
             Requests::Http1(sender) => sender.try_send_request(request).await,
             Requests::Http2(sender) => sender.try_send_request(request).await,
