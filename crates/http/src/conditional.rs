@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 /// What identifies the version of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Version<'a> {
+pub struct Validators<'a> {
     /// The entity tag, strong, with its quotes.
     pub etag: &'a HeaderValue,
     /// When the file was last changed; `None` when that is not announced, because no date can tell.
@@ -29,7 +29,7 @@ pub enum Outcome {
 
 /// Whether a request says more than which file it wants: preconditions, or a range. One look at the names, because most
 /// requests say no more, and looking for each of six names costs several times as much.
-pub fn are_there(headers: &HeaderMap) -> bool {
+pub fn has_conditions_or_range(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| {
         let name = name.as_str();
         name.starts_with("if-") || name == RANGE.as_str()
@@ -37,22 +37,23 @@ pub fn are_there(headers: &HeaderMap) -> bool {
 }
 
 /// Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2.
-pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
+pub fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Outcome {
     if headers.contains_key(IF_MATCH) {
-        if !any_tag(headers, IF_MATCH, |tag| tag == version.etag.as_bytes()) {
+        if !any_tag(headers, IF_MATCH, |tag| tag == validators.etag.as_bytes()) {
             return Outcome::Failed;
         }
-    } else if let Some((modified, date)) = dates(headers, IF_UNMODIFIED_SINCE, version)
+    } else if let Some((modified, date)) = dates(headers, IF_UNMODIFIED_SINCE, validators)
         && modified > date
     {
         return Outcome::Failed;
     }
     let has_it = if headers.contains_key(IF_NONE_MATCH) {
         any_tag(headers, IF_NONE_MATCH, |tag| {
-            without_weakness(tag) == version.etag.as_bytes()
+            without_weakness(tag) == validators.etag.as_bytes()
         })
     } else {
-        dates(headers, IF_MODIFIED_SINCE, version).is_some_and(|(modified, date)| modified <= date)
+        dates(headers, IF_MODIFIED_SINCE, validators)
+            .is_some_and(|(modified, date)| modified <= date)
     };
     if has_it {
         Outcome::NotModified
@@ -62,7 +63,7 @@ pub fn evaluate(headers: &HeaderMap, version: Version<'_>) -> Outcome {
 }
 
 /// Whether a `Range` may be honoured at `now`: no `If-Range`, or one that names exactly this version (RFC 9110, 13.1.5).
-pub fn range_applies(headers: &HeaderMap, version: Version<'_>, now: SystemTime) -> bool {
+pub fn range_applies(headers: &HeaderMap, validators: Validators<'_>, now: SystemTime) -> bool {
     let mut values = headers.get_all(IF_RANGE).iter();
     let Some(value) = values.next() else {
         return true;
@@ -71,9 +72,9 @@ pub fn range_applies(headers: &HeaderMap, version: Version<'_>, now: SystemTime)
         return false;
     }
     if value.as_bytes().starts_with(b"\"") {
-        return value == version.etag;
+        return value == validators.etag;
     }
-    dates(headers, IF_RANGE, version)
+    dates(headers, IF_RANGE, validators)
         .is_some_and(|(modified, date)| modified == date && is_strong(modified, now))
 }
 
@@ -115,14 +116,14 @@ fn without_weakness(tag: &[u8]) -> &[u8] {
 
 /// The file's date and the one in the header, in seconds; nothing where one of them does not count (RFC 9110, 13.1.3
 /// and 13.1.4): no date of the file, none or several in the request, or one that cannot be read.
-fn dates(headers: &HeaderMap, name: HeaderName, version: Version<'_>) -> Option<(u64, u64)> {
+fn dates(headers: &HeaderMap, name: HeaderName, validators: Validators<'_>) -> Option<(u64, u64)> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() {
         return None;
     }
     let date = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
-    Some((in_seconds(version.modified?), in_seconds(date)))
+    Some((in_seconds(validators.modified?), in_seconds(date)))
 }
 
 /// HTTP dates have whole seconds, so files are compared by theirs.
@@ -141,7 +142,7 @@ mod tests {
 
     fn with<T>(
         headers: &[(&'static str, &str)],
-        check: impl FnOnce(&HeaderMap, Version<'_>) -> T,
+        check: impl FnOnce(&HeaderMap, Validators<'_>) -> T,
     ) -> T {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -150,7 +151,7 @@ mod tests {
         let modified = httpdate::parse_http_date(DATE).unwrap() + Duration::from_millis(700);
         check(
             &map,
-            Version {
+            Validators {
                 etag: &HeaderValue::from_static("\"v1\""),
                 modified: Some(modified),
             },
@@ -215,7 +216,7 @@ mod tests {
     fn sees_whether_there_is_more_to_a_request() {
         let is_more = |name| {
             with(&[("accept", "x"), (name, "y")], |headers, _| {
-                are_there(headers)
+                has_conditions_or_range(headers)
             })
         };
         for name in [
@@ -243,8 +244,8 @@ mod tests {
             (&[("if-range", "?")], false),
             (&[("if-range", "\"v1\""), ("if-range", "\"v1\"")], false),
         ] {
-            let got = with(headers, |headers, version| {
-                range_applies(headers, version, a_second_later())
+            let got = with(headers, |headers, validators| {
+                range_applies(headers, validators, a_second_later())
             });
             assert_eq!(got, applies, "{headers:?}");
         }
@@ -253,8 +254,8 @@ mod tests {
     #[test]
     fn a_date_whose_second_lasts_is_no_strong_validator() {
         let applies = |value, now| {
-            with(&[("if-range", value)], |headers, version| {
-                range_applies(headers, version, now)
+            with(&[("if-range", value)], |headers, validators| {
+                range_applies(headers, validators, now)
             })
         };
         let same_second = a_second_later() - Duration::from_millis(1);
@@ -273,12 +274,12 @@ mod tests {
     #[test]
     fn a_date_that_was_not_announced_decides_nothing() {
         for name in ["if-modified-since", "if-unmodified-since"] {
-            let outcome = with(&[(name, EARLIER)], |headers, version| {
+            let outcome = with(&[(name, EARLIER)], |headers, validators| {
                 evaluate(
                     headers,
-                    Version {
+                    Validators {
                         modified: None,
-                        ..version
+                        ..validators
                     },
                 )
             });

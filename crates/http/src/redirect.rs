@@ -15,7 +15,7 @@ const REST: &str = "$1";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
     from: Pattern,
-    to: Place,
+    to: Destination,
     status: StatusCode,
 }
 
@@ -29,7 +29,7 @@ struct Pattern {
 
 /// Where to: the text around each [`REST`], and the fragment at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Destination {
     around: Vec<String>,
     has_query: bool,
     fragment: String,
@@ -48,7 +48,7 @@ pub enum RedirectError {
     #[error(
         "to is a path that starts with one slash, or a URL that starts with http:// or https://"
     )]
-    ToNotAPlace,
+    ToNotADestination,
     /// `$1` without something it could stand for.
     #[error("$1 stands for what the star at the end of from stands for, and from has none")]
     RestOfNothing,
@@ -75,14 +75,14 @@ impl Redirect {
     pub fn parse(from: &str, to: &str, status: u16) -> Result<Self, RedirectError> {
         let redirect = Self {
             from: Pattern::parse(from)?,
-            to: Place::parse(to)?,
+            to: Destination::parse(to)?,
             status: parse_status(status).ok_or(RedirectError::Status)?,
         };
         if redirect.to.has_rest() && !redirect.from.is_prefix {
             return Err(RedirectError::RestOfNothing);
         }
-        let place = redirect.to.with(b"x", None);
-        let path = &place[..place.find(['?', '#']).unwrap_or(place.len())];
+        let destination = redirect.to.with(b"x", None);
+        let path = &destination[..destination.find(['?', '#']).unwrap_or(destination.len())];
         if redirect.from.rest_of(path).is_some() {
             return Err(RedirectError::Loop);
         }
@@ -169,7 +169,7 @@ fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
     path.split_first().map(|(&byte, tail)| (byte, tail))
 }
 
-impl Place {
+impl Destination {
     fn parse(to: &str) -> Result<Self, RedirectError> {
         let (to, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
         if fragment.contains(REST) {
@@ -182,12 +182,12 @@ impl Place {
         if to.match_indices('$').any(is_other_rest) {
             return Err(RedirectError::OtherRest);
         }
-        let before_path = before_path(to).ok_or(RedirectError::ToNotAPlace)?;
+        let before_path = before_path(to).ok_or(RedirectError::ToNotADestination)?;
         if to.find(REST).is_some_and(|rest| rest <= before_path) {
             return Err(RedirectError::RestInHost);
         }
         if !is_place(&to[..before_path]) {
-            return Err(RedirectError::ToNotAPlace);
+            return Err(RedirectError::ToNotADestination);
         }
         Ok(Self {
             around: to.split(REST).map(escaped).collect(),
@@ -201,22 +201,22 @@ impl Place {
     }
 
     fn with(&self, rest: &[u8], query: Option<&str>) -> String {
-        let mut place = String::new();
+        let mut destination = String::new();
         for (index, text) in self.around.iter().enumerate() {
             if index > 0 {
-                push_rest(&mut place, rest);
+                push_rest(&mut destination, rest);
             }
-            place.push_str(match place.as_str() {
+            destination.push_str(match destination.as_str() {
                 "/" => text.trim_start_matches('/'),
                 _ => text,
             });
         }
         if let Some(query) = query {
-            place.push(if self.has_query { '&' } else { '?' });
-            push_visible(&mut place, query.as_bytes());
+            destination.push(if self.has_query { '&' } else { '?' });
+            push_visible(&mut destination, query.as_bytes());
         }
-        place.push_str(&self.fragment);
-        place
+        destination.push_str(&self.fragment);
+        destination
     }
 }
 
@@ -252,30 +252,30 @@ fn is_place(before_path: &str) -> bool {
 
 /// Two slashes at the beginning of a place would name a host, so a slash is never followed by another one here, nor by
 /// what stands behind an empty rest.
-fn push_rest(place: &mut String, mut rest: &[u8]) {
-    while let (true, [b'/', tail @ ..]) = (place.ends_with('/'), rest) {
+fn push_rest(destination: &mut String, mut rest: &[u8]) {
+    while let (true, [b'/', tail @ ..]) = (destination.ends_with('/'), rest) {
         rest = tail;
     }
-    push_visible(place, rest);
+    push_visible(destination, rest);
 }
 
 /// Appends with everything escaped that has no place in a URL; what is escaped stays as it is.
-fn push_visible(place: &mut String, text: &[u8]) {
+fn push_visible(destination: &mut String, text: &[u8]) {
     for &byte in text {
         match byte {
             b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
-                push_escape(place, byte);
+                push_escape(destination, byte);
             }
-            0x21..=0x7e => place.push(byte.into()),
-            _ => push_escape(place, byte),
+            0x21..=0x7e => destination.push(byte.into()),
+            _ => push_escape(destination, byte),
         }
     }
 }
 
 fn escaped(text: &str) -> String {
-    let mut place = String::with_capacity(text.len());
-    push_visible(&mut place, text.as_bytes());
-    place
+    let mut destination = String::with_capacity(text.len());
+    push_visible(&mut destination, text.as_bytes());
+    destination
 }
 
 #[cfg(test)]
@@ -360,16 +360,16 @@ mod tests {
             ("/a?x", "/b", 301, FromNotAPath),
             ("/a*/b", "/b", 301, StarWithin),
             ("/a**", "/b", 301, StarWithin),
-            ("/a", "b", 301, ToNotAPlace),
-            ("/a", "", 301, ToNotAPlace),
-            ("/a", "//b.org/", 301, ToNotAPlace),
-            ("/a", "/\\b.org/", 301, ToNotAPlace),
-            ("/a", "ftp://b.org/", 301, ToNotAPlace),
-            ("/a", "https:///x", 301, ToNotAPlace),
-            ("/a", "https://u@b.org/", 301, ToNotAPlace),
-            ("/a", "https://b.org\\x", 301, ToNotAPlace),
-            ("/a", "https://m\u{fc}nchen.de/", 301, ToNotAPlace),
-            ("/a", "https://b.org:x/", 301, ToNotAPlace),
+            ("/a", "b", 301, ToNotADestination),
+            ("/a", "", 301, ToNotADestination),
+            ("/a", "//b.org/", 301, ToNotADestination),
+            ("/a", "/\\b.org/", 301, ToNotADestination),
+            ("/a", "ftp://b.org/", 301, ToNotADestination),
+            ("/a", "https:///x", 301, ToNotADestination),
+            ("/a", "https://u@b.org/", 301, ToNotADestination),
+            ("/a", "https://b.org\\x", 301, ToNotADestination),
+            ("/a", "https://m\u{fc}nchen.de/", 301, ToNotADestination),
+            ("/a", "https://b.org:x/", 301, ToNotADestination),
             ("/a", "/b/$1", 301, RestOfNothing),
             ("/a/*", "/b/$2", 301, OtherRest),
             ("/a/*", "/b/$12", 301, OtherRest),

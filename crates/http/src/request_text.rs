@@ -86,7 +86,7 @@ enum State {
 }
 
 /// What becomes of a byte.
-enum Fate {
+enum Step {
     Stays,
     IsEscaped,
     GetsCr,
@@ -108,13 +108,13 @@ impl Rewriter {
             let byte = bytes[at];
             let fate = self.step(byte);
             match (fate, &mut changed) {
-                (Fate::Stays, None) => {}
-                (Fate::Stays, Some(changed)) => changed.push(byte),
+                (Step::Stays, None) => {}
+                (Step::Stays, Some(changed)) => changed.push(byte),
                 (fate, _) => {
                     let changed = changed.get_or_insert_with(|| bytes[..at].to_vec());
                     match fate {
-                        Fate::IsEscaped => changed.extend_from_slice(&escape(byte)),
-                        Fate::GetsCr | Fate::Stays => changed.extend_from_slice(&[b'\r', byte]),
+                        Step::IsEscaped => changed.extend_from_slice(&escape(byte)),
+                        Step::GetsCr | Step::Stays => changed.extend_from_slice(&[b'\r', byte]),
                     }
                 }
             }
@@ -142,8 +142,8 @@ impl Rewriter {
         Some(length as usize)
     }
 
-    fn step(&mut self, byte: u8) -> Fate {
-        let mut fate = Fate::Stays;
+    fn step(&mut self, byte: u8) -> Step {
+        let mut fate = Step::Stays;
         self.state = match (self.state, byte) {
             (State::Start, b'\r' | b'\n') => State::Start,
             (State::Start, _) => {
@@ -157,7 +157,7 @@ impl Rewriter {
             (State::Method | State::Path | State::Query, b'\r' | b'\n') => State::Unclear,
             (State::Path, b'?') => State::Query,
             (State::Path | State::Query, _) if is_escaped(byte, self.state == State::Query) => {
-                fate = Fate::IsEscaped;
+                fate = Step::IsEscaped;
                 self.state
             }
             (State::Method | State::Path | State::Query, _) => self.state,
@@ -192,7 +192,7 @@ impl Rewriter {
             (state, _) => {
                 let (state, needs_cr) = trailer(state, byte);
                 if needs_cr {
-                    fate = Fate::GetsCr;
+                    fate = Step::GetsCr;
                 }
                 state
             }

@@ -11,7 +11,7 @@ use crate::clock::Moment;
 use crate::generation::Generation;
 use crate::message::{Answer, Peer, RequestBody};
 use crate::metrics::{Metrics, Protocol, RequestFacts};
-use crate::proxy::{Forwarded, Route, Switched, TunnelEnd};
+use crate::proxy::{Forwarded, Route, Tunnel, TunnelEnd};
 use crate::static_site::{PendingListing, StaticReply};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_http::forwarding::routes::host_name;
@@ -64,7 +64,7 @@ pub struct Asked {
 /// What is known of a request that was passed on, when its answer is there.
 struct Passed {
     via: Via,
-    switched: Option<Switched>,
+    tunnel: Option<Tunnel>,
 }
 
 /// What is told of an answer before its first byte.
@@ -223,7 +223,7 @@ impl Service {
                 via: passed.map(|passed| passed.via.clone()),
             })
         });
-        let switched = passed.and_then(|passed| passed.switched.clone());
+        let tunnel = passed.and_then(|passed| passed.tunnel.clone());
         let account = Account {
             facts,
             record,
@@ -233,9 +233,9 @@ impl Service {
         Announcement {
             start,
             signal,
-            on_end: move |report: JobReport| match switched {
+            on_end: move |report: JobReport| match tunnel {
                 None => account.close(&report),
-                Some(switched) => switched.when_over(move |end| account.close_tunnel(report, end)),
+                Some(tunnel) => tunnel.on_end(move |end| account.close_tunnel(report, end)),
             },
         }
     }
@@ -263,7 +263,7 @@ impl Account {
         report.sent_bytes = end
             .to_client_bytes
             .saturating_add(self.facts.head_bytes.into());
-        report.completed = end.is_regular;
+        report.completed = end.is_clean;
         self.metrics.tunnel_done(&self.facts, &report);
         if let Some(record) = self.record {
             self.log.write(&record, &report, None);
@@ -328,7 +328,7 @@ fn forward(
                 answer_ns: u64::try_from(now.instant.elapsed().as_nanos()).unwrap_or(u64::MAX),
                 tries: report.tries,
             },
-            switched: report.switched,
+            tunnel: report.tunnel,
         });
         let site = generation.sites.at(site_index);
         if !has_failed {

@@ -3,6 +3,7 @@
 //! Who is in a trusted network (another proxy) is believed and added to. What anybody else says of himself is replaced: the upstream
 //! will take these headers for our word.
 
+use super::request::Client;
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject")
 
 /// Names under which upstreams may look for the client, and which are therefore nobody's to say but a trusted proxy's: these, and all
 /// that begin with [`X_FORWARDED`]. Ours are set anew; the others go.
-const OF_THE_CLIENT: [&str; 4] = [
+const CLIENT_HEADERS: [&str; 4] = [
     "forwarded",
     "x-client-subject",
     "x-real-ip",
@@ -25,56 +26,49 @@ const OF_THE_CLIENT: [&str; 4] = [
 /// Every proxy makes up some more of these (`-Ssl`, `-User`, `-Client-Cert`).
 const X_FORWARDED: &str = "x-forwarded-";
 
-/// Who asks, as far as the upstream is to know.
-#[derive(Clone, Copy, Debug)]
-pub struct Client<'a> {
-    /// The client's address.
-    pub address: IpAddr,
-    /// `http` or `https`.
-    pub scheme: &'static str,
-    /// The host the client asked for, with its port.
-    pub host: Option<&'a str>,
-    /// Whether what it says of others is believed.
-    pub is_trusted: bool,
-    /// The path of the route, where the upstream does not get it.
-    pub prefix: Option<&'a str>,
-    /// The subject of the client's certificate.
-    pub subject: Option<&'a str>,
-}
-
 /// Whether `name`, or what a program that knows no difference between `-` and `_` takes it for, says who the client is.
-pub(super) fn speaks_of_the_client(name: &HeaderName) -> bool {
+pub(super) fn describes_client(name: &HeaderName) -> bool {
     let name = name.as_str();
     if name.contains('_') {
-        is_of_the_client(&name.replace('_', "-"))
+        is_client_header(&name.replace('_', "-"))
     } else {
-        is_of_the_client(name)
+        is_client_header(name)
     }
 }
 
-fn is_of_the_client(name: &str) -> bool {
-    name.starts_with(X_FORWARDED) || OF_THE_CLIENT.contains(&name)
+fn is_client_header(name: &str) -> bool {
+    name.starts_with(X_FORWARDED) || CLIENT_HEADERS.contains(&name)
 }
 
 /// Whether a trusted proxy may say `name`. A certificate is nobody's to speak of but who has seen it.
-fn is_for_the_trusted(name: &HeaderName) -> bool {
-    is_of_the_client(name.as_str()) && *name != X_CLIENT_SUBJECT
+fn is_believed_of_trusted(name: &HeaderName) -> bool {
+    is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
 }
 
-/// Tells `headers` of `client`. `said` is what the client's request had.
-pub(super) fn tell(headers: &mut HeaderMap, said: &HeaderMap, client: Client<'_>) {
+/// Adds to `headers` who `client` is, the `host` it asked for, and the `prefix` of the path that the upstream
+/// does not get. `received` is what the client sent.
+pub(super) fn add_forwarded(
+    headers: &mut HeaderMap,
+    received: &HeaderMap,
+    client: &Client,
+    host: Option<&str>,
+    prefix: Option<&str>,
+) {
     if client.is_trusted {
-        for (name, value) in said.iter().filter(|(name, _)| is_for_the_trusted(name)) {
+        for (name, value) in received
+            .iter()
+            .filter(|(name, _)| is_believed_of_trusted(name))
+        {
             headers.append(name, value.clone());
         }
     }
     let address = client.address.to_canonical();
     add(headers, X_FORWARDED_FOR, address.to_string());
-    add(headers, FORWARDED, element(address, client));
-    set_if_unsaid(headers, X_FORWARDED_PROTO, Some(client.scheme));
-    set_if_unsaid(headers, X_FORWARDED_HOST, client.host);
-    set_if_unsaid(headers, X_FORWARDED_PREFIX, client.prefix);
-    set_if_unsaid(headers, X_CLIENT_SUBJECT, client.subject);
+    add(headers, FORWARDED, element(address, host, client.scheme));
+    set_if_absent(headers, X_FORWARDED_PROTO, Some(client.scheme));
+    set_if_absent(headers, X_FORWARDED_HOST, host);
+    set_if_absent(headers, X_FORWARDED_PREFIX, prefix);
+    set_if_absent(headers, X_CLIENT_SUBJECT, client.subject.as_deref());
 }
 
 /// Adds to a list, in one line.
@@ -90,7 +84,7 @@ fn add(headers: &mut HeaderMap, name: HeaderName, element: String) {
     }
 }
 
-fn set_if_unsaid(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>) {
+fn set_if_absent(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>) {
     let Some(value) = value else { return };
     if !headers.contains_key(&name)
         && let Ok(value) = HeaderValue::from_str(value)
@@ -100,17 +94,17 @@ fn set_if_unsaid(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>)
 }
 
 /// One element of `Forwarded`: values with a colon are quoted, IPv6 addresses stand in brackets (RFC 7239, 6).
-fn element(address: IpAddr, client: Client<'_>) -> String {
+fn element(address: IpAddr, host: Option<&str>, scheme: &str) -> String {
     let mut element = match address {
         IpAddr::V4(address) => format!("for={address}"),
         IpAddr::V6(address) => format!("for=\"[{address}]\""),
     };
-    if let Some(host) = client.host {
+    if let Some(host) = host {
         // A host of ours has no quote in it.
         element.push_str(&format!(";host=\"{host}\""));
     }
     element.push_str(";proto=");
-    element.push_str(client.scheme);
+    element.push_str(scheme);
     element
 }
 
@@ -118,30 +112,34 @@ fn element(address: IpAddr, client: Client<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn client(is_trusted: bool) -> Client<'static> {
+    const HOST: Option<&str> = Some("example.org:8443");
+
+    fn client(is_trusted: bool) -> Client {
         Client {
             address: "192.0.2.7".parse().unwrap(),
             scheme: "https",
-            host: Some("example.org:8443"),
             is_trusted,
-            prefix: None,
             subject: None,
         }
     }
 
-    fn said() -> HeaderMap {
-        let mut said = HeaderMap::new();
-        said.insert(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"));
-        said.append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.2"));
-        said.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
-        said.insert(FORWARDED, HeaderValue::from_static("for=198.51.100.1"));
-        said
+    fn tell(headers: &mut HeaderMap, received: &HeaderMap, client: &Client) {
+        add_forwarded(headers, received, client, HOST, None);
+    }
+
+    fn received() -> HeaderMap {
+        let mut received = HeaderMap::new();
+        received.insert(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1"));
+        received.append(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.2"));
+        received.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+        received.insert(FORWARDED, HeaderValue::from_static("for=198.51.100.1"));
+        received
     }
 
     #[test]
     fn a_stranger_says_nothing_of_himself() {
         let mut headers = HeaderMap::new();
-        tell(&mut headers, &said(), client(false));
+        tell(&mut headers, &received(), &client(false));
         assert_eq!(headers[X_FORWARDED_FOR], "192.0.2.7");
         assert_eq!(headers[X_FORWARDED_PROTO], "https");
         assert_eq!(headers[X_FORWARDED_HOST], "example.org:8443");
@@ -154,7 +152,7 @@ mod tests {
     #[test]
     fn a_trusted_proxy_is_added_to() {
         let mut headers = HeaderMap::new();
-        tell(&mut headers, &said(), client(true));
+        tell(&mut headers, &received(), &client(true));
         assert_eq!(
             headers[X_FORWARDED_FOR],
             "198.51.100.1, 198.51.100.2, 192.0.2.7"
@@ -169,25 +167,24 @@ mod tests {
     #[test]
     fn an_address_of_six_is_quoted_and_one_of_four_is_one_of_four() {
         let mut six = client(false);
-        six.host = None;
         six.address = "2001:db8::1".parse().unwrap();
         assert_eq!(
-            element(six.address, six),
+            element(six.address, None, six.scheme),
             "for=\"[2001:db8::1]\";proto=https"
         );
         let mut headers = HeaderMap::new();
         six.address = "::ffff:192.0.2.7".parse().unwrap();
-        tell(&mut headers, &HeaderMap::new(), six);
+        add_forwarded(&mut headers, &HeaderMap::new(), &six, None, None);
         assert_eq!(headers[X_FORWARDED_FOR], "192.0.2.7");
     }
 
     #[test]
     fn an_underscore_is_no_disguise() {
-        assert!(speaks_of_the_client(&HeaderName::from_static(
+        assert!(describes_client(&HeaderName::from_static(
             "x_forwarded-for"
         )));
-        assert!(speaks_of_the_client(&HeaderName::from_static("x-real-ip")));
-        assert!(!speaks_of_the_client(&HeaderName::from_static("x_mine")));
+        assert!(describes_client(&HeaderName::from_static("x-real-ip")));
+        assert!(!describes_client(&HeaderName::from_static("x_mine")));
     }
 
     #[test]
@@ -198,38 +195,36 @@ mod tests {
             "x_forwarded-client_cert",
             "x-forwarded_for",
         ] {
-            assert!(speaks_of_the_client(&HeaderName::from_static(name)));
+            assert!(describes_client(&HeaderName::from_static(name)));
         }
-        assert!(!speaks_of_the_client(&HeaderName::from_static(
-            "x-forwarded"
-        )));
-        let mut said = said();
+        assert!(!describes_client(&HeaderName::from_static("x-forwarded")));
+        let mut received = received();
         for (name, value) in [
             ("x-forwarded-user", "alice"),
             ("x_forwarded_user", "mallory"),
             ("x-mine", "1"),
         ] {
-            said.insert(name, HeaderValue::from_static(value));
+            received.insert(name, HeaderValue::from_static(value));
         }
         let mut headers = HeaderMap::new();
-        tell(&mut headers, &said, client(false));
+        tell(&mut headers, &received, &client(false));
         assert!(!headers.contains_key("x-forwarded-user"));
-        tell(&mut headers, &said, client(true));
+        tell(&mut headers, &received, &client(true));
         assert_eq!(headers["x-forwarded-user"], "alice");
         assert!(!headers.contains_key("x_forwarded_user") && !headers.contains_key("x-mine"));
     }
 
     #[test]
     fn a_subject_is_what_was_seen_here_and_nothing_else() {
-        let mut said = HeaderMap::new();
-        said.insert(X_CLIENT_SUBJECT, HeaderValue::from_static("CN=mallory"));
+        let mut received = HeaderMap::new();
+        received.insert(X_CLIENT_SUBJECT, HeaderValue::from_static("CN=mallory"));
         for is_trusted in [false, true] {
             let mut headers = HeaderMap::new();
-            tell(&mut headers, &said, client(is_trusted));
+            tell(&mut headers, &received, &client(is_trusted));
             assert!(!headers.contains_key(X_CLIENT_SUBJECT));
             let mut seen = client(is_trusted);
-            seen.subject = Some("CN=alice");
-            tell(&mut headers, &said, seen);
+            seen.subject = Some("CN=alice".into());
+            tell(&mut headers, &received, &seen);
             assert_eq!(headers[X_CLIENT_SUBJECT], "CN=alice");
         }
     }

@@ -1,6 +1,6 @@
 //! Headers that belong to one connection, those that are ours to say, and those no trailer may carry.
 
-use super::forwarded::speaks_of_the_client;
+use super::forwarded::describes_client;
 use http::HeaderMap;
 use http::header::{
     self, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
@@ -15,7 +15,7 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// What is never passed on, whether `Connection` names it or not (RFC 9110, 7.6.1). The last is not of HTTP, but CGI programs take it
 /// for the address of a proxy to use.
-static OF_ONE_CONNECTION: [HeaderName; 8] = [
+static HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     KEEP_ALIVE,
     HeaderName::from_static("proxy-connection"),
@@ -42,18 +42,18 @@ static NOT_IN_TRAILERS: [HeaderName; 11] = [
 ];
 
 /// Whether `name` belongs to one connection by its nature.
-pub(super) fn is_of_one_connection(name: &HeaderName) -> bool {
-    OF_ONE_CONNECTION.contains(name)
+pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    HOP_BY_HOP.contains(name)
 }
 
 /// What is written anew for the connection to the upstream, also where `_` is taken for `-`.
-pub(super) fn is_ours_to_say(name: &HeaderName) -> bool {
+pub(super) fn is_set_by_proxy(name: &HeaderName) -> bool {
     matches!(*name, HOST | CONTENT_LENGTH | EXPECT)
         || matches!(name.as_str(), "content_length" | "transfer_encoding")
 }
 
 /// The header names that `Connection` lists.
-pub(super) fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+pub(super) fn connection_options(headers: &HeaderMap) -> Vec<HeaderName> {
     tokens(headers, &CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
         .collect()
@@ -79,11 +79,11 @@ pub(super) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> 
 }
 
 /// Removes what belongs to the connection the headers came on.
-pub(super) fn remove_of_connection(headers: &mut HeaderMap) {
-    for name in named_by_connection(headers) {
+pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    for name in connection_options(headers) {
         headers.remove(name);
     }
-    for name in &OF_ONE_CONNECTION {
+    for name in &HOP_BY_HOP {
         headers.remove(name);
     }
 }
@@ -92,29 +92,29 @@ pub(super) fn remove_of_connection(headers: &mut HeaderMap) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     /// Nothing.
-    Unsaid,
+    Absent,
     /// This, perhaps several times.
-    Said(u64),
+    Exact(u64),
     /// Different things, or no number.
-    Contradictory,
+    Conflicting,
 }
 
 /// Reads `Content-Length` (RFC 9110, 8.6; RFC 9112, 6.3).
 pub(super) fn content_length(headers: &HeaderMap) -> Length {
-    let mut said = Length::Unsaid;
+    let mut length = Length::Absent;
     for value in headers.get_all(CONTENT_LENGTH) {
         for number in value.as_bytes().split(|byte| *byte == b',') {
             let Some(number) = decimal(number.trim_ascii()) else {
-                return Length::Contradictory;
+                return Length::Conflicting;
             };
-            match said {
-                Length::Unsaid => said = Length::Said(number),
-                Length::Said(other) if other == number => {}
-                _ => return Length::Contradictory,
+            match length {
+                Length::Absent => length = Length::Exact(number),
+                Length::Exact(other) if other == number => {}
+                _ => return Length::Conflicting,
             }
         }
     }
-    said
+    length
 }
 
 /// Digits alone: `+1` and ` 1` are numbers to some parsers, and no lengths.
@@ -146,9 +146,9 @@ fn is_transfer_coding_alone(headers: &HeaderMap, coding: &[u8]) -> bool {
 
 /// Removes from trailers what may not be in them. Who adds them to the headers must find there what was checked before.
 pub fn clean_trailers(trailers: &mut HeaderMap) {
-    remove_of_connection(trailers);
+    remove_hop_by_hop(trailers);
     let is_forbidden = |name: &&HeaderName| {
-        NOT_IN_TRAILERS.contains(name) || is_ours_to_say(name) || speaks_of_the_client(name)
+        NOT_IN_TRAILERS.contains(name) || is_set_by_proxy(name) || describes_client(name)
     };
     let forbidden: Vec<HeaderName> = trailers.keys().filter(is_forbidden).cloned().collect();
     for name in forbidden {
@@ -157,7 +157,7 @@ pub fn clean_trailers(trailers: &mut HeaderMap) {
 }
 
 /// How long a server says it keeps a connection nobody uses, s; `None` when it does not say.
-pub fn kept_seconds(headers: &HeaderMap) -> Option<u64> {
+pub fn keep_alive_seconds(headers: &HeaderMap) -> Option<u64> {
     tokens(headers, &KEEP_ALIVE)
         .find_map(|parameter| parameter.strip_prefix("timeout="))
         .and_then(|seconds| decimal(seconds.as_bytes()))
@@ -197,7 +197,7 @@ mod tests {
             ("x-stays", "1"),
             ("x-stays", "2"),
         ]);
-        remove_of_connection(&mut headers);
+        remove_hop_by_hop(&mut headers);
         assert_eq!(headers, map(&[("x-stays", "1"), ("x-stays", "2")]));
     }
 
@@ -210,9 +210,9 @@ mod tests {
                 .collect();
             content_length(&map(&lines))
         };
-        assert_eq!(length(&[]), Length::Unsaid);
-        assert_eq!(length(&["5"]), Length::Said(5));
-        assert_eq!(length(&["5", "5, 5"]), Length::Said(5));
+        assert_eq!(length(&[]), Length::Absent);
+        assert_eq!(length(&["5"]), Length::Exact(5));
+        assert_eq!(length(&["5", "5, 5"]), Length::Exact(5));
         for wrong in [
             "+5",
             "-5",
@@ -223,14 +223,14 @@ mod tests {
             "5;",
             "18446744073709551616",
         ] {
-            assert_eq!(length(&[wrong]), Length::Contradictory, "{wrong}");
+            assert_eq!(length(&[wrong]), Length::Conflicting, "{wrong}");
         }
-        assert_eq!(length(&["5", "6"]), Length::Contradictory);
+        assert_eq!(length(&["5", "6"]), Length::Conflicting);
     }
 
     #[test]
     fn a_server_may_say_how_long_it_keeps_a_connection() {
-        let kept = |value| kept_seconds(&map(&[("keep-alive", value)]));
+        let kept = |value| keep_alive_seconds(&map(&[("keep-alive", value)]));
         assert_eq!(kept("timeout=5, max=100"), Some(5));
         assert_eq!(kept("max=100, timeout=7"), Some(7));
         assert_eq!(kept("max=100"), None);

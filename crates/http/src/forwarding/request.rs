@@ -6,9 +6,9 @@
 
 mod head;
 
-pub use head::Wire;
+pub use head::Protocol;
 
-use crate::forwarding::forwarded::{self, Client};
+use crate::forwarding::forwarded;
 use crate::forwarding::headers::{self, Length, PSEUDONYM};
 use crate::forwarding::routes::{has_dot_segment, without_prefix};
 use crate::host;
@@ -21,7 +21,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use std::net::IpAddr;
 
 /// How often a request may have been here before: more is a loop.
-const VISITS_MAX: usize = 8;
+const HOPS_MAX: usize = 8;
 
 /// Why a request is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +76,7 @@ pub struct Rules<'a> {
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct Client {
     /// The client's address.
     pub address: IpAddr,
     /// `http` or `https`.
@@ -107,7 +107,7 @@ pub struct Outgoing {
 }
 
 /// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113, 8.3.1).
-pub fn asked_host(parts: &Parts) -> Result<Option<&str>, Refusal> {
+pub fn requested_authority(parts: &Parts) -> Result<Option<&str>, Refusal> {
     let mut lines = parts.headers.get_all(HOST).iter();
     let line = lines.next();
     if lines.next().is_some() {
@@ -144,32 +144,24 @@ fn is_host(authority: &str) -> bool {
 pub fn outgoing(
     parts: &Parts,
     body_bytes: Option<u64>,
-    asker: &Asker,
+    client: &Client,
     rules: Rules<'_>,
 ) -> Result<Outgoing, Refusal> {
     if matches!(parts.method, Method::CONNECT | Method::TRACE) {
         return Err(Refusal::Method);
     }
-    let host = asked_host(parts)?;
+    let host = requested_authority(parts)?;
     check_framing(parts, body_bytes)?;
-    if visits(&parts.headers) >= VISITS_MAX {
+    if hops(&parts.headers) >= HOPS_MAX {
         return Err(Refusal::Loop);
     }
     let target = target(&parts.uri, rules.strip_prefix)?;
-    let mut out = end_to_end(&parts.headers);
+    let mut out = end_to_end_headers(&parts.headers);
     if parts.version == Version::HTTP_2 {
         join_cookies(&mut out);
     }
     headers::add_via(&mut out, parts.version);
-    let client = Client {
-        address: asker.address,
-        scheme: asker.scheme,
-        host,
-        is_trusted: asker.is_trusted,
-        prefix: rules.strip_prefix,
-        subject: asker.subject.as_deref(),
-    };
-    forwarded::tell(&mut out, &parts.headers, client);
+    forwarded::add_forwarded(&mut out, &parts.headers, client, host, rules.strip_prefix);
     let expects_continue = body_bytes != Some(0)
         && parts.version != Version::HTTP_10
         && headers::has_token(&parts.headers, &EXPECT, "100-continue");
@@ -196,13 +188,13 @@ fn check_framing(parts: &Parts, body_bytes: Option<u64>) -> Result<(), Refusal> 
         return Err(Refusal::TransferCoding);
     }
     match (headers::content_length(&parts.headers), body_bytes) {
-        (Length::Contradictory, _) => Err(Refusal::ContentLength),
-        (Length::Said(said), Some(bytes)) if said != bytes => Err(Refusal::ContentLength),
+        (Length::Conflicting, _) => Err(Refusal::ContentLength),
+        (Length::Exact(length), Some(bytes)) if length != bytes => Err(Refusal::ContentLength),
         _ => Ok(()),
     }
 }
 
-fn visits(headers: &HeaderMap) -> usize {
+fn hops(headers: &HeaderMap) -> usize {
     headers::tokens(headers, &VIA)
         .filter(|visit| visit.split_whitespace().nth(1) == Some(PSEUDONYM))
         .count()
@@ -234,13 +226,13 @@ fn target(uri: &Uri, strip_prefix: Option<&str>) -> Result<PathAndQuery, Refusal
 }
 
 /// The headers meant for whoever answers.
-fn end_to_end(said: &HeaderMap) -> HeaderMap {
-    let named = headers::named_by_connection(said);
-    let mut kept = HeaderMap::with_capacity(said.keys_len() + 8);
-    for (name, value) in said {
-        let stays = !headers::is_ours_to_say(name)
-            && !headers::is_of_one_connection(name)
-            && !forwarded::speaks_of_the_client(name)
+fn end_to_end_headers(received: &HeaderMap) -> HeaderMap {
+    let named = headers::connection_options(received);
+    let mut kept = HeaderMap::with_capacity(received.keys_len() + 8);
+    for (name, value) in received {
+        let stays = !headers::is_set_by_proxy(name)
+            && !headers::is_hop_by_hop(name)
+            && !forwarded::describes_client(name)
             && !named.contains(name);
         if stays {
             kept.append(name.clone(), value.clone());

@@ -12,7 +12,7 @@ pub enum Framing {
     /// After so many bytes, which `Content-Length` says as well.
     Exact(u64),
     /// When it does; there is no `Content-Length`.
-    Open,
+    UntilEnd,
 }
 
 /// Why a response is not passed on.
@@ -44,31 +44,31 @@ pub fn incoming(
     if status.is_informational() {
         return Err(BadResponse::Status);
     }
-    let said = headers::content_length(headers);
+    let length = headers::content_length(headers);
     // No coding at all (RFC 2616, 3.6): the body ends with the connection.
-    if said == Length::Unsaid && headers::is_identity_alone(headers) {
+    if length == Length::Absent && headers::is_identity_alone(headers) {
         headers.remove(TRANSFER_ENCODING);
     }
     if headers.contains_key(TRANSFER_ENCODING) {
-        if said != Length::Unsaid {
+        if length != Length::Absent {
             return Err(BadResponse::BothLengths);
         }
         if !headers::is_chunked_alone(headers) {
             return Err(BadResponse::TransferCoding);
         }
     }
-    if said == Length::Contradictory {
+    if length == Length::Conflicting {
         return Err(BadResponse::ContentLength);
     }
     pass_on(headers, version);
-    let framing = framing(method, status, said, body_bytes)?;
+    let framing = framing(method, status, length, body_bytes)?;
     headers.remove(CONTENT_LENGTH);
-    if framing != Framing::Open {
+    if framing != Framing::UntilEnd {
         headers.remove(TRAILER);
     }
-    match (framing, said) {
+    match (framing, length) {
         (Framing::Exact(bytes), _) => set_length(headers, bytes),
-        (Framing::NoBody, Length::Said(bytes))
+        (Framing::NoBody, Length::Exact(bytes))
             if *method == Method::HEAD && may_have_length(status) =>
         {
             set_length(headers, bytes);
@@ -98,25 +98,25 @@ pub fn switching(
 }
 
 fn pass_on(headers: &mut HeaderMap, version: Version) {
-    headers::remove_of_connection(headers);
+    headers::remove_hop_by_hop(headers);
     headers::add_via(headers, version);
 }
 
 fn framing(
     method: &Method,
     status: StatusCode,
-    said: Length,
+    length: Length,
     body_bytes: Option<u64>,
 ) -> Result<Framing, BadResponse> {
     let has_no_body = *method == Method::HEAD || !may_have_length(status);
     if has_no_body {
         return Ok(Framing::NoBody);
     }
-    match (body_bytes, said) {
-        (Some(bytes), Length::Said(said)) if bytes != said => Err(BadResponse::ContentLength),
-        (None, Length::Said(_)) => Err(BadResponse::ContentLength),
+    match (body_bytes, length) {
+        (Some(bytes), Length::Exact(length)) if bytes != length => Err(BadResponse::ContentLength),
+        (None, Length::Exact(_)) => Err(BadResponse::ContentLength),
         (Some(bytes), _) => Ok(Framing::Exact(bytes)),
-        (None, _) => Ok(Framing::Open),
+        (None, _) => Ok(Framing::UntilEnd),
     }
 }
 
@@ -165,9 +165,9 @@ mod tests {
         );
         assert_eq!(
             get(&[("transfer-encoding", "chunked")], None),
-            Ok((Framing::Open, None))
+            Ok((Framing::UntilEnd, None))
         );
-        assert_eq!(get(&[], None), Ok((Framing::Open, None)));
+        assert_eq!(get(&[], None), Ok((Framing::UntilEnd, None)));
         assert_eq!(get(&[], Some(0)), Ok((Framing::Exact(0), Some("0".into()))));
     }
 
@@ -190,7 +190,7 @@ mod tests {
     fn the_identity_is_no_transfer_coding() {
         let get = |lines: &[(&str, &str)]| seen(Method::GET, 200, lines, None);
         let identity = ("transfer-encoding", "Identity");
-        assert_eq!(get(&[identity]), Ok((Framing::Open, None)));
+        assert_eq!(get(&[identity]), Ok((Framing::UntilEnd, None)));
         assert_eq!(get(&[identity, identity]), Err(BadResponse::TransferCoding));
         assert_eq!(
             get(&[identity, ("content-length", "5")]),
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_switch_that_was_agreed_on_is_passed_on() {
-        let said = [
+        let length = [
             ("connection", "Upgrade, x-mine"),
             ("x-mine", "1"),
             ("upgrade", "websocket"),
@@ -263,7 +263,7 @@ mod tests {
             ("sec-websocket-accept", "x"),
         ];
         let websocket = HeaderValue::from_static("WebSocket");
-        let mut headers = map(&said);
+        let mut headers = map(&length);
         switching(Some(&websocket), Version::HTTP_11, &mut headers).unwrap();
         let kept = [
             ("sec-websocket-accept", "x"),
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(headers, map(&kept));
         let other = HeaderValue::from_static("x");
         for asked in [None, Some(&other)] {
-            let refused = switching(asked, Version::HTTP_11, &mut map(&said));
+            let refused = switching(asked, Version::HTTP_11, &mut map(&length));
             assert_eq!(refused, Err(BadResponse::Status));
         }
     }

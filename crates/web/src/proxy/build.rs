@@ -2,7 +2,7 @@
 
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
-use super::download::Budget;
+use super::read_ahead::BufferBudget;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
@@ -52,7 +52,7 @@ impl Proxy {
             routes: table,
             upstreams: built,
             trusted: networks(&proxy.trusted)?,
-            budget: Budget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+            budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
         })
     }
 

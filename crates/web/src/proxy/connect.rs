@@ -1,12 +1,12 @@
 //! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take requests.
 
 use super::config::UpstreamTable;
-use super::endpoint::{Endpoint, Place, Speech};
-use super::sender::{Sender, Stream, greet};
+use super::endpoint::{Address, Endpoint, EndpointProtocol};
+use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use sooner_http::forwarding::request::Wire;
+use sooner_http::forwarding::request::Protocol;
 use sooner_tls::{read_roots, system_roots};
 use std::fs::File;
 use std::io;
@@ -31,7 +31,8 @@ struct Tls {
 /// The certificates the servers of an upstream must lead to; none where no server speaks TLS.
 pub fn roots(table: &UpstreamTable) -> Result<Arc<RootCertStore>, Misconfigured> {
     let speaks_tls = |text: &Spanned<String>| {
-        Endpoint::parse(text.get_ref()).is_ok_and(|endpoint| endpoint.speech == Speech::Tls)
+        Endpoint::parse(text.get_ref())
+            .is_ok_and(|endpoint| endpoint.protocol == EndpointProtocol::Tls)
     };
     if !table.servers.iter().any(speaks_tls) {
         return Ok(Arc::new(RootCertStore::empty()));
@@ -65,8 +66,10 @@ fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
 impl Connector {
     /// For `endpoint`, whose certificate must lead to `roots` if it speaks TLS.
     pub fn new(endpoint: Endpoint, roots: &Arc<RootCertStore>) -> Result<Self, Misconfigured> {
-        let tls = match (&endpoint.speech, &endpoint.place) {
-            (Speech::Tls, Place::Tcp { host, .. }) => Some(Tls::new(host, roots.clone())?),
+        let tls = match (&endpoint.protocol, &endpoint.address) {
+            (EndpointProtocol::Tls, Address::Tcp { host, .. }) => {
+                Some(Tls::new(host, roots.clone())?)
+            }
             _ => None,
         };
         Ok(Self { endpoint, tls })
@@ -84,32 +87,35 @@ impl Connector {
 
     /// Whether a protocol can be switched there: HTTP/2 has no `Upgrade`.
     pub fn can_switch(&self) -> bool {
-        self.endpoint.speech != Speech::Http2
+        self.endpoint.protocol != EndpointProtocol::Http2
     }
 
-    /// Connects; `http1_alone` where the request cannot go over HTTP/2.
-    pub async fn connect(&self, http1_alone: bool) -> io::Result<Sender> {
-        match &self.endpoint.place {
-            Place::Unix(path) => self.greet(Box::new(UnixStream::connect(path).await?)).await,
-            Place::Tcp { host, port } => {
+    /// Connects; `http1_only` where the request cannot go over HTTP/2.
+    pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
+        match &self.endpoint.address {
+            Address::Unix(path) => {
+                self.handshake(Box::new(UnixStream::connect(path).await?))
+                    .await
+            }
+            Address::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port))
                     .await
                     .map_err(true_cause)?;
                 stream.set_nodelay(true)?;
                 match &self.tls {
-                    None => self.greet(Box::new(stream)).await,
-                    Some(tls) => tls.connect(stream, http1_alone).await,
+                    None => self.handshake(Box::new(stream)).await,
+                    Some(tls) => tls.connect(stream, http1_only).await,
                 }
             }
         }
     }
 
-    async fn greet(&self, stream: Box<dyn Stream>) -> io::Result<Sender> {
-        let wire = match self.endpoint.speech {
-            Speech::Http2 => Wire::Http2,
-            Speech::Http1 | Speech::Tls => Wire::Http1,
+    async fn handshake(&self, stream: Box<dyn Transport>) -> io::Result<UpstreamConnection> {
+        let protocol = match self.endpoint.protocol {
+            EndpointProtocol::Http2 => Protocol::Http2,
+            EndpointProtocol::Http1 | EndpointProtocol::Tls => Protocol::Http1,
         };
-        greet(stream, wire).await
+        handshake(stream, protocol).await
     }
 }
 
@@ -144,13 +150,13 @@ impl Tls {
         })
     }
 
-    async fn connect(&self, stream: TcpStream, http1_alone: bool) -> io::Result<Sender> {
-        let connector = if http1_alone { &self.http1 } else { &self.any };
+    async fn connect(&self, stream: TcpStream, http1_only: bool) -> io::Result<UpstreamConnection> {
+        let connector = if http1_only { &self.http1 } else { &self.any };
         let stream = connector.connect(self.name.clone(), stream).await?;
-        let wire = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => Wire::Http2,
-            _ => Wire::Http1,
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
         };
-        greet(Box::new(stream), wire).await
+        handshake(Box::new(stream), protocol).await
     }
 }

@@ -1,9 +1,9 @@
 //! One server of an upstream: how it stands, how much it does, and its connections.
 
 use super::connect::Connector;
+use super::failure_log::FailureLog;
 use super::health::{Health, HealthLimits, Standing};
 use super::pool::Pool;
-use super::trouble::Trouble;
 use sooner_admission::{Mean, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,13 +19,13 @@ pub struct Server {
     /// Its connections.
     pub pool: Rc<Pool>,
     /// Requests it did not answer, as the operator is told of them.
-    pub trouble: Trouble,
+    pub failure_log: FailureLog,
     health: RefCell<Health>,
     inside: Cell<usize>,
     /// Those of them that went in before it went out the last time.
     left_over: Cell<usize>,
     /// How often it went out.
-    outs: Cell<u64>,
+    ejections: Cell<u64>,
     requests: Cell<u64>,
     failures: Cell<u64>,
     retries: Cell<u64>,
@@ -38,11 +38,11 @@ impl Server {
         Self {
             name: connector.endpoint().to_string().into(),
             pool: Rc::new(Pool::new(connector)),
-            trouble: Trouble::default(),
+            failure_log: FailureLog::default(),
             health: RefCell::new(Health::new(limits)),
             inside: Cell::new(0),
             left_over: Cell::new(0),
-            outs: Cell::new(0),
+            ejections: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
             retries: Cell::new(0),
@@ -57,7 +57,7 @@ impl Server {
 
     /// How many jobs may be inside for another one to go in, where `limit` is what the operator says. Those that are left over from
     /// before it went out may stay for hours and tell nothing of how it is now: they are not the one job of a probation.
-    pub fn places(&self, limit: usize, now: Time) -> usize {
+    pub fn capacity(&self, limit: usize, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => limit,
             Standing::OnProbation => limit.min(self.left_over.get() + 1),
@@ -69,14 +69,14 @@ impl Server {
     pub fn enter(&self) -> Entry {
         self.inside.set(self.inside.get() + 1);
         Entry {
-            outs: self.outs.get(),
+            ejections: self.ejections.get(),
         }
     }
 
     /// The job of `entry` leaves.
     pub fn leave(&self, entry: Entry) {
         self.inside.set(self.inside.get() - 1);
-        if entry.outs < self.outs.get() {
+        if entry.ejections < self.ejections.get() {
             self.left_over.set(self.left_over.get() - 1);
         }
     }
@@ -87,12 +87,12 @@ impl Server {
     }
 
     /// It is sent a request, or cannot be reached with one.
-    pub fn asked(&self) {
+    pub fn count_request(&self) {
         self.requests.set(self.requests.get() + 1);
     }
 
     /// A request it did not answer is sent again, to it or to another one.
-    pub fn asked_again(&self) {
+    pub fn count_retry(&self) {
         self.retries.set(self.retries.get() + 1);
     }
 
@@ -157,7 +157,7 @@ impl Server {
         change(&mut health);
         let after = (health.standing(now), health.changes_at(now));
         if after.0 == Standing::Down && before.0 != Standing::Down {
-            self.outs.set(self.outs.get() + 1);
+            self.ejections.set(self.ejections.get() + 1);
             self.left_over.set(self.inside.get());
         }
         before != after
@@ -168,5 +168,5 @@ impl Server {
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// How often the server had gone out by then.
-    outs: u64,
+    ejections: u64,
 }

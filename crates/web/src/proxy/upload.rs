@@ -55,7 +55,7 @@ pub struct Progress {
     waits_for_client: Cell<bool>,
     is_over: Cell<bool>,
     client_fault: Cell<Option<ClientFault>>,
-    is_given_up: Cell<bool>,
+    is_abandoned: Cell<bool>,
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
     /// The body after nobody wanted it, if nothing of it was taken.
@@ -74,7 +74,7 @@ impl Upload {
                 waits_for_client: Cell::new(false),
                 is_over: Cell::new(is_over),
                 client_fault: Cell::new(None),
-                is_given_up: Cell::new(false),
+                is_abandoned: Cell::new(false),
                 is_touched: Cell::new(false),
                 left: RefCell::new(None),
                 waker: RefCell::new(None),
@@ -94,7 +94,7 @@ impl Upload {
     }
 
     /// Sends nothing before `wanted` is notified or a second has passed.
-    pub fn hold_for(&mut self, wanted: Arc<Notify>) {
+    pub fn wait_for_continue(&mut self, wanted: Arc<Notify>) {
         self.hold = Some(Box::pin(async move {
             // A second without a word: the upstream may not know the expectation.
             let _ = timeout(CONTINUE_WAIT, wanted.notified()).await;
@@ -128,13 +128,13 @@ impl Progress {
     }
 
     /// The body, to be sent anew, if the connection has let it go and had taken nothing of it.
-    pub fn untouched(&self) -> Option<Upload> {
+    pub fn unsent_body(&self) -> Option<Upload> {
         self.left.borrow_mut().take().map(Upload::new)
     }
 
     /// Nobody needs the rest: what is left makes the connection to the upstream end.
-    pub fn give_up(&self) {
-        self.is_given_up.set(true);
+    pub fn abandon(&self) {
+        self.is_abandoned.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -161,7 +161,7 @@ impl Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let progress = &this.progress;
-        if progress.is_given_up.get() {
+        if progress.is_abandoned.get() {
             return Poll::Ready(Some(Err("nobody needs the rest".into())));
         }
         *progress.waker.borrow_mut() = Some(cx.waker().clone());

@@ -9,7 +9,7 @@ use hyper::header::{
     HeaderName, HeaderValue, RANGE,
 };
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use sooner_http::conditional::{self, Outcome, Version};
+use sooner_http::conditional::{self, Outcome, Validators};
 use sooner_http::multipart::{Multipart, Piece};
 use sooner_http::negotiation::AcceptEncoding;
 use sooner_http::range::{self, ByteRange, Selection};
@@ -43,14 +43,14 @@ pub fn answer<B>(
     now: SystemTime,
 ) -> FileAnswer {
     let file = negotiate(request.headers(), resource);
-    if !conditional::are_there(request.headers()) {
+    if !conditional::has_conditions_or_range(request.headers()) {
         return FileAnswer::Complete(whole(file, StatusCode::OK, delivery));
     }
-    let version = Version {
+    let validators = Validators {
         etag: &file.etag,
         modified: file.modified,
     };
-    match conditional::evaluate(request.headers(), version) {
+    match conditional::evaluate(request.headers(), validators) {
         Outcome::Proceed => {}
         Outcome::NotModified => return FileAnswer::Complete(not_modified(file)),
         Outcome::Failed => {
@@ -60,7 +60,7 @@ pub fn answer<B>(
             ));
         }
     }
-    FileAnswer::Complete(match selection(request, file, version, now) {
+    FileAnswer::Complete(match selection(request, file, validators, now) {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),
@@ -103,7 +103,7 @@ fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
 fn selection<B>(
     request: &Request<B>,
     file: &File,
-    version: Version<'_>,
+    validators: Validators<'_>,
     now: SystemTime,
 ) -> Selection {
     let headers = request.headers();
@@ -112,7 +112,7 @@ fn selection<B>(
         return Selection::Whole;
     };
     // A range has a meaning for GET alone (RFC 9110, 14.2).
-    if request.method() != Method::GET || !conditional::range_applies(headers, version, now) {
+    if request.method() != Method::GET || !conditional::range_applies(headers, validators, now) {
         return Selection::Whole;
     }
     range

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Uri, Version};
 
 /// What an upstream is spoken to in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum Protocol {
     /// HTTP/1.1.
     Http1,
     /// HTTP/2.
@@ -16,10 +16,10 @@ pub enum Wire {
 }
 
 impl Outgoing {
-    /// The head for a server called `authority`, spoken to over `wire`; `body_bytes` as far as it is known.
+    /// The head for a server called `authority`, spoken to over `protocol`; `body_bytes` as far as it is known.
     pub fn head(
         &self,
-        wire: Wire,
+        protocol: Protocol,
         authority: &str,
         is_tls: bool,
         body_bytes: Option<u64>,
@@ -30,23 +30,23 @@ impl Outgoing {
             None => HeaderValue::from_str(authority)
                 .unwrap_or_else(|_| HeaderValue::from_static("localhost")),
         };
-        let uri = match wire {
-            Wire::Http1 => {
+        let uri = match protocol {
+            Protocol::Http1 => {
                 headers.insert(HOST, host);
                 Uri::from(self.target.clone())
             }
-            Wire::Http2 => self.absolute(&host, is_tls),
+            Protocol::Http2 => self.absolute(&host, is_tls),
         };
         headers.extend(self.headers.clone());
-        self.frame(&mut headers, wire, body_bytes);
-        self.connect(&mut headers, wire, body_bytes);
+        self.frame(&mut headers, protocol, body_bytes);
+        self.connect(&mut headers, protocol, body_bytes);
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        *request.version_mut() = match wire {
-            Wire::Http1 => Version::HTTP_11,
-            Wire::Http2 => Version::HTTP_2,
+        *request.version_mut() = match protocol {
+            Protocol::Http1 => Version::HTTP_11,
+            Protocol::Http2 => Version::HTTP_2,
         };
         request
     }
@@ -62,14 +62,14 @@ impl Outgoing {
             .unwrap_or_else(|_| Uri::from(self.target.clone()))
     }
 
-    fn frame(&self, headers: &mut HeaderMap, wire: Wire, body_bytes: Option<u64>) {
+    fn frame(&self, headers: &mut HeaderMap, protocol: Protocol, body_bytes: Option<u64>) {
         let means_a_body = matches!(self.method, Method::POST | Method::PUT | Method::PATCH);
         match body_bytes {
             Some(0) if !means_a_body => {}
             Some(bytes) => {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
             }
-            None if wire == Wire::Http1 => {
+            None if protocol == Protocol::Http1 => {
                 headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
             }
             None => {}
@@ -79,22 +79,22 @@ impl Outgoing {
         }
     }
 
-    fn connect(&self, headers: &mut HeaderMap, wire: Wire, body_bytes: Option<u64>) {
-        match (wire, &self.upgrade) {
-            (Wire::Http1, Some(protocol)) => {
+    fn connect(&self, headers: &mut HeaderMap, protocol: Protocol, body_bytes: Option<u64>) {
+        match (protocol, &self.upgrade) {
+            (Protocol::Http1, Some(protocol)) => {
                 headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
                 headers.insert(UPGRADE, protocol.clone());
             }
-            (Wire::Http1, None) if self.takes_trailers => {
+            (Protocol::Http1, None) if self.takes_trailers => {
                 headers.insert(CONNECTION, HeaderValue::from_static("te"));
                 headers.insert(TE, HeaderValue::from_static("trailers"));
             }
-            (Wire::Http2, _) if self.takes_trailers => {
+            (Protocol::Http2, _) if self.takes_trailers => {
                 headers.insert(TE, HeaderValue::from_static("trailers"));
             }
             _ => {}
         }
-        if wire == Wire::Http1 && self.expects_continue && body_bytes != Some(0) {
+        if protocol == Protocol::Http1 && self.expects_continue && body_bytes != Some(0) {
             headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use http::Request;
 
-const ASKER: Asker = Asker {
+const CLIENT: Client = Client {
     address: IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7)),
     scheme: "https",
     is_trusted: false,
@@ -29,16 +29,16 @@ fn parts(version: Version, uri: &str, lines: &[(&str, &str)]) -> Parts {
 fn out(lines: &[(&str, &str)], body_bytes: Option<u64>) -> Result<Outgoing, Refusal> {
     let websocket = ["websocket".to_owned()];
     let parts = parts(Version::HTTP_11, "/a?b", lines);
-    outgoing(&parts, body_bytes, &ASKER, rules(&websocket))
+    outgoing(&parts, body_bytes, &CLIENT, rules(&websocket))
 }
 
 /// The head as it would be written, `name: value` lines sorted.
-fn written(outgoing: &Outgoing, wire: Wire, body_bytes: Option<u64>) -> String {
-    let head = outgoing.head(wire, "app:3000", false, body_bytes);
+fn written(outgoing: &Outgoing, protocol: Protocol, body_bytes: Option<u64>) -> String {
+    let head = outgoing.head(protocol, "app:3000", false, body_bytes);
     let mut lines: Vec<String> = head
         .headers()
         .iter()
-        .filter(|(name, _)| !forwarded::speaks_of_the_client(name))
+        .filter(|(name, _)| !forwarded::describes_client(name))
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         .collect();
     lines.sort();
@@ -49,16 +49,16 @@ fn written(outgoing: &Outgoing, wire: Wire, body_bytes: Option<u64>) -> String {
 fn the_framing_is_ours() {
     let sized = out(&[("host", "h"), ("content-length", "5")], Some(5)).unwrap();
     assert_eq!(
-        written(&sized, Wire::Http1, Some(5)),
+        written(&sized, Protocol::Http1, Some(5)),
         "GET /a?b | content-length: 5 | host: h | via: 1.1 sooner"
     );
     let chunked = out(&[("host", "h"), ("transfer-encoding", "chunked")], None).unwrap();
     assert_eq!(
-        written(&chunked, Wire::Http1, None),
+        written(&chunked, Protocol::Http1, None),
         "GET /a?b | host: h | transfer-encoding: chunked | via: 1.1 sooner"
     );
     assert_eq!(
-        written(&chunked, Wire::Http2, None),
+        written(&chunked, Protocol::Http2, None),
         "GET http://h/a?b | via: 1.1 sooner"
     );
 }
@@ -100,22 +100,22 @@ fn what_could_be_read_in_two_ways_is_refused() {
         assert_eq!(out(&lines, Some(0)).unwrap_err(), refusal, "{lines:?}");
     }
     let dots = parts(Version::HTTP_11, "/a/%2e%2e/b", &[("host", "h")]);
-    let dots = outgoing(&dots, Some(0), &ASKER, rules(&[]));
+    let dots = outgoing(&dots, Some(0), &CLIENT, rules(&[]));
     assert_eq!(dots.unwrap_err(), Refusal::DotSegment);
 }
 
 #[test]
 fn the_host_of_the_target_counts() {
     let absolute = parts(Version::HTTP_11, "http://real/a", &[("host", "other")]);
-    assert_eq!(asked_host(&absolute), Ok(Some("real")));
+    assert_eq!(requested_authority(&absolute), Ok(Some("real")));
     let two = parts(Version::HTTP_2, "http://real/a", &[("host", "other")]);
-    assert_eq!(asked_host(&two), Err(Refusal::Host));
+    assert_eq!(requested_authority(&two), Err(Refusal::Host));
     let old = parts(Version::HTTP_10, "/a", &[]);
-    assert_eq!(asked_host(&old), Ok(None));
+    assert_eq!(requested_authority(&old), Ok(None));
     // No part of the absolute form goes further.
-    let out = outgoing(&absolute, Some(0), &ASKER, rules(&[])).unwrap();
+    let out = outgoing(&absolute, Some(0), &CLIENT, rules(&[])).unwrap();
     assert_eq!(
-        written(&out, Wire::Http1, Some(0)),
+        written(&out, Protocol::Http1, Some(0)),
         "GET /a | host: real | via: 1.1 sooner"
     );
 }
@@ -128,8 +128,8 @@ fn a_target_without_a_path_gets_one() {
         ("http://real#c", "GET / |"),
     ] {
         let absolute = parts(Version::HTTP_11, uri, &[("host", "real")]);
-        let out = outgoing(&absolute, Some(0), &ASKER, rules(&[])).unwrap();
-        let written = written(&out, Wire::Http1, Some(0));
+        let out = outgoing(&absolute, Some(0), &CLIENT, rules(&[])).unwrap();
+        let written = written(&out, Protocol::Http1, Some(0));
         assert!(written.starts_with(line), "{uri}: {written}");
     }
 }
@@ -152,7 +152,7 @@ fn headers_of_the_connection_and_about_the_client_stay_here() {
     )
     .unwrap();
     assert_eq!(
-        written(&out, Wire::Http1, Some(0)),
+        written(&out, Protocol::Http1, Some(0)),
         "GET /a?b | host: h | via: 1.1 sooner | x-kept: 1"
     );
     assert_eq!(out.headers["x-forwarded-for"], "192.0.2.7");
@@ -181,7 +181,7 @@ fn only_protocols_the_route_names_are_switched_to() {
     )
     .unwrap();
     assert_eq!(
-        written(&out, Wire::Http1, Some(0)),
+        written(&out, Protocol::Http1, Some(0)),
         "GET /a?b | connection: upgrade | host: h | upgrade: websocket | via: 1.1 sooner"
     );
 }
@@ -193,7 +193,7 @@ fn pieces_of_a_cookie_become_one() {
         "https://h/",
         &[("cookie", "a=1"), ("cookie", "b=2")],
     );
-    let out = outgoing(&parts, Some(0), &ASKER, rules(&[])).unwrap();
+    let out = outgoing(&parts, Some(0), &CLIENT, rules(&[])).unwrap();
     assert_eq!(out.headers["cookie"], "a=1; b=2");
     assert_eq!(out.headers.get_all("cookie").iter().count(), 1);
 }
@@ -203,7 +203,7 @@ fn a_loop_ends() {
     let once = ("via", "1.1 sooner");
     let lines: Vec<_> = [("host", "h")]
         .into_iter()
-        .chain([once; VISITS_MAX])
+        .chain([once; HOPS_MAX])
         .collect();
     assert_eq!(out(&lines, Some(0)).unwrap_err(), Refusal::Loop);
     assert!(out(&[("host", "h"), once, ("via", "1.1 soonerish")], Some(0)).is_ok());
@@ -222,7 +222,7 @@ fn trailers_and_expectations_go_through() {
     )
     .unwrap();
     assert_eq!(
-        written(&out, Wire::Http1, None),
+        written(&out, Protocol::Http1, None),
         "GET /a?b | connection: te | expect: 100-continue | host: h | te: trailers | trailer: x-sum | transfer-encoding: chunked | via: 1.1 sooner"
     );
 }

@@ -442,9 +442,9 @@ fn regular_questions_find_out_before_a_client_does() {
             assert_eq!(ask(&proxy, get("/")).await.text(), "well");
         }
         assert_eq!(proxy.states()[1].standing, Standing::Up);
-        let question = asked.lines(0);
-        assert_eq!(question[0], "GET /health HTTP/1.1");
-        assert!(question.contains(&"connection: close".to_owned()));
+        let probe_request = asked.lines(0);
+        assert_eq!(probe_request[0], "GET /health HTTP/1.1");
+        assert!(probe_request.contains(&"connection: close".to_owned()));
     });
 }
 

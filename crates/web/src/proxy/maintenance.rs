@@ -1,13 +1,13 @@
 //! What is done for an upstream without a request: asking its servers how they are, closing connections nobody uses.
 
 use super::connect::Connector;
-use super::lack::Lack;
+use super::failure::Exhausted;
 use super::upload::Upload;
 use super::upstream::{HostRule, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method};
-use sooner_http::forwarding::request::{Outgoing, Wire};
+use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub fn start(upstream: &Rc<Upstream>) {
     spawn_local(sweep(Rc::downgrade(upstream), upstream.keep));
     if let Some(check) = &upstream.check {
         for index in 0..upstream.servers.len() {
-            spawn_local(ask_regularly(
+            spawn_local(probe_regularly(
                 Rc::downgrade(upstream),
                 index,
                 check.interval,
@@ -43,29 +43,31 @@ async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
     }
 }
 
-async fn ask_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
+async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
     while let Some(upstream) = upstream.upgrade() {
         let server = &upstream.servers[index];
-        let answer = match question(&upstream) {
-            Some(question) => {
-                let asking = ask(server.pool.connector(), &question);
-                timeout(interval, asking).await.unwrap_or_else(|_| {
-                    Err(NotWell::Failed(format!("no answer within {interval:?}")))
+        let answer = match probe_request(&upstream) {
+            Some(probe_request) => {
+                let probing = probe(server.pool.connector(), &probe_request);
+                timeout(interval, probing).await.unwrap_or_else(|_| {
+                    Err(ProbeError::Unhealthy(format!(
+                        "no answer within {interval:?}"
+                    )))
                 })
             }
             None => return,
         };
         match answer {
             Ok(()) => upstream.checked(server, Ok(())),
-            Err(NotWell::Failed(why)) => upstream.checked(server, Err(why)),
-            Err(NotWell::NotAsked) => {}
+            Err(ProbeError::Unhealthy(why)) => upstream.checked(server, Err(why)),
+            Err(ProbeError::NotProbed) => {}
         }
         drop(upstream);
         sleep(interval).await;
     }
 }
 
-fn question(upstream: &Upstream) -> Option<Outgoing> {
+fn probe_request(upstream: &Upstream) -> Option<Outgoing> {
     let path = upstream.check.as_ref()?.path.as_str();
     let mut headers = HeaderMap::with_capacity(2);
     headers.insert(USER_AGENT, HeaderValue::from_static("sooner"));
@@ -84,39 +86,44 @@ fn question(upstream: &Upstream) -> Option<Outgoing> {
 }
 
 /// Why a server is not known to be well.
-enum NotWell {
+enum ProbeError {
     /// It did not answer well.
-    Failed(String),
+    Unhealthy(String),
     /// It could not be asked for want of something here, which tells nothing of it.
-    NotAsked,
+    NotProbed,
 }
 
-impl From<io::Error> for NotWell {
+impl From<io::Error> for ProbeError {
     fn from(error: io::Error) -> Self {
-        match Lack::of(&error) {
-            Some(_) => Self::NotAsked,
-            None => Self::Failed(format!("cannot connect: {error}")),
+        match Exhausted::of(&error) {
+            Some(_) => Self::NotProbed,
+            None => Self::Unhealthy(format!("cannot connect: {error}")),
         }
     }
 }
 
-/// Whether a server answers `question` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
+/// Whether a server answers `probe_request` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
 /// server that is busy is well.
-async fn ask(connector: &Connector, question: &Outgoing) -> Result<(), NotWell> {
-    let mut sender = connector.connect(false).await?;
+async fn probe(connector: &Connector, probe_request: &Outgoing) -> Result<(), ProbeError> {
+    let mut connection = connector.connect(false).await?;
     let authority = &connector.endpoint().authority;
-    let mut head = question.head(sender.wire(), authority, connector.is_tls(), Some(0));
-    if sender.wire() == Wire::Http1 {
+    let mut head = probe_request.head(
+        connection.protocol(),
+        authority,
+        connector.is_tls(),
+        Some(0),
+    );
+    if connection.protocol() == Protocol::Http1 {
         head.headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    let path = question.target.as_str();
-    match sender.send(head.map(|()| Upload::empty())).await {
+    let path = probe_request.target.as_str();
+    match connection.send(head.map(|()| Upload::empty())).await {
         Ok(response) if (200..400).contains(&response.status().as_u16()) => Ok(()),
-        Ok(response) => Err(NotWell::Failed(format!(
+        Ok(response) => Err(ProbeError::Unhealthy(format!(
             "{path} has status {}",
             response.status().as_u16()
         ))),
-        Err((error, _)) => Err(NotWell::Failed(format!("{path}: {error}"))),
+        Err((error, _)) => Err(ProbeError::Unhealthy(format!("{path}: {error}"))),
     }
 }

@@ -18,13 +18,13 @@ const REASON_CHARS_MAX: usize = 300;
 
 /// A request, as it is named in a line. Its query is left out: it may hold what nobody else should read.
 #[derive(Clone, Debug)]
-pub struct Inquiry {
+pub struct RequestSummary {
     method: Method,
     uri: Uri,
     client: IpAddr,
 }
 
-impl Inquiry {
+impl RequestSummary {
     /// A request of `client`.
     pub fn new(method: &Method, uri: &Uri, client: IpAddr) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Inquiry {
     }
 }
 
-impl Inquiry {
+impl RequestSummary {
     /// The same for requests of the same path.
     pub fn path_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -44,7 +44,7 @@ impl Inquiry {
     }
 }
 
-impl Display for Inquiry {
+impl Display for RequestSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = short(self.uri.path(), PATH_CHARS_MAX);
         write!(f, "{} {path} of {}", self.method, self.client)
@@ -53,11 +53,11 @@ impl Display for Inquiry {
 
 /// One kind of trouble.
 #[derive(Default)]
-pub struct Trouble(RefCell<Complaint>);
+pub struct FailureLog(RefCell<Complaint>);
 
-impl Trouble {
+impl FailureLog {
     /// It has happened again: says `what`, unless a line about it was written within the last minute.
-    pub fn tell(&self, now: Time, what: impl Display) {
+    pub fn report(&self, now: Time, what: impl Display) {
         if let Some(times) = self.0.borrow_mut().note(now) {
             say(line(&what, times));
         }
@@ -72,12 +72,12 @@ fn line(what: &dyn Display, times: u64) -> String {
 }
 
 /// A reason in one line of bounded length, whoever wrote it.
-pub fn reason(why: &dyn Display) -> String {
+pub fn one_line(why: &dyn Display) -> String {
     short(&why.to_string(), REASON_CHARS_MAX)
 }
 
 /// An error with its causes, in one line.
-pub fn in_words(error: &dyn Error) -> String {
+pub fn with_causes(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -113,17 +113,17 @@ mod tests {
     #[test]
     fn a_request_is_named_without_its_query() {
         let uri = Uri::from_static("http://h/a%20b?password=1");
-        let inquiry = Inquiry::new(&Method::POST, &uri, [192, 0, 2, 7].into());
-        assert_eq!(inquiry.to_string(), "POST /a%20b of 192.0.2.7");
+        let summary = RequestSummary::new(&Method::POST, &uri, [192, 0, 2, 7].into());
+        assert_eq!(summary.to_string(), "POST /a%20b of 192.0.2.7");
     }
 
     #[test]
     fn what_others_wrote_is_one_short_line() {
         assert_eq!(
-            reason(&"a\r\nsooner: b\u{1b}[2J"),
+            one_line(&"a\r\nsooner: b\u{1b}[2J"),
             "a\\r\\nsooner: b\\u{1b}[2J"
         );
-        let long = reason(&"\u{e9}".repeat(1000));
+        let long = one_line(&"\u{e9}".repeat(1000));
         assert_eq!(long.chars().count(), REASON_CHARS_MAX + "...".len());
     }
 

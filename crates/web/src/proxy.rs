@@ -5,53 +5,50 @@
 //! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
 //! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
 
-mod asking;
+mod attempt;
 mod build;
 mod config;
 mod connect;
-mod counted;
-mod delivery;
-mod download;
+mod counted_stream;
 mod endpoint;
-mod exchange;
 mod failure;
+mod failure_log;
 mod forward;
 mod health;
-mod lack;
+mod in_flight;
+mod maintenance;
 mod pool;
-mod sender;
+mod read_ahead;
+mod retries;
 mod server;
-mod switched;
-mod trouble;
 mod tunnel;
-mod upkeep;
 mod upload;
 mod upstream;
+mod upstream_connection;
 
 pub use config::{HealthTable, OrderName, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
-pub use failure::Failure;
+pub use failure::{Exhausted, Failure};
 pub use health::Standing;
-pub use lack::Lack;
-pub use switched::{Switched, TunnelEnd};
+pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
 use crate::body::Source;
 use crate::message::{Answer, Peer, RequestBody};
-use download::Budget;
+use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
+use read_ahead::BufferBudget;
 use sooner_config::Network;
-use sooner_http::forwarding::request::Asker;
+use sooner_http::forwarding::request::Client;
 use sooner_http::forwarding::routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use trouble::reason;
 use upstream::{Times, Upstream};
 
 /// The class of requests no route and nobody else gives one: the middle of 0 to 7 (RFC 9218, 4.1).
-const CLASS: u8 = 3;
+const DEFAULT_CLASS: u8 = 3;
 
 /// The most failed tries of a request that are remembered.
 const FAILED_TRIES_MAX: usize = 8;
@@ -61,7 +58,7 @@ pub struct Proxy {
     routes: Routes<Rc<Route>>,
     upstreams: Vec<Rc<Upstream>>,
     trusted: Vec<Network>,
-    budget: Arc<Budget>,
+    budget: Arc<BufferBudget>,
 }
 
 /// Where requests go that begin with a path.
@@ -102,7 +99,7 @@ pub struct Report {
     /// Tries that led to no response, each with its server; the first ones and the last.
     pub failed_tries: Vec<(Arc<str>, Failure)>,
     /// The connection after the protocol was switched.
-    pub switched: Option<Switched>,
+    pub tunnel: Option<Tunnel>,
 }
 
 /// How one server of an upstream is doing.
@@ -140,7 +137,7 @@ impl Proxy {
     /// upstream, however often it is called.
     pub fn start(&self) {
         for upstream in &self.upstreams {
-            upkeep::start(upstream);
+            maintenance::start(upstream);
         }
     }
 
@@ -160,7 +157,7 @@ impl Proxy {
         let address = peer.remote.ip();
         let forwarding = Forwarding {
             route: route.clone(),
-            asker: Asker {
+            client: Client {
                 address,
                 scheme: peer.scheme(),
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
@@ -229,8 +226,8 @@ impl Route {
         &self.upstream.name
     }
 
-    fn gate_class(&self) -> u8 {
-        self.class.unwrap_or(CLASS)
+    fn admission_class(&self) -> u8 {
+        self.class.unwrap_or(DEFAULT_CLASS)
     }
 }
 
@@ -244,7 +241,7 @@ impl Report {
             tries: 0,
             failure: None,
             failed_tries: Vec::new(),
-            switched: None,
+            tunnel: None,
         }
     }
 
@@ -264,14 +261,14 @@ impl Report {
         let mut errors: Vec<String> = self
             .failed_tries
             .iter()
-            .map(|(server, failure)| format!("{server}: {}", reason(failure)))
+            .map(|(server, failure)| format!("{server}: {}", one_line(failure)))
             .collect();
         let last = self.failed_tries.last().map(|(_, failure)| failure);
         errors.extend(
             self.failure
                 .as_ref()
                 .filter(|failure| last != Some(*failure))
-                .map(|failure| reason(failure)),
+                .map(|failure| one_line(failure)),
         );
         (!errors.is_empty()).then(|| errors.join("; "))
     }

@@ -4,12 +4,8 @@
 //! a task of its own into memory, at most a given number of bytes for each response and for all together; beyond that, one piece
 //! each. When memory is full the reading stops, and the upstream's connection fills up behind it.
 
-mod budget;
-
-pub use budget::Budget;
-
 use crate::message::BodyError;
-use crate::proxy::trouble::in_words;
+use crate::proxy::failure_log::with_causes;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -17,6 +13,7 @@ use sooner_http::forwarding::headers::clean_trailers;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -25,9 +22,49 @@ use tokio::time::timeout;
 /// What a piece costs beside its bytes, about.
 const PIECE_BYTES: usize = 128;
 
+/// The bytes all responses may be read ahead of their clients.
+#[derive(Debug)]
+pub struct BufferBudget {
+    used_bytes: AtomicUsize,
+    bytes_max: usize,
+    /// For one response.
+    each_bytes_max: usize,
+}
+
+impl BufferBudget {
+    /// At most `bytes_max` in all and `each_bytes_max` for one response.
+    pub fn new(bytes_max: usize, each_bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            used_bytes: AtomicUsize::new(0),
+            bytes_max,
+            each_bytes_max,
+        })
+    }
+
+    /// What is used.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything is left.
+    fn has_room(&self) -> bool {
+        self.used_bytes() < self.bytes_max
+    }
+
+    /// Counts bytes that are held from now on.
+    fn take(&self, bytes: usize) {
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that are held no more.
+    fn give_back(&self, bytes: usize) {
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// Why a body was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum Truncation {
     /// The client does not want the rest.
     #[error("the client left")]
     Abandoned,
@@ -40,17 +77,17 @@ pub enum Cut {
 }
 
 /// The client's side of the body.
-pub struct Download {
-    shared: Arc<Mutex<Shared>>,
+pub struct ReadAhead {
+    buffer: Arc<Mutex<Buffer>>,
 }
 
 /// The upstream's side of the body.
 pub struct Feeder {
-    shared: Arc<Mutex<Shared>>,
+    buffer: Arc<Mutex<Buffer>>,
 }
 
-struct Shared {
-    budget: Arc<Budget>,
+struct Buffer {
+    budget: Arc<BufferBudget>,
     pieces: VecDeque<Bytes>,
     held_bytes: usize,
     trailers: Option<HeaderMap>,
@@ -58,15 +95,15 @@ struct Shared {
     left_bytes: Option<u64>,
     /// What the upstream has not sent of it.
     owed_bytes: Option<u64>,
-    end: Option<Result<(), Cut>>,
+    end: Option<Result<(), Truncation>>,
     is_abandoned: bool,
     reader: Option<Waker>,
     feeder: Option<Waker>,
 }
 
 /// The two sides of a body of `body_bytes`, if that is known.
-pub fn download(budget: &Arc<Budget>, body_bytes: Option<u64>) -> (Feeder, Download) {
-    let shared = Arc::new(Mutex::new(Shared {
+pub fn read_ahead(budget: &Arc<BufferBudget>, body_bytes: Option<u64>) -> (Feeder, ReadAhead) {
+    let buffer = Arc::new(Mutex::new(Buffer {
         budget: budget.clone(),
         pieces: VecDeque::new(),
         held_bytes: 0,
@@ -79,26 +116,26 @@ pub fn download(budget: &Arc<Budget>, body_bytes: Option<u64>) -> (Feeder, Downl
         feeder: None,
     }));
     let feeder = Feeder {
-        shared: shared.clone(),
+        buffer: buffer.clone(),
     };
-    (feeder, Download { shared })
+    (feeder, ReadAhead { buffer })
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
+    buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl Buffer {
     fn has_room(&self) -> bool {
         self.pieces.is_empty()
             || (self.held_bytes < self.budget.each_bytes_max && self.budget.has_room())
     }
 
-    fn push(&mut self, piece: Bytes) -> Result<(), Cut> {
+    fn push(&mut self, piece: Bytes) -> Result<(), Truncation> {
         if let Some(owed) = &mut self.owed_bytes {
             *owed = owed
                 .checked_sub(piece.len() as u64)
-                .ok_or_else(|| Cut::Broken("longer than it said".into()))?;
+                .ok_or_else(|| Truncation::Broken("longer than it said".into()))?;
         }
         let cost = piece.len() + PIECE_BYTES;
         self.held_bytes += cost;
@@ -123,7 +160,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for Buffer {
     fn drop(&mut self) {
         self.budget.give_back(self.held_bytes);
     }
@@ -131,14 +168,14 @@ impl Drop for Shared {
 
 impl Feeder {
     /// Reads all of `body`, which may pause for `idle` at most.
-    pub async fn feed<B>(self, body: &mut B, idle: Duration) -> Result<(), Cut>
+    pub async fn feed<B>(self, body: &mut B, idle: Duration) -> Result<(), Truncation>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<BodyError>,
     {
         let end = match self.feed_until_end(body, idle).await {
             // Over HTTP/2 the end may come after the last byte, and a client that has all of it waits for nothing more.
-            Err(Cut::Abandoned) if lock(&self.shared).owed_bytes == Some(0) => Ok(()),
+            Err(Truncation::Abandoned) if lock(&self.buffer).owed_bytes == Some(0) => Ok(()),
             end => end,
         };
         self.end(end.clone());
@@ -147,10 +184,10 @@ impl Feeder {
 
     /// Whether the length was announced.
     pub fn has_length(&self) -> bool {
-        lock(&self.shared).owed_bytes.is_some()
+        lock(&self.buffer).owed_bytes.is_some()
     }
 
-    async fn feed_until_end<B>(&self, body: &mut B, idle: Duration) -> Result<(), Cut>
+    async fn feed_until_end<B>(&self, body: &mut B, idle: Duration) -> Result<(), Truncation>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<BodyError>,
@@ -160,73 +197,73 @@ impl Feeder {
             let frame = tokio::select! {
                 biased;
                 cut = self.abandoned() => return Err(cut),
-                frame = timeout(idle, next_frame(body)) => frame.map_err(|_| Cut::Idle)?,
+                frame = timeout(idle, next_frame(body)) => frame.map_err(|_| Truncation::Idle)?,
             };
             match frame {
                 Some(Ok(frame)) => self.push(frame)?,
-                Some(Err(error)) => return Err(Cut::Broken(in_words(&*error.into()))),
+                Some(Err(error)) => return Err(Truncation::Broken(with_causes(&*error.into()))),
                 None => break,
             }
         }
-        match lock(&self.shared).owed_bytes {
-            Some(owed) if owed > 0 => Err(Cut::Broken("shorter than it said".into())),
+        match lock(&self.buffer).owed_bytes {
+            Some(owed) if owed > 0 => Err(Truncation::Broken("shorter than it said".into())),
             _ => Ok(()),
         }
     }
 
     /// Waits until another piece may be held.
-    async fn room(&self) -> Result<(), Cut> {
+    async fn room(&self) -> Result<(), Truncation> {
         poll_fn(|cx| {
-            let mut shared = lock(&self.shared);
-            if shared.is_abandoned {
-                return Poll::Ready(Err(Cut::Abandoned));
+            let mut buffer = lock(&self.buffer);
+            if buffer.is_abandoned {
+                return Poll::Ready(Err(Truncation::Abandoned));
             }
-            if shared.has_room() {
+            if buffer.has_room() {
                 return Poll::Ready(Ok(()));
             }
-            shared.feeder = Some(cx.waker().clone());
+            buffer.feeder = Some(cx.waker().clone());
             Poll::Pending
         })
         .await
     }
 
     /// Waits until the client leaves.
-    async fn abandoned(&self) -> Cut {
+    async fn abandoned(&self) -> Truncation {
         poll_fn(|cx| {
-            let mut shared = lock(&self.shared);
-            if shared.is_abandoned {
-                return Poll::Ready(Cut::Abandoned);
+            let mut buffer = lock(&self.buffer);
+            if buffer.is_abandoned {
+                return Poll::Ready(Truncation::Abandoned);
             }
-            shared.feeder = Some(cx.waker().clone());
+            buffer.feeder = Some(cx.waker().clone());
             Poll::Pending
         })
         .await
     }
 
-    fn push(&self, frame: Frame<Bytes>) -> Result<(), Cut> {
+    fn push(&self, frame: Frame<Bytes>) -> Result<(), Truncation> {
         let reader = {
-            let mut shared = lock(&self.shared);
+            let mut buffer = lock(&self.buffer);
             match frame.into_data() {
                 Ok(piece) if piece.is_empty() => {}
-                Ok(piece) => shared.push(piece)?,
+                Ok(piece) => buffer.push(piece)?,
                 Err(frame) => {
                     if let Ok(mut trailers) = frame.into_trailers() {
                         clean_trailers(&mut trailers);
-                        shared.trailers = Some(trailers);
+                        buffer.trailers = Some(trailers);
                     }
                 }
             }
-            shared.reader.take()
+            buffer.reader.take()
         };
         wake(reader);
         Ok(())
     }
 
-    fn end(&self, end: Result<(), Cut>) {
+    fn end(&self, end: Result<(), Truncation>) {
         let reader = {
-            let mut shared = lock(&self.shared);
-            shared.end = Some(end);
-            shared.reader.take()
+            let mut buffer = lock(&self.buffer);
+            buffer.end = Some(end);
+            buffer.reader.take()
         };
         wake(reader);
     }
@@ -235,8 +272,8 @@ impl Feeder {
 impl Drop for Feeder {
     /// A task that was dropped ends the body as broken, or its client would wait for ever.
     fn drop(&mut self) {
-        if lock(&self.shared).end.is_none() {
-            self.end(Err(Cut::Broken("given up".into())));
+        if lock(&self.buffer).end.is_none() {
+            self.end(Err(Truncation::Broken("given up".into())));
         }
     }
 }
@@ -251,7 +288,7 @@ fn wake(waker: Option<Waker>) {
     }
 }
 
-impl Body for Download {
+impl Body for ReadAhead {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -259,21 +296,21 @@ impl Body for Download {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let mut shared = lock(&self.shared);
-        if let Some(piece) = shared.pop() {
-            let feeder = shared.feeder.take();
-            drop(shared);
+        let mut buffer = lock(&self.buffer);
+        if let Some(piece) = buffer.pop() {
+            let feeder = buffer.feeder.take();
+            drop(buffer);
             wake(feeder);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        match &shared.end {
+        match &buffer.end {
             None => {
-                shared.reader = Some(cx.waker().clone());
+                buffer.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
             Some(Err(cut)) => Poll::Ready(Some(Err(cut.clone().into()))),
             Some(Ok(())) => Poll::Ready(
-                shared
+                buffer
                     .trailers
                     .take()
                     .map(|trailers| Ok(Frame::trailers(trailers))),
@@ -282,16 +319,16 @@ impl Body for Download {
     }
 
     fn is_end_stream(&self) -> bool {
-        lock(&self.shared).is_over()
+        lock(&self.buffer).is_over()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let shared = lock(&self.shared);
-        let left_bytes = match (shared.left_bytes, &shared.end) {
+        let buffer = lock(&self.buffer);
+        let left_bytes = match (buffer.left_bytes, &buffer.end) {
             (Some(left), _) => Some(left),
             // All is here already: the length is known after all. With trailers it must not be said, or they could not be sent.
-            (None, Some(Ok(()))) if shared.trailers.is_none() => {
-                Some(shared.pieces.iter().map(|piece| piece.len() as u64).sum())
+            (None, Some(Ok(()))) if buffer.trailers.is_none() => {
+                Some(buffer.pieces.iter().map(|piece| piece.len() as u64).sum())
             }
             (None, _) => None,
         };
@@ -299,15 +336,15 @@ impl Body for Download {
     }
 }
 
-impl Drop for Download {
+impl Drop for ReadAhead {
     fn drop(&mut self) {
         let feeder = {
-            let mut shared = lock(&self.shared);
-            shared.is_abandoned = true;
-            shared.pieces.clear();
-            let held_bytes = std::mem::take(&mut shared.held_bytes);
-            shared.budget.give_back(held_bytes);
-            shared.feeder.take()
+            let mut buffer = lock(&self.buffer);
+            buffer.is_abandoned = true;
+            buffer.pieces.clear();
+            let held_bytes = std::mem::take(&mut buffer.held_bytes);
+            buffer.budget.give_back(held_bytes);
+            buffer.feeder.take()
         };
         wake(feeder);
     }

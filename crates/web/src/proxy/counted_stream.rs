@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What has gone through a stream. Atomic only because a connection may have to be sent to another thread; none is.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct StreamCounts {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
-    has_ended: AtomicBool,
-    is_shut: AtomicBool,
+    is_read_closed: AtomicBool,
+    is_write_closed: AtomicBool,
 }
 
-impl Counts {
+impl StreamCounts {
     /// Bytes the other side has sent.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Relaxed)
@@ -28,25 +28,25 @@ impl Counts {
     }
 
     /// Whether the other side has said that nothing more comes.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended.load(Relaxed)
+    pub fn is_read_closed(&self) -> bool {
+        self.is_read_closed.load(Relaxed)
     }
 
     /// Whether it was told that nothing more comes.
-    pub fn is_shut(&self) -> bool {
-        self.is_shut.load(Relaxed)
+    pub fn is_write_closed(&self) -> bool {
+        self.is_write_closed.load(Relaxed)
     }
 }
 
 /// A stream and its counts.
-pub struct Counted<S> {
+pub struct CountedStream<S> {
     stream: S,
-    counts: Arc<Counts>,
+    counts: Arc<StreamCounts>,
 }
 
-impl<S> Counted<S> {
+impl<S> CountedStream<S> {
     /// Counts what goes through `stream` into `counts`.
-    pub fn new(stream: S, counts: &Arc<Counts>) -> Self {
+    pub fn new(stream: S, counts: &Arc<StreamCounts>) -> Self {
         Self {
             stream,
             counts: counts.clone(),
@@ -60,7 +60,7 @@ impl<S> Counted<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -72,13 +72,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
         let bytes = (buf.filled().len() - before) as u64;
         self.counts.read_bytes.fetch_add(bytes, Relaxed);
         if bytes == 0 && has_room {
-            self.counts.has_ended.store(true, Relaxed);
+            self.counts.is_read_closed.store(true, Relaxed);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -110,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
         if shut.is_ok() {
-            self.counts.is_shut.store(true, Relaxed);
+            self.counts.is_write_closed.store(true, Relaxed);
         }
         Poll::Ready(shut)
     }
@@ -123,17 +123,17 @@ mod tests {
 
     #[tokio::test]
     async fn both_directions_and_both_ends_are_counted() {
-        let counts = Arc::<Counts>::default();
+        let counts = Arc::<StreamCounts>::default();
         let (mine, mut theirs) = tokio::io::duplex(64);
-        let mut counted = Counted::new(mine, &counts);
+        let mut counted = CountedStream::new(mine, &counts);
         counted.write_all(b"abc").await.unwrap();
         theirs.write_all(b"defgh").await.unwrap();
         counted.read_exact(&mut [0; 5]).await.unwrap();
         assert_eq!((counts.written_bytes(), counts.read_bytes()), (3, 5));
-        assert!(!counts.has_ended() && !counts.is_shut());
+        assert!(!counts.is_read_closed() && !counts.is_write_closed());
         theirs.shutdown().await.unwrap();
         assert_eq!(counted.read(&mut [0; 5]).await.unwrap(), 0);
         counted.shutdown().await.unwrap();
-        assert!(counts.has_ended() && counts.is_shut());
+        assert!(counts.is_read_closed() && counts.is_write_closed());
     }
 }

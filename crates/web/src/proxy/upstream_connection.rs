@@ -1,13 +1,13 @@
 //! A connection to a server that is ready to take requests.
 
-use super::counted::{Counted, Counts};
+use super::counted_stream::{CountedStream, StreamCounts};
 use super::upload::Upload;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use sooner_http::forwarding::request::Wire;
+use sooner_http::forwarding::request::Protocol;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +31,14 @@ const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
 /// What carries the bytes of a connection.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
 /// Takes requests for one connection.
-pub struct Sender {
+pub struct UpstreamConnection {
     requests: Requests,
-    counts: Arc<Counts>,
+    counts: Arc<StreamCounts>,
 }
 
 enum Requests {
@@ -49,14 +49,17 @@ enum Requests {
 }
 
 /// A request that got no response: why, and the request if nothing of it was sent.
-pub type Unsent = (hyper::Error, Option<Request<Upload>>);
+pub type SendError = (hyper::Error, Option<Request<Upload>>);
 
 /// Begins to speak HTTP on `stream`.
-pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
-    let counts = Arc::<Counts>::default();
-    let io = TokioIo::new(Counted::new(stream, &counts));
-    let requests = match wire {
-        Wire::Http1 => {
+pub async fn handshake(
+    stream: Box<dyn Transport>,
+    protocol: Protocol,
+) -> io::Result<UpstreamConnection> {
+    let counts = Arc::<StreamCounts>::default();
+    let io = TokioIo::new(CountedStream::new(stream, &counts));
+    let requests = match protocol {
+        Protocol::Http1 => {
             let (sender, connection) = http1::Builder::new()
                 .max_header_size(HEAD_BYTES_MAX)
                 .max_headers(FIELDS_MAX)
@@ -68,7 +71,7 @@ pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
             spawn_local(async move { drop(connection.with_upgrades().await) });
             Requests::Http1(sender)
         }
-        Wire::Http2 => {
+        Protocol::Http2 => {
             let (sender, connection) = http2::Builder::new(OnThisThread)
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -84,7 +87,7 @@ pub async fn greet(stream: Box<dyn Stream>, wire: Wire) -> io::Result<Sender> {
             Requests::Http2(sender)
         }
     };
-    Ok(Sender { requests, counts })
+    Ok(UpstreamConnection { requests, counts })
 }
 
 /// Runs what a connection spawns where the connection runs.
@@ -97,22 +100,22 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
     }
 }
 
-impl Sender {
+impl UpstreamConnection {
     /// What it speaks.
-    pub fn wire(&self) -> Wire {
+    pub fn protocol(&self) -> Protocol {
         match self.requests {
-            Requests::Http1(_) => Wire::Http1,
-            Requests::Http2(_) => Wire::Http2,
+            Requests::Http1(_) => Protocol::Http1,
+            Requests::Http2(_) => Protocol::Http2,
         }
     }
 
     /// Bytes the server has said so far, in answer to whatever.
-    pub fn heard_bytes(&self) -> u64 {
+    pub fn received_bytes(&self) -> u64 {
         self.counts.read_bytes()
     }
 
     /// Another handle for the same connection, where it takes many requests at once.
-    pub fn shared(&self) -> Option<Self> {
+    pub fn share(&self) -> Option<Self> {
         let Requests::Http2(sender) = &self.requests else {
             return None;
         };
@@ -139,7 +142,10 @@ impl Sender {
     }
 
     /// Sends a request; dropping the future takes it back (HTTP/1: by ending the connection).
-    pub async fn send(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unsent> {
+    pub async fn send(
+        &mut self,
+        request: Request<Upload>,
+    ) -> Result<Response<Incoming>, SendError> {
         let sent = match &mut self.requests {
             Requests::Http1(sender) => sender.try_send_request(request).await,
             Requests::Http2(sender) => sender.try_send_request(request).await,

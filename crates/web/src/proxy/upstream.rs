@@ -5,16 +5,13 @@
 //! job that is still inside a server that is out: such a job takes nothing from the others.
 
 mod build;
-mod place;
-
-pub use place::Place;
-
 use crate::clock::Clock;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::failure::Failure;
+use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
 use crate::proxy::health::Standing;
+use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
-use crate::proxy::trouble::{Inquiry, Trouble, reason};
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
 use sooner_admission::{AdmissionStatus, Time};
@@ -58,7 +55,7 @@ pub enum HostRule {
 
 /// The regular question to the servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Check {
+pub struct HealthCheck {
     /// The path to get.
     pub path: String,
     /// The time from one question to the next, and for an answer.
@@ -82,20 +79,20 @@ pub struct Upstream {
     /// Which host is asked for.
     pub host: HostRule,
     /// The regular question.
-    pub check: Option<Check>,
+    pub check: Option<HealthCheck>,
     /// How long a connection is kept that nobody uses.
     pub keep: Duration,
     limit: usize,
     gate: Limiter,
     /// The server that is looked at first for the next job.
-    turn: Cell<usize>,
+    next_server: Cell<usize>,
     all_down: Notify,
     /// Which server failed last, and how.
     last_failure: RefCell<Option<Arc<str>>>,
     /// Requests nobody was asked to answer, as the operator is told of them.
-    turned_away: Trouble,
+    rejected_log: FailureLog,
     /// Those for which nothing was left here to connect with.
-    lack: Trouble,
+    exhausted_log: FailureLog,
     clock: Clock,
     is_started: Cell<bool>,
 }
@@ -103,9 +100,9 @@ pub struct Upstream {
 /// Where a job may go.
 pub enum Choice {
     /// There.
-    Server(Place),
+    Server(ServerSlot),
     /// Nowhere right now: a server went out after the job was let in.
-    NoPlace,
+    Full,
     /// No server is up.
     AllDown,
 }
@@ -132,7 +129,7 @@ impl Upstream {
     }
 
     /// Waits to go in, for `queue` at most; never while no server is up.
-    pub async fn enter(
+    pub async fn admit(
         &self,
         class: u8,
         key: String,
@@ -142,7 +139,7 @@ impl Upstream {
         // From here on no news is missed.
         all_down.as_mut().enable();
         if self.is_down() {
-            return Err(self.down());
+            return Err(self.all_down_failure());
         }
         let too_long = async {
             match queue {
@@ -153,22 +150,22 @@ impl Upstream {
         tokio::select! {
             biased;
             permit = self.gate.acquire(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.gate.status().waiting }),
-            () = all_down => Err(self.down()),
+            () = all_down => Err(self.all_down_failure()),
             () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }
     }
 
     /// A server for a job that is in: the one with the least jobs, of those the one whose turn it is; rather none of `tried`.
-    pub fn choose(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
+    pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let now = self.now();
         let mut best: Option<(bool, usize, usize)> = None;
         let mut is_up = false;
         for step in 0..self.servers.len() {
-            let index = (self.turn.get() + step) % self.servers.len();
+            let index = (self.next_server.get() + step) % self.servers.len();
             let server = &self.servers[index];
-            let places = server.places(self.limit, now);
-            is_up |= places > 0;
-            if server.inside() >= places {
+            let capacity = server.capacity(self.limit, now);
+            is_up |= capacity > 0;
+            if server.inside() >= capacity {
                 continue;
             }
             let rank = (tried.contains(&server.name), server.inside());
@@ -178,16 +175,16 @@ impl Upstream {
         }
         match best {
             Some((_, _, index)) => {
-                self.turn.set(index + 1);
-                Choice::Server(Place::take(self, &self.servers[index]))
+                self.next_server.set(index + 1);
+                Choice::Server(ServerSlot::take(self, &self.servers[index]))
             }
-            None if is_up => Choice::NoPlace,
+            None if is_up => Choice::Full,
             None => Choice::AllDown,
         }
     }
 
     /// Why nobody goes in, and when somebody may.
-    pub fn down(&self) -> Failure {
+    pub fn all_down_failure(&self) -> Failure {
         let now = self.now();
         let first = self
             .servers
@@ -212,46 +209,46 @@ impl Upstream {
         }
     }
 
-    /// `server` could not be reached, and `why`; try number `tries` of `inquiry`. No request brings that about.
-    pub fn unreachable(
+    /// `server` could not be reached, and `why`; try number `tries` of `summary`. No request brings that about.
+    pub fn note_unreachable(
         self: &Rc<Self>,
         server: &Server,
         why: &dyn Display,
-        inquiry: &Inquiry,
+        summary: &RequestSummary,
         tries: u32,
     ) {
-        self.note_unanswered(server, why, inquiry, tries);
-        self.blame(server);
+        self.note_failed_attempt(server, why, summary, tries);
+        self.note_server_fault(server);
     }
 
-    /// `server` took `inquiry` and did not answer it, or not to the end, and `why`; try number `tries`. That says nothing of the server
-    /// yet: see [`Upstream::blame`] and [`Upstream::suspect`].
-    pub fn note_unanswered(
+    /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number `tries`. That says nothing of the server
+    /// yet: see [`Upstream::note_server_fault`] and [`Upstream::note_possible_fault`].
+    pub fn note_failed_attempt(
         &self,
         server: &Server,
         why: &dyn Display,
-        inquiry: &Inquiry,
+        summary: &RequestSummary,
         tries: u32,
     ) {
-        self.tell_of(server, why, inquiry, tries);
+        self.report_failure(server, why, summary, tries);
         self.note_failure(server, why);
         server.count_failure();
     }
 
     /// What `server` did not answer is not the request's fault: another server did.
-    pub fn blame(self: &Rc<Self>, server: &Server) {
+    pub fn note_server_fault(self: &Rc<Self>, server: &Server) {
         if server.failed(self.now()) {
             self.standing_changed(server);
         }
     }
 
-    /// What `server` did not answer may be the fault of `inquiry`: its path counts once, and never against the last server that is up.
-    pub fn suspect(self: &Rc<Self>, server: &Server, inquiry: &Inquiry) {
+    /// What `server` did not answer may be the fault of `summary`: its path counts once, and never against the last server that is up.
+    pub fn note_possible_fault(self: &Rc<Self>, server: &Server, summary: &RequestSummary) {
         let now = self.now();
         let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
         let has_another = (self.servers.iter())
             .any(|other| !std::ptr::eq(other.as_ref(), server) && is_up(other));
-        if has_another && server.failed_at(inquiry.path_hash(), now) {
+        if has_another && server.failed_at(summary.path_hash(), now) {
             self.standing_changed(server);
         }
     }
@@ -264,9 +261,9 @@ impl Upstream {
                 "upstream `{}`, {}: {}",
                 self.name,
                 server.name,
-                reason(&why)
+                one_line(&why)
             );
-            server.trouble.tell(self.now(), told);
+            server.failure_log.report(self.now(), told);
             self.note_failure(server, &why);
         }
         if server.checked(answer.is_ok(), self.now()) {
@@ -274,45 +271,51 @@ impl Upstream {
         }
     }
 
-    /// Tells the operator why `server` gave no answer to try number `tries` of `inquiry`.
-    pub fn tell_of(&self, server: &Server, why: &dyn Display, inquiry: &Inquiry, tries: u32) {
-        let (name, server_name, why) = (&self.name, &server.name, reason(why));
-        server.trouble.tell(
+    /// Tells the operator why `server` gave no answer to try number `tries` of `summary`.
+    pub fn report_failure(
+        &self,
+        server: &Server,
+        why: &dyn Display,
+        summary: &RequestSummary,
+        tries: u32,
+    ) {
+        let (name, server_name, why) = (&self.name, &server.name, one_line(why));
+        server.failure_log.report(
             self.now(),
-            format_args!("upstream `{name}`, {server_name}: {why}; try {tries} of {inquiry}"),
+            format_args!("upstream `{name}`, {server_name}: {why}; try {tries} of {summary}"),
         );
     }
 
-    /// Tells the operator why no server was asked to answer `inquiry`.
-    pub fn turned_away(&self, inquiry: &Inquiry, why: &Failure) {
-        let (name, status, why) = (&self.name, why.status().as_u16(), reason(why));
-        self.turned_away.tell(
+    /// Tells the operator why no server was asked to answer `summary`.
+    pub fn report_rejected(&self, summary: &RequestSummary, why: &Failure) {
+        let (name, status, why) = (&self.name, why.status().as_u16(), one_line(why));
+        self.rejected_log.report(
             self.now(),
-            format_args!("upstream `{name}`: {why}; status {status} for {inquiry}"),
+            format_args!("upstream `{name}`: {why}; status {status} for {summary}"),
         );
     }
 
     /// Tells the operator why `server` cannot be asked now, which is not its fault.
-    pub fn lacks(&self, server: &Server, why: &Failure, inquiry: &Inquiry) {
-        let (name, server_name, why) = (&self.name, &server.name, reason(why));
-        self.lack.tell(
+    pub fn report_exhausted(&self, server: &Server, why: &Failure, summary: &RequestSummary) {
+        let (name, server_name, why) = (&self.name, &server.name, one_line(why));
+        self.exhausted_log.report(
             self.now(),
-            format_args!("upstream `{name}`, {server_name}: {why}; {inquiry} waits"),
+            format_args!("upstream `{name}`, {server_name}: {why}; {summary} waits"),
         );
     }
 
     fn note_failure(&self, server: &Server, why: &dyn Display) {
-        let text = format!("{}: {}", server.name, reason(why));
+        let text = format!("{}: {}", server.name, one_line(why));
         self.last_failure.replace(Some(text.into()));
     }
 
     fn standing_changed(self: &Rc<Self>, server: &Server) {
         let now = self.now();
-        self.count_places();
+        self.update_capacity();
         if let Some(at) = server.changes_at(now) {
             let upstream = Rc::downgrade(self);
             let wait = Duration::from_nanos(at.since(now));
-            spawn_local(count_later(upstream, wait));
+            spawn_local(update_capacity_later(upstream, wait));
         }
     }
 
@@ -325,12 +328,12 @@ impl Upstream {
 
     /// Tells the gate how many jobs may be inside. To be called whenever a place changes: with a limit above this sum a job would be
     /// let in that finds no place, again and again.
-    fn count_places(&self) {
+    pub fn update_capacity(&self) {
         let now = self.now();
         let limit = self
             .servers
             .iter()
-            .map(|server| server.places(self.limit, now).max(server.inside()))
+            .map(|server| server.capacity(self.limit, now).max(server.inside()))
             .fold(0, usize::saturating_add);
         self.gate.set_limit(limit);
         if self.is_down() {
@@ -340,9 +343,9 @@ impl Upstream {
 }
 
 /// A server's time out has an end that nothing else announces.
-async fn count_later(upstream: Weak<Upstream>, wait: Duration) {
+async fn update_capacity_later(upstream: Weak<Upstream>, wait: Duration) {
     sleep(wait).await;
     if let Some(upstream) = upstream.upgrade() {
-        upstream.count_places();
+        upstream.update_capacity();
     }
 }

@@ -1,0 +1,129 @@
+//! A job inside a server, and the response it waits for: the next one comes in when its last byte is here.
+
+use super::failure_log::RequestSummary;
+use super::read_ahead::{Feeder, Truncation};
+use super::server::{Entry, Server};
+use super::upload::Progress;
+use super::upstream::Upstream;
+use super::upstream_connection::UpstreamConnection;
+use hyper::body::Incoming;
+use sooner_limiter::Permit;
+use std::fmt::Display;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A place inside a server; dropping it leaves. It has to be dropped before the job's permit: the gate must know how many places there
+/// are before it lets the next one in.
+pub struct ServerSlot {
+    upstream: Weak<Upstream>,
+    server: Rc<Server>,
+    entry: Entry,
+}
+
+impl ServerSlot {
+    /// Goes into `server`, one of `upstream`'s.
+    pub fn take(upstream: &Rc<Upstream>, server: &Rc<Server>) -> Self {
+        Self {
+            upstream: Rc::downgrade(upstream),
+            server: server.clone(),
+            entry: server.enter(),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Rc<Server> {
+        &self.server
+    }
+}
+
+impl Drop for ServerSlot {
+    fn drop(&mut self) {
+        self.server.leave(self.entry);
+        if let Some(upstream) = self.upstream.upgrade() {
+            upstream.update_capacity();
+        }
+    }
+}
+
+/// A job inside; dropping it makes room for the next one.
+pub struct InFlight {
+    /// Its place in a server. Dropped before the permit: who is let in next must find it empty.
+    pub slot: ServerSlot,
+    /// Leave to be inside.
+    pub permit: Permit,
+    /// Where it is.
+    pub upstream: Rc<Upstream>,
+    /// When its server was asked.
+    pub sent_at: Instant,
+    /// What was asked for.
+    pub summary: RequestSummary,
+    /// How many servers were asked for it.
+    pub tries: u32,
+}
+
+impl InFlight {
+    /// The upstream has given its last byte.
+    pub fn complete(self) {
+        let service_ns = self.sent_at.elapsed().as_nanos() as u64;
+        self.slot.server().served(service_ns);
+        drop(self.slot);
+        self.permit.complete();
+    }
+
+    /// The server did not keep what it began, and `why`.
+    pub fn fail(self, why: &dyn Display) {
+        let server = self.slot.server();
+        let (upstream, summary) = (&self.upstream, &self.summary);
+        upstream.note_failed_attempt(server, why, summary, self.tries);
+        upstream.note_possible_fault(server, summary);
+    }
+}
+
+/// A response whose body is still with the upstream.
+pub struct UpstreamBody {
+    /// What is to come.
+    pub body: Incoming,
+    /// The job that ends with it.
+    pub in_flight: InFlight,
+    /// The connection it comes on.
+    pub connection: UpstreamConnection,
+    /// How far the request's body is.
+    pub progress: Rc<Progress>,
+    /// How long the server keeps the connection afterwards, s, if it said so.
+    pub keep_alive_seconds: Option<u64>,
+}
+
+impl UpstreamBody {
+    /// Reads the body to its end.
+    pub async fn pump(mut self, feeder: Feeder, idle: Duration) {
+        let has_length = feeder.has_length();
+        let Err(cut) = feeder.feed(&mut self.body, idle).await else {
+            return self.finish(true);
+        };
+        // What a client can bring about is no failure, or it could put the server out for all.
+        let is_server_fault = match cut {
+            Truncation::Abandoned => false,
+            // A stream of events pauses, and so does who waits for the rest of the request.
+            Truncation::Idle => has_length && self.progress.is_over(),
+            Truncation::Broken(_) => self.progress.client_fault().is_none(),
+        };
+        self.progress.abandon();
+        if is_server_fault {
+            self.in_flight.fail(&cut);
+        }
+    }
+
+    /// The response is complete: the next job may come. The connection is free if nothing more comes on it (`is_whole`) and nothing of
+    /// the request is left to send.
+    pub fn finish(self, is_whole: bool) {
+        let is_clean = is_whole && self.progress.is_over();
+        let pool = self.in_flight.slot.server().pool.clone();
+        self.in_flight.complete();
+        if is_clean {
+            pool.put_back(self.connection, self.keep_alive_seconds);
+        } else {
+            self.progress.abandon();
+        }
+    }
+}
