@@ -14,6 +14,7 @@ pub mod negotiation;
 pub mod priority;
 pub mod proxy_protocol;
 pub mod range;
+pub mod rebinding;
 pub mod redirect;
 pub mod request_text;
 pub mod target;

@@ -5,7 +5,6 @@
 
 mod acceptor;
 pub mod access_log;
-mod activation;
 pub mod admin;
 mod answer;
 mod body;
@@ -17,7 +16,6 @@ mod generation;
 mod handshakes;
 pub mod http2;
 pub mod limits;
-mod listen;
 mod message;
 pub mod metrics;
 pub mod proxy;
@@ -29,8 +27,6 @@ pub mod static_site;
 pub mod tls;
 
 pub use acceptor::Speech;
-pub use activation::{PassedError, PassedListeners, passed_listeners};
 pub use generation::Means;
-pub use listen::ListenError;
-pub use server::{Control, Listening, Server, may_listen};
+pub use server::{Control, Listening, Server};
 pub use sooner_uplink::Uplink;

@@ -2,16 +2,15 @@
 
 use crate::acceptor::{Acceptor, Speech};
 use crate::access_log::Closer;
-use crate::activation::PassedListeners;
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
 use crate::generation::{Generation, Means};
 use crate::handshakes;
 use crate::limits::Connections;
-use crate::listen::{ListenError, listen};
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
+use sooner_operate::{ListenError, PassedListeners, listen};
 use sooner_uplink::Uplink;
 use sooner_uplink::shadow::FairShadow;
 use std::net::SocketAddr;
@@ -165,7 +164,7 @@ impl<'a> Server<'a> {
 }
 
 fn open(address: SocketAddr, stall_time: Duration) -> Result<TcpListener, ListenError> {
-    let listener = listen(address, stall_time)?;
+    let listener = listen(address, Some(stall_time))?;
     TcpListener::from_std(listener).map_err(|error| ListenError::Other { address, error })
 }
 
@@ -175,11 +174,6 @@ fn adopt(listener: &std::net::TcpListener) -> Result<TcpListener, Misconfigured>
         let message = format!("a socket of the service manager cannot be used: {error}");
         Misconfigured::without_place("listen", message)
     })
-}
-
-/// Whether this process could listen on `address` now; the port is free again when this returns.
-pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
-    listen(address, Duration::from_secs(60)).map(drop)
 }
 
 impl Listening {

@@ -1,6 +1,6 @@
 //! JSON text written straight into a buffer: a log line a response must not cost more than the response.
 
-use sooner_operate::is_printable;
+use sooner_config::is_printable;
 
 /// Digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;

@@ -2,7 +2,7 @@
 
 use super::RequestFacts;
 use super::count::Count;
-use sooner_operate::printable;
+use sooner_config::printable;
 use sooner_uplink::JobReport;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

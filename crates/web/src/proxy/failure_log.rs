@@ -4,7 +4,8 @@
 use crate::limits::Complaint;
 use hyper::{Method, Uri};
 use sooner_admission::Time;
-use sooner_operate::{is_printable, say};
+use sooner_config::is_printable;
+use sooner_operate::say;
 use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Display};

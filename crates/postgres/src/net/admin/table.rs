@@ -1,7 +1,7 @@
 //! A table as an answer.
 
 use bytes::BytesMut;
-use sooner_operate::printable;
+use sooner_config::printable;
 
 use crate::wire::{write_columns, write_complete, write_row};
 

@@ -63,7 +63,7 @@ pub fn passed_listeners(
         if !is_tcp_listener(&socket) {
             return Err(PassedError::NotAListener { name });
         }
-        if let Err(error) = prepare(&socket, stall_timeout) {
+        if let Err(error) = prepare(&socket, Some(stall_timeout)) {
             return Err(PassedError::Other { name, error });
         }
         if TLS_NAMES.contains(&name.as_str()) {

@@ -55,17 +55,18 @@ impl ListenError {
     }
 }
 
-/// Binds and listens, without blocking; a connection whose client takes nothing for `stall_timeout` is aborted.
+/// Binds and listens, without blocking; a connection with a client that takes nothing for
+/// `stall_timeout` is aborted.
 ///
 /// An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
 pub fn listen(
     address: SocketAddr,
-    stall_timeout: Duration,
+    stall_timeout: Option<Duration>,
 ) -> Result<std::net::TcpListener, ListenError> {
     open(address, stall_timeout).map_err(|error| ListenError::new(address, error))
 }
 
-fn open(address: SocketAddr, stall_timeout: Duration) -> io::Result<std::net::TcpListener> {
+fn open(address: SocketAddr, stall_timeout: Option<Duration>) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -81,10 +82,15 @@ fn open(address: SocketAddr, stall_timeout: Duration) -> io::Result<std::net::Tc
     Ok(socket.into())
 }
 
+/// Whether this process could listen on `address` now; the port is free again when this returns.
+pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
+    listen(address, None).map(drop)
+}
+
 /// Sets what accepted sockets inherit, and that accepting does not block.
-pub(crate) fn prepare(socket: &Socket, stall_timeout: Duration) -> io::Result<()> {
+pub(crate) fn prepare(socket: &Socket, stall_timeout: Option<Duration>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(Some(stall_timeout))?;
+    socket.set_tcp_user_timeout(stall_timeout)?;
     socket.set_nonblocking(true)
 }
 
@@ -92,28 +98,26 @@ pub(crate) fn prepare(socket: &Socket, stall_timeout: Duration) -> io::Result<()
 mod tests {
     use super::*;
 
-    const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-
     #[test]
     fn says_what_is_wrong_with_an_address() {
-        let taken = listen("127.0.0.1:0".parse().unwrap(), STALL_TIMEOUT).unwrap();
+        let taken = listen("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let address = taken.local_addr().unwrap();
         assert!(matches!(
-            listen(address, STALL_TIMEOUT),
+            listen(address, None),
             Err(ListenError::InUse { .. })
         ));
         let elsewhere = "192.0.2.1:0".parse().unwrap();
         assert!(matches!(
-            listen(elsewhere, STALL_TIMEOUT),
+            listen(elsewhere, None),
             Err(ListenError::NoSuchAddress { .. })
         ));
     }
 
     #[test]
     fn both_families_on_one_port() {
-        let four = listen("0.0.0.0:0".parse().unwrap(), STALL_TIMEOUT).unwrap();
+        let four = listen("0.0.0.0:0".parse().unwrap(), None).unwrap();
         let six = SocketAddr::new("::".parse().unwrap(), four.local_addr().unwrap().port());
-        match listen(six, STALL_TIMEOUT) {
+        match listen(six, None) {
             Ok(_) | Err(ListenError::NoSuchAddress { .. } | ListenError::Other { .. }) => {}
             Err(other) => panic!("{other}"),
         }

@@ -1,11 +1,11 @@
-//! What signals ask of a server.
+//! What signals ask of a command that runs for long.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What somebody asked for by a signal.
+/// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Action {
     /// SIGTERM or SIGINT: end; the second time at once.
     Stop,
     /// SIGHUP: read the configuration again.
@@ -21,11 +21,12 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     /// What SIGHUP means: a terminal that closes, unless there is a configuration file to read again.
-    at_hang_up: Wish,
+    at_hang_up: Action,
 }
 
 impl Signals {
-    /// Takes the signals over from the system's defaults; `reloads` says that SIGHUP means a reload and not the end.
+    /// Takes the signals over from the system's defaults; `reloads` says that SIGHUP means a reload
+    /// and not the end.
     pub fn new(reloads: bool) -> io::Result<Self> {
         Ok(Self {
             hang_up: signal(SignalKind::hangup())?,
@@ -33,17 +34,21 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             // Ending for the terminal too: bands would outlive it.
-            at_hang_up: if reloads { Wish::Reload } else { Wish::Stop },
+            at_hang_up: if reloads {
+                Action::Reload
+            } else {
+                Action::Stop
+            },
         })
     }
 
-    /// The next one; waits for it.
-    pub async fn next(&mut self) -> Wish {
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> Action {
         tokio::select! {
-            _ = self.terminate.recv() => Wish::Stop,
-            _ = self.interrupt.recv() => Wish::Stop,
+            _ = self.terminate.recv() => Action::Stop,
+            _ = self.interrupt.recv() => Action::Stop,
             _ = self.hang_up.recv() => self.at_hang_up,
-            _ = self.user_defined.recv() => Wish::ReopenLogs,
+            _ = self.user_defined.recv() => Action::ReopenLogs,
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to serve: it is said once.
 
+use crate::{Outlet, say};
 use sooner_kernel::clock::monotonic_ns;
-use sooner_operate::{Outlet, say};
 use std::env;
 use std::ffi::OsStr;
 use std::io;
