@@ -6,8 +6,8 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
-use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_uplink::{StreamOrder, wire};
+use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
+use sooner_link::{StreamOrder, wire};
 
 /// One event; few flows, so that events meet.
 #[derive(Arbitrary, Debug)]

@@ -1,12 +1,10 @@
 //! What an uplink is told at start, and why it may refuse.
 
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use sooner_kernel::bands::BandsError;
+use sooner_link::{Ahead, StreamRule};
 use sooner_policy::{BAND_COUNT, PolicyName};
-
-use crate::ahead::Ahead;
 
 /// Where the bytes are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,43 +18,6 @@ pub enum Mechanism {
     Bands,
     /// Grants above, bands below.
     Both,
-}
-
-/// How the streams of one HTTP/2 connection are ordered among themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StreamRule {
-    /// As RFC 9218, section 10 recommends where the client sent a priority: whole responses in the order of their requests, incremental
-    /// ones in turns. Without a priority the policy decides.
-    #[default]
-    Standard,
-    /// The policy alone decides, as it does between connections.
-    Size,
-}
-
-/// A name that is no [`StreamRule`]'s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown order of streams; one of standard size")]
-pub struct UnknownStreamRule;
-
-impl StreamRule {
-    /// The name as it is typed and reported.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Size => "size",
-        }
-    }
-}
-
-impl FromStr for StreamRule {
-    type Err = UnknownStreamRule;
-
-    fn from_str(text: &str) -> Result<Self, UnknownStreamRule> {
-        [Self::Standard, Self::Size]
-            .into_iter()
-            .find(|rule| rule.as_str() == text)
-            .ok_or(UnknownStreamRule)
-    }
 }
 
 /// How to order one uplink.

@@ -9,34 +9,21 @@
 //! change queueing disciplines, [`marks`] adds the kernel's priority bands beneath, so that what already left for the kernel is ordered too.
 #![forbid(unsafe_code)]
 
-mod ahead;
-pub mod bucket;
 mod config;
-mod core;
-pub mod flood;
+mod fair_shadow;
 mod flow;
-pub mod gate;
-mod handover;
-pub mod marks;
 mod mechanism;
 mod observer;
 mod pacer;
-mod path;
-pub mod shadow;
 mod shared;
-mod siblings;
-mod snapshot;
 mod stream;
 mod stream_flow;
 mod uplink;
-pub mod wire;
 
-pub use ahead::{Ahead, NotAnAmount};
-pub use config::{Mechanism, StreamRule, UnknownStreamRule, UplinkConfig, UplinkError};
-pub use flow::{Flow, JobReport, ResponseStart};
+pub use config::{Mechanism, UplinkConfig, UplinkError};
+pub use fair_shadow::FairShadow;
+pub use flow::Flow;
 pub use observer::Observer;
-pub use siblings::StreamOrder;
-pub use snapshot::{Load, SIZE_CLASS_BYTES, SIZE_CLASSES, Snapshot, size_class};
 pub use stream::GatedStream;
 pub use stream_flow::{FinishedStream, StreamFlow};
 pub use uplink::Uplink;

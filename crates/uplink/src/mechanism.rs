@@ -8,11 +8,11 @@ use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
 
-use crate::bucket::transmission_ns;
 use crate::config::{Mechanism, UplinkConfig, UplinkError};
-use crate::gate::{Gate, GateLimits};
-use crate::marks::Marks;
 use crate::pacer::Backlog;
+use sooner_link::bucket::transmission_ns;
+use sooner_link::gate::{Gate, GateLimits};
+use sooner_link::marks::Marks;
 
 const _: () = assert!(
     BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -202,8 +202,8 @@ fn why_no_bands(refusal: &BandsError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ahead::Ahead;
-    use crate::wire::PACKET_BYTES;
+    use sooner_link::Ahead;
+    use sooner_link::wire::PACKET_BYTES;
 
     fn config(ahead: Option<Ahead>) -> UplinkConfig {
         UplinkConfig {

@@ -2,7 +2,7 @@
 
 use sooner_policy::Time;
 
-use crate::flow::JobReport;
+use sooner_link::JobReport;
 
 /// Hears of every response on an uplink; called outside its lock, on the thread that made the call.
 ///

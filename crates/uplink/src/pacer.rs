@@ -8,8 +8,8 @@ use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
 use sooner_policy::Time;
 
-use crate::bucket::transmission_ns;
 use crate::shared::Shared;
+use sooner_link::bucket::transmission_ns;
 
 /// The longest wait for the device's queue to drain, ns. Others' traffic may keep that queue long for ever; then grants still pass, one after
 /// each such wait, and every promise of the guard holds at that pace.

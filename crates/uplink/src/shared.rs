@@ -7,13 +7,13 @@ use sooner_kernel::clock::monotonic_ns;
 use sooner_policy::Time;
 use tokio::sync::Notify;
 
-use crate::core::{Core, Ended, OnEnd, Outcome, Started};
-use crate::flow::JobReport;
-use crate::gate::{Answer, FlowId};
 use crate::mechanism::Setup;
 use crate::observer::Observer;
 use crate::pacer;
-use crate::siblings::StreamOrder;
+use sooner_link::JobReport;
+use sooner_link::StreamOrder;
+use sooner_link::core::{Core, Ended, OnEnd, Outcome, Started};
+use sooner_link::gate::{Answer, FlowId};
 
 /// What [`Core::start`] says.
 type StartResult = Result<Started, (OnEnd, JobReport)>;

@@ -6,6 +6,7 @@
 //! TLS fits in between: rustls flushes its socket only when all its records are written, and what it writes on its own (handshake, tickets,
 //! alerts) belongs to no response. A connection with streams writes without waiting; its streams waited before.
 
+mod path_sample;
 mod sending;
 
 use std::cell::RefCell;
@@ -17,13 +18,13 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::core::Outcome;
 use crate::flow::{Flow, Signals};
-use crate::gate::{Answer, FlowId};
-use crate::path::Look;
 use crate::shared::Shared;
-use crate::wire::HEADER_BYTES;
+use path_sample::look_at_socket;
 use sending::InFile;
+use sooner_link::core::Outcome;
+use sooner_link::gate::{Answer, FlowId};
+use sooner_link::wire::HEADER_BYTES;
 
 /// Slices of a vectored write that are passed on; hyper offers a head and up to 16 chunks, and comes back for what was left.
 const SLICES_MAX: usize = 16;
@@ -96,7 +97,7 @@ impl GatedStream {
     fn look(&mut self) {
         self.unlooked_bytes = 0;
         if let Ok(info) = sooner_kernel::socket::tcp_info(&self.io) {
-            let look = Look::at_socket(&info, self.shared.now());
+            let look = look_at_socket(&info, self.shared.now());
             self.shared.lock().look(self.flow, look);
         }
     }

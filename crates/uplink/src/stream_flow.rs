@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::flow::{JobReport, ResponseStart};
-use crate::gate::{Answer, FlowId};
 use crate::shared::Shared;
-use crate::siblings::StreamOrder;
+use sooner_link::StreamOrder;
+use sooner_link::gate::{Answer, FlowId};
+use sooner_link::{JobReport, ResponseStart};
 
 /// A stream's handle; dropping it gives the response up.
 pub struct StreamFlow {

@@ -7,14 +7,14 @@ use sooner_kernel::timer::PacingTimer;
 use tokio::net::TcpStream;
 
 use crate::config::{UplinkConfig, UplinkError};
-use crate::core::{Core, Order};
 use crate::flow::{Flow, Signals};
 use crate::mechanism::{Plan, Setup};
 use crate::observer::Observer;
 use crate::pacer;
 use crate::shared::{Shared, now};
-use crate::snapshot::Snapshot;
 use crate::stream::GatedStream;
+use sooner_link::Snapshot;
+use sooner_link::core::{Core, Order};
 
 /// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written is on its way.
 const UNSENT_BYTES_MAX: u32 = 1;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use sooner_kernel::sealed_file::SealedFile;
+use sooner_link::ResponseStart;
 use sooner_policy::PolicyName;
-use sooner_uplink::{GatedStream, Mechanism, ResponseStart, Uplink, UplinkConfig};
+use sooner_uplink::{GatedStream, Mechanism, Uplink, UplinkConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use sooner_link::{JobReport, ResponseStart};
 use sooner_policy::PolicyName;
-use sooner_uplink::{Flow, GatedStream, JobReport, Mechanism, ResponseStart, Uplink, UplinkConfig};
+use sooner_uplink::{Flow, GatedStream, Mechanism, Uplink, UplinkConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -151,7 +152,7 @@ async fn the_account_of_a_response_adds_up() {
             (report.sent_bytes, report.policy),
             (sizes[*index] as u64, "srpt")
         );
-        let wire_bytes = sooner_uplink::wire::payload_cost_bytes(sizes[*index] as u64);
+        let wire_bytes = sooner_link::wire::payload_cost_bytes(sizes[*index] as u64);
         assert_eq!(report.rank_at_start, wire_bytes);
     }
     let large = ends[1].1;

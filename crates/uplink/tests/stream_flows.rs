@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::{Driver, Ends, Engine, frames, respond, start};
+use sooner_link::{JobReport, ResponseStart, StreamOrder, StreamRule};
 use sooner_policy::{PolicyName, Time};
-use sooner_uplink::{
-    Flow, GatedStream, JobReport, Mechanism, Observer, ResponseStart, StreamOrder, StreamRule,
-    Uplink, UplinkConfig,
-};
+use sooner_uplink::{Flow, GatedStream, Mechanism, Observer, Uplink, UplinkConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;

@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use sooner_link::{JobReport, ResponseStart, wire};
 use sooner_policy::PolicyName;
-use sooner_uplink::{
-    Flow, GatedStream, JobReport, Mechanism, ResponseStart, Uplink, UplinkConfig, wire,
-};
+use sooner_uplink::{Flow, GatedStream, Mechanism, Uplink, UplinkConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};

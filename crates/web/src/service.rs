@@ -17,7 +17,7 @@ use crate::static_site::{PendingListing, StaticReply};
 use crate::target;
 use crate::urgency::{Hints, Signal};
 use hyper::{Method, Request, StatusCode, Version};
-use sooner_uplink::{JobReport, ResponseStart};
+use sooner_link::{JobReport, ResponseStart};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;

@@ -24,7 +24,7 @@
 use crate::http2::priority::{DEFAULT_URGENCY, Priority};
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, REFERER};
-use sooner_uplink::StreamOrder;
+use sooner_link::StreamOrder;
 
 /// What a page needs to be read.
 const BEFORE: u8 = DEFAULT_URGENCY - 1;

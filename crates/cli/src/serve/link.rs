@@ -1,7 +1,8 @@
 //! From the table `[uplink]` to what the uplink is told.
 
-use sooner_uplink::gate::GateLimits;
-use sooner_uplink::{Mechanism, StreamRule, UplinkConfig};
+use sooner_link::StreamRule;
+use sooner_link::gate::GateLimits;
+use sooner_uplink::{Mechanism, UplinkConfig};
 use sooner_web::config::{MechanismName, Misconfigured, StreamOrder, UplinkTable};
 use sooner_workload::Rate;
 use std::net::SocketAddr;

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 
-use sooner_uplink::{FinishedStream, GatedStream, JobReport, ResponseStart, StreamFlow};
+use sooner_link::{JobReport, ResponseStart};
+use sooner_uplink::{FinishedStream, GatedStream, StreamFlow};
 use tokio::io::AsyncWrite;
 
 const FRAME_HEADER_BYTES: usize = 9;

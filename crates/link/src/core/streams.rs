@@ -4,20 +4,20 @@ use sooner_policy::{GuardLimits, PolicyName, Time};
 
 use super::record::FlowRecord;
 use super::{Core, Ended};
-use crate::config::StreamRule;
 use crate::gate::{FlowId, Gate, GateLimits};
 use crate::siblings::StreamOrder;
+use crate::siblings::StreamRule;
 
 /// A stream that was opened.
-pub(crate) struct OpenedStream {
-    pub(crate) stream: FlowId,
+pub struct OpenedStream {
+    pub stream: FlowId,
     /// Whether it is the first of an uplink without pacing, so that nobody watches over those who are called yet.
-    pub(crate) wants_pacer: bool,
+    pub wants_pacer: bool,
 }
 
 impl Core {
     /// The connection opens a stream; on a connection that is gone it is never told to wait.
-    pub(crate) fn open_stream(&mut self, connection: FlowId, now: Time) -> OpenedStream {
+    pub fn open_stream(&mut self, connection: FlowId, now: Time) -> OpenedStream {
         let stream = self.new_name();
         let path = self.path_of(connection);
         let Some(record) = self.flows.get_mut(&connection) else {
@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// The stream was granted a turn and handed over `written_bytes`; 0 gives the turn back.
-    pub(crate) fn settle_stream(&mut self, stream: FlowId, written_bytes: u64, now: Time) {
+    pub fn settle_stream(&mut self, stream: FlowId, written_bytes: u64, now: Time) {
         let Some(record) = self.flows.get_mut(&stream) else {
             return;
         };
@@ -60,13 +60,7 @@ impl Core {
     }
 
     /// The stream's urgency and its order among its siblings, as the client wants them now.
-    pub(crate) fn set_urgency(
-        &mut self,
-        stream: FlowId,
-        urgency: u8,
-        order: StreamOrder,
-        now: Time,
-    ) {
+    pub fn set_urgency(&mut self, stream: FlowId, urgency: u8, order: StreamOrder, now: Time) {
         let order = match self.order.streams {
             StreamRule::Standard => order,
             StreamRule::Size => StreamOrder::BySize,
@@ -77,7 +71,7 @@ impl Core {
     }
 
     /// The stream has handed over everything and wants no more turns; its response is not over yet.
-    pub(crate) fn finish_stream(&mut self, stream: FlowId, now: Time) {
+    pub fn finish_stream(&mut self, stream: FlowId, now: Time) {
         let Some(record) = self.flows.get_mut(&stream) else {
             return;
         };
@@ -90,7 +84,7 @@ impl Core {
     }
 
     /// The engine has written the last of what the stream handed over; its response ends at the connection's next flush.
-    pub(crate) fn stream_written(&mut self, stream: FlowId) {
+    pub fn stream_written(&mut self, stream: FlowId) {
         let connection = self.flows.get(&stream).and_then(|record| record.connection);
         if let Some(connection) = connection.and_then(|flow| self.flows.get_mut(&flow))
             && let Some(streams) = &mut connection.streams
@@ -100,7 +94,7 @@ impl Core {
     }
 
     /// The stream is given up.
-    pub(crate) fn close_stream(&mut self, stream: FlowId, now: Time) -> Vec<Ended> {
+    pub fn close_stream(&mut self, stream: FlowId, now: Time) -> Vec<Ended> {
         let ended = self.end(stream, false, now);
         if let Some(gate) = &mut self.gate {
             gate.close(stream, now);

@@ -1,9 +1,9 @@
-//! The gate without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
+//! Connections without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
 
 use proptest::prelude::*;
+use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
+use sooner_link::wire;
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
-use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_uplink::wire;
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;

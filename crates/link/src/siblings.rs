@@ -15,6 +15,7 @@
 //! streams, and O(n) where another urgency comes to be the first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use crate::gate::FlowId;
 
@@ -28,6 +29,43 @@ pub enum StreamOrder {
     InSequence,
     /// Incremental: in turns with the others.
     Shared,
+}
+
+/// How the streams of one HTTP/2 connection are ordered among themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamRule {
+    /// As RFC 9218, section 10 recommends where the client sent a priority: whole responses in the order of their requests, incremental
+    /// ones in turns. Without a priority the policy decides.
+    #[default]
+    Standard,
+    /// The policy alone decides, as it does between connections.
+    Size,
+}
+
+/// A name that is no [`StreamRule`]'s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown order of streams; one of standard size")]
+pub struct UnknownStreamRule;
+
+impl StreamRule {
+    /// The name as it is typed and reported.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Size => "size",
+        }
+    }
+}
+
+impl FromStr for StreamRule {
+    type Err = UnknownStreamRule;
+
+    fn from_str(text: &str) -> Result<Self, UnknownStreamRule> {
+        [Self::Standard, Self::Size]
+            .into_iter()
+            .find(|rule| rule.as_str() == text)
+            .ok_or(UnknownStreamRule)
+    }
 }
 
 /// One stream among its siblings.

@@ -12,10 +12,6 @@
 //! - A job of unknown size is not in the shadow until it really ends; then it comes in with what it sent, so that the work is right, if
 //!   late. It has no figure of its own: that would count from too late a start.
 
-mod fair_shadow;
-
-pub use fair_shadow::FairShadow;
-
 use std::collections::{BTreeMap, VecDeque};
 
 use sooner_policy::{JobId, Time, VirtualTime};

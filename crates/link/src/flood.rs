@@ -3,12 +3,19 @@
 //! Pure: counts of one second after another come in. SYN-ACKs go before everything else, because a client that waits for one loses a second;
 //! but a flood of SYNs would then fill the link with them. A crowd of real clients completes its handshakes, however large it is.
 
-use sooner_kernel::handshakes::Handshakes;
-
 /// Fewer unanswered handshakes a second are never a flood: what a network loses.
 const UNANSWERED_MIN: u64 = 100;
 /// So many unanswered ones come on each that is completed.
 const UNANSWERED_FACTOR: u64 = 4;
+
+/// Handshakes so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshakes {
+    /// SYN-ACKs that had to be sent again, and SYN cookies.
+    pub unanswered: u64,
+    /// Connections that clients opened.
+    pub completed: u64,
+}
 
 /// Looks at the counts of every second.
 #[derive(Debug, Default)]

@@ -9,46 +9,31 @@
 //!
 //! No connection counts as faster than the link: beyond it the client's network makes no difference.
 
-use sooner_kernel::socket::TcpInfo;
 use sooner_policy::{Path, Time};
 
 /// Segments that TCP sends before the first acknowledgement (RFC 6928).
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 const NS_PER_SEC: u128 = 1_000_000_000;
-const NS_PER_US: u64 = 1_000;
 
 /// What the kernel and the gate know of a connection at one time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
+pub struct Look {
     /// The least round trip, ns, if there was one yet.
-    pub(crate) rtt_ns: Option<u64>,
-    pub(crate) segment_bytes: u64,
-    pub(crate) delivery_bytes_per_sec: u64,
+    pub rtt_ns: Option<u64>,
+    pub segment_bytes: u64,
+    pub delivery_bytes_per_sec: u64,
     /// Whether there was not enough to send: the client could have been delivered more.
-    pub(crate) is_least: bool,
+    pub is_least: bool,
     /// Written for this connection so far.
-    pub(crate) own_bytes: u64,
+    pub own_bytes: u64,
     /// Written for all.
-    pub(crate) all_bytes: u64,
+    pub all_bytes: u64,
     /// For how long it waited for its turns so far, ns; `None` where it takes none.
-    pub(crate) waited_ns: Option<u64>,
-    pub(crate) at: Time,
+    pub waited_ns: Option<u64>,
+    pub at: Time,
 }
 
 impl Look {
-    /// The kernel's part of it.
-    pub(crate) fn at_socket(info: &TcpInfo, at: Time) -> Self {
-        let has_rtt = info.min_rtt_us > 0 && info.min_rtt_us < u32::MAX;
-        Self {
-            rtt_ns: has_rtt.then(|| u64::from(info.min_rtt_us) * NS_PER_US),
-            segment_bytes: info.mss_bytes.into(),
-            delivery_bytes_per_sec: info.delivery_rate_bytes_per_sec,
-            is_least: info.delivery_rate_is_app_limited,
-            at,
-            ..Self::default()
-        }
-    }
-
     /// Whether the connection was held back by nobody since `before`: it waited for less than a quarter of the time, or three quarters of
     /// what was written were its own.
     fn is_served_since(&self, before: &Self) -> bool {
@@ -72,7 +57,7 @@ impl Look {
 
 /// What is known of one connection's network.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathEstimate {
+pub struct PathEstimate {
     path: Path,
     last: Option<Look>,
     /// Since when nobody has held it back.
@@ -83,12 +68,12 @@ pub(crate) struct PathEstimate {
 
 impl PathEstimate {
     /// What is known by now.
-    pub(crate) fn path(&self) -> Path {
+    pub fn path(&self) -> Path {
         self.path
     }
 
     /// Takes in a look at a connection on a link that carries `link_bytes_per_sec`; what is known with it.
-    pub(crate) fn take(&mut self, look: Look, link_bytes_per_sec: u64) -> Path {
+    pub fn take(&mut self, look: Look, link_bytes_per_sec: u64) -> Path {
         let last = self.last.replace(look);
         self.served_since = last
             .filter(|last| look.is_served_since(last))
@@ -219,19 +204,5 @@ mod tests {
             ..Look::default()
         };
         assert_eq!(rate_after(&[broken]), Some(1));
-    }
-
-    #[test]
-    fn what_the_kernel_does_not_know_is_unknown() {
-        for min_rtt_us in [0, u32::MAX] {
-            let info = TcpInfo {
-                min_rtt_us,
-                mss_bytes: 1_448,
-                ..TcpInfo::default()
-            };
-            let mut estimate = PathEstimate::default();
-            let path = estimate.take(Look::at_socket(&info, Time::ZERO), LINK);
-            assert_eq!(path, Path::default());
-        }
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sooner_link::JobReport;
+use sooner_link::shadow::{Compared, JOBS_MAX, Shadow};
+use sooner_link::wire::payload_cost_bytes;
 use sooner_policy::Time;
 
-use super::{Compared, JOBS_MAX, Shadow};
-use crate::flow::JobReport;
 use crate::observer::Observer;
-use crate::wire::payload_cost_bytes;
 
 /// A shadow that watches an uplink: every response that the uplink reports starts and ends here too.
 #[derive(Debug)]

@@ -10,51 +10,51 @@ use std::task::Waker;
 
 use sooner_policy::{ClientId, Path, PolicyName, Time};
 
-use crate::config::StreamRule;
-use crate::flow::{JobReport, ResponseStart};
 use crate::gate::{Answer, FlowId, Gate};
 use crate::marks::{Marked, Marks};
 use crate::path::{Look, PathEstimate};
+use crate::response::{JobReport, ResponseStart};
+use crate::siblings::StreamRule;
 use crate::snapshot::{Load, Snapshot, size_class};
 use crate::wire;
 use record::{FlowRecord, Response, Tunnel};
 
 /// Called once, when a response is over.
-pub(crate) type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
+pub type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
 
 /// A response whose time has come.
-pub(crate) struct Ended {
-    pub(crate) job: u64,
-    pub(crate) on_end: OnEnd,
-    pub(crate) report: JobReport,
+pub struct Ended {
+    pub job: u64,
+    pub on_end: OnEnd,
+    pub report: JobReport,
 }
 
 /// What is left to do when the lock is released.
 #[derive(Default)]
-pub(crate) struct Outcome {
-    pub(crate) ended: Vec<Ended>,
-    pub(crate) wakers: Vec<Waker>,
+pub struct Outcome {
+    pub ended: Vec<Ended>,
+    pub wakers: Vec<Waker>,
 }
 
 /// A response that has begun.
-pub(crate) struct Started {
-    pub(crate) job: u64,
+pub struct Started {
+    pub job: u64,
     /// Its size on the wire, if known.
-    pub(crate) wire_bytes: Option<u64>,
+    pub wire_bytes: Option<u64>,
 }
 
 /// What an uplink is told of the order; no policy where nothing is ordered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Order {
-    pub(crate) policy: Option<PolicyName>,
-    pub(crate) rate_bits_per_sec: Option<u64>,
-    pub(crate) streams: StreamRule,
+pub struct Order {
+    pub policy: Option<PolicyName>,
+    pub rate_bits_per_sec: Option<u64>,
+    pub streams: StreamRule,
 }
 
 /// Everything behind the lock.
-pub(crate) struct Core {
-    pub(crate) gate: Option<Gate>,
-    pub(crate) marks: Option<Marks>,
+pub struct Core {
+    pub gate: Option<Gate>,
+    pub marks: Option<Marks>,
     order: Order,
     /// Whether the gate paces all writes; without pacing it only orders streams.
     is_paced: bool,
@@ -68,12 +68,12 @@ pub(crate) struct Core {
     /// When the link was last looked at, and what had been charged to it.
     looked_at: (Time, u64),
     /// Until when the pacer sleeps; it must be woken for anything earlier.
-    pub(crate) pacer_until: Option<Time>,
+    pub pacer_until: Option<Time>,
 }
 
 impl Core {
     /// With a gate all writes are paced.
-    pub(crate) fn new(order: Order, gate: Option<Gate>, marks: Option<Marks>, now: Time) -> Self {
+    pub fn new(order: Order, gate: Option<Gate>, marks: Option<Marks>, now: Time) -> Self {
         Self {
             is_paced: gate.is_some(),
             gate,
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn open(&mut self, now: Time) -> FlowId {
+    pub fn open(&mut self, now: Time) -> FlowId {
         let flow = self.new_name();
         if let Some(gate) = self.gate.as_mut().filter(|_| self.is_paced) {
             gate.open(flow, now);
@@ -99,14 +99,14 @@ impl Core {
     }
 
     /// What the connection writes are records of up to `record_bytes`.
-    pub(crate) fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
+    pub fn in_records(&mut self, flow: FlowId, record_bytes: u64) {
         if let Some(gate) = &mut self.gate {
             gate.in_records(flow, record_bytes);
         }
     }
 
     /// The connection is `client`'s.
-    pub(crate) fn of_client(&mut self, connection: FlowId, client: ClientId) {
+    pub fn of_client(&mut self, connection: FlowId, client: ClientId) {
         if let Some(record) = self.flows.get_mut(&connection) {
             record.client = Some(client);
         }
@@ -126,7 +126,7 @@ impl Core {
     }
 
     /// A response begins; on a connection that is gone already it ends at once, which is for the caller to report.
-    pub(crate) fn start(
+    pub fn start(
         &mut self,
         flow: FlowId,
         response: ResponseStart,
@@ -181,7 +181,7 @@ impl Core {
         })
     }
 
-    pub(crate) fn body_done(&mut self, flow: FlowId) {
+    pub fn body_done(&mut self, flow: FlowId) {
         if let Some(response) = self
             .flows
             .get_mut(&flow)
@@ -192,13 +192,7 @@ impl Core {
     }
 
     /// Whether the flow may write `want_bytes` now; if not, its waker is kept.
-    pub(crate) fn ask(
-        &mut self,
-        flow: FlowId,
-        want_bytes: u64,
-        waker: &Waker,
-        now: Time,
-    ) -> Answer {
+    pub fn ask(&mut self, flow: FlowId, want_bytes: u64, waker: &Waker, now: Time) -> Answer {
         let Some(gate) = &mut self.gate else {
             return Answer::Go(want_bytes);
         };
@@ -223,7 +217,7 @@ impl Core {
     }
 
     /// The flow wrote `written_bytes`, and `sent_bytes` more than before have left its socket.
-    pub(crate) fn settle(&mut self, flow: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
+    pub fn settle(&mut self, flow: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
         self.socket_bytes += written_bytes;
         if let Some(record) = self.flows.get_mut(&flow) {
             record.sent_bytes += written_bytes;
@@ -237,27 +231,27 @@ impl Core {
     }
 
     /// `sent_bytes` that the flow had written before have left its socket by themselves.
-    pub(crate) fn sent(&mut self, flow: FlowId, sent_bytes: u64, now: Time) {
+    pub fn sent(&mut self, flow: FlowId, sent_bytes: u64, now: Time) {
         if let Some(gate) = &mut self.gate {
             gate.sent(flow, sent_bytes, now);
         }
     }
 
     /// The kernel counted `wire_bytes` for the connection in all; what was not charged yet (retransmissions, acknowledgements) is.
-    pub(crate) fn account(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
+    pub fn account(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
         if let Some(gate) = &mut self.gate {
             gate.account(flow, wire_bytes, now);
         }
     }
 
     /// Whether the policy wants to know the networks to the clients.
-    pub(crate) fn asks_for_paths(&self) -> bool {
+    pub fn asks_for_paths(&self) -> bool {
         let orders = self.gate.is_some() || self.marks.is_some();
         orders && self.order.policy.is_some_and(PolicyName::asks_for_path)
     }
 
     /// The kernel was asked about the connection.
-    pub(crate) fn look(&mut self, connection: FlowId, look: Look) {
+    pub fn look(&mut self, connection: FlowId, look: Look) {
         let is_paced = self.is_paced;
         let Some(record) = self.flows.get_mut(&connection) else {
             return;
@@ -288,7 +282,7 @@ impl Core {
     }
 
     /// The band the flow's next bytes belong in, if it is another than theirs so far, and that one; with streams, the best of theirs.
-    pub(crate) fn new_band(&self, flow: FlowId) -> Option<(u8, Option<u8>)> {
+    pub fn new_band(&self, flow: FlowId) -> Option<(u8, Option<u8>)> {
         let marks = self.marks.as_ref()?;
         let path = self.path_of(flow);
         let band_of = |record: &FlowRecord| {
@@ -323,14 +317,14 @@ impl Core {
     }
 
     /// The flow's socket was marked for `band`.
-    pub(crate) fn set_band(&mut self, flow: FlowId, band: u8) {
+    pub fn set_band(&mut self, flow: FlowId, band: u8) {
         if let Some(record) = self.flows.get_mut(&flow) {
             record.band = Some(band);
         }
     }
 
     /// All that was buffered is written: responses whose bodies are done are over.
-    pub(crate) fn flushed(&mut self, flow: FlowId, now: Time) -> Outcome {
+    pub fn flushed(&mut self, flow: FlowId, now: Time) -> Outcome {
         let mut ended = self.end(flow, true, now);
         if let Some(record) = self.flows.get_mut(&flow) {
             let has_streams = record.streams.is_some();
@@ -354,7 +348,7 @@ impl Core {
     }
 
     /// The connection is gone, and with it what was not written, its streams' as well.
-    pub(crate) fn close(&mut self, flow: FlowId, now: Time) -> Outcome {
+    pub fn close(&mut self, flow: FlowId, now: Time) -> Outcome {
         let mut outcome = Outcome {
             ended: self.end(flow, false, now),
             wakers: Vec::new(),
@@ -374,13 +368,13 @@ impl Core {
     }
 
     /// The waker of the flow whose turn it is, if the link can take more.
-    pub(crate) fn call(&mut self, now: Time) -> Option<Waker> {
+    pub fn call(&mut self, now: Time) -> Option<Waker> {
         let flow = self.gate.as_mut()?.call(now)?;
         self.flows.get_mut(&flow)?.waker.take()
     }
 
     /// What is there now, and how busy the link was since the last time this was asked.
-    pub(crate) fn snapshot(&mut self, now: Time) -> Snapshot {
+    pub fn snapshot(&mut self, now: Time) -> Snapshot {
         let paced = self.gate.as_ref().filter(|_| self.is_paced);
         let charged_bytes = paced.map(Gate::charged_bytes);
         let (since, charged_before_bytes) =

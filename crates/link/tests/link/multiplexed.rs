@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use sooner_link::StreamOrder;
+use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
+use sooner_link::wire;
 use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
-use sooner_uplink::StreamOrder;
-use sooner_uplink::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_uplink::wire;
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;

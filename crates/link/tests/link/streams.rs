@@ -1,13 +1,11 @@
-//! Streams at the gate, without sockets: connections with an HTTP/2 engine each, clients that are slow, a clock that jumps.
+//! Streams without sockets: connections with an HTTP/2 engine each, clients that are slow, a clock that jumps.
 
-mod multiplexed;
-
-use multiplexed::{GRANT, SEGMENT, World};
+use crate::multiplexed::{GRANT, SEGMENT, World};
 use proptest::prelude::*;
+use sooner_link::StreamOrder::{BySize, InSequence, Shared};
+use sooner_link::gate::Answer;
+use sooner_link::{StreamOrder, wire};
 use sooner_policy::{GuardLimits, PolicyName, Time};
-use sooner_uplink::StreamOrder::{BySize, InSequence, Shared};
-use sooner_uplink::gate::Answer;
-use sooner_uplink::{StreamOrder, wire};
 
 fn srpt() -> World {
     World::new(PolicyName::Srpt, None)

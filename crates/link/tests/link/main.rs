@@ -1,0 +1,5 @@
+//! The scheduler without sockets.
+
+mod connections;
+mod multiplexed;
+mod streams;
