@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use crate::gate::FlowId;
+use crate::scheduler::FlowId;
 
 /// A stream's place among the streams of the same urgency on the same connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,7 +69,7 @@ impl FromStr for StreamRule {
 }
 
 /// One stream among its siblings.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sibling {
     /// 0 goes first.
     pub(crate) urgency: u8,
@@ -80,17 +80,16 @@ pub(crate) struct Sibling {
     pub(crate) returns: bool,
 }
 
-/// The urgency of a stream of which nobody has said it (RFC 9218, section 4.1).
+/// The urgency of a stream without a signal from the client (RFC 9218, section 4.1).
 const DEFAULT_URGENCY: u8 = 3;
 
-/// A stream's place within its group.
-type Place = (u64, FlowId);
+/// A stream's rank within its group.
+type GroupRank = (u64, FlowId);
 
-/// The streams of one connection.
+/// The streams of one connection that wait or are about to ask again.
 #[derive(Debug, Default)]
 pub(crate) struct Siblings {
-    streams: BTreeMap<FlowId, Sibling>,
-    /// The urgencies of streams that wait or return; none of them is empty.
+    /// By urgency; none of them is empty.
     levels: BTreeMap<u8, Level>,
 }
 
@@ -98,13 +97,44 @@ pub(crate) struct Siblings {
 #[derive(Debug, Default)]
 struct Level {
     /// Those that wait, by the policy, in sequence, in turns.
-    groups: [BTreeSet<Place>; 3],
+    groups: [BTreeSet<GroupRank>; 3],
     returning: usize,
 }
 
+impl Default for Sibling {
+    fn default() -> Self {
+        Self {
+            urgency: DEFAULT_URGENCY,
+            order: StreamOrder::default(),
+            attained_bytes: 0,
+            waits: false,
+            returns: false,
+        }
+    }
+}
+
 impl Sibling {
+    /// It waits for its turn.
+    pub(crate) fn wait(&mut self) {
+        self.waits = true;
+        self.returns = false;
+    }
+
+    /// It wants nothing until it waits again.
+    pub(crate) fn leave(&mut self) {
+        self.waits = false;
+        self.returns = false;
+    }
+
+    /// It handed over `written_bytes`; `returns`: it is expected to ask again.
+    pub(crate) fn settle(&mut self, written_bytes: u64, returns: bool) {
+        self.attained_bytes = self.attained_bytes.saturating_add(written_bytes);
+        self.waits = false;
+        self.returns = returns;
+    }
+
     /// Streams are named in the order in which they were requested.
-    fn place(&self, stream: FlowId) -> Place {
+    fn rank(&self, stream: FlowId) -> GroupRank {
         match self.order {
             StreamOrder::Shared => (self.attained_bytes, stream),
             StreamOrder::BySize | StreamOrder::InSequence => (0, stream),
@@ -135,87 +165,53 @@ impl Level {
 }
 
 impl Siblings {
-    /// A stream is opened; it does not wait yet.
-    pub(crate) fn open(&mut self, stream: FlowId) {
-        self.streams.entry(stream).or_insert(Sibling {
-            urgency: DEFAULT_URGENCY,
-            ..Sibling::default()
-        });
-    }
-
-    /// A stream is gone; whose turn has come or gone with it.
-    pub(crate) fn close(&mut self, stream: FlowId) -> Vec<FlowId> {
-        let leaves = |sibling: &mut Sibling| {
-            sibling.waits = false;
-            sibling.returns = false;
-        };
-        let touched = self.change(stream, leaves);
-        self.streams.remove(&stream);
-        touched
-    }
-
-    /// Changes a stream and puts it where it then belongs; the others whose turn may have come or gone with that.
+    /// A stream that was `before` is `after` from now on; the others whose turn may have come or gone with
+    /// that.
     pub(crate) fn change(
         &mut self,
         stream: FlowId,
-        change: impl FnOnce(&mut Sibling),
+        before: &Sibling,
+        after: &Sibling,
     ) -> Vec<FlowId> {
-        let Some(&before) = self.streams.get(&stream) else {
-            return Vec::new();
-        };
-        let mut after = before;
-        change(&mut after);
-        self.streams.insert(stream, after);
         let first_before = self.first_urgency();
-        let heads_before = self.heads(&before, &after);
-        self.take_out(stream, &before);
-        self.put_in(stream, &after);
+        let heads_before = self.heads(before, after);
+        self.take_out(stream, before);
+        self.put_in(stream, after);
         let first_after = self.first_urgency();
-        let mut touched = Vec::new();
+        let mut affected = Vec::new();
         if first_before == first_after {
-            let heads = heads_before.into_iter().chain(self.heads(&before, &after));
-            touched.extend(heads.flatten());
+            let heads = heads_before.into_iter().chain(self.heads(before, after));
+            affected.extend(heads.flatten());
         } else {
             let levels = [first_before, first_after].into_iter().flatten();
             let levels = levels.filter_map(|urgency| self.levels.get(&urgency));
-            touched.extend(levels.flat_map(Level::candidates));
+            affected.extend(levels.flat_map(Level::candidates));
         }
-        touched.retain(|&touched| touched != stream);
-        touched.sort_unstable();
-        touched.dedup();
-        touched
+        affected.retain(|&sibling| sibling != stream);
+        affected.sort_unstable();
+        affected.dedup();
+        affected
     }
 
     /// Whether a stream waits and no sibling goes before it.
-    pub(crate) fn may_go(&self, stream: FlowId) -> bool {
-        let Some(sibling) = self.streams.get(&stream) else {
-            return false;
-        };
+    pub(crate) fn may_go(&self, stream: FlowId, sibling: &Sibling) -> bool {
         sibling.waits
             && self.first_urgency() == Some(sibling.urgency)
             && (sibling.order == StreamOrder::BySize || self.head_of(sibling) == Some(stream))
     }
 
     /// Whether a stream waits that is less urgent than this one.
-    pub(crate) fn has_behind(&self, stream: FlowId) -> bool {
-        let Some(sibling) = self.streams.get(&stream) else {
-            return false;
-        };
+    pub(crate) fn has_behind(&self, sibling: &Sibling) -> bool {
         let mut behind = self.levels.range(sibling.urgency.saturating_add(1)..);
         behind.any(|(_, level)| level.has_waiting())
     }
 
-    /// All streams that wait.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = FlowId> {
-        self.streams
-            .iter()
-            .filter(|(_, sibling)| sibling.waits)
-            .map(|(&stream, _)| stream)
-    }
-
-    /// All streams.
-    pub(crate) fn all(&self) -> impl Iterator<Item = FlowId> {
-        self.streams.keys().copied()
+    /// All streams that wait, in the order in which they were requested.
+    pub(crate) fn waiting(&self) -> Vec<FlowId> {
+        let groups = self.levels.values().flat_map(|level| &level.groups);
+        let mut waiting: Vec<FlowId> = groups.flatten().map(|&(_, stream)| stream).collect();
+        waiting.sort_unstable();
+        waiting
     }
 
     fn first_urgency(&self) -> Option<u8> {
@@ -242,7 +238,8 @@ impl Siblings {
         }
         let level = self.levels.entry(sibling.urgency).or_default();
         if sibling.waits {
-            level.groups[sibling.order as usize].insert(sibling.place(stream));
+            let is_new = level.groups[sibling.order as usize].insert(sibling.rank(stream));
+            assert!(is_new, "a stream waits in one group, once");
         }
         level.returning += usize::from(sibling.returns);
     }
@@ -252,7 +249,8 @@ impl Siblings {
             return;
         };
         if sibling.waits {
-            level.groups[sibling.order as usize].remove(&sibling.place(stream));
+            let was_there = level.groups[sibling.order as usize].remove(&sibling.rank(stream));
+            assert!(was_there, "a stream waits where it was put");
         }
         level.returning -= usize::from(sibling.returns);
         if level.is_empty() {
@@ -266,8 +264,38 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn waiting(streams: &[(u8, StreamOrder)]) -> Siblings {
-        let mut siblings = Siblings::default();
+    /// The streams of a connection, each with its record.
+    #[derive(Default)]
+    struct Connection {
+        streams: BTreeMap<FlowId, Sibling>,
+        siblings: Siblings,
+    }
+
+    impl Connection {
+        fn open(&mut self, stream: FlowId) {
+            self.streams.entry(stream).or_default();
+        }
+
+        fn change(&mut self, stream: FlowId, change: impl FnOnce(&mut Sibling)) -> Vec<FlowId> {
+            let sibling = self.streams.get_mut(&stream).expect("an open stream");
+            let before = *sibling;
+            change(sibling);
+            self.siblings.change(stream, &before, sibling)
+        }
+
+        fn close(&mut self, stream: FlowId) -> Vec<FlowId> {
+            let affected = self.change(stream, Sibling::leave);
+            self.streams.remove(&stream);
+            affected
+        }
+
+        fn has_behind(&self, stream: FlowId) -> bool {
+            self.siblings.has_behind(&self.streams[&stream])
+        }
+    }
+
+    fn waiting(streams: &[(u8, StreamOrder)]) -> Connection {
+        let mut siblings = Connection::default();
         for (&(urgency, order), stream) in streams.iter().zip(0..) {
             siblings.open(stream);
             siblings.change(stream, |sibling| {
@@ -282,10 +310,11 @@ mod tests {
         siblings
     }
 
-    fn who_may_go(siblings: &Siblings) -> Vec<FlowId> {
-        siblings
-            .all()
-            .filter(|&stream| siblings.may_go(stream))
+    fn who_may_go(connection: &Connection) -> Vec<FlowId> {
+        let streams = connection.streams.iter();
+        streams
+            .filter(|&(&stream, sibling)| connection.siblings.may_go(stream, sibling))
+            .map(|(&stream, _)| stream)
             .collect()
     }
 
@@ -308,11 +337,11 @@ mod tests {
     #[test]
     fn a_stream_that_does_not_wait_holds_up_no_other() {
         let mut siblings = waiting(&[(3, InSequence), (3, InSequence)]);
-        let touched = siblings.change(0, |sibling| sibling.waits = false);
-        assert_eq!(touched, [1]);
+        let affected = siblings.change(0, |sibling| sibling.waits = false);
+        assert_eq!(affected, [1]);
         assert_eq!(who_may_go(&siblings), [1]);
-        let touched = siblings.change(0, |sibling| sibling.waits = true);
-        assert_eq!(touched, [1]);
+        let affected = siblings.change(0, |sibling| sibling.waits = true);
+        assert_eq!(affected, [1]);
         assert_eq!(who_may_go(&siblings), [0]);
         assert_eq!(siblings.close(0), [1]);
         assert_eq!(who_may_go(&siblings), [1]);
@@ -323,15 +352,15 @@ mod tests {
         let mut siblings = waiting(&[(3, BySize), (3, BySize), (0, BySize), (7, Shared)]);
         assert_eq!(who_may_go(&siblings), [2]);
         assert!(siblings.has_behind(2) && !siblings.has_behind(3));
-        let touched = siblings.change(2, |sibling| {
+        let affected = siblings.change(2, |sibling| {
             sibling.waits = false;
             sibling.returns = true;
         });
-        assert_eq!((touched, who_may_go(&siblings)), (vec![], vec![]));
-        let touched = siblings.change(2, |sibling| sibling.returns = false);
-        assert_eq!((touched, who_may_go(&siblings)), (vec![0, 1], vec![0, 1]));
-        let touched = siblings.change(3, |sibling| sibling.urgency = 1);
-        assert_eq!((touched, who_may_go(&siblings)), (vec![0, 1], vec![3]));
+        assert_eq!((affected, who_may_go(&siblings)), (vec![], vec![]));
+        let affected = siblings.change(2, |sibling| sibling.returns = false);
+        assert_eq!((affected, who_may_go(&siblings)), (vec![0, 1], vec![0, 1]));
+        let affected = siblings.change(3, |sibling| sibling.urgency = 1);
+        assert_eq!((affected, who_may_go(&siblings)), (vec![0, 1], vec![3]));
     }
 
     #[test]
@@ -351,14 +380,14 @@ mod tests {
 
         /// Whose turn comes or goes with a change is named, and somebody may go whenever somebody waits.
         #[test]
-        fn whose_turn_changes_is_touched(
+        fn whose_turn_changes_is_affected(
             changes in proptest::collection::vec((0..6_u64, 0..3_u8, 0..3_usize, any::<bool>(), 0..3_u64, any::<bool>()), 1..60),
         ) {
-            let mut siblings = Siblings::default();
+            let mut siblings = Connection::default();
             for (stream, urgency, order, waits, attained_bytes, close) in changes {
                 siblings.open(stream);
                 let before = who_may_go(&siblings);
-                let touched = if close {
+                let affected = if close {
                     siblings.close(stream)
                 } else {
                     let order = [BySize, InSequence, Shared][order];
@@ -371,13 +400,13 @@ mod tests {
                 let changed = stream;
                 for stream in 0..6 {
                     prop_assert!(
-                        before.contains(&stream) == after.contains(&stream) || stream == changed || touched.contains(&stream),
-                        "{stream} is not in {touched:?}"
+                        before.contains(&stream) == after.contains(&stream) || stream == changed || affected.contains(&stream),
+                        "{stream} is not in {affected:?}"
                     );
                 }
                 let returns = siblings.streams.values().any(|sibling| sibling.returns);
-                prop_assert!(returns || siblings.waiting().next().is_some() != after.is_empty());
-                prop_assert!(siblings.levels.values().all(|level| !level.is_empty()));
+                prop_assert!(returns || !siblings.siblings.waiting().is_empty() != after.is_empty());
+                prop_assert!(siblings.siblings.levels.values().all(|level| !level.is_empty()));
             }
         }
     }

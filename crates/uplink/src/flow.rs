@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sooner_link::gate::FlowId;
+use sooner_link::FlowId;
 use sooner_link::{JobReport, ResponseStart, wire};
 use sooner_policy::ClientId;
 
-use crate::shared::Shared;
+use crate::shared_link::SharedLink;
 use crate::stream_flow::StreamFlow;
 
 /// A connection's handle for the code that makes responses.
 #[derive(Clone)]
 pub struct Flow {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedLink>,
     pub(crate) id: FlowId,
     pub(crate) signals: Signals,
 }
@@ -69,13 +69,14 @@ impl Flow {
     pub fn in_records(&self, payload_bytes: u64) {
         self.shared
             .lock()
+            .link
             .in_records(self.id, payload_bytes + wire::TLS_RECORD_BYTES);
     }
 
     /// The connection is `client`'s, from its next response on: what the starvation guard gives is shared by clients, not by
     /// connections or responses. Without this word the connection counts as a client.
     pub fn of_client(&self, client: ClientId) {
-        self.shared.lock().of_client(self.id, client);
+        self.shared.lock().link.of_client(self.id, client);
     }
 
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
@@ -88,15 +89,8 @@ impl Flow {
         if self.shared.asks_for_paths {
             self.signals.set_begun();
         }
-        let now = self.shared.now();
-        let started = {
-            let mut core = self.shared.lock();
-            if body_done {
-                core.body_done(self.id);
-            }
-            core.start(self.id, response, Box::new(on_end), now)
-        };
-        self.shared.report_start(started, now);
+        let on_end = Box::new(on_end);
+        self.shared.start(self.id, response, on_end, body_done);
     }
 
     /// The body of the response started last has given its last frame, or was dropped.

@@ -6,13 +6,13 @@
 use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
+use sooner_policy::{BAND_COUNT, GuardLimits};
 
 use crate::config::{Mechanism, UplinkConfig, UplinkError};
 use crate::pacer::Backlog;
+use sooner_link::band_chooser::BandChooser;
 use sooner_link::bucket::transmission_ns;
-use sooner_link::gate::{Gate, GateLimits};
-use sooner_link::marks::Marks;
+use sooner_link::{LinkLimits, Pacing};
 
 const _: () = assert!(
     BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -21,8 +21,8 @@ const _: () = assert!(
 
 /// The parts of an uplink, ready to run.
 pub(crate) struct Plan {
-    pub(crate) gate: Option<Gate>,
-    pub(crate) marks: Option<Marks>,
+    pub(crate) pacing: Option<Pacing>,
+    pub(crate) bands: Option<BandChooser>,
     pub(crate) backlog: Option<Backlog>,
     pub(crate) setup: Setup,
     pub(crate) description: String,
@@ -99,25 +99,25 @@ impl Plan {
             ""
         };
         Self {
-            gate: Some(gate(config.policy, limits, config.guard)),
-            marks: None,
+            pacing: Some(pacing(limits, config.guard)),
+            bands: None,
             backlog,
             setup: Setup::default(),
             description: format!("in user space{loop_remark}{remark}"),
         }
     }
 
-    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
+    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
         let limits = limits(config, true);
-        let how = if and_gate {
+        let how = if and_paced {
             "in user space and in"
         } else {
             "in"
         };
         Self {
-            gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
-            marks: Some(Marks::into_bands(config.policy, config.bands)),
-            backlog: backlog(device, config).filter(|_| and_gate),
+            pacing: and_paced.then(|| pacing(limits, config.guard)),
+            bands: Some(BandChooser::into_bands(config.policy, config.bands)),
+            backlog: backlog(device, config).filter(|_| and_paced),
             setup: Setup {
                 bands: Some((bands, config.bands)),
             },
@@ -130,25 +130,24 @@ impl Plan {
     }
 }
 
-fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
-    let quantum = limits.quantum_wire_bytes();
-    let guard = guard.then(|| GuardLimits::with_turn(quantum));
-    Gate::new(limits, policy.scheduler(quantum, guard))
+fn pacing(limits: LinkLimits, is_guarded: bool) -> Pacing {
+    let guard = is_guarded.then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
+    Pacing { limits, guard }
 }
 
-/// How the gate meters; `leads_out`: a device does, in whose queue something can wait.
+/// How the link is metered; `leads_out`: a device does, in whose queue something can wait.
 ///
 /// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP keeps two packets of a connection in the
 /// device's queue, so with more ahead the next turn goes to another connection, and the largest share the link instead of going one
-/// after the other. On loopback nothing waits anywhere: there the gate is the link.
-fn limits(config: &UplinkConfig, leads_out: bool) -> GateLimits {
-    let limits = GateLimits::at_rate(config.rate_bits_per_sec);
+/// after the other. On loopback nothing waits anywhere: there the scheduler is the link.
+fn limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
+    let limits = LinkLimits::at_rate(config.rate_bits_per_sec);
     let ahead_ns = match config.ahead {
         Some(ahead) => ahead.ns(config.rate_bits_per_sec),
         None if leads_out => transmission_ns(limits.quantum_wire_bytes(), config.rate_bits_per_sec),
         None => 0,
     };
-    GateLimits { ahead_ns, ..limits }
+    LinkLimits { ahead_ns, ..limits }
 }
 
 /// Watches the device's queue.
@@ -168,7 +167,7 @@ fn queued_bytes_max(config: &UplinkConfig) -> u64 {
     let ahead = config.ahead;
     ahead
         .map_or(0, |ahead| ahead.bytes(rate))
-        .max(GateLimits::at_rate(rate).quantum_wire_bytes())
+        .max(LinkLimits::at_rate(rate).quantum_wire_bytes())
 }
 
 /// How many bands there are, where they are not all that there can be.
@@ -201,6 +200,8 @@ fn why_no_bands(refusal: &BandsError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sooner_policy::PolicyName;
+
     use super::*;
     use sooner_link::Ahead;
     use sooner_link::wire::PACKET_BYTES;
@@ -214,12 +215,12 @@ mod tests {
 
     #[test]
     fn one_grant_lies_ahead_where_a_device_leads_out_unless_told() {
-        let plain = GateLimits::at_rate(10_000_000);
+        let plain = LinkLimits::at_rate(10_000_000);
         assert_eq!(limits(&config(None), false), plain);
         let ahead_ns = transmission_ns(plain.quantum_wire_bytes(), 10_000_000);
         assert_eq!(
             limits(&config(None), true),
-            GateLimits { ahead_ns, ..plain }
+            LinkLimits { ahead_ns, ..plain }
         );
         assert_eq!(queued_bytes_max(&config(None)), PACKET_BYTES);
     }

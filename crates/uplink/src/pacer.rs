@@ -8,7 +8,7 @@ use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
 use sooner_policy::Time;
 
-use crate::shared::Shared;
+use crate::shared_link::SharedLink;
 use sooner_link::bucket::transmission_ns;
 
 /// The longest wait for the device's queue to drain, ns. Others' traffic may keep that queue long for ever; then grants still pass, one after
@@ -39,7 +39,11 @@ impl Backlog {
 }
 
 /// Runs until the uplink is dropped.
-pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: Option<Backlog>) {
+pub(crate) async fn run(
+    shared: Weak<SharedLink>,
+    timer: PacingTimer,
+    mut backlog: Option<Backlog>,
+) {
     let mut held = false;
     loop {
         let Some(strong) = shared.upgrade() else {
@@ -63,14 +67,14 @@ pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: O
         let hold_until = backlog.and_then(|backlog| backlog.hold_until(now));
         held = hold_until.is_some();
         match hold_until {
-            Some(until) => strong.hold_until(until),
-            None => strong.call_next(),
+            Some(until) => strong.lock().link.hold_until(until),
+            None => strong.wake_next(),
         }
     }
 }
 
-/// Without pacing there is no link to wait for, only those who were called and do not come. Runs until the uplink is dropped.
-pub(crate) async fn watch(shared: Weak<Shared>) {
+/// Without pacing there is no link to wait for, only streams that were woken and do not ask. Runs until the uplink is dropped.
+pub(crate) async fn run_unpaced(shared: Weak<SharedLink>) {
     loop {
         let Some(strong) = shared.upgrade() else {
             return;
@@ -90,7 +94,7 @@ pub(crate) async fn watch(shared: Weak<Shared>) {
             }
         }
         if let Some(strong) = shared.upgrade() {
-            strong.call_next();
+            strong.wake_next();
         }
     }
 }

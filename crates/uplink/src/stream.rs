@@ -19,12 +19,12 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::flow::{Flow, Signals};
-use crate::shared::Shared;
-use path_sample::look_at_socket;
+use crate::shared_link::SharedLink;
+use path_sample::sample_of;
 use sending::InFile;
-use sooner_link::core::Outcome;
-use sooner_link::gate::{Answer, FlowId};
+use sooner_link::Effects;
 use sooner_link::wire::HEADER_BYTES;
+use sooner_link::{Answer, FlowId};
 
 /// Slices of a vectored write that are passed on; hyper offers a head and up to 16 chunks, and comes back for what was left.
 const SLICES_MAX: usize = 16;
@@ -44,10 +44,10 @@ thread_local! {
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An accepted connection behind the gate.
+/// An accepted connection that waits for its turns.
 pub struct GatedStream {
     io: TcpStream,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLink>,
     flow: FlowId,
     signals: Signals,
     /// Written and read since the kernel was last asked what it sent: what is read is acknowledged, and the link carries that too.
@@ -72,7 +72,7 @@ impl GatedStream {
             unaccounted_bytes: 0,
             unsent_bytes: 0,
             unsettled_bytes: 0,
-            holds_little: flow.shared.paced || flow.shared.marks,
+            holds_little: flow.shared.is_paced || flow.shared.marks_bands,
             unlooked_bytes: 0,
         }
     }
@@ -97,8 +97,8 @@ impl GatedStream {
     fn look(&mut self) {
         self.unlooked_bytes = 0;
         if let Ok(info) = sooner_kernel::socket::tcp_info(&self.io) {
-            let look = look_at_socket(&info, self.shared.now());
-            self.shared.lock().look(self.flow, look);
+            let sample = sample_of(&info, self.shared.now());
+            self.shared.lock().link.sample_path(self.flow, sample);
         }
     }
 
@@ -163,14 +163,15 @@ impl GatedStream {
             let wire_bytes = info.bytes_sent + HEADER_BYTES * u64::from(info.segments_sent);
             self.shared
                 .lock()
+                .link
                 .account(self.flow, wire_bytes, self.shared.now());
         }
     }
 
     fn settle(&mut self, written_bytes: u64) {
-        if !self.shared.paced {
+        if !self.shared.is_paced {
             self.unsettled_bytes += written_bytes;
-            if self.shared.marks || self.signals.has_streams() {
+            if self.shared.marks_bands || self.signals.has_streams() {
                 self.settle_unpaced();
             }
             return;
@@ -185,6 +186,7 @@ impl GatedStream {
         let now = self.shared.now();
         self.shared
             .lock()
+            .link
             .settle(self.flow, written_bytes, sent_bytes, now);
         self.moved(written_bytes);
     }
@@ -203,6 +205,7 @@ impl GatedStream {
         let now = self.shared.now();
         self.shared
             .lock()
+            .link
             .settle(self.flow, written_bytes, written_bytes, now);
     }
 
@@ -225,7 +228,7 @@ impl GatedStream {
         let sent_bytes = std::mem::replace(&mut self.unsent_bytes, unsent_bytes) - unsent_bytes;
         if sent_bytes > 0 {
             let now = self.shared.now();
-            self.shared.lock().sent(self.flow, sent_bytes, now);
+            self.shared.lock().link.sent(self.flow, sent_bytes, now);
         }
     }
 
@@ -261,29 +264,31 @@ impl GatedStream {
     }
 
     /// Everything that was buffered is written; returns the responses that are over.
-    fn flushed(&mut self) -> Outcome {
+    fn flushed(&mut self) -> Effects {
         let nothing_new = !self.signals.is_body_done()
             && self.unsettled_bytes == 0
             && !self.signals.has_streams();
-        if !self.shared.paced && nothing_new {
-            return Outcome::default();
+        if !self.shared.is_paced && nothing_new {
+            return Effects::default();
         }
         let now = self.shared.now();
-        let mut core = self.shared.lock();
+        let mut state = self.shared.lock();
         if self.unsettled_bytes > 0 {
-            core.settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
+            state
+                .link
+                .settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
             self.unsettled_bytes = 0;
         }
         if self.signals.take_body_done() {
-            core.body_done(self.flow);
+            state.link.body_done(self.flow);
         }
-        core.flushed(self.flow, now)
+        state.link.flushed(self.flow, now)
     }
 
-    /// Wakes whose turn it is, where there are turns.
-    fn call_next(&self) {
-        if self.shared.paced || self.signals.has_streams() {
-            self.shared.call_next();
+    /// Wakes the flow that may go next, where there are turns.
+    fn wake_next(&self) {
+        if self.shared.is_paced || self.signals.has_streams() {
+            self.shared.wake_next();
         }
     }
 
@@ -291,15 +296,15 @@ impl GatedStream {
     ///
     /// Not upwards while packets of it wait in the lower band: the new ones would overtake them, and TCP take those for lost.
     fn remark(&self) {
-        if !self.shared.marks {
+        if !self.shared.marks_bands {
             return;
         }
-        let Some((band, old)) = self.shared.lock().new_band(self.flow) else {
+        let Some((band, old)) = self.shared.lock().link.new_band(self.flow) else {
             return;
         };
         let would_overtake = old.is_some_and(|old| band < old) && self.has_packets_in_host();
         if let (Some(priority), false) = (self.shared.priority_of(band), would_overtake) {
-            self.shared.lock().set_band(self.flow, band);
+            self.shared.lock().link.set_band(self.flow, band);
             // A socket that cannot be marked keeps the band it has: slower, not wrong.
             let _ = sooner_kernel::socket::set_priority(&self.io, priority);
         }
@@ -318,7 +323,7 @@ impl AsyncRead for GatedStream {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.io).poll_read(cx, buf);
-        if self.shared.paced {
+        if self.shared.is_paced {
             self.moved((buf.filled().len() - before) as u64);
         }
         result
@@ -359,8 +364,8 @@ impl AsyncWrite for GatedStream {
         self.settle(written);
         self.unlooked_bytes += written;
         if result.is_pending() {
-            // Its socket is full: the turn is somebody else's.
-            self.call_next();
+            // Its socket is full: the turn goes to another.
+            self.wake_next();
         }
         result
     }
@@ -371,15 +376,15 @@ impl AsyncWrite for GatedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        if self.shared.paced && self.signals.has_streams() {
+        if self.shared.is_paced && self.signals.has_streams() {
             self.watch_unsent(cx);
         }
-        let outcome = self.flushed();
-        if !outcome.ended.is_empty() && self.shared.paced {
+        let effects = self.flushed();
+        if !effects.ended.is_empty() && self.shared.is_paced {
             self.account();
         }
-        self.shared.conclude(outcome);
-        self.call_next();
+        self.shared.conclude(effects);
+        self.wake_next();
         Poll::Ready(Ok(()))
     }
 
@@ -391,14 +396,16 @@ impl AsyncWrite for GatedStream {
 impl Drop for GatedStream {
     fn drop(&mut self) {
         let now = self.shared.now();
-        let outcome = {
-            let mut core = self.shared.lock();
-            core.settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
+        let effects = {
+            let mut state = self.shared.lock();
+            state
+                .link
+                .settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);
             // What the kernel still holds of it goes out after us.
-            core.sent(self.flow, self.unsent_bytes, now);
-            core.close(self.flow, now)
+            state.link.sent(self.flow, self.unsent_bytes, now);
+            state.link.close(self.flow, now)
         };
-        self.shared.conclude(outcome);
-        self.call_next();
+        self.shared.conclude(effects);
+        self.wake_next();
     }
 }

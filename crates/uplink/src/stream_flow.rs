@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::shared::Shared;
+use crate::shared_link::SharedLink;
 use sooner_link::StreamOrder;
-use sooner_link::gate::{Answer, FlowId};
+use sooner_link::{Answer, FlowId};
 use sooner_link::{JobReport, ResponseStart};
 
 /// A stream's handle; dropping it gives the response up.
@@ -22,13 +22,13 @@ pub struct StreamFlow {
 
 /// The handle of a stream that handed over everything; dropping it gives up what was not written.
 pub struct FinishedStream {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLink>,
     id: FlowId,
     is_written: bool,
 }
 
 impl StreamFlow {
-    pub(crate) fn open(shared: Arc<Shared>, connection: FlowId) -> Self {
+    pub(crate) fn open(shared: Arc<SharedLink>, connection: FlowId) -> Self {
         let id = shared.open_stream(connection);
         Self {
             stream: FinishedStream {
@@ -44,9 +44,7 @@ impl StreamFlow {
     /// Its size for the policy is the body alone: head and frames pass without a grant.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let FinishedStream { shared, id, .. } = &self.stream;
-        let now = shared.now();
-        let started = shared.lock().start(*id, response, Box::new(on_end), now);
-        shared.report_start(started, now);
+        shared.start(*id, response, Box::new(on_end), false);
     }
 
     /// How much of `want_bytes` of payload may be handed over now, at least 1; [`settle`](Self::settle) must follow. Pending while others go
@@ -70,7 +68,8 @@ impl StreamFlow {
 
     /// Everything was handed over (at once if there is no body): there is nothing left to wait for but that it is written.
     pub fn finished(self) -> FinishedStream {
-        self.stream.shared.finish_stream(self.stream.id);
+        let FinishedStream { shared, id, .. } = &self.stream;
+        shared.change(|link, now| link.finish_stream(*id, now));
         self.stream
     }
 
@@ -78,7 +77,7 @@ impl StreamFlow {
     /// connection only. Before or after the start, as often as the client likes.
     pub fn set_urgency(&mut self, urgency: u8, order: StreamOrder) {
         let FinishedStream { shared, id, .. } = &self.stream;
-        shared.set_urgency(*id, urgency, order);
+        shared.change(|link, now| link.set_urgency(*id, urgency, order, now));
     }
 }
 
@@ -86,14 +85,15 @@ impl FinishedStream {
     /// The last of it was written to the connection: the response ends, completed, at the connection's next flush.
     pub fn written(mut self) {
         self.is_written = true;
-        self.shared.stream_written(self.id);
+        self.shared.lock().link.stream_written(self.id);
     }
 }
 
 impl Drop for FinishedStream {
     fn drop(&mut self) {
         if !self.is_written {
-            self.shared.close_stream(self.id);
+            let effects = self.shared.change(|link, now| link.close(self.id, now));
+            self.shared.conclude(effects);
         }
     }
 }

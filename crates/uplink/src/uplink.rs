@@ -11,10 +11,10 @@ use crate::flow::{Flow, Signals};
 use crate::mechanism::{Plan, Setup};
 use crate::observer::Observer;
 use crate::pacer;
-use crate::shared::{Shared, now};
+use crate::shared_link::{SharedLink, now};
 use crate::stream::GatedStream;
 use sooner_link::Snapshot;
-use sooner_link::core::{Core, Order};
+use sooner_link::{LinkConfig, LinkScheduler};
 
 /// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written is on its way.
 const UNSENT_BYTES_MAX: u32 = 1;
@@ -22,7 +22,7 @@ const UNSENT_BYTES_MAX: u32 = 1;
 /// One uplink and everybody who writes to it; clones share it.
 #[derive(Clone)]
 pub struct Uplink {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLink>,
     description: Arc<str>,
 }
 
@@ -33,7 +33,7 @@ impl Uplink {
     /// no more than 64 KiB ahead of it.
     pub fn unlimited() -> Self {
         Self::assemble(
-            Core::new(Order::default(), None, None, now()),
+            LinkConfig::default(),
             Setup::default(),
             "not ordered: no --uplink was given".into(),
         )
@@ -46,14 +46,15 @@ impl Uplink {
             what: "cannot make a timer",
             source,
         })?;
-        let order = Order {
+        let link = LinkConfig {
             policy: Some(config.policy),
             rate_bits_per_sec: Some(config.rate_bits_per_sec),
-            streams: config.streams,
+            stream_rule: config.streams,
+            pacing: plan.pacing,
+            bands: plan.bands,
         };
-        let core = Core::new(order, plan.gate, plan.marks, now());
-        let uplink = Self::assemble(core, plan.setup, plan.description);
-        if uplink.shared.paced {
+        let uplink = Self::assemble(link, plan.setup, plan.description);
+        if uplink.shared.is_paced {
             // Less lateness for every sleep of this thread; the default slack of 50 us only saves power.
             let _ = sooner_kernel::timer::set_timer_slack_ns(1);
             tokio::spawn(pacer::run(
@@ -65,9 +66,10 @@ impl Uplink {
         Ok(uplink)
     }
 
-    fn assemble(core: Core, setup: Setup, description: String) -> Self {
+    fn assemble(config: LinkConfig, setup: Setup, description: String) -> Self {
+        let link = LinkScheduler::new(config, now());
         Self {
-            shared: Arc::new(Shared::new(core, setup)),
+            shared: Arc::new(SharedLink::new(link, setup)),
             description: description.into(),
         }
     }
@@ -79,17 +81,17 @@ impl Uplink {
 
     /// Whether kernel bands are active, which need `CAP_NET_ADMIN` for as long as they are.
     pub fn uses_bands(&self) -> bool {
-        self.shared.marks
+        self.shared.marks_bands
     }
 
     /// Puts an accepted connection behind the gate; its socket should have `TCP_NODELAY`, or the end of a grant waits in it for an
     /// acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
-        if self.shared.paced || self.shared.marks {
+        if self.shared.is_paced || self.shared.marks_bands {
             // Where the kernel lacks the option more lies unsent in it, ordered by nobody; the rest still is.
             let _ = sooner_kernel::socket::set_notsent_lowat(&io, UNSENT_BYTES_MAX);
         }
-        let id = self.shared.lock().open(self.shared.now());
+        let id = self.shared.lock().link.open(self.shared.now());
         let flow = Flow {
             shared: self.shared.clone(),
             id,
@@ -129,6 +131,6 @@ impl Uplink {
 
     /// What is there now. Looks at every connection: for once a second, not for every request.
     pub fn snapshot(&self) -> Snapshot {
-        self.shared.lock().snapshot(self.shared.now())
+        self.shared.lock().link.snapshot(self.shared.now())
     }
 }

@@ -1,52 +1,48 @@
 //! Connections without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
 
 use proptest::prelude::*;
-use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_link::wire;
+use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, wire};
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
+
+use crate::{ask, finish, paced, start};
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
 const SEGMENT: u64 = wire::SEGMENT_BYTES;
 
-/// A gate and its flows in a world without a network.
+/// A link and its flows in a world without a network.
 struct World {
-    gate: Gate,
+    link: LinkScheduler,
     now: Time,
     /// Flow, bytes it still has to write.
     flows: Vec<(FlowId, u64)>,
     /// Names of flows in the order of their grants.
     decisions: String,
     done_at: Vec<Option<Time>>,
-    opened: FlowId,
 }
 
 impl World {
     fn new(policy: PolicyName) -> Self {
-        let limits = GateLimits {
+        let limits = LinkLimits {
             credit_ns: 0,
-            ..GateLimits::at_rate(RATE)
+            ..LinkLimits::at_rate(RATE)
         };
-        let scheduler = policy.scheduler(limits.quantum_wire_bytes(), None);
-        Self::behind(Gate::new(limits, scheduler))
+        Self::on(paced(policy, limits, None))
     }
 
-    fn behind(gate: Gate) -> Self {
+    fn on(link: LinkScheduler) -> Self {
         Self {
-            gate,
+            link,
             now: Time::ZERO,
             flows: Vec::new(),
             decisions: String::new(),
             done_at: Vec::new(),
-            opened: 0,
         }
     }
 
     /// A connection without a response.
     fn open(&mut self) -> FlowId {
-        self.opened += 1;
-        self.gate.open(self.opened, self.now);
-        self.opened
+        self.link.open(self.now)
     }
 
     /// A connection with one response; asks at once, as hyper does.
@@ -56,7 +52,7 @@ impl World {
     }
 
     fn respond(&mut self, flow: FlowId, bytes: u64) -> usize {
-        self.gate.start(flow, Some(bytes), 0, self.now);
+        start(&mut self.link, flow, Some(bytes), 0, self.now);
         self.flows.push((flow, bytes));
         self.done_at.push(None);
         let index = self.flows.len() - 1;
@@ -69,14 +65,14 @@ impl World {
         loop {
             let (flow, left) = self.flows[index];
             if left == 0 {
-                self.gate.finish(flow, self.now);
+                finish(&mut self.link, flow, self.now);
                 self.done_at[index].get_or_insert(self.now);
                 return;
             }
-            let Answer::Go(bytes) = self.gate.ask(flow, left, self.now) else {
+            let Answer::Go(bytes) = ask(&mut self.link, flow, left, self.now) else {
                 return;
             };
-            self.gate.settle(flow, bytes, bytes, self.now);
+            self.link.settle(flow, bytes, bytes, self.now);
             self.flows[index].1 -= bytes;
             self.decisions.push((b'A' + index as u8) as char);
         }
@@ -84,12 +80,12 @@ impl World {
 
     /// Jumps to the next wake-up before `until` and lets the flow write that is called.
     fn step(&mut self, until: Time) -> bool {
-        let Some(at) = self.gate.wake_at().filter(|at| *at <= until) else {
+        let Some(at) = self.link.wake_at().filter(|at| *at <= until) else {
             self.now = self.now.max(until);
             return false;
         };
         self.now = self.now.max(at);
-        if let Some(flow) = self.gate.call(self.now) {
+        if let Some(flow) = self.link.wake_next(self.now) {
             let index = self
                 .flows
                 .iter()
@@ -105,7 +101,7 @@ impl World {
     }
 
     fn run_to_the_end(&mut self) {
-        while self.gate.waiting() > 0 {
+        while self.link.waiting() > 0 {
             self.step(Time::from_ns(u64::MAX));
         }
     }
@@ -113,14 +109,13 @@ impl World {
 
 /// The grants that flows with much to write get at once on a link on which `packets` may lie ahead.
 fn grants_at_once(packets: u64, flows: usize) -> String {
-    let limits = GateLimits::at_rate(RATE);
-    let limits = GateLimits {
+    let limits = LinkLimits::at_rate(RATE);
+    let limits = LinkLimits {
         credit_ns: 0,
         ahead_ns: packets * wire::PACKET_BYTES * 1_000,
         ..limits
     };
-    let scheduler = PolicyName::Fair.scheduler(limits.quantum_wire_bytes(), None);
-    let mut world = World::behind(Gate::new(limits, scheduler));
+    let mut world = World::on(paced(PolicyName::Fair, limits, None));
     world.now = Time::from_ns(1_000_000_000);
     for _ in 0..flows {
         world.add(100 * SEGMENT);
@@ -154,14 +149,14 @@ fn the_network_to_the_client_moves_a_waiting_response_and_those_to_come() {
     let slow = world.add(10 * SEGMENT);
     let fast = world.add(20 * SEGMENT);
     let [slow_flow, fast_flow] = [slow, fast].map(|index| world.flows[index].0);
-    world.gate.observe(slow_flow, path(10_000), world.now);
-    world.gate.observe(fast_flow, path(1_000_000), world.now);
-    assert!(world.gate.rank(fast_flow) < world.gate.rank(slow_flow));
+    world.link.observe(slow_flow, path(10_000), world.now);
+    world.link.observe(fast_flow, path(1_000_000), world.now);
+    assert!(world.link.rank(fast_flow) < world.link.rank(slow_flow));
     let known = world.open();
-    world.gate.observe(known, path(1), world.now);
-    world.gate.start(known, Some(1), 0, world.now);
-    assert!(world.gate.rank(slow_flow) < world.gate.rank(known));
-    world.gate.close(known, world.now);
+    world.link.observe(known, path(1), world.now);
+    start(&mut world.link, known, Some(1), 0, world.now);
+    assert!(world.link.rank(slow_flow) < world.link.rank(known));
+    world.link.close(known, world.now);
     world.run_to_the_end();
     assert!(world.done_at[fast] < world.done_at[slow]);
     assert!(world.done_at[busy].is_some());
@@ -205,22 +200,21 @@ fn every_packet_is_charged() {
 fn retransmissions_and_foreign_traffic_delay_the_next_grant() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(2 * SEGMENT);
-    let due = world.gate.wake_at().expect("a segment waits");
-    world.gate.charge(5_000, world.now);
-    assert_eq!(world.gate.wake_at(), Some(due.after(5_000_000)));
-    world.gate.hold_until(due.after(9_000_000));
-    assert_eq!(world.gate.wake_at(), Some(due.after(9_000_000)));
+    let due = world.link.wake_at().expect("a segment waits");
+    world.link.charge(5_000, world.now);
+    assert_eq!(world.link.wake_at(), Some(due.after(5_000_000)));
+    world.link.hold_until(due.after(9_000_000));
+    assert_eq!(world.link.wake_at(), Some(due.after(9_000_000)));
 }
 
 #[test]
 fn after_a_hold_grants_are_as_far_apart_as_the_link_needs() {
-    let limits = GateLimits::at_rate(RATE);
+    let limits = LinkLimits::at_rate(RATE);
     let grant_ns = limits.quantum_wire_bytes() * 1_000;
-    let scheduler = PolicyName::Srpt.scheduler(limits.quantum_wire_bytes(), None);
-    let mut world = World::behind(Gate::new(limits, scheduler));
+    let mut world = World::on(paced(PolicyName::Srpt, limits, None));
     world.add(9 * SEGMENT);
     let before = world.decisions.len();
-    world.gate.hold_until(Time::from_ns(50_000_000));
+    world.link.hold_until(Time::from_ns(50_000_000));
     let mut grants_by = |ns: u64| {
         world.run_until(ns);
         world.decisions.len() - before
@@ -234,11 +228,18 @@ fn a_flow_that_does_not_come_when_called_lets_others_go() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(SEGMENT * 9);
     let stalled = world.open();
-    world.gate.start(stalled, Some(SEGMENT), 0, world.now);
-    assert_eq!(world.gate.ask(stalled, SEGMENT, world.now), Answer::Wait);
-    world.now = world.gate.wake_at().expect("two flows wait");
-    assert_eq!(world.gate.call(world.now), Some(stalled));
-    assert_eq!(world.gate.call(world.now), None, "one at a time is called");
+    start(&mut world.link, stalled, Some(SEGMENT), 0, world.now);
+    assert_eq!(
+        ask(&mut world.link, stalled, SEGMENT, world.now),
+        Answer::Wait
+    );
+    world.now = world.link.wake_at().expect("two flows wait");
+    assert_eq!(world.link.wake_next(world.now), Some(stalled));
+    assert_eq!(
+        world.link.wake_next(world.now),
+        None,
+        "one at a time is called"
+    );
     world.run_to_the_end_ignoring(stalled);
     assert_eq!(world.decisions, "AAAAAAAAA");
 }
@@ -246,8 +247,8 @@ fn a_flow_that_does_not_come_when_called_lets_others_go() {
 impl World {
     fn run_to_the_end_ignoring(&mut self, stalled: FlowId) {
         while self.flows.iter().any(|(_, left)| *left > 0) {
-            self.now = self.gate.wake_at().expect("bytes are left");
-            match self.gate.call(self.now) {
+            self.now = self.link.wake_at().expect("bytes are left");
+            match self.link.wake_next(self.now) {
                 Some(flow) if flow != stalled => {
                     let index = self
                         .flows
@@ -266,10 +267,10 @@ impl World {
 fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
     let mut world = World::new(PolicyName::Srpt);
     let slow = world.open();
-    world.gate.start(slow, Some(10), 0, world.now);
+    start(&mut world.link, slow, Some(10), 0, world.now);
     world.now = world.now.after(1_000_000);
-    assert_eq!(world.gate.ask(slow, 10, world.now), Answer::Go(10));
-    world.gate.settle(slow, 0, 0, world.now);
+    assert_eq!(ask(&mut world.link, slow, 10, world.now), Answer::Go(10));
+    world.link.settle(slow, 0, 0, world.now);
     world.add(3 * SEGMENT);
     world.run_to_the_end();
     assert_eq!(world.decisions, "AAA");
@@ -277,9 +278,9 @@ fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
 
 #[test]
 fn a_silence_over_tls_ends_with_a_whole_record() {
-    let limits = GateLimits {
+    let limits = LinkLimits {
         credit_ns: 0,
-        ..GateLimits::at_rate(RATE)
+        ..LinkLimits::at_rate(RATE)
     };
     let guard = GuardLimits {
         oldest_share: 10,
@@ -289,11 +290,10 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
     };
     // 20 ms are 13 packets; a tenth pays for a record after 17, the connection's own packets taken off.
     for (record_bytes, others, heard) in [(None, 13, "AB"), (Some(2 * SEGMENT), 17, "AAB")] {
-        let scheduler = PolicyName::Psjf.scheduler(limits.quantum_wire_bytes(), Some(guard));
-        let mut world = World::behind(Gate::new(limits, scheduler));
+        let mut world = World::on(paced(PolicyName::Psjf, limits, Some(guard)));
         let silent = world.open();
         if let Some(record_bytes) = record_bytes {
-            world.gate.in_records(silent, record_bytes);
+            world.link.in_records(silent, record_bytes);
         }
         world.respond(silent, 50 * SEGMENT);
         world.add(40 * SEGMENT);
@@ -311,12 +311,12 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
 fn what_belongs_to_no_response_passes_at_once_and_is_charged() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(2 * SEGMENT);
-    let due = world.gate.wake_at().expect("a segment waits");
+    let due = world.link.wake_at().expect("a segment waits");
     let other = world.open();
-    assert_eq!(world.gate.ask(other, 200, world.now), Answer::Go(200));
-    world.gate.settle(other, 200, 200, world.now);
+    assert_eq!(ask(&mut world.link, other, 200, world.now), Answer::Go(200));
+    world.link.settle(other, 200, 200, world.now);
     let charged_ns = (200 + wire::HEADER_BYTES + wire::CONNECTION_BYTES) * 1_000;
-    assert_eq!(world.gate.wake_at(), Some(due.after(charged_ns)));
+    assert_eq!(world.link.wake_at(), Some(due.after(charged_ns)));
 }
 
 #[test]
@@ -330,12 +330,12 @@ fn closing_forgets_everything() {
         .collect();
     flows
         .into_iter()
-        .for_each(|flow| world.gate.close(flow, world.now));
-    assert_eq!((world.gate.flow_count(), world.gate.waiting()), (0, 0));
+        .for_each(|flow| _ = world.link.close(flow, world.now));
+    assert_eq!((world.link.flow_count(), world.link.waiting()), (0, 0));
     assert_eq!(
         (
-            world.gate.wake_at(),
-            world.gate.call(Time::from_ns(u64::MAX))
+            world.link.wake_at(),
+            world.link.wake_next(Time::from_ns(u64::MAX))
         ),
         (None, None)
     );
@@ -346,11 +346,14 @@ fn responses_pipelined_on_a_connection_are_one_job() {
     let mut world = World::new(PolicyName::Srpt);
     let flow = world.open();
     let cost = wire::payload_cost_bytes;
-    let mut start = |bytes| world.gate.start(flow, Some(bytes), 0, world.now);
-    assert_eq!(start(100), cost(100));
-    assert_eq!(start(50), cost(100) + cost(50));
-    world.gate.finish(flow, world.now);
-    assert_eq!(world.gate.start(flow, Some(70), 0, world.now), cost(70));
+    let mut start_of = |bytes| start(&mut world.link, flow, Some(bytes), 0, world.now);
+    assert_eq!(start_of(100), cost(100));
+    assert_eq!(start_of(50), cost(100) + cost(50));
+    finish(&mut world.link, flow, world.now);
+    assert_eq!(
+        start(&mut world.link, flow, Some(70), 0, world.now),
+        cost(70)
+    );
 }
 
 proptest! {
@@ -375,33 +378,38 @@ proptest! {
 
     /// Any calls in any order: nothing panics, counts agree, and what waits is called in the end.
     #[test]
-    fn any_order_of_calls_is_safe(calls in proptest::collection::vec((0..7_u8, 0..6_u64, 0..5_000_u64), 0..200)) {
-        let limits = GateLimits::at_rate(RATE);
+    fn any_order_of_calls_is_safe(calls in proptest::collection::vec((0..7_u8, 0..6_usize, 0..5_000_u64), 0..200)) {
+        let limits = LinkLimits::at_rate(RATE);
         let guard = GuardLimits::with_turn(limits.quantum_wire_bytes());
-        let mut gate = Gate::new(limits, PolicyName::Srpt.scheduler(limits.quantum_wire_bytes(), Some(guard)));
+        let mut link = paced(PolicyName::Srpt, limits, Some(guard));
+        let mut flows = [None; 6];
         let mut now = Time::ZERO;
-        for (call, flow, amount) in calls {
+        for (call, index, amount) in calls {
             now = now.after(amount * 100);
+            // Not all of them are open, or were.
+            let flow = flows[index].unwrap_or(1_000);
             match call {
-                0 if gate.knows(flow) => {}
-                0 => gate.open(flow, now),
-                1 => _ = gate.start(flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
-                2 => _ = gate.ask(flow, amount + 1, now),
-                3 => gate.settle(flow, amount, amount, now),
-                4 => gate.finish(flow, now),
-                5 => gate.close(flow, now),
-                _ => _ = gate.call(now),
+                0 => _ = flows[index].get_or_insert_with(|| link.open(now)),
+                1 => _ = start(&mut link, flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
+                2 => _ = ask(&mut link, flow, amount + 1, now),
+                3 => link.settle(flow, amount, amount, now),
+                4 => finish(&mut link, flow, now),
+                5 => {
+                    link.close(flow, now);
+                    flows[index] = None;
+                }
+                _ => _ = link.wake_next(now),
             }
-            prop_assert!(gate.waiting() <= gate.flow_count());
-            prop_assert_eq!(gate.wake_at().is_some(), gate.waiting() > 0);
+            prop_assert!(link.waiting() <= link.flow_count());
+            prop_assert_eq!(link.wake_at().is_some(), link.waiting() > 0);
         }
-        while let Some(at) = gate.wake_at() {
+        while let Some(at) = link.wake_at() {
             now = now.after(at.since(now) + 1);
-            if let Some(flow) = gate.call(now) {
-                gate.close(flow, now);
+            if let Some(flow) = link.wake_next(now) {
+                link.close(flow, now);
             }
         }
-        prop_assert_eq!(gate.waiting(), 0);
+        prop_assert_eq!(link.waiting(), 0);
     }
 }
 
@@ -409,17 +417,17 @@ proptest! {
 fn bytes_behind_a_shut_window_are_charged_when_they_go() {
     let mut world = World::new(PolicyName::Srpt);
     let flow = world.open();
-    world.gate.start(flow, Some(2 * SEGMENT), 0, world.now);
+    start(&mut world.link, flow, Some(2 * SEGMENT), 0, world.now);
     world.now = world.now.after(1_000_000);
     assert_eq!(
-        world.gate.ask(flow, SEGMENT, world.now),
+        ask(&mut world.link, flow, SEGMENT, world.now),
         Answer::Go(SEGMENT)
     );
-    world.gate.settle(flow, SEGMENT, 0, world.now);
+    world.link.settle(flow, SEGMENT, 0, world.now);
     world.add(SEGMENT);
     let opened = world.now.after(wire::CONNECTION_BYTES * 1_000);
-    assert_eq!(world.gate.wake_at(), Some(opened), "the link is free");
-    world.gate.sent(flow, SEGMENT, world.now);
+    assert_eq!(world.link.wake_at(), Some(opened), "the link is free");
+    world.link.sent(flow, SEGMENT, world.now);
     let sent = opened.after(wire::PACKET_BYTES * 1_000);
-    assert_eq!(world.gate.wake_at(), Some(sent));
+    assert_eq!(world.link.wake_at(), Some(sent));
 }

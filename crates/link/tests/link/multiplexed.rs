@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use sooner_link::StreamOrder;
-use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_link::wire;
+use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, StreamOrder, wire};
 use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
+
+use crate::{ask, paced, start};
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
@@ -16,14 +16,13 @@ pub const GRANT: u64 = SEGMENT - FRAMING;
 const FRAMING: u64 = wire::framing_bytes(1);
 
 pub struct World {
-    pub gate: Gate,
+    pub link: LinkScheduler,
     pub now: Time,
     /// Names of streams in the order of their grants.
     pub decisions: String,
-    limits: GateLimits,
+    limits: LinkLimits,
     connections: Vec<Connection>,
     streams: Vec<Stream>,
-    opened: FlowId,
     /// Whether engines write as soon as they have something.
     engines_run: bool,
 }
@@ -50,27 +49,25 @@ struct Stream {
 
 impl World {
     pub fn new(policy: PolicyName, guard: Option<GuardLimits>) -> Self {
-        let limits = GateLimits {
+        let limits = LinkLimits {
             credit_ns: 0,
-            ..GateLimits::at_rate(RATE)
+            ..LinkLimits::at_rate(RATE)
         };
         Self::within(limits, policy, guard)
     }
 
     pub fn without_rate() -> Self {
-        Self::within(GateLimits::without_rate(), PolicyName::Fair, None)
+        Self::within(LinkLimits::without_rate(), PolicyName::Fair, None)
     }
 
-    fn within(limits: GateLimits, policy: PolicyName, guard: Option<GuardLimits>) -> Self {
-        let scheduler = policy.scheduler(limits.quantum_wire_bytes(), guard);
+    fn within(limits: LinkLimits, policy: PolicyName, guard: Option<GuardLimits>) -> Self {
         Self {
-            gate: Gate::new(limits, scheduler),
+            link: paced(policy, limits, guard),
             now: Time::ZERO,
             decisions: String::new(),
             limits,
             connections: Vec::new(),
             streams: Vec::new(),
-            opened: 0,
             engines_run: true,
         }
     }
@@ -81,8 +78,7 @@ impl World {
     }
 
     pub fn connect(&mut self) -> usize {
-        let id = self.new_name();
-        self.gate.open(id, self.now);
+        let id = self.link.open(self.now);
         self.connections.push(Connection {
             id,
             frames: VecDeque::new(),
@@ -92,11 +88,6 @@ impl World {
             is_open: true,
         });
         self.connections.len() - 1
-    }
-
-    fn new_name(&mut self) -> FlowId {
-        self.opened += 1;
-        self.opened
     }
 
     /// A stream with a response, which asks at once.
@@ -131,11 +122,10 @@ impl World {
         class: u8,
         (urgency, order): (u8, StreamOrder),
     ) -> usize {
-        let id = self.new_name();
         let parent = self.connections[connection].id;
-        self.gate.open_stream(parent, id);
-        self.gate.set_urgency(id, urgency, order, self.now);
-        self.gate.start(id, Some(bytes), class, self.now);
+        let id = self.link.open_stream(parent, self.now);
+        self.link.set_urgency(id, urgency, order, self.now);
+        start(&mut self.link, id, Some(bytes), class, self.now);
         let is_open = self.connections[connection].is_open;
         self.streams.push(Stream {
             id,
@@ -155,7 +145,7 @@ impl World {
                 return;
             };
             let Stream { id, connection, .. } = self.streams[stream];
-            self.gate.settle_stream(id, granted, self.now);
+            self.link.settle_stream(id, granted, self.now);
             self.streams[stream].left_bytes -= granted;
             self.decisions.push((b'A' + (stream % 26) as u8) as char);
             if self.streams[stream].left_bytes == 0 {
@@ -172,7 +162,7 @@ impl World {
 
     fn ask(&mut self, stream: usize) -> Option<u64> {
         let Stream { id, left_bytes, .. } = self.streams[stream];
-        let Answer::Go(granted) = self.gate.ask(id, left_bytes, self.now) else {
+        let Answer::Go(granted) = ask(&mut self.link, id, left_bytes, self.now) else {
             self.streams[stream].waits = true;
             return None;
         };
@@ -191,7 +181,7 @@ impl World {
     pub fn give_back(&mut self, stream: usize) {
         let it = &self.streams[stream];
         if it.is_open && !it.waits && it.left_bytes > 0 && self.ask(stream).is_some() {
-            self.gate
+            self.link
                 .settle_stream(self.streams[stream].id, 0, self.now);
         }
     }
@@ -203,7 +193,7 @@ impl World {
             return;
         }
         while let Some((payload_left, left)) = it.frames.front_mut() {
-            let Answer::Go(granted) = self.gate.ask(it.id, *left, self.now) else {
+            let Answer::Go(granted) = ask(&mut self.link, it.id, *left, self.now) else {
                 panic!("a connection with streams never waits");
             };
             let written = granted.min(takes_bytes);
@@ -213,29 +203,29 @@ impl World {
             let sent = if it.window_open { written } else { 0 };
             it.unsent_bytes += written - sent;
             let is_written = *left == 0;
-            self.gate.settle(it.id, written, sent, self.now);
+            self.link.settle(it.id, written, sent, self.now);
             if is_written {
                 it.frames.pop_front();
-                self.gate.flushed(it.id, self.now);
+                self.link.flushed(it.id, self.now);
             } else if written == 0 {
                 return;
             }
         }
-        self.gate.flushed(it.id, self.now);
+        self.link.flushed(it.id, self.now);
     }
 
     /// The connection writes frames that belong to no stream's payload.
     pub fn frames(&mut self, connection: usize, bytes: u64) {
         let id = self.connections[connection].id;
-        self.gate.settle(id, bytes, bytes, self.now);
-        self.gate.flushed(id, self.now);
+        self.link.settle(id, bytes, bytes, self.now);
+        self.link.flushed(id, self.now);
     }
 
     /// The engine forgets what it has not written, as when streams are reset.
     pub fn drop_handed_over(&mut self, connection: usize) {
         self.connections[connection].frames.clear();
         if self.connections[connection].is_open {
-            self.gate.flushed(self.connections[connection].id, self.now);
+            self.link.flushed(self.connections[connection].id, self.now);
         }
     }
 
@@ -248,7 +238,7 @@ impl World {
         it.window_open = true;
         let unsent_bytes = std::mem::take(&mut it.unsent_bytes);
         if it.is_open && unsent_bytes > 0 {
-            self.gate.sent(it.id, unsent_bytes, self.now);
+            self.link.sent(it.id, unsent_bytes, self.now);
         }
     }
 
@@ -263,12 +253,12 @@ impl World {
 
     /// The connection is a client's.
     pub fn of_client(&mut self, connection: usize, client: u64) {
-        self.gate
+        self.link
             .of_client(self.connections[connection].id, ClientId(client));
     }
 
     pub fn set_urgency(&mut self, stream: usize, urgency: u8, order: StreamOrder) {
-        self.gate
+        self.link
             .set_urgency(self.streams[stream].id, urgency, order, self.now);
     }
 
@@ -281,7 +271,7 @@ impl World {
         it.is_open = false;
         it.waits = false;
         it.left_bytes = 0;
-        self.gate.close(it.id, self.now);
+        self.link.close(it.id, self.now);
     }
 
     pub fn close(&mut self, connection: usize) {
@@ -289,7 +279,7 @@ impl World {
         it.is_open = false;
         it.frames.clear();
         it.unsent_bytes = 0;
-        self.gate.close(it.id, self.now);
+        self.link.close(it.id, self.now);
         for stream in &mut self.streams {
             if stream.connection == connection {
                 stream.is_open = false;
@@ -301,7 +291,7 @@ impl World {
 
     /// Calls whose turn it is; it writes, unless it ignores calls. Whether somebody was called.
     pub fn call(&mut self) -> bool {
-        let Some(called) = self.gate.call(self.now) else {
+        let Some(called) = self.link.wake_next(self.now) else {
             return false;
         };
         let stream = self.streams.iter().position(|stream| stream.id == called);
@@ -316,7 +306,7 @@ impl World {
 
     /// Jumps to the next wake-up before `until`; whether there was one.
     fn step(&mut self, until: Time) -> bool {
-        let Some(at) = self.gate.wake_at().filter(|at| *at <= until) else {
+        let Some(at) = self.link.wake_at().filter(|at| *at <= until) else {
             self.now = self.now.max(until);
             return false;
         };
@@ -333,7 +323,7 @@ impl World {
     pub fn run_to_the_end(&mut self) {
         let steps = 100 + 10 * (self.left_bytes() / GRANT + self.streams.len() as u64);
         for _ in 0..steps {
-            if self.gate.waiting() == 0 {
+            if self.link.waiting() == 0 {
                 return;
             }
             self.step(Time::from_ns(u64::MAX));

@@ -1,10 +1,10 @@
 //! Streams without sockets: connections with an HTTP/2 engine each, clients that are slow, a clock that jumps.
 
+use crate::ask;
 use crate::multiplexed::{GRANT, SEGMENT, World};
 use proptest::prelude::*;
 use sooner_link::StreamOrder::{BySize, InSequence, Shared};
-use sooner_link::gate::Answer;
-use sooner_link::{StreamOrder, wire};
+use sooner_link::{Answer, StreamOrder, wire};
 use sooner_policy::{GuardLimits, PolicyName, Time};
 
 fn srpt() -> World {
@@ -225,17 +225,17 @@ fn every_byte_is_charged_once() {
     world.run_to_the_end();
     // With its frame and its record each grant fills a segment.
     let wire_bytes = wire::CONNECTION_BYTES + 8 * wire::PACKET_BYTES;
-    assert_eq!(world.gate.charged_bytes(), wire_bytes);
+    assert_eq!(world.link.charged_bytes(), wire_bytes);
     // Heads were paid by no stream.
     world.frames(connection, 100);
     let wire_bytes = wire_bytes + wire::payload_cost_bytes(100);
-    assert_eq!(world.gate.charged_bytes(), wire_bytes);
+    assert_eq!(world.link.charged_bytes(), wire_bytes);
     let id = world.connection_id(connection);
     let counted_bytes = wire_bytes - wire::UNCOUNTED_BYTES;
-    world.gate.account(id, counted_bytes, world.now);
-    assert_eq!(world.gate.charged_bytes(), wire_bytes);
-    world.gate.account(id, counted_bytes + 1_000, world.now);
-    assert_eq!(world.gate.charged_bytes(), wire_bytes + 1_000);
+    world.link.account(id, counted_bytes, world.now);
+    assert_eq!(world.link.charged_bytes(), wire_bytes);
+    world.link.account(id, counted_bytes + 1_000, world.now);
+    assert_eq!(world.link.charged_bytes(), wire_bytes + 1_000);
 }
 
 #[test]
@@ -245,14 +245,14 @@ fn what_was_handed_over_and_never_sent_pays_for_later_bytes_of_the_connection_on
     world.stop_engine(one);
     world.stream(one, GRANT, 3, BySize);
     world.run_until(2_000_000);
-    let charged_bytes = world.gate.charged_bytes();
+    let charged_bytes = world.link.charged_bytes();
     world.drop_handed_over(one);
     world.frames(one, 300);
-    assert_eq!(world.gate.charged_bytes(), charged_bytes, "paid before");
+    assert_eq!(world.link.charged_bytes(), charged_bytes, "paid before");
     world.close(one);
     world.frames(other, 300);
     let wire_bytes = charged_bytes + wire::payload_cost_bytes(300);
-    assert_eq!(world.gate.charged_bytes(), wire_bytes);
+    assert_eq!(world.link.charged_bytes(), wire_bytes);
 }
 
 #[test]
@@ -262,9 +262,12 @@ fn a_turn_that_is_given_back_costs_nothing_and_is_anothers() {
     let first = world.quiet_stream(connection, GRANT, 3, BySize);
     world.now = world.now.after(1_000_000);
     let id = world.stream_id(first);
-    assert!(matches!(world.gate.ask(id, 10, world.now), Answer::Go(10)));
-    world.gate.settle_stream(id, 0, world.now);
-    assert_eq!(world.gate.charged_bytes(), wire::CONNECTION_BYTES);
+    assert!(matches!(
+        ask(&mut world.link, id, 10, world.now),
+        Answer::Go(10)
+    ));
+    world.link.settle_stream(id, 0, world.now);
+    assert_eq!(world.link.charged_bytes(), wire::CONNECTION_BYTES);
     world.stream(connection, GRANT, 3, BySize);
     assert_eq!(world.decisions, "B");
 }
@@ -295,11 +298,14 @@ fn frames_pass_while_the_link_is_busy() {
     let connection = world.connect();
     world.stream(connection, 2 * GRANT, 3, BySize);
     let id = world.connection_id(connection);
-    let busy_until = world.gate.wake_at();
+    let busy_until = world.link.wake_at();
     assert!(busy_until > Some(world.now));
-    assert_eq!(world.gate.ask(id, 30_000, world.now), Answer::Go(30_000));
-    world.gate.settle(id, 17, 17, world.now);
-    assert!(world.gate.wake_at() > busy_until, "and are charged");
+    assert_eq!(
+        ask(&mut world.link, id, 30_000, world.now),
+        Answer::Go(30_000)
+    );
+    world.link.settle(id, 17, 17, world.now);
+    assert!(world.link.wake_at() > busy_until, "and are charged");
 }
 
 #[test]
@@ -312,10 +318,10 @@ fn closing_a_connection_closes_its_streams() {
     world.run_to_the_end();
     assert_eq!(world.decisions, "D");
     world.close(other);
-    assert_eq!((world.gate.flow_count(), world.gate.waiting()), (0, 0));
+    assert_eq!((world.link.flow_count(), world.link.waiting()), (0, 0));
     let gone = world.stream_id(0);
-    assert_eq!(world.gate.ask(gone, 7, world.now), Answer::Go(7));
-    world.gate.settle_stream(gone, 7, world.now);
+    assert_eq!(ask(&mut world.link, gone, 7, world.now), Answer::Go(7));
+    world.link.settle_stream(gone, 7, world.now);
 }
 
 #[test]
@@ -463,8 +469,8 @@ proptest! {
         world.engines_wait();
         for event in &events {
             apply(&mut world, event);
-            prop_assert!(world.gate.wake_at().is_some() || world.gate.waiting() == 0);
-            prop_assert!(world.connections_that_could_go() <= world.gate.waiting(), "{event:?}: somebody is forgotten");
+            prop_assert!(world.link.wake_at().is_some() || world.link.waiting() == 0);
+            prop_assert!(world.connections_that_could_go() <= world.link.waiting(), "{event:?}: somebody is forgotten");
             prop_assert!(world.most_handed_over_bytes() <= 3 * world.quantum_bytes().max(SEGMENT));
         }
         world.open_everything();

@@ -1,13 +1,16 @@
-//! The uplink's gate under any order of calls, with responses on connections and on streams: no grant is empty or too
+//! The scheduler of a link under any order of calls, with responses on connections and on streams: no grant is empty or too
 //! large, the link is never overbooked, no byte is charged twice, and when those who wait come when called, all they have
 //! is sent in the end, whoever else does not come.
 #![no_main]
 
+use std::task::Waker;
+
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use sooner_link::{
+    Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart, StreamOrder, wire,
+};
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
-use sooner_link::gate::{Answer, FlowId, Gate, GateLimits};
-use sooner_link::{StreamOrder, wire};
 
 /// One event; few flows, so that events meet.
 #[derive(Arbitrary, Debug)]
@@ -83,11 +86,10 @@ struct Play {
 
 /// A gate with a clock of its own, and the flows on it.
 struct World {
-    gate: Gate,
-    limits: GateLimits,
+    link: LinkScheduler,
+    limits: LinkLimits,
     now_ns: u64,
     flows: Vec<Flow>,
-    opened: FlowId,
     /// Whether everything that is handed over is sent at once.
     delivers: bool,
     /// Everything that went onto the link.
@@ -103,6 +105,8 @@ struct Flow {
     /// Of a stream.
     connection: Option<FlowId>,
     has_streams: bool,
+    /// Of a stream: it handed over everything.
+    is_finished: bool,
     /// Handed over by streams and not written.
     handed_over_bytes: u64,
     /// Written and not sent.
@@ -114,31 +118,34 @@ struct Flow {
 fuzz_target!(|play: Play| {
     let policy = PolicyName::ALL[usize::from(play.policy) % PolicyName::ALL.len()];
     // From 1 Mbit/s to 4 Gbit/s, so that what was opened is sent in a few steps.
-    let limits = GateLimits {
+    let limits = LinkLimits {
         ahead_ns: u64::from(play.ahead_us) * 1_000,
-        ..GateLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000))
+        ..LinkLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000))
     };
     let guard = play
         .is_guarded
         .then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
-    let gate = Gate::new(limits, policy.scheduler(limits.quantum_wire_bytes(), guard));
+    let config = LinkConfig {
+        policy: Some(policy),
+        pacing: Some(Pacing { limits, guard }),
+        ..LinkConfig::default()
+    };
     let mut world = World {
-        gate,
+        link: LinkScheduler::new(config, Time::ZERO),
         limits,
         now_ns: 0,
         flows: Vec::new(),
-        opened: 0,
         delivers: false,
         wire_bytes: 0,
     };
     for event in &play.events {
         world.apply(event);
         assert!(
-            world.gate.wake_at().is_some() || world.gate.waiting() == 0,
+            world.link.wake_at().is_some() || world.link.waiting() == 0,
             "who waits is woken"
         );
         assert_eq!(
-            world.gate.charged_bytes(),
+            world.link.charged_bytes(),
             world.wire_bytes,
             "everything is charged once"
         );
@@ -156,13 +163,13 @@ impl World {
         match event {
             Event::Open { comes_when_called } => self.open(*comes_when_called),
             Event::Charge { wire_bytes } => {
-                self.gate.charge(u64::from(*wire_bytes), self.now());
+                self.link.charge(u64::from(*wire_bytes), self.now());
                 self.wire_bytes += u64::from(*wire_bytes);
             }
-            Event::Hold { for_ns } => self.gate.hold_until(self.now().after(u64::from(*for_ns))),
+            Event::Hold { for_ns } => self.link.hold_until(self.now().after(u64::from(*for_ns))),
             Event::Pass { time_ns } => self.now_ns += u64::from(*time_ns),
             Event::Call => {
-                self.gate.call(self.now());
+                self.link.wake_next(self.now());
             }
             _ if self.flows.is_empty() => {}
             Event::Start {
@@ -187,7 +194,7 @@ impl World {
             Event::OpenStream { .. } => self.apply_open_stream(event),
             Event::Urgency { flow, class, order } => {
                 let (now, id) = (self.now(), self.flows[index(flow)].id);
-                self.gate.set_urgency(id, *class, order_of(*order), now);
+                self.link.set_urgency(id, *class, order_of(*order), now);
             }
             Event::Deliver {
                 flow,
@@ -200,14 +207,14 @@ impl World {
                 let takes_bytes = u64::from(*socket_takes_bytes);
                 self.deliver(index, takes_bytes, u64::from(*frame_bytes), *socket_sends);
                 if *flushes {
-                    self.gate.flushed(self.flows[index].id, self.now());
+                    self.link.flushed(self.flows[index].id, self.now());
                 }
             }
             Event::Observe { .. } => self.apply_observe(event),
             Event::Drain { flow } => self.drain(index(flow)),
             Event::Close { flow } => {
                 let flow = self.flows.swap_remove(index(flow));
-                self.gate.close(flow.id, self.now());
+                self.link.close(flow.id, self.now());
                 self.flows
                     .retain(|stream| stream.connection != Some(flow.id));
             }
@@ -248,14 +255,13 @@ impl World {
             rate_per_sec: rate_per_sec.map(u64::from),
         };
         let (now, index) = (self.now(), usize::from(*flow) % self.flows.len());
-        self.gate.observe(self.flows[index].id, path, now);
+        self.link.observe(self.flows[index].id, path, now);
     }
 
     fn open(&mut self, comes_when_called: bool) {
-        self.opened += 1;
-        self.gate.open(self.opened, self.now());
+        let id = self.link.open(self.now());
         self.flows.push(Flow {
-            id: self.opened,
+            id,
             comes_when_called,
             ..Flow::default()
         });
@@ -271,11 +277,10 @@ impl World {
         }
         connection.has_streams = true;
         let connection = connection.id;
-        self.opened += 1;
-        self.gate.open_stream(connection, self.opened);
-        self.gate.set_urgency(self.opened, 0, order, now);
+        let id = self.link.open_stream(connection, now);
+        self.link.set_urgency(id, 0, order, now);
         self.flows.push(Flow {
-            id: self.opened,
+            id,
             comes_when_called,
             connection: Some(connection),
             ..Flow::default()
@@ -285,10 +290,17 @@ impl World {
 
     fn start(&mut self, index: usize, said_bytes: Option<u64>, real_bytes: u64, class: u8) {
         let (now, flow) = (self.now(), &mut self.flows[index]);
-        if flow.has_streams {
+        if flow.has_streams || flow.is_finished {
             return;
         }
-        self.gate.start(flow.id, said_bytes, class, now);
+        let response = ResponseStart {
+            body_bytes: said_bytes,
+            class,
+            ..ResponseStart::default()
+        };
+        self.link.body_done(flow.id);
+        let started = self.link.start(flow.id, response, Box::new(|_| {}), now);
+        assert!(started.is_ok());
         flow.has_job = true;
         flow.left_bytes += real_bytes;
     }
@@ -299,7 +311,8 @@ impl World {
         if !flow.has_job || flow.left_bytes == 0 {
             return false;
         }
-        let Answer::Go(granted) = self.gate.ask(flow.id, flow.left_bytes, now) else {
+        let Answer::Go(granted) = self.link.ask(flow.id, flow.left_bytes, Waker::noop(), now)
+        else {
             return false;
         };
         assert!((1..=flow.left_bytes.min(self.limits.quantum_bytes)).contains(&granted));
@@ -314,17 +327,23 @@ impl World {
         flow.left_bytes -= written;
         self.wire_bytes += wire::payload_cost_bytes(written);
         match flow.connection {
-            None => self.gate.settle(flow.id, written, written, now),
+            None => self.link.settle(flow.id, written, written, now),
             Some(connection) => {
                 assert!(granted <= self.limits.stream_quantum_bytes());
-                self.gate.settle_stream(flow.id, written, now);
+                self.link.settle_stream(flow.id, written, now);
                 self.hand_over(connection, written);
             }
         }
         let flow = &mut self.flows[index];
         if flow.left_bytes == 0 {
-            self.gate.finish(flow.id, now);
             flow.has_job = false;
+            if flow.connection.is_some() {
+                flow.is_finished = true;
+                self.link.finish_stream(flow.id, now);
+            } else {
+                self.link.body_done(flow.id);
+                self.link.flushed(flow.id, now);
+            }
         }
         true
     }
@@ -337,7 +356,7 @@ impl World {
         flow.prepaid_bytes += wire::payload_cost_bytes(written);
         if self.delivers {
             self.deliver(index, u64::MAX, 0, true);
-            self.gate.flushed(connection, self.now());
+            self.link.flushed(connection, self.now());
         }
     }
 
@@ -349,19 +368,22 @@ impl World {
         }
         let written = (flow.handed_over_bytes + frame_bytes).min(takes_bytes);
         if written > 0 {
-            assert_ne!(self.gate.ask(flow.id, written, now), Answer::Wait);
+            assert_ne!(
+                self.link.ask(flow.id, written, Waker::noop(), now),
+                Answer::Wait
+            );
         }
         flow.handed_over_bytes -= written.saturating_sub(frame_bytes);
         let sent = if sends { written } else { 0 };
         flow.unsent_bytes += written - sent;
-        self.gate.settle(flow.id, written, sent, now);
+        self.link.settle(flow.id, written, sent, now);
         self.wire_bytes += flow.cost_beyond_prepaid(sent);
     }
 
     fn drain(&mut self, index: usize) {
         let (now, flow) = (self.now(), &mut self.flows[index]);
         let sent = std::mem::take(&mut flow.unsent_bytes);
-        self.gate.sent(flow.id, sent, now);
+        self.link.sent(flow.id, sent, now);
         self.wire_bytes += flow.cost_beyond_prepaid(sent);
     }
 
@@ -371,7 +393,7 @@ impl World {
         for index in 0..self.flows.len() {
             self.drain(index);
             self.deliver(index, u64::MAX, 0, true);
-            self.gate.flushed(self.flows[index].id, self.now());
+            self.link.flushed(self.flows[index].id, self.now());
         }
         for index in 0..self.flows.len() {
             while self.flows[index].comes_when_called && self.write(index, u64::MAX) {}
@@ -379,16 +401,16 @@ impl World {
         let turns = self.left_bytes() / self.limits.stream_quantum_bytes() + 1;
         let steps = 10 * (self.flows.len() as u64 + turns);
         for _ in 0..steps {
-            let Some(at) = self.gate.wake_at() else { break };
+            let Some(at) = self.link.wake_at() else { break };
             self.now_ns = self.now_ns.max(at.as_ns());
-            if let Some(called) = self.gate.call(self.now()) {
+            if let Some(called) = self.link.wake_next(self.now()) {
                 let index = self.flows.iter().position(|flow| flow.id == called);
                 let index = index.expect("only open flows are called");
                 while self.flows[index].comes_when_called && self.write(index, u64::MAX) {}
             }
         }
         assert_eq!(self.left_bytes(), 0, "the link idles while a flow waits");
-        assert_eq!(self.gate.wake_at(), None, "it wakes and no flow waits");
+        assert_eq!(self.link.wake_at(), None, "it wakes and no flow waits");
     }
 
     fn left_bytes(&self) -> u64 {

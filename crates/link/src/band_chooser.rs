@@ -1,10 +1,11 @@
 //! Which kernel band a connection's bytes belong in.
 //!
-//! Bands know only more or less urgent, so only policies whose rank is a number that can be cut into bands can be mapped onto them: bytes
-//! (SRPT, PSJF, LAS), the time they take (FCF), a level (SWIFT). Under any other all responses share one band, and only packets without a
-//! mark (SYN-ACKs, resets) go before them.
+//! Bands know only more or less urgent, so only policies whose rank is a number that can be cut into bands
+//! can be mapped onto them: bytes (SRPT, PSJF, LAS), the time they take (FCF), a level (SWIFT). Under any
+//! other all responses share one band, and only packets without a mark (SYN-ACKs, resets) go before them.
 //!
-//! Cutoffs are learned from responses as they start. SWIFT's 16 levels share the bands in order: two a band where there are eight.
+//! Cutoffs are learned from responses as they start. SWIFT's 16 levels share the bands in order: two a band
+//! where there are eight.
 
 use sooner_policy::order::{Fcf, SwiftLevels};
 use sooner_policy::{BAND_COUNT, Cutoffs, Path, PolicyName};
@@ -28,7 +29,7 @@ const NS_PER_US: u64 = 1_000;
 
 /// A job as far as its band depends on it, bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Marked {
+pub struct BandInput {
     /// The whole of it, if known.
     pub size_bytes: Option<u64>,
     /// What was sent of it.
@@ -37,7 +38,7 @@ pub struct Marked {
     pub path: Path,
 }
 
-impl Marked {
+impl BandInput {
     /// What remains, or what was sent where that is not known.
     fn remaining_bytes(&self) -> u64 {
         self.size_bytes.map_or(self.sent_bytes, |size_bytes| {
@@ -48,12 +49,12 @@ impl Marked {
 
 /// Learns cutoffs and sorts jobs into bands.
 #[derive(Clone, Debug)]
-pub struct Marks {
+pub struct BandChooser {
     measure: Measure,
     bands: u8,
 }
 
-impl Marks {
+impl BandChooser {
     /// Bands for `policy`, all that there can be.
     pub fn for_policy(policy: PolicyName) -> Self {
         Self::into_bands(policy, BAND_COUNT as u8)
@@ -88,7 +89,7 @@ impl Marks {
     }
 
     /// The band of a job, 0 first; what is not known falls back to what was sent.
-    pub fn band(&self, job: Marked) -> u8 {
+    pub fn band(&self, job: BandInput) -> u8 {
         match &self.measure {
             Measure::Remaining(cutoffs) => cutoffs.band(job.remaining_bytes()),
             Measure::Size(cutoffs) => cutoffs.band(job.size_bytes.unwrap_or(job.sent_bytes)),
@@ -114,8 +115,8 @@ fn expected_us(bytes: u64, path: Path) -> u64 {
 mod tests {
     use super::*;
 
-    fn marked(size_bytes: u64, rtt_ms: u64, rate_per_sec: u64) -> Marked {
-        Marked {
+    fn input(size_bytes: u64, rtt_ms: u64, rate_per_sec: u64) -> BandInput {
+        BandInput {
             size_bytes: Some(size_bytes),
             sent_bytes: 0,
             path: Path {
@@ -129,9 +130,9 @@ mod tests {
     fn every_band_of_any_number_is_used_and_no_other() {
         for policy in [PolicyName::Srpt, PolicyName::Swift, PolicyName::Fcf] {
             for bands in 2..=BAND_COUNT as u8 {
-                let marks = Marks::into_bands(policy, bands);
+                let chooser = BandChooser::into_bands(policy, bands);
                 let mut used: Vec<u8> = (0..400_u64)
-                    .map(|step| marks.band(marked(step * step * 16, 5, 1_000_000)))
+                    .map(|step| chooser.band(input(step * step * 16, 5, 1_000_000)))
                     .collect();
                 used.dedup();
                 used.sort_unstable();
@@ -149,18 +150,18 @@ mod tests {
 
     #[test]
     fn swift_puts_the_distant_before_the_near() {
-        let marks = Marks::for_policy(PolicyName::Swift);
-        let [near, far] = [1, 400].map(|rtt_ms| marks.band(marked(100_000, rtt_ms, 1)));
+        let bands = BandChooser::for_policy(PolicyName::Swift);
+        let [near, far] = [1, 400].map(|rtt_ms| bands.band(input(100_000, rtt_ms, 1)));
         assert!(far < near, "{far} {near}");
     }
 
     #[test]
     fn swift_weighs_what_remains_in_steps_of_8_kib() {
-        let marks = Marks::for_policy(PolicyName::Swift);
+        let bands = BandChooser::for_policy(PolicyName::Swift);
         let band = |sent_bytes| {
-            marks.band(Marked {
+            bands.band(BandInput {
                 sent_bytes,
-                ..marked(4_000_000, 100, 1)
+                ..input(4_000_000, 100, 1)
             })
         };
         assert_eq!(band(0), band(8_191));
@@ -169,19 +170,16 @@ mod tests {
 
     #[test]
     fn fcf_puts_the_fast_before_the_slow() {
-        let marks = Marks::for_policy(PolicyName::Fcf);
-        let [slow, fast] = [10_000, 10_000_000].map(|rate| marks.band(marked(50_000, 50, rate)));
+        let bands = BandChooser::for_policy(PolicyName::Fcf);
+        let [slow, fast] = [10_000, 10_000_000].map(|rate| bands.band(input(50_000, 50, rate)));
         assert!(fast < slow, "{fast} {slow}");
     }
 
     #[test]
     fn an_order_that_cannot_be_cut_has_one_band() {
         for policy in [PolicyName::Fair, PolicyName::Fcfs, PolicyName::Fsp] {
-            let marks = Marks::into_bands(policy, 2);
-            assert_eq!(
-                marks.band(marked(1, 1, 1)),
-                marks.band(marked(1 << 40, 1, 1))
-            );
+            let bands = BandChooser::into_bands(policy, 2);
+            assert_eq!(bands.band(input(1, 1, 1)), bands.band(input(1 << 40, 1, 1)));
         }
     }
 }

@@ -1,17 +1,18 @@
 //! What a connection's streams have handed over and its socket has not sent.
 //!
-//! A connection with much of it gets no more grants, or a slow client would collect them while others could use the link. What was handed
-//! over lies in the HTTP/2 engine until the socket takes it; how much of what the socket takes is frames and TLS records is not known here,
-//! so the count can only be too low while the engine is busy, and is exact again when it has written everything.
+//! A connection with much of it gets no more grants, or a slow client would collect them while others
+//! could use the link. What was handed over lies in the HTTP/2 engine until the socket takes it. How much
+//! of what the socket takes is frames and TLS records is not known here, so the count can only be too low
+//! while the engine is busy, and is exact again when it has written everything.
 //!
-//! The engine flushes when it has written everything, but also between frames. A flush after which it writes on was not the last: then what
-//! was outstanding before it still was.
+//! The engine flushes when it has written everything, but also between frames. A flush after which it
+//! writes on was not the last: then what was outstanding before it still was.
 
 use sooner_policy::Time;
 
 /// The state of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Handover {
+pub(crate) struct SendBuffer {
     /// Handed over by streams and not written to the socket.
     outstanding_bytes: u64,
     /// What was outstanding at the latest flush, until something shows that it was the last one.
@@ -22,29 +23,29 @@ pub(crate) struct Handover {
     backed_up_ns: u64,
 }
 
-impl Handover {
+impl SendBuffer {
     /// A stream hands over `bytes` of payload.
-    pub(crate) fn handed(&mut self, bytes: u64) {
+    pub(crate) fn hand_over(&mut self, bytes: u64) {
         self.unconfirmed_bytes = 0;
         self.outstanding_bytes += bytes;
     }
 
     /// The engine wrote (or tried to write) to the socket, which took `written_bytes`; `sent_bytes` have left it.
-    pub(crate) fn written(&mut self, written_bytes: u64, sent_bytes: u64) {
+    pub(crate) fn write(&mut self, written_bytes: u64, sent_bytes: u64) {
         let outstanding_bytes =
             self.outstanding_bytes + std::mem::take(&mut self.unconfirmed_bytes);
         self.outstanding_bytes = outstanding_bytes.saturating_sub(written_bytes);
         self.unsent_bytes += written_bytes;
-        self.sent(sent_bytes);
+        self.send(sent_bytes);
     }
 
     /// `sent_bytes` have left the socket by themselves.
-    pub(crate) fn sent(&mut self, sent_bytes: u64) {
+    pub(crate) fn send(&mut self, sent_bytes: u64) {
         self.unsent_bytes = self.unsent_bytes.saturating_sub(sent_bytes);
     }
 
     /// The engine flushed.
-    pub(crate) fn flushed(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.unconfirmed_bytes = std::mem::take(&mut self.outstanding_bytes);
     }
 
@@ -82,63 +83,63 @@ mod tests {
 
     #[test]
     fn what_is_handed_over_is_enough_until_it_is_written() {
-        let mut handover = Handover::default();
-        handover.handed(101);
-        assert!(handover.has_enough(LIMIT));
-        handover.written(20, 20);
-        assert!(!handover.has_enough(LIMIT));
+        let mut buffer = SendBuffer::default();
+        buffer.hand_over(101);
+        assert!(buffer.has_enough(LIMIT));
+        buffer.write(20, 20);
+        assert!(!buffer.has_enough(LIMIT));
     }
 
     #[test]
     fn what_lies_in_the_socket_is_enough() {
-        let mut handover = Handover::default();
-        handover.handed(10);
-        handover.written(19, 12);
-        assert!(handover.has_enough(LIMIT));
-        handover.sent(7);
-        assert!(!handover.has_enough(LIMIT));
+        let mut buffer = SendBuffer::default();
+        buffer.hand_over(10);
+        buffer.write(19, 12);
+        assert!(buffer.has_enough(LIMIT));
+        buffer.send(7);
+        assert!(!buffer.has_enough(LIMIT));
     }
 
     #[test]
     fn a_flush_between_frames_is_not_the_last() {
-        let mut handover = Handover::default();
-        handover.handed(300);
-        handover.written(100, 100);
-        handover.flushed();
-        assert!(!handover.has_enough(LIMIT));
-        handover.written(0, 0);
-        assert!(handover.has_enough(LIMIT), "200 are still to be written");
-        handover.written(200, 200);
-        assert!(!handover.has_enough(0));
+        let mut buffer = SendBuffer::default();
+        buffer.hand_over(300);
+        buffer.write(100, 100);
+        buffer.flush();
+        assert!(!buffer.has_enough(LIMIT));
+        buffer.write(0, 0);
+        assert!(buffer.has_enough(LIMIT), "200 are still to be written");
+        buffer.write(200, 200);
+        assert!(!buffer.has_enough(0));
     }
 
     #[test]
     fn what_the_engine_dropped_is_forgotten() {
-        let mut handover = Handover::default();
-        handover.handed(300);
-        handover.flushed();
+        let mut buffer = SendBuffer::default();
+        buffer.hand_over(300);
+        buffer.flush();
         // Nothing was written since the first.
-        handover.flushed();
-        handover.written(5, 5);
-        assert!(!handover.has_enough(LIMIT));
-        handover.handed(300);
-        handover.flushed();
-        handover.handed(50);
-        handover.written(59, 59);
+        buffer.flush();
+        buffer.write(5, 5);
+        assert!(!buffer.has_enough(LIMIT));
+        buffer.hand_over(300);
+        buffer.flush();
+        buffer.hand_over(50);
+        buffer.write(59, 59);
         assert!(
-            !handover.has_enough(0),
+            !buffer.has_enough(0),
             "what was dropped is not counted twice"
         );
     }
 
     #[test]
     fn the_time_backed_up_adds_up() {
-        let mut handover = Handover::default();
+        let mut buffer = SendBuffer::default();
         let at = Time::from_ns;
-        assert!(handover.note_backed_up(true, at(10)));
-        assert!(!handover.note_backed_up(true, at(20)));
-        assert_eq!(handover.backed_up_ns_at(at(30)), 20);
-        assert!(handover.note_backed_up(false, at(40)));
-        assert_eq!(handover.backed_up_ns_at(at(90)), 30);
+        assert!(buffer.note_backed_up(true, at(10)));
+        assert!(!buffer.note_backed_up(true, at(20)));
+        assert_eq!(buffer.backed_up_ns_at(at(30)), 20);
+        assert!(buffer.note_backed_up(false, at(40)));
+        assert_eq!(buffer.backed_up_ns_at(at(90)), 30);
     }
 }

@@ -1,11 +1,14 @@
-//! What the kernel's figures of a connection say about its network, and what they say only about our own order.
+//! What the kernel's figures of a connection say about its network, and what they say only about our own
+//! order.
 //!
-//! The round trip that TCP smooths includes the wait in our own queue: a connection that others are served before has one of seconds. The least
-//! round trip does not, once a single packet found the queue empty, and the handshake's nearly always does. The rate of delivery is
-//! what the client's network carries only while nothing else holds the connection back; of a starved one it is a few kilobits a
-//! second. So it is believed when, for two round trips, the connection hardly waited for others or had most of the link itself: that is how long
-//! ago what is acknowledged now was sent and measured from. What was measured while there was too little to send, as between two turns, is
-//! only the least it can be. Until something is believed a connection counts as fast as its initial window a round trip.
+//! The round trip that TCP smooths includes the wait in our own queue: a connection that others are served
+//! before has one of seconds. The least round trip does not, once a single packet found the queue empty, and
+//! the handshake's nearly always does. The rate of delivery is what the client's network carries only while
+//! nothing else holds the connection back; of a starved one it is a few kilobits a second. So it is believed
+//! when, for two round trips, the connection hardly waited for others or had most of the link itself: that is
+//! how long ago what is acknowledged now was sent and measured from. What was measured while there was too
+//! little to send, as between two turns, is only the least it can be. Until something is believed a
+//! connection counts as fast as its initial window a round trip.
 //!
 //! No connection counts as faster than the link: beyond it the client's network makes no difference.
 
@@ -15,12 +18,14 @@ use sooner_policy::{Path, Time};
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 const NS_PER_SEC: u128 = 1_000_000_000;
 
-/// What the kernel and the gate know of a connection at one time.
+/// What the kernel and the scheduler know of a connection at one time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct PathSample {
     /// The least round trip, ns, if there was one yet.
     pub rtt_ns: Option<u64>,
+    /// Payload of a full segment.
     pub segment_bytes: u64,
+    /// What was delivered lately.
     pub delivery_bytes_per_sec: u64,
     /// Whether there was not enough to send: the client could have been delivered more.
     pub is_least: bool,
@@ -30,11 +35,12 @@ pub struct Look {
     pub all_bytes: u64,
     /// For how long it waited for its turns so far, ns; `None` where it takes none.
     pub waited_ns: Option<u64>,
+    /// When it was asked.
     pub at: Time,
 }
 
-impl Look {
-    /// Whether the connection was held back by nobody since `before`: it waited for less than a quarter of the time, or three quarters of
+impl PathSample {
+    /// Whether the connection was not held back by others since `before`: it waited for less than a quarter of the time, or three quarters of
     /// what was written were its own.
     fn is_served_since(&self, before: &Self) -> bool {
         let others_bytes =
@@ -58,45 +64,38 @@ impl Look {
 /// What is known of one connection's network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathEstimate {
-    path: Path,
-    last: Option<Look>,
-    /// Since when nobody has held it back.
+    last: Option<PathSample>,
+    /// Since when others have not held it back.
     served_since: Option<Time>,
     /// What it was delivered when that could be believed.
     believed_bytes_per_sec: Option<u64>,
 }
 
 impl PathEstimate {
-    /// What is known by now.
-    pub fn path(&self) -> Path {
-        self.path
-    }
-
-    /// Takes in a look at a connection on a link that carries `link_bytes_per_sec`; what is known with it.
-    pub fn take(&mut self, look: Look, link_bytes_per_sec: u64) -> Path {
-        let last = self.last.replace(look);
+    /// Adds a sample of a connection on a link that carries `link_bytes_per_sec`; what is known with it.
+    pub fn add(&mut self, sample: PathSample, link_bytes_per_sec: u64) -> Path {
+        let last = self.last.replace(sample);
         self.served_since = last
-            .filter(|last| look.is_served_since(last))
+            .filter(|last| sample.is_served_since(last))
             .map(|last| self.served_since.unwrap_or(last.at));
-        let first = look.first_window_bytes_per_sec();
-        if self.is_believable(&look) {
+        let first = sample.first_window_bytes_per_sec();
+        if self.is_believable(&sample) {
             let known = self.believed_bytes_per_sec.or(first);
-            let at_least = known.filter(|_| look.is_least).unwrap_or(0);
-            self.believed_bytes_per_sec = Some(look.delivery_bytes_per_sec.max(at_least));
+            let at_least = known.filter(|_| sample.is_least).unwrap_or(0);
+            self.believed_bytes_per_sec = Some(sample.delivery_bytes_per_sec.max(at_least));
         }
         let bytes_per_sec = self.believed_bytes_per_sec.or(first);
-        self.path = Path {
-            rtt_ns: look.rtt_ns,
+        Path {
+            rtt_ns: sample.rtt_ns,
             rate_per_sec: bytes_per_sec.map(|rate| rate.clamp(1, link_bytes_per_sec.max(1))),
-        };
-        self.path
+        }
     }
 
-    fn is_believable(&self, look: &Look) -> bool {
-        let (Some(since), Some(rtt_ns)) = (self.served_since, look.rtt_ns) else {
+    fn is_believable(&self, sample: &PathSample) -> bool {
+        let (Some(since), Some(rtt_ns)) = (self.served_since, sample.rtt_ns) else {
             return false;
         };
-        look.delivery_bytes_per_sec > 0 && look.at.since(since) >= rtt_ns.saturating_mul(2)
+        sample.delivery_bytes_per_sec > 0 && sample.at.since(since) >= rtt_ns.saturating_mul(2)
     }
 }
 
@@ -113,8 +112,8 @@ mod tests {
     const LINK: u64 = 1_250_000;
 
     /// A connection over 50 ms that had `own_bytes` of `all_bytes` and waited `waited_ms` by `at_ms`.
-    fn look(at_ms: u64, own_bytes: u64, all_bytes: u64, waited_ms: Option<u64>) -> Look {
-        Look {
+    fn sample(at_ms: u64, own_bytes: u64, all_bytes: u64, waited_ms: Option<u64>) -> PathSample {
+        PathSample {
             rtt_ns: Some(50 * MS),
             segment_bytes: 1_448,
             delivery_bytes_per_sec: 100_000,
@@ -126,9 +125,9 @@ mod tests {
         }
     }
 
-    fn rate_after(looks: &[Look]) -> Option<u64> {
+    fn rate_after(samples: &[PathSample]) -> Option<u64> {
         let mut estimate = PathEstimate::default();
-        let paths = looks.iter().map(|look| estimate.take(*look, LINK));
+        let paths = samples.iter().map(|sample| estimate.add(*sample, LINK));
         paths.last().and_then(|path| path.rate_per_sec)
     }
 
@@ -137,25 +136,26 @@ mod tests {
 
     #[test]
     fn a_new_connection_has_its_initial_window_a_round_trip() {
-        assert_eq!(rate_after(&[look(0, 0, 0, Some(0))]), AT_FIRST);
+        assert_eq!(rate_after(&[sample(0, 0, 0, Some(0))]), AT_FIRST);
     }
 
     #[test]
     fn delivery_is_believed_after_two_round_trips_of_service() {
-        let mostly_own = |at_ms| look(at_ms, at_ms * 900, at_ms * 1_000, Some(at_ms));
-        let looks = [0, 40, 80].map(mostly_own);
+        let mostly_own = |at_ms| sample(at_ms, at_ms * 900, at_ms * 1_000, Some(at_ms));
+        let samples = [0, 40, 80].map(mostly_own);
         assert_eq!(
-            rate_after(&looks),
+            rate_after(&samples),
             AT_FIRST,
             "80 ms are not two round trips"
         );
-        let looks = [0, 40, 80, 120].map(mostly_own);
-        assert_eq!(rate_after(&looks), Some(100_000));
+        let samples = [0, 40, 80, 120].map(mostly_own);
+        assert_eq!(rate_after(&samples), Some(100_000));
     }
 
     #[test]
     fn a_slow_client_that_waits_for_nobody_is_believed_beside_others() {
-        let beside_others = |waited| [0, 60, 120].map(|ms| look(ms, ms * 100, ms * 1_000, waited));
+        let beside_others =
+            |waited| [0, 60, 120].map(|ms| sample(ms, ms * 100, ms * 1_000, waited));
         assert_eq!(rate_after(&beside_others(Some(3))), Some(100_000));
         // Without turns nobody knows whether it waits.
         assert_eq!(rate_after(&beside_others(None)), AT_FIRST);
@@ -163,27 +163,27 @@ mod tests {
 
     #[test]
     fn a_starved_connection_is_not_believed_and_keeps_what_it_showed_before() {
-        let starved = [0, 60, 120, 180].map(|ms| look(ms, ms, ms * 1_000, Some(ms)));
+        let starved = [0, 60, 120, 180].map(|ms| sample(ms, ms, ms * 1_000, Some(ms)));
         assert_eq!(rate_after(&starved), AT_FIRST);
         let mut estimate = PathEstimate::default();
         for ms in [0, 60, 120] {
-            estimate.take(look(ms, ms * 1_000, ms * 1_000, Some(ms)), LINK);
+            estimate.add(sample(ms, ms * 1_000, ms * 1_000, Some(ms)), LINK);
         }
-        let mut later = look(1_000, 121_000, 2_000_000, Some(1_000));
+        let mut later = sample(1_000, 121_000, 2_000_000, Some(1_000));
         later.delivery_bytes_per_sec = 1_000;
-        assert_eq!(estimate.take(later, LINK).rate_per_sec, Some(100_000));
+        assert_eq!(estimate.add(later, LINK).rate_per_sec, Some(100_000));
     }
 
     #[test]
     fn what_ran_out_of_data_was_at_least_as_fast() {
         let mut estimate = PathEstimate::default();
         let mut rate_at = |ms: u64, delivery_bytes_per_sec| {
-            let look = Look {
+            let sample = PathSample {
                 delivery_bytes_per_sec,
                 is_least: true,
-                ..look(ms, ms * 1_000, ms * 1_000, Some(0))
+                ..sample(ms, ms * 1_000, ms * 1_000, Some(0))
             };
-            estimate.take(look, LINK).rate_per_sec
+            estimate.add(sample, LINK).rate_per_sec
         };
         assert_eq!(rate_at(0, 1), AT_FIRST);
         assert_eq!(rate_at(200, 5_000), AT_FIRST, "slower than a first window");
@@ -193,15 +193,15 @@ mod tests {
 
     #[test]
     fn no_connection_is_faster_than_the_link_or_stands_still() {
-        let near = Look {
+        let near = PathSample {
             rtt_ns: Some(10_000),
             segment_bytes: 1_448,
-            ..Look::default()
+            ..PathSample::default()
         };
         assert_eq!(rate_after(&[near]), Some(LINK));
-        let broken = Look {
+        let broken = PathSample {
             rtt_ns: Some(MS),
-            ..Look::default()
+            ..PathSample::default()
         };
         assert_eq!(rate_after(&[broken]), Some(1));
     }
