@@ -1,9 +1,7 @@
-//! The scheduler of a link under any order of calls, with responses on connections and on streams: no grant is empty or too
-//! large, the link is never overbooked, no byte is charged twice, and when those who wait come when called, all they have
-//! is sent in the end, whoever else does not come.
+//! The scheduler of a link under any order of calls, with responses on connections and on streams:
+//! no grant is empty or too large, the link is never overbooked, no byte is charged twice, and when
+//! those who wait come when called, all they have is sent in the end, even if others do not come.
 #![no_main]
-
-use std::task::Waker;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -11,6 +9,7 @@ use sooner_link::{
     Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart, StreamOrder, wire,
 };
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
+use std::task::Waker;
 
 /// One event; few flows, so that events meet.
 #[derive(Arbitrary, Debug)]
@@ -84,7 +83,7 @@ struct Play {
     events: Vec<Event>,
 }
 
-/// A gate with a clock of its own, and the flows on it.
+/// A scheduler with a clock of its own, and the flows on it.
 struct World {
     link: LinkScheduler,
     limits: LinkLimits,

@@ -1,13 +1,14 @@
-//! How much may lie in the kernel ahead of the link: the write concurrency of a server that orders its connections itself.
+//! How much may lie in the kernel ahead of the link: the write concurrency of a server that orders
+//! its connections itself.
 //!
-//! Crovella, Frangioso and Harchol-Balter (1999, 5.4) limited it by the number of threads that write, from 5 to 60, and saw both ends: with few the
-//! order is the server's and throughput is lost, with many the link is full and the order is the kernel's. Here it is a number of
-//! bytes, because one connection's packets in a queue hold up as much as another's.
-
-use std::str::FromStr;
+//! Crovella, Frangioso and Harchol-Balter (1999, 5.4) limited it by the number of threads that
+//! write, from 5 to 60, and saw both ends: with few the order is the server's and throughput is
+//! lost, with many the link is full and the order is the kernel's. Here it is a number of bytes,
+//! because one connection's packets in a queue hold up as much as another's.
 
 use crate::bucket::transmission_ns;
 use crate::wire::PACKET_BYTES;
+use std::str::FromStr;
 
 /// The most that can be asked for, ns of the link: more than any queue is worth.
 const AHEAD_NS_MAX: u64 = 10_000_000_000;
@@ -83,9 +84,8 @@ impl FromStr for Ahead {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     const TEN_MEGABIT: u64 = 10_000_000;
 

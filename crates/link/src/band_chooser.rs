@@ -1,11 +1,12 @@
 //! Which kernel band a connection's bytes belong in.
 //!
-//! Bands know only more or less urgent, so only policies whose rank is a number that can be cut into bands
-//! can be mapped onto them: bytes (SRPT, PSJF, LAS), the time they take (FCF), a level (SWIFT). Under any
-//! other all responses share one band, and only packets without a mark (SYN-ACKs, resets) go before them.
+//! Bands know only more or less urgent, so only policies whose rank is a number that can be cut
+//! into bands can be mapped onto them: bytes (SRPT, PSJF, LAS), the time they take (FCF), a level
+//! (SWIFT). Under any other all responses share one band, and only packets without a mark
+//! (SYN-ACKs, resets) go before them.
 //!
-//! Cutoffs are learned from responses as they start. SWIFT's 16 levels share the bands in order: two a band
-//! where there are eight.
+//! Cutoffs are learned from responses as they start. SWIFT's 16 levels share the bands in order:
+//! two a band where there are eight.
 
 use sooner_policy::order::{Fcf, SwiftLevels};
 use sooner_policy::{BAND_COUNT, Cutoffs, Path, PolicyName};
@@ -16,7 +17,8 @@ enum Measure {
     Remaining(Cutoffs),
     Size(Cutoffs),
     Attained(Cutoffs),
-    /// In microseconds: at a megabyte a second one is a byte, so that the first cutoffs, which are a guess, fit.
+    /// In microseconds: at a megabyte a second one is a byte, so that the first cutoffs, which are
+    /// a guess, fit.
     ExpectedTime(Cutoffs),
     Level(SwiftLevels),
     /// The policy's rank cannot be cut.

@@ -1,7 +1,9 @@
-//! When handshakes may not go first any more: far more of them begin than anybody completes (Schroeder 2005, 3.2.3).
+//! When handshakes may not go first any more: far more of them begin than clients complete
+//! (Schroeder 2005, 3.2.3).
 //!
-//! Pure: counts of one second after another come in. SYN-ACKs go before everything else, because a client that waits for one loses a second;
-//! but a flood of SYNs would then fill the link with them. A crowd of real clients completes its handshakes, however large it is.
+//! Pure: counts of one second after another come in. SYN-ACKs go before everything else, because a
+//! client that waits for one loses a second; but a flood of SYNs would then fill the link with
+//! them. A crowd of real clients completes its handshakes, however large it is.
 
 /// Fewer unanswered handshakes a second are never a flood: what a network loses.
 const UNANSWERED_MIN: u64 = 100;
@@ -50,7 +52,7 @@ mod tests {
             counts.completed += completed;
             watch.note(counts)
         };
-        assert_eq!(second(5000, 0), None, "nobody knows since when");
+        assert_eq!(second(5000, 0), None, "it is not known since when");
         assert_eq!(second(0, 0), None);
         assert_eq!(second(50, 0), None, "a bad network");
         assert_eq!(second(400, 10_000), None, "a crowd");

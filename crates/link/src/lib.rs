@@ -1,8 +1,8 @@
 //! Which connection may write onto a limited link, how much, and when the next one may.
 //!
-//! Everything here is pure: events and the time come in as values, decisions and the next wake-up go
-//! out. [`LinkScheduler`] decides, and its module has the order of the calls; crate `uplink` runs it
-//! under tokio. [`shadow`] plays beside it what equal sharing would have given.
+//! Everything here is pure: events and the time come in as values, decisions and the next wake-up
+//! go out. [`LinkScheduler`] decides, and its module has the order of the calls; crate `uplink`
+//! runs it under tokio. [`shadow`] plays beside it what equal sharing would have given.
 #![forbid(unsafe_code)]
 
 mod ahead;

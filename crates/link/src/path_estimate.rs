@@ -1,16 +1,18 @@
-//! What the kernel's figures of a connection say about its network, and what they say only about our own
-//! order.
+//! What the kernel's figures of a connection say about its network, and what they say only about
+//! our own order.
 //!
-//! The round trip that TCP smooths includes the wait in our own queue: a connection that others are served
-//! before has one of seconds. The least round trip does not, once a single packet found the queue empty, and
-//! the handshake's nearly always does. The rate of delivery is what the client's network carries only while
-//! nothing else holds the connection back; of a starved one it is a few kilobits a second. So it is believed
-//! when, for two round trips, the connection hardly waited for others or had most of the link itself: that is
-//! how long ago what is acknowledged now was sent and measured from. What was measured while there was too
-//! little to send, as between two turns, is only the least it can be. Until something is believed a
-//! connection counts as fast as its initial window a round trip.
+//! The round trip that TCP smooths includes the wait in our own queue: a connection that others are
+//! served before has one of seconds. The least round trip does not, once a single packet found the
+//! queue empty, and the handshake's nearly always does. The rate of delivery is what the client's
+//! network carries only while nothing else holds the connection back; of a starved one it is a few
+//! kilobits a second. So it is believed when, for two round trips, the connection hardly waited for
+//! others or had most of the link itself: that is how long ago what is acknowledged now was sent
+//! and measured from. What was measured while there was too little to send, as between two turns,
+//! is only the least it can be. Until something is believed a connection counts as fast as its
+//! initial window a round trip.
 //!
-//! No connection counts as faster than the link: beyond it the client's network makes no difference.
+//! No connection counts as faster than the link: beyond it the client's network makes no
+//! difference.
 
 use sooner_policy::{Path, Time};
 
@@ -40,8 +42,8 @@ pub struct PathSample {
 }
 
 impl PathSample {
-    /// Whether the connection was not held back by others since `before`: it waited for less than a quarter of the time, or three quarters of
-    /// what was written were its own.
+    /// Whether the connection was not held back by others since `before`: it waited for less than a
+    /// quarter of the time, or three quarters of what was written were its own.
     fn is_served_since(&self, before: &Self) -> bool {
         let others_bytes =
             (self.all_bytes - before.all_bytes).saturating_sub(self.own_bytes - before.own_bytes);
@@ -72,7 +74,8 @@ pub struct PathEstimate {
 }
 
 impl PathEstimate {
-    /// Adds a sample of a connection on a link that carries `link_bytes_per_sec`; what is known with it.
+    /// Adds a sample of a connection on a link that carries `link_bytes_per_sec`; what is known
+    /// with it.
     pub fn add(&mut self, sample: PathSample, link_bytes_per_sec: u64) -> Path {
         let last = self.last.replace(sample);
         self.served_since = last
@@ -111,7 +114,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const LINK: u64 = 1_250_000;
 
-    /// A connection over 50 ms that had `own_bytes` of `all_bytes` and waited `waited_ms` by `at_ms`.
+    /// A connection over 50 ms that had `own_bytes` of `all_bytes` and waited `waited_ms` by
+    /// `at_ms`.
     fn sample(at_ms: u64, own_bytes: u64, all_bytes: u64, waited_ms: Option<u64>) -> PathSample {
         PathSample {
             rtt_ns: Some(50 * MS),
@@ -153,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_that_waits_for_nobody_is_believed_beside_others() {
+    fn a_slow_client_that_does_not_wait_is_believed_beside_others() {
         let beside_others =
             |waited| [0, 60, 120].map(|ms| sample(ms, ms * 100, ms * 1_000, waited));
         assert_eq!(rate_after(&beside_others(Some(3))), Some(100_000));
-        // Without turns nobody knows whether it waits.
+        // Without turns it is not known whether it waits.
         assert_eq!(rate_after(&beside_others(None)), AT_FIRST);
     }
 

@@ -7,13 +7,16 @@ pub struct ResponseStart {
     pub body_bytes: Option<u64>,
     /// Bytes of the head; an estimate will do.
     pub head_bytes: u32,
-    /// What is written around head and body: TLS records ([`crate::wire::tls_overhead_bytes`]), chunk sizes, frames; an estimate will do.
+    /// What is written around head and body: TLS records ([`crate::wire::tls_overhead_bytes`]),
+    /// chunk sizes, frames; an estimate will do.
     pub overhead_bytes: u64,
-    /// Its class, across all connections: 0 goes before 1, whatever the policy says. What a client says must not decide it.
+    /// Its class, across all connections: 0 goes before 1, whatever the policy says. What a client
+    /// says must not decide it.
     pub class: u8,
-    /// Whether another protocol follows, for as long as the connection lasts (status 101). Each of its bursts, from a write to the flush
-    /// that leaves nothing to write, is then a job of its own: as one job it would be the oldest of all for ever, and of the lowest
-    /// rank after all it ever sent.
+    /// Whether another protocol follows, for as long as the connection lasts (status 101). Each of
+    /// its bursts, from a write to the flush that leaves nothing to write, is then a job of its
+    /// own: as one job it would always be the oldest of all, and of the lowest rank after all it
+    /// ever sent.
     pub is_tunnel: bool,
 }
 
@@ -46,7 +49,7 @@ pub struct JobReport {
 }
 
 impl JobReport {
-    /// Of a response whose connection was gone before its first byte.
+    /// Of a response on a connection that was gone before its first byte.
     pub fn never_sent(policy: &'static str) -> Self {
         Self {
             wait_ns: 0,

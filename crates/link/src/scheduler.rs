@@ -3,15 +3,16 @@
 //! Sans-IO: events and the time come in as values, decisions and the next wake-up go out. Nothing
 //! here reads a clock, waits, or keeps a socket.
 //!
-//! A flow is a connection, or a stream of a connection that carries several responses at a time. Both
-//! are one record in one table. A flow has at most one job for the policy: the responses that it still
-//! has to write. The calls of a connection, in their order:
+//! A flow is a connection, or a stream of a connection that carries several responses at a time.
+//! Both are one record in one table. A flow has at most one job for the policy: the responses that
+//! it still has to write. The calls of a connection, in their order:
 //!
 //! 1. [`open`](LinkScheduler::open) once.
 //! 2. [`start`](LinkScheduler::start) for every response, before its first byte.
 //! 3. [`ask`](LinkScheduler::ask) before a write; after [`Answer::Go`] and the write,
-//!    [`settle`](LinkScheduler::settle). After [`Answer::Wait`] nothing is written until the flow is
-//!    woken. [`sent`](LinkScheduler::sent) and [`account`](LinkScheduler::account) correct the charge.
+//!    [`settle`](LinkScheduler::settle). After [`Answer::Wait`] nothing is written until the flow
+//!    is woken. [`sent`](LinkScheduler::sent) and [`account`](LinkScheduler::account) correct the
+//!    charge.
 //! 4. [`body_done`](LinkScheduler::body_done) when a body has given its last byte, and
 //!    [`flushed`](LinkScheduler::flushed) when everything is written: responses end here.
 //! 5. [`close`](LinkScheduler::close) once; it closes the streams as well.
@@ -19,16 +20,16 @@
 //! The calls of a stream: [`open_stream`](LinkScheduler::open_stream), `start`, then `ask` and
 //! [`settle_stream`](LinkScheduler::settle_stream) for every piece that is handed over to the
 //! connection; [`finish_stream`](LinkScheduler::finish_stream) when all is handed over,
-//! [`stream_written`](LinkScheduler::stream_written) when the connection has written the last of it, or
-//! `close`. A connection with streams writes without waiting: its streams waited before.
+//! [`stream_written`](LinkScheduler::stream_written) when the connection has written the last of
+//! it, or `close`. A connection with streams writes without waiting: its streams waited before.
 //!
 //! After any call the driver asks [`wake_at`](LinkScheduler::wake_at) and at that time calls
-//! [`wake_next`](LinkScheduler::wake_next), which names the flow to wake. Waking early is harmless, and so
-//! is any call for a flow that is gone.
+//! [`wake_next`](LinkScheduler::wake_next), which names the flow to wake. Waking early is harmless,
+//! and so is any call for a flow that is gone.
 //!
-//! A flow takes part in the order only from an `ask` to the `settle` after it: a flow that does not ask
-//! (its client is slow, its file not read yet) never keeps the link idle. Grants are small, so the order
-//! is never wrong for longer than one.
+//! A flow takes part in the order only from an `ask` to the `settle` after it: a flow that does not
+//! ask (its client is slow, its file not read yet) never keeps the link idle. Grants are small, so
+//! the order is never wrong for longer than one.
 
 mod account;
 mod audit;
@@ -39,11 +40,6 @@ mod streams;
 mod turns;
 mod writes;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::task::Waker;
-
-use sooner_policy::{ClientId, JobId, Path, PolicyName, Time};
-
 use crate::band_chooser::{BandChooser, BandInput};
 use crate::bucket::Bucket;
 use crate::path_estimate::PathSample;
@@ -53,13 +49,17 @@ pub use account::{EndedResponse, OnEnd, StartedResponse};
 use audit::Audit;
 pub use config::{LinkConfig, LinkLimits, Pacing};
 use flow::Flow;
+use sooner_policy::{ClientId, JobId, Path, PolicyName, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::task::Waker;
 use turns::Turns;
 
-/// Names a connection or a stream: never used twice, and higher for a stream that was requested later.
+/// Names a connection or a stream: never used twice, and higher for a stream that was requested
+/// later.
 pub type FlowId = u64;
 
-/// Where the names of clients begin that are connections: an address names a client by the first half
-/// of an IPv6 address, and 8000::/16 is not assigned.
+/// Where the names of clients begin that are connections: an address names a client by the first
+/// half of an IPv6 address, and 8000::/16 is not assigned.
 const NAMELESS_CLIENTS: u64 = 1 << 63;
 
 /// What a flow may do now.
@@ -142,8 +142,8 @@ impl LinkScheduler {
         connection
     }
 
-    /// The connection's client reads whole records of up to `record_bytes`; how its next responses are
-    /// kept from silence follows that.
+    /// The connection's client reads whole records of up to `record_bytes`; how its next responses
+    /// are kept from silence follows that.
     ///
     /// Streams need no such word: what is handed over for one is flushed, and ends a record.
     pub fn in_records(&mut self, connection: FlowId, record_bytes: u64) {
@@ -153,16 +153,16 @@ impl LinkScheduler {
         }
     }
 
-    /// The connection is `client`'s, from its next response on: clients share alike in what the guard
-    /// gives. Without this word the connection counts as a client.
+    /// The connection is `client`'s, from its next response on: clients share alike in what the
+    /// guard gives. Without this word the connection counts as a client.
     pub fn of_client(&mut self, connection: FlowId, client: ClientId) {
         if let Some(flow) = self.flows.get_mut(&connection) {
             flow.client = Some(client);
         }
     }
 
-    /// The connection is gone, and with it what was not written, its streams' as well; or a stream is
-    /// given up.
+    /// The connection is gone, and with it what was not written, its streams' as well; or a stream
+    /// is given up.
     pub fn close(&mut self, flow: FlowId, now: Time) -> Effects {
         let mut effects = Effects {
             ended: self.end_responses(flow, false, now),
@@ -190,7 +190,8 @@ impl LinkScheduler {
         orders && self.policy.is_some_and(PolicyName::asks_for_path)
     }
 
-    /// The kernel was asked about the connection: what is known of its path with that counts from now on.
+    /// The kernel was asked about the connection: what is known of its path with that counts from
+    /// now on.
     pub fn sample_path(&mut self, connection: FlowId, sample: PathSample) {
         let Some(flow) = self.flows.get_mut(&connection) else {
             return;
@@ -209,8 +210,8 @@ impl LinkScheduler {
         self.observe(connection, path, sample.at);
     }
 
-    /// The path to the connection's client is known to be `path`: what it has to write, and what its
-    /// streams have, may rank otherwise.
+    /// The path to the connection's client is known to be `path`: what it has to write, and what
+    /// its streams have, may rank otherwise.
     pub fn observe(&mut self, connection: FlowId, path: Path, now: Time) {
         let Some(flow) = self.flows.get_mut(&connection) else {
             return;
@@ -224,8 +225,8 @@ impl LinkScheduler {
         }
     }
 
-    /// The kernel band that the connection's next bytes belong in, if it is another than theirs so far,
-    /// and that one; with streams, the best of theirs.
+    /// The kernel band that the connection's next bytes belong in, if it is another than theirs so
+    /// far, and that one; with streams, the best of theirs.
     pub fn new_band(&self, connection: FlowId) -> Option<(u8, Option<u8>)> {
         let bands = self.bands.as_ref()?;
         let flow = self.flows.get(&connection)?;

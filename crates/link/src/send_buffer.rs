@@ -1,12 +1,12 @@
 //! What a connection's streams have handed over and its socket has not sent.
 //!
-//! A connection with much of it gets no more grants, or a slow client would collect them while others
-//! could use the link. What was handed over lies in the HTTP/2 engine until the socket takes it. How much
-//! of what the socket takes is frames and TLS records is not known here, so the count can only be too low
-//! while the engine is busy, and is exact again when it has written everything.
+//! A connection with much of it gets no more grants, or a slow client would collect them while
+//! others could use the link. What was handed over lies in the HTTP/2 engine until the socket takes
+//! it. How much of what the socket takes is frames and TLS records is not known here, so the count
+//! can only be too low while the engine is busy, and is exact again when it has written everything.
 //!
-//! The engine flushes when it has written everything, but also between frames. A flush after which it
-//! writes on was not the last: then what was outstanding before it still was.
+//! The engine flushes when it has written everything, but also between frames. A flush after which
+//! it writes on was not the last: then what was outstanding before it still was.
 
 use sooner_policy::Time;
 
@@ -30,7 +30,8 @@ impl SendBuffer {
         self.outstanding_bytes += bytes;
     }
 
-    /// The engine wrote (or tried to write) to the socket, which took `written_bytes`; `sent_bytes` have left it.
+    /// The engine wrote (or tried to write) to the socket, which took `written_bytes`; `sent_bytes`
+    /// have left it.
     pub(crate) fn write(&mut self, written_bytes: u64, sent_bytes: u64) {
         let outstanding_bytes =
             self.outstanding_bytes + std::mem::take(&mut self.unconfirmed_bytes);
@@ -49,7 +50,8 @@ impl SendBuffer {
         self.unconfirmed_bytes = std::mem::take(&mut self.outstanding_bytes);
     }
 
-    /// Whether the connection has enough to send: more than `limit_bytes` handed over, or a socket that sends nothing.
+    /// Whether the connection has enough to send: more than `limit_bytes` handed over, or a socket
+    /// that sends nothing.
     pub(crate) fn has_enough(&self, limit_bytes: u64) -> bool {
         self.outstanding_bytes > limit_bytes || self.unsent_bytes > 0
     }

@@ -1,22 +1,25 @@
-//! What FAIR would have given: the very same arrivals, played beside the real ones on a link that is shared equally.
+//! What FAIR would have given: the very same arrivals, played beside the real ones on a link that
+//! is shared equally.
 //!
-//! Pure: times and jobs come in, figures go out. The shadow is a server of the uplink's rate under exact processor sharing
-//! ([`VirtualTime`]); every job of the real uplink also enters the shadow, and when it is done in both worlds the two response times
-//! stand side by side as a [`Compared`]. The unit of service is a nanosecond of the link, so nothing is rounded between time and work.
+//! Pure: times and jobs come in, figures go out. The shadow is a server of the uplink's rate under
+//! exact processor sharing ([`VirtualTime`]); every job of the real uplink also enters the shadow,
+//! and when it is done in both worlds the two response times stand side by side as a [`Compared`].
+//! The unit of service is a nanosecond of the link, so nothing is rounded between time and work.
 //!
 //! Where the comparison cannot be exact it leans to FAIR's side:
-//! - The shadow's link carries responses only (no retransmissions, no acknowledgements), and its clients take what they are given. A slow
-//!   client slows the real response and not FAIR's.
-//! - At most so many jobs are followed at once; what comes on top is not in the shadow and slows nobody there ([`Shadow::missed`]).
-//! - A response whose client left is taken out of the shadow at that moment: FAIR's client would have left as well.
-//! - A job of unknown size is not in the shadow until it really ends; then it comes in with what it sent, so that the work is right, if
-//!   late. It has no figure of its own: that would count from too late a start.
-
-use std::collections::{BTreeMap, VecDeque};
-
-use sooner_policy::{JobId, Time, VirtualTime};
+//! - The shadow's link carries responses only (no retransmissions, no acknowledgements), and its
+//!   clients take what they are given. A slow client slows the real response and not FAIR's.
+//! - At most so many jobs are followed at once; what comes on top is not in the shadow and slows no
+//!   job there ([`Shadow::missed`]).
+//! - A response to a client that left is taken out of the shadow at that moment: FAIR's client
+//!   would have left as well.
+//! - A job of unknown size is not in the shadow until it really ends; then it comes in with what it
+//!   sent, so that the work is right, if late. It has no figure of its own: that would count from
+//!   too late a start.
 
 use crate::bucket::transmission_ns;
+use sooner_policy::{JobId, Time, VirtualTime};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Jobs followed at once, if nothing else is said: some 12 MB.
 pub const JOBS_MAX: usize = 100_000;
@@ -107,8 +110,8 @@ impl Shadow {
         self.jobs.insert(job, followed);
     }
 
-    /// A response was really done, `response_ns` after its start, with `sent_wire_bytes`. Returns what FAIR gave it, if that is known by
-    /// now, ns.
+    /// A response was really done, `response_ns` after its start, with `sent_wire_bytes`. Returns
+    /// what FAIR gave it, if that is known by now, ns.
     pub fn completed(
         &mut self,
         job: u64,
@@ -174,7 +177,7 @@ impl Shadow {
         self.missed
     }
 
-    /// Figures that nobody took in time.
+    /// Figures that were not taken in time.
     pub fn dropped_figures(&self) -> u64 {
         self.dropped_figures
     }
@@ -182,7 +185,7 @@ impl Shadow {
     /// Lets a job share the link from now on; returns its finish on the sharing's clock.
     fn share(&mut self, job: u64, wire_bytes: u64) -> u64 {
         if self.sharing.is_empty() {
-            // An idle server owes nobody anything, and a clock that starts anew never wraps.
+            // An idle server owes nothing, and a clock that starts anew never wraps.
             self.sharing = VirtualTime::default();
         }
         let size_ns = transmission_ns(wire_bytes, self.rate_bits_per_sec).clamp(1, SIZE_NS_MAX);
@@ -245,7 +248,8 @@ mod tests {
         Time::from_ns(ns)
     }
 
-    /// Processor sharing the slow way: who is present gets an equal part of the time to the next event.
+    /// Processor sharing the slow way: who is present gets an equal part of the time to the next
+    /// event.
     fn brute_force(jobs: &[(u64, u64)]) -> Vec<f64> {
         let mut left: Vec<f64> = jobs.iter().map(|&(_, size)| size as f64).collect();
         let mut done = vec![f64::NAN; jobs.len()];
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_nobody_takes_do_not_pile_up() {
+    fn figures_that_are_not_taken_do_not_pile_up() {
         let mut shadow = shadow();
         for job in 0..FIGURES_MAX as u64 + 10 {
             shadow.started(job, Some(1), at(job * 2));

@@ -1,23 +1,22 @@
 //! Which of a connection's streams may go: the order that its client wants among them.
 //!
-//! Urgencies come first: while a stream of a lower number waits, none of a higher number may go. What a
-//! client says of urgency orders its own streams and nothing else, so it is decided here and not by the
-//! policy, which orders the streams of all connections.
+//! Urgencies come first: while a stream of a lower number waits, none of a higher number may go.
+//! What a client says of urgency orders its own streams and nothing else, so it is decided here and
+//! not by the policy, which orders the streams of all connections.
 //!
-//! The streams of one urgency fall into three groups (RFC 9218, section 10). Those without a signal from
-//! the client all may go. Of those the client can use only whole (not incremental) the first one requested
-//! may; of those it can use piecemeal (incremental) the one that has had the least, so that they share.
-//! Between the groups and between connections nothing is decided here.
+//! The streams of one urgency fall into three groups (RFC 9218, section 10). Those without a signal
+//! from the client all may go. Of those the client can use only whole (not incremental) the first
+//! one requested may; of those it can use piecemeal (incremental) the one that has had the least,
+//! so that they share. Between the groups and between connections nothing is decided here.
 //!
-//! Only streams that wait take part: one that has nothing to send, or whose window is shut, holds up none
-//! of its siblings. One that has just handed over and is about to ask again still holds its urgency, so that
-//! less urgent ones do not come and go with each of its turns. Every call costs O(log n) in the number of
-//! streams, and O(n) where another urgency comes to be the first.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
+//! Only streams that wait take part: one with nothing to send, or with a shut window, holds up none
+//! of its siblings. One that has just handed over and is about to ask again still holds its
+//! urgency, so that less urgent ones do not come and go with each of its turns. Every call costs
+//! O(log n) in the number of streams, and O(n) where another urgency comes to be the first.
 
 use crate::scheduler::FlowId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 /// A stream's place among the streams of the same urgency on the same connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,8 +33,8 @@ pub enum StreamOrder {
 /// How the streams of one HTTP/2 connection are ordered among themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamRule {
-    /// As RFC 9218, section 10 recommends where the client sent a priority: whole responses in the order of their requests, incremental
-    /// ones in turns. Without a priority the policy decides.
+    /// As RFC 9218, section 10 recommends where the client sent a priority: whole responses in the
+    /// order of their requests, incremental ones in turns. Without a priority the policy decides.
     #[default]
     Standard,
     /// The policy alone decides, as it does between connections.
@@ -165,8 +164,8 @@ impl Level {
 }
 
 impl Siblings {
-    /// A stream that was `before` is `after` from now on; the others whose turn may have come or gone with
-    /// that.
+    /// A stream that was `before` is `after` from now on; the others that gain or lose their turn
+    /// with that.
     pub(crate) fn change(
         &mut self,
         stream: FlowId,
@@ -378,9 +377,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whose turn comes or goes with a change is named, and somebody may go whenever somebody waits.
+        /// Streams that gain or lose their turn are named, and one may go whenever one waits.
         #[test]
-        fn whose_turn_changes_is_affected(
+        fn streams_that_gain_or_lose_their_turn_are_affected(
             changes in proptest::collection::vec((0..6_u64, 0..3_u8, 0..3_usize, any::<bool>(), 0..3_u64, any::<bool>()), 1..60),
         ) {
             let mut siblings = Connection::default();

@@ -25,15 +25,19 @@ pub struct Snapshot {
     pub connections: u64,
     /// Open streams on them.
     pub streams: u64,
-    /// Responses that could be written and wait for others, by size class. A response of unknown size counts by what it has had.
+    /// Responses that could be written and wait for others, by size class. A response of unknown
+    /// size counts by what it has had.
     pub waiting: [Load; SIZE_CLASSES],
-    /// The other responses that have begun: being written, or waiting for their own client or for their data.
+    /// The other responses that have begun: being written, or waiting for their own client or for
+    /// their data.
     pub sending: [Load; SIZE_CLASSES],
     /// Written to sockets since the start, bytes.
     pub socket_bytes: u64,
-    /// Charged to the link since the start, packet headers included, bytes; `None` where nothing is metered.
+    /// Charged to the link since the start, packet headers included, bytes; `None` where nothing is
+    /// metered.
     pub wire_bytes: Option<u64>,
-    /// The share of the link that was charged since the snapshot before this one, 1 when it was full; `None` where nothing is metered.
+    /// The share of the link that was charged since the snapshot before this one, 1 when it was
+    /// full; `None` where nothing is metered.
     pub busy_share: Option<f64>,
 }
 

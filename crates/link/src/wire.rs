@@ -1,7 +1,8 @@
 //! What bytes cost on the wire.
 //!
-//! Ethernet, IPv4 and TCP with timestamps: 66 bytes of headers around at most 1448 bytes of payload. A connection costs four packets without
-//! payload of its own: SYN-ACK, the ACK of the request, FIN, the ACK of the client's FIN.
+//! Ethernet, IPv4 and TCP with timestamps: 66 bytes of headers around at most 1448 bytes of
+//! payload. A connection costs four packets without payload of its own: SYN-ACK, the ACK of the
+//! request, FIN, the ACK of the client's FIN.
 
 /// Payload of a full segment, bytes.
 pub const SEGMENT_BYTES: u64 = 1448;
@@ -11,10 +12,12 @@ pub const HEADER_BYTES: u64 = 66;
 pub const PACKET_BYTES: u64 = SEGMENT_BYTES + HEADER_BYTES;
 /// The packets without payload of one connection, bytes.
 pub const CONNECTION_BYTES: u64 = 4 * HEADER_BYTES;
-/// Those of them that the kernel's count of an open connection lacks: the SYN-ACK, which no connection sent yet, and what its end will take.
+/// Those of them that the kernel's count of an open connection lacks: the SYN-ACK, which no
+/// connection sent yet, and what its end will take.
 pub const UNCOUNTED_BYTES: u64 = 3 * HEADER_BYTES;
 
-/// Most payload of a TLS record (RFC 8446, 5.1) and, by default, of an HTTP/2 frame (RFC 9113, 4.2), bytes.
+/// Most payload of a TLS record (RFC 8446, 5.1) and, by default, of an HTTP/2 frame (RFC 9113,
+/// 4.2), bytes.
 pub const RECORD_BYTES: u64 = 16_384;
 /// What a TLS 1.3 record adds: header, content type, tag (RFC 8446, 5.2), bytes.
 pub const TLS_RECORD_BYTES: u64 = 22;

@@ -1,10 +1,9 @@
 //! What an uplink is told at start, and why it may refuse.
 
-use std::net::IpAddr;
-
 use sooner_kernel::bands::BandsError;
 use sooner_link::{Ahead, StreamRule};
 use sooner_policy::{BAND_COUNT, PolicyName};
+use std::net::IpAddr;
 
 /// Where the bytes are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,11 +32,12 @@ pub struct UplinkConfig {
     pub device: Option<String>,
     /// How many bands, where the order is made in bands: 2 to 8.
     pub bands: u8,
-    /// How much may lie in the kernel ahead of the link, where writes wait for turns; `None`: one grant where a device leads out, else nothing.
+    /// How much may lie in the kernel ahead of the link, where writes wait for turns; `None`: one
+    /// grant where a device leads out, else nothing.
     pub ahead: Option<Ahead>,
     /// Addresses that the server listens on.
     pub listen: Vec<IpAddr>,
-    /// Whether a queueing discipline that somebody configured may be replaced.
+    /// Whether a configured queueing discipline may be replaced.
     pub replace_qdisc: bool,
     /// Whether the starvation guard is on.
     pub guard: bool,

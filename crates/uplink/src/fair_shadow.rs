@@ -1,16 +1,15 @@
 //! The shadow as an observer of the uplink beside which it is played.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use crate::observer::Observer;
 use sooner_link::JobReport;
 use sooner_link::shadow::{Compared, JOBS_MAX, Shadow};
 use sooner_link::wire::payload_cost_bytes;
 use sooner_policy::Time;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::observer::Observer;
-
-/// A shadow that watches an uplink: every response that the uplink reports starts and ends here too.
+/// A shadow that watches an uplink: every response that the uplink reports starts and ends here
+/// too.
 #[derive(Debug)]
 pub struct FairShadow(Mutex<Watched>);
 
@@ -30,7 +29,8 @@ impl FairShadow {
         }))
     }
 
-    /// What FAIR gave the response whose end was reported last, ns; `None` while FAIR would still be sending it.
+    /// What FAIR gave the response that was reported last, ns; `None` while FAIR would still be
+    /// sending it.
     pub fn fair_response_ns_of_last(&self) -> Option<u64> {
         self.lock().fair_response_ns_of_last
     }
@@ -52,7 +52,7 @@ impl FairShadow {
         self.lock().shadow.missed()
     }
 
-    /// Figures that nobody took in time.
+    /// Figures that were not taken in time.
     pub fn dropped_figures(&self) -> u64 {
         self.lock().shadow.dropped_figures()
     }

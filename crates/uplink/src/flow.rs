@@ -1,14 +1,11 @@
 //! A connection as the server sees it: it tells what is coming and hears how it went.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use sooner_link::FlowId;
-use sooner_link::{JobReport, ResponseStart, wire};
-use sooner_policy::ClientId;
-
 use crate::shared_link::SharedLink;
 use crate::stream_flow::StreamFlow;
+use sooner_link::{FlowId, JobReport, ResponseStart, wire};
+use sooner_policy::ClientId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A connection's handle for the code that makes responses.
 #[derive(Clone)]
@@ -18,7 +15,8 @@ pub struct Flow {
     pub(crate) signals: Signals,
 }
 
-/// What the code that makes responses tells the socket of the same connection without the uplink's lock.
+/// What the code that makes responses tells the socket of the same connection without the uplink's
+/// lock.
 #[derive(Clone, Default)]
 pub(crate) struct Signals(Arc<SignalBits>);
 
@@ -26,7 +24,7 @@ pub(crate) struct Signals(Arc<SignalBits>);
 struct SignalBits {
     body_done: AtomicBool,
     has_streams: AtomicBool,
-    /// Whether a response has begun; kept only where somebody looks.
+    /// Whether a response has begun; kept only where the policy asks for paths.
     begun: AtomicBool,
 }
 
@@ -64,8 +62,8 @@ impl Signals {
 }
 
 impl Flow {
-    /// What the connection writes from now on are TLS records of up to `payload_bytes`, of which the client can read nothing before it has
-    /// all of it.
+    /// What the connection writes from now on are TLS records of up to `payload_bytes`, of which
+    /// the client can read nothing before it has all of it.
     pub fn in_records(&self, payload_bytes: u64) {
         self.shared
             .lock()
@@ -73,17 +71,19 @@ impl Flow {
             .in_records(self.id, payload_bytes + wire::TLS_RECORD_BYTES);
     }
 
-    /// The connection is `client`'s, from its next response on: what the starvation guard gives is shared by clients, not by
-    /// connections or responses. Without this word the connection counts as a client.
+    /// The connection is `client`'s, from its next response on: what the starvation guard gives is
+    /// shared by clients, not by connections or responses. Without this word the connection counts
+    /// as a client.
     pub fn of_client(&self, client: ClientId) {
         self.shared.lock().link.of_client(self.id, client);
     }
 
     /// A response comes; `on_end` is called once, when it is written or its connection is gone.
     ///
-    /// `101 Switching Protocols` with [`ResponseStart::is_tunnel`] lasts as long as its connection, and what the other protocol writes takes
-    /// its turns. Without, it is a response like others, over when it is flushed; what is then written belongs to no response, is written at
-    /// once, and is charged.
+    /// `101 Switching Protocols` with [`ResponseStart::is_tunnel`] lasts as long as its connection,
+    /// and what the other protocol writes takes its turns. Without, it is a response like others,
+    /// over when it is flushed; what is then written belongs to no response, is written at once,
+    /// and is charged.
     pub fn start(&self, response: ResponseStart, on_end: impl FnOnce(JobReport) + Send + 'static) {
         let body_done = self.signals.take_body_done();
         if self.shared.asks_for_paths {
@@ -98,8 +98,8 @@ impl Flow {
         self.signals.set_body_done();
     }
 
-    /// The connection carries several responses at a time: a handle for one of them. The connection itself then announces none, and its
-    /// socket never waits.
+    /// The connection carries several responses at a time: a handle for one of them. The connection
+    /// itself then announces none, and its socket never waits.
     ///
     /// Streams are to be opened in the order in which they were requested, within a tokio runtime.
     pub fn open_stream(&self) -> StreamFlow {

@@ -1,19 +1,19 @@
-//! What the handle, the flows, the streams and the pacer of one uplink share: the scheduler behind a lock.
+//! What the handle, the flows, the streams and the pacer of one uplink share: the scheduler behind
+//! a lock.
 //!
-//! A process has one thread for all connections, so the lock is never contended; it is there because
-//! hyper's upgraded connections must be `Send`. Observers and wakers are called after it is released.
+//! A process has one thread for all connections, so the lock is never contended; it is there
+//! because hyper's upgraded connections must be `Send`. Observers and wakers are called after it is
+//! released.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Waker;
-
+use crate::mechanism::InstalledBands;
+use crate::observer::Observer;
+use crate::pacer;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_link::{Answer, Effects, FlowId, LinkScheduler, OnEnd, ResponseStart};
 use sooner_policy::Time;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use tokio::sync::Notify;
-
-use crate::mechanism::Setup;
-use crate::observer::Observer;
-use crate::pacer;
 
 /// The scheduler of one uplink behind its lock, and what needs no lock.
 pub(crate) struct SharedLink {
@@ -26,7 +26,7 @@ pub(crate) struct SharedLink {
     pub(crate) marks_bands: bool,
     pub(crate) pacer_wanted: Arc<Notify>,
     pub(crate) observer: OnceLock<Arc<dyn Observer>>,
-    setup: Setup,
+    installed_bands: InstalledBands,
 }
 
 /// What is behind the lock.
@@ -34,12 +34,12 @@ pub(crate) struct State {
     pub(crate) link: LinkScheduler,
     /// Until when the pacer sleeps; it must be woken for anything earlier.
     pacer_until: Option<Time>,
-    /// Whether a task wakes those whose turn it is.
+    /// Whether a task wakes flows at their turn.
     has_pacer: bool,
 }
 
 impl SharedLink {
-    pub(crate) fn new(link: LinkScheduler, setup: Setup) -> Self {
+    pub(crate) fn new(link: LinkScheduler, installed_bands: InstalledBands) -> Self {
         Self {
             is_paced: link.is_paced(),
             asks_for_paths: link.asks_for_paths(),
@@ -51,12 +51,13 @@ impl SharedLink {
             }),
             pacer_wanted: Arc::default(),
             observer: OnceLock::new(),
-            setup,
+            installed_bands,
         }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // After a panic the account may be off by one response; the kernel must be put back all the same.
+        // After a panic the account may be off by one response; the kernel must be put back all the
+        // same.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,11 +66,11 @@ impl SharedLink {
     }
 
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.setup.priority_of(band)
+        self.installed_bands.priority_of(band)
     }
 
     pub(crate) fn last_priority(&self) -> Option<u32> {
-        self.setup.last_priority()
+        self.installed_bands.last_priority()
     }
 
     /// Whether the connection may write now; without pacing it always may.
@@ -111,7 +112,8 @@ impl SharedLink {
             let mut state = self.lock();
             let now = self.now();
             state.link.settle_stream(stream, written_bytes, now);
-            // A stream that handed over comes back at once for more; one that gave its turn back may not.
+            // A stream that handed over comes back at once for more; one that gave its turn back
+            // may not.
             let gives_back = written_bytes == 0;
             let next = gives_back.then(|| state.next_waker(now)).flatten();
             self.want_pacer(&mut state);
@@ -130,12 +132,12 @@ impl SharedLink {
         stream
     }
 
-    /// Wakes the flow whose turn it is, and has the pacer wake the one after.
+    /// Wakes the flow that may go next, and has the pacer wake the one after.
     pub(crate) fn wake_next(&self) {
         self.change(|_, _| ());
     }
 
-    /// Changes something under the lock and wakes the flow whose turn came with it.
+    /// Changes something under the lock and wakes the flow that may go next.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut LinkScheduler, Time) -> R) -> R {
         let (result, next) = {
             let mut state = self.lock();
@@ -149,7 +151,7 @@ impl SharedLink {
         result
     }
 
-    /// A response begins on `flow`, whose last body has ended before it if `body_done`. Tells the observer,
+    /// A response begins on `flow`; `body_done`: the body before it has ended. Tells the observer,
     /// or the response's owner that it has ended before it began.
     pub(crate) fn start(
         &self,
@@ -207,7 +209,7 @@ impl SharedLink {
 }
 
 impl State {
-    /// The waker of the flow whose turn it is, if the link can take more.
+    /// The waker of the flow that may go next, if the link can take more.
     fn next_waker(&mut self, now: Time) -> Option<Waker> {
         let flow = self.link.wake_next(now)?;
         self.link.take_waker(flow)

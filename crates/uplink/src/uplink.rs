@@ -1,25 +1,23 @@
-//! The handle a server holds: wraps its sockets, shares one gate among them.
-
-use std::io;
-use std::sync::Arc;
-
-use sooner_kernel::timer::PacingTimer;
-use tokio::net::TcpStream;
+//! The handle a server holds: wraps its sockets, which share one scheduler.
 
 use crate::config::{UplinkConfig, UplinkError};
 use crate::flow::{Flow, Signals};
-use crate::mechanism::{Plan, Setup};
+use crate::mechanism::{InstalledBands, Plan};
 use crate::observer::Observer;
 use crate::pacer;
 use crate::shared_link::{SharedLink, now};
 use crate::stream::GatedStream;
-use sooner_link::Snapshot;
-use sooner_link::{LinkConfig, LinkScheduler};
+use sooner_kernel::timer::PacingTimer;
+use sooner_link::{LinkConfig, LinkScheduler, Snapshot};
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
 
-/// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written is on its way.
+/// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written
+/// is on its way.
 const UNSENT_BYTES_MAX: u32 = 1;
 
-/// One uplink and everybody who writes to it; clones share it.
+/// One uplink and all that write to it; clones share it.
 #[derive(Clone)]
 pub struct Uplink {
     shared: Arc<SharedLink>,
@@ -29,12 +27,12 @@ pub struct Uplink {
 impl Uplink {
     /// No limit and no order: writes pass, and are accounted for.
     ///
-    /// The streams of a connection whose client is slow are still ordered by class and as RFC 9218 says, then in turns; and they hand over
-    /// no more than 64 KiB ahead of it.
+    /// The streams of a connection to a slow client are still ordered by class and as RFC 9218
+    /// says, then in turns; and they hand over no more than 64 KiB ahead of it.
     pub fn unlimited() -> Self {
         Self::assemble(
             LinkConfig::default(),
-            Setup::default(),
+            InstalledBands::default(),
             "not ordered: no --uplink was given".into(),
         )
     }
@@ -53,9 +51,10 @@ impl Uplink {
             pacing: plan.pacing,
             bands: plan.bands,
         };
-        let uplink = Self::assemble(link, plan.setup, plan.description);
+        let uplink = Self::assemble(link, plan.installed_bands, plan.description);
         if uplink.shared.is_paced {
-            // Less lateness for every sleep of this thread; the default slack of 50 us only saves power.
+            // Less lateness for every sleep of this thread; the default slack of 50 us only saves
+            // power.
             let _ = sooner_kernel::timer::set_timer_slack_ns(1);
             tokio::spawn(pacer::run(
                 Arc::downgrade(&uplink.shared),
@@ -66,10 +65,10 @@ impl Uplink {
         Ok(uplink)
     }
 
-    fn assemble(config: LinkConfig, setup: Setup, description: String) -> Self {
+    fn assemble(config: LinkConfig, installed_bands: InstalledBands, description: String) -> Self {
         let link = LinkScheduler::new(config, now());
         Self {
-            shared: Arc::new(SharedLink::new(link, setup)),
+            shared: Arc::new(SharedLink::new(link, installed_bands)),
             description: description.into(),
         }
     }
@@ -84,11 +83,12 @@ impl Uplink {
         self.shared.marks_bands
     }
 
-    /// Puts an accepted connection behind the gate; its socket should have `TCP_NODELAY`, or the end of a grant waits in it for an
-    /// acknowledgement, and the connection with it.
+    /// Puts an accepted connection under the scheduler; its socket should have `TCP_NODELAY`, or
+    /// the end of a grant waits in it for an acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
         if self.shared.is_paced || self.shared.marks_bands {
-            // Where the kernel lacks the option more lies unsent in it, ordered by nobody; the rest still is.
+            // Where the kernel lacks the option more lies unsent in it, not in order; the rest
+            // still is.
             let _ = sooner_kernel::socket::set_notsent_lowat(&io, UNSENT_BYTES_MAX);
         }
         let id = self.shared.lock().link.open(self.shared.now());
@@ -98,11 +98,12 @@ impl Uplink {
             signals: Signals::default(),
         };
         let mut stream = GatedStream::new(io, &flow);
-        stream.look_at_first();
+        stream.sample_path_first();
         (stream, flow)
     }
 
-    /// Marks a listener so that its SYN-ACKs go before everything else, or behind it where they are a flood; no effect without bands.
+    /// Marks a listener so that its SYN-ACKs go before everything else, or behind it where they are
+    /// a flood; no effect without bands.
     pub fn mark_listener(
         &self,
         listener: impl std::os::fd::AsFd,

@@ -1,10 +1,8 @@
 //! The responses of one flow: what was promised, what was sent, and for how long others went.
 
-use std::collections::VecDeque;
-
-use sooner_policy::Time;
-
 use crate::response::JobReport;
+use sooner_policy::Time;
+use std::collections::VecDeque;
 
 /// Called once, when a response is over.
 pub type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
@@ -116,7 +114,7 @@ impl Account {
         responses.for_each(|response| response.is_body_done = true);
     }
 
-    /// Takes the oldest response: one whose body is done if all is written (`completed`), else any.
+    /// Takes the oldest response: if all is written (`completed`) one with its body done, else any.
     pub(super) fn take_ended(
         &mut self,
         completed: bool,
@@ -148,7 +146,8 @@ impl Account {
         })
     }
 
-    /// Time during which its own connection is backed up does not count: others are not what it waits for.
+    /// Time during which its own connection is backed up does not count: others are not what it
+    /// waits for.
     pub(super) fn begin_wait(&mut self, backed_up_ns: u64, now: Time) {
         self.wait.get_or_insert(WaitStart {
             at: now,

@@ -1,7 +1,7 @@
 //! Whether the table agrees with itself: assertions that stay on.
 //!
-//! Sums are compared at every grant. What takes a walk through the table is compared in builds with debug
-//! assertions only, fuzzing among them, and once in as many calls as there are flows.
+//! Sums are compared at every grant. What takes a walk through the table is compared in builds with
+//! debug assertions only, fuzzing among them, and once in as many calls as there are flows.
 
 use super::LinkScheduler;
 use super::flow::Flow;
@@ -87,6 +87,9 @@ impl LinkScheduler {
         };
         assert!(streams.present.contains(&id), "{id} is on its connection");
         assert_eq!(flow.is_ready, streams.may_go(id, &stream.sibling), "{id}");
-        assert!(!stream.sibling.returns || self.returning.contains(&id), "{id}");
+        assert!(
+            !stream.sibling.returns || self.returning.contains(&id),
+            "{id}"
+        );
     }
 }

@@ -1,14 +1,13 @@
 //! What a link is told at its start.
 
-use sooner_policy::{GuardLimits, PolicyName};
-
 use crate::band_chooser::BandChooser;
 use crate::bucket::transmission_ns;
 use crate::siblings::StreamRule;
 use crate::wire;
+use sooner_policy::{GuardLimits, PolicyName};
 
-/// The most payload that a connection's streams hand over without a limit, and that it may hold before
-/// it gets more, bytes: both together bound what a client that does not read costs.
+/// The most payload that a connection's streams hand over without a limit, and that it may hold
+/// before it gets more, bytes: both together bound what a client that does not read costs.
 const UNLIMITED_QUANTUM_BYTES: u64 = 32_768;
 
 /// The order of one link.
@@ -61,8 +60,8 @@ pub struct LinkLimits {
 }
 
 impl LinkLimits {
-    /// Grants of half a millisecond: whole segments, at least one, at most 64 KiB; up to two grants or
-    /// 1 ms of lateness are made up for.
+    /// Grants of half a millisecond: whole segments, at least one, at most 64 KiB; up to two grants
+    /// or 1 ms of lateness are made up for.
     pub fn at_rate(rate_bits_per_sec: u64) -> Self {
         let half_ms_bytes = rate_bits_per_sec / 16_000;
         let segments = (half_ms_bytes / wire::SEGMENT_BYTES).clamp(1, 65_536 / wire::SEGMENT_BYTES);
@@ -92,8 +91,8 @@ impl LinkLimits {
         wire::payload_cost_bytes(self.quantum_bytes)
     }
 
-    /// The most payload in one grant to a stream: with its frames and records it fills whole segments,
-    /// as other grants do.
+    /// The most payload in one grant to a stream: with its frames and records it fills whole
+    /// segments, as other grants do.
     pub fn stream_quantum_bytes(&self) -> u64 {
         self.quantum_bytes
             .saturating_sub(wire::framing_bytes(self.quantum_bytes))

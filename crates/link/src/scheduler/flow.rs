@@ -1,22 +1,20 @@
 //! The record of a connection or a stream: all that is known of it.
 
-use std::collections::BTreeSet;
-use std::task::Waker;
-
-use sooner_policy::{ClientId, Path};
-
 use super::FlowId;
 use super::account::Account;
 use crate::path_estimate::PathEstimate;
 use crate::send_buffer::SendBuffer;
 use crate::siblings::{Sibling, Siblings};
 use crate::wire;
+use sooner_policy::{ClientId, Path};
+use std::collections::BTreeSet;
+use std::task::Waker;
 
 /// A connection or a stream.
 #[derive(Default)]
 pub(super) struct Flow {
-    /// Whether it takes turns: a connection where the link is paced or it has streams, a stream until it
-    /// has handed over everything.
+    /// Whether it takes turns: a connection where the link is paced or it has streams, a stream
+    /// until it has handed over everything.
     pub(super) is_ordered: bool,
     /// Whether the policy has a job of it.
     pub(super) has_job: bool,
@@ -44,11 +42,11 @@ pub(super) struct Flow {
     pub(super) path_estimate: Option<Box<PathEstimate>>,
     /// Of a connection: the kernel band that its socket is marked for.
     pub(super) band: Option<u8>,
-    /// Of a connection: what its client can read nothing of before it has all of it, bytes on the wire:
-    /// a record of TLS. 0 in clear text.
+    /// Of a connection: what its client can read nothing of before it has all of it, bytes on the
+    /// wire: a record of TLS. 0 in clear text.
     pub(super) record_bytes: u64,
-    /// Of a connection: charged to the link for it, packet headers included, without those the kernel
-    /// does not count.
+    /// Of a connection: charged to the link for it, packet headers included, without those the
+    /// kernel does not count.
     pub(super) charged_bytes: u64,
 }
 

@@ -1,20 +1,19 @@
 //! Responses, from the word that one comes to the flush that ends it, and the jobs that they are.
 
-use sooner_policy::{Arrival, JobId, Path, PolicyName, Time};
-
 use super::account::{EndedResponse, OnEnd, Response, StartedResponse};
 use super::flow::Tunnel;
 use super::{Effects, FlowId, LinkScheduler};
 use crate::response::{JobReport, ResponseStart};
 use crate::snapshot::{Load, Snapshot, size_class};
 use crate::wire;
+use sooner_policy::{Arrival, JobId, Path, PolicyName, Time};
 
 impl LinkScheduler {
-    /// A response is about to be written; on a flow that is gone already it ends at once, which is for the
-    /// caller to report.
+    /// A response is about to be written; on a flow that is gone already it ends at once, which is
+    /// for the caller to report.
     ///
-    /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its packets
-    /// without payload behind it.
+    /// Jobs are counted in bytes on the wire, as the ideals are; a connection's first job has its
+    /// packets without payload behind it.
     pub fn start(
         &mut self,
         flow: FlowId,
@@ -71,8 +70,8 @@ impl LinkScheduler {
         }
     }
 
-    /// All that the connection had buffered is written: responses whose bodies are done are over, and the
-    /// streams' of which the last was written.
+    /// All that the connection had buffered is written: its responses with their bodies done are
+    /// over, and those of streams of which the last was written.
     pub fn flushed(&mut self, connection: FlowId, now: Time) -> Effects {
         let mut ended = self.end_responses(connection, true, now);
         if let Some(flow) = self.flows.get_mut(&connection) {
@@ -150,8 +149,8 @@ impl LinkScheduler {
         }
     }
 
-    /// The flow has a job of `job_bytes` on the wire (`None` if unknown), `had_bytes` of which it has had,
-    /// or its job is so much larger; returns the rank.
+    /// The flow has a job of `job_bytes` on the wire (`None` if unknown), `had_bytes` of which it
+    /// has had, or its job is so much larger; returns the rank.
     fn start_job(
         &mut self,
         flow: FlowId,
@@ -199,7 +198,7 @@ impl LinkScheduler {
         }
     }
 
-    /// Ends the flow's responses whose bodies are done (`completed`), or all.
+    /// Ends the flow's responses that have their bodies done (`completed`), or all.
     pub(super) fn end_responses(
         &mut self,
         flow: FlowId,

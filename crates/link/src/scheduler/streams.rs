@@ -1,23 +1,22 @@
 //! The streams of a connection: jobs of their own that share a socket.
 //!
 //! A stream is granted what it may hand over to its connection, and is charged for it at once; the
-//! connection then writes without waiting, and is charged only for what its streams have not paid yet:
-//! frames, heads, TLS records. What was paid and never sent is lost with the connection.
+//! connection then writes without waiting, and is charged only for what its streams have not paid
+//! yet: frames, heads, TLS records. What was paid and never sent is lost with the connection.
 //!
-//! A stream takes part in the order while it asks, its connection is not backed up ([`SendBuffer`]) and
-//! its siblings let it ([`Siblings`]). So the starvation guard's promises hold for the stream of a
-//! connection that may go: a stream that waits for a sibling is not starved by others, and once it may go
-//! it keeps the age it has.
+//! A stream takes part in the order while it asks, its connection is not backed up ([`SendBuffer`])
+//! and its siblings let it ([`Siblings`]). So the starvation guard's promises hold for the stream
+//! of a connection that may go: a stream that waits for a sibling is not starved by others, and
+//! once it may go it keeps the age it has.
 //!
 //! [`SendBuffer`]: crate::send_buffer::SendBuffer
 //! [`Siblings`]: crate::siblings::Siblings
-
-use sooner_policy::{JobId, Time};
 
 use super::flow::{Flow, Stream, Streams};
 use super::{FlowId, LinkScheduler};
 use crate::siblings::{Sibling, StreamOrder, StreamRule};
 use crate::wire;
+use sooner_policy::{JobId, Time};
 
 impl Streams {
     /// Whether the stream waits, and its turn is up to the policy alone.
@@ -42,8 +41,8 @@ impl LinkScheduler {
         stream
     }
 
-    /// The stream was granted a turn and handed over `written_bytes` of payload (0 gives the turn back);
-    /// it must ask again for more.
+    /// The stream was granted a turn and handed over `written_bytes` of payload (0 gives the turn
+    /// back); it must ask again for more.
     pub fn settle_stream(&mut self, stream: FlowId, written_bytes: u64, now: Time) {
         let Some(flow) = self.flows.get_mut(&stream) else {
             return;
@@ -69,7 +68,8 @@ impl LinkScheduler {
             }
             self.review_send_buffer(connection, now);
         }
-        // One that handed over comes back at once for more, if it has more: its siblings wait for that.
+        // One that handed over comes back at once for more, if it has more: its siblings wait for
+        // that.
         let streams = self.streams_of(connection);
         let is_missed = streams.is_some_and(|streams| streams.siblings.has_behind(&sibling));
         let returns = written_bytes > 0 && is_missed;
@@ -106,8 +106,8 @@ impl LinkScheduler {
         }
     }
 
-    /// The connection has written the last of what the stream handed over: the stream's response ends at
-    /// the connection's next flush.
+    /// The connection has written the last of what the stream handed over: the stream's response
+    /// ends at the connection's next flush.
     pub fn stream_written(&mut self, stream: FlowId) {
         let flow = self.flows.get(&stream).and_then(|flow| flow.stream);
         if let Some(streams) = flow.and_then(|stream| self.streams_of(stream.connection)) {
@@ -130,7 +130,8 @@ impl LinkScheduler {
             .map_or(0, |streams| streams.send_buffer.backed_up_ns_at(now))
     }
 
-    /// Changes a stream among its siblings and lets those go whose turn has come with it.
+    /// Changes a stream among its siblings and lets its siblings go where that gives them their
+    /// turn.
     pub(super) fn reorder(&mut self, stream: FlowId, change: impl FnOnce(&mut Sibling), now: Time) {
         let flow = self.flows.get_mut(&stream).filter(|flow| flow.is_ordered);
         let Some(on) = flow.and_then(|flow| flow.stream.as_mut()) else {
@@ -153,8 +154,8 @@ impl LinkScheduler {
         }
     }
 
-    /// Looks whether the connection has become backed up or is no longer, which stops or starts all its
-    /// streams.
+    /// Looks whether the connection has become backed up or is no longer, which stops or starts all
+    /// its streams.
     pub(super) fn review_send_buffer(&mut self, connection: FlowId, now: Time) {
         let limit_bytes = self.limits.quantum_bytes;
         let Some(streams) = self.streams_of(connection) else {

@@ -1,13 +1,11 @@
 //! Turns: which flow may write now, and which is woken for the next one.
 
-use std::task::Waker;
-
-use sooner_policy::{Grant, JobId, Scheduler, Time};
-
 use super::flow::Flow;
 use super::{Answer, FlowId, LinkScheduler};
 use crate::siblings::Sibling;
 use crate::wire;
+use sooner_policy::{Grant, JobId, Scheduler, Time};
+use std::task::Waker;
 
 /// How long a flow that was woken may take to ask before others go instead, ns.
 const RETURN_NS_MAX: u64 = 1_000_000;
@@ -55,8 +53,8 @@ impl Turns {
         }
     }
 
-    /// Whether the flow could have gone before, or others wait beside it: then time that the link lost
-    /// is made up for.
+    /// Whether the flow could have gone before, or others wait beside it: then time that the link
+    /// lost is made up for.
     pub(super) fn is_late(&self, flow: &Flow) -> bool {
         flow.has_waited || self.waiting > usize::from(flow.is_ready)
     }
@@ -97,7 +95,8 @@ impl Turns {
 }
 
 impl LinkScheduler {
-    /// Whether the flow may write `want_bytes` now, or a stream hand them over; if not, its waker is kept.
+    /// Whether the flow may write `want_bytes` now, or a stream hand them over; if not, its waker
+    /// is kept.
     pub fn ask(&mut self, flow: FlowId, want_bytes: u64, waker: &Waker, now: Time) -> Answer {
         self.turns.clear_woken(flow);
         self.begin_burst(flow, now);
@@ -134,7 +133,8 @@ impl LinkScheduler {
         self.flows.get_mut(&flow)?.waker.take()
     }
 
-    /// When [`wake_next`](Self::wake_next) should be tried next; `None` while no flow waits that could go.
+    /// When [`wake_next`](Self::wake_next) should be tried next; `None` while no flow waits that
+    /// could go.
     pub fn wake_at(&self) -> Option<Time> {
         if self.turns.waiting > 0 {
             return Some(self.opens_at().max(self.turns.return_ends_at()));

@@ -1,16 +1,15 @@
 //! What connections write: settled with the policy, charged to the link.
 
-use sooner_policy::{JobId, Time};
-
 use super::{FlowId, LinkScheduler};
 use crate::wire;
+use sooner_policy::{JobId, Time};
 
 impl LinkScheduler {
-    /// The connection was granted a turn and wrote `written_bytes` (0 if its socket took nothing), after
-    /// which `sent_bytes` more than before have left its socket; it must ask again for more.
+    /// The connection was granted a turn and wrote `written_bytes` (0 if its socket took nothing),
+    /// after which `sent_bytes` more than before have left its socket; it must ask again for more.
     ///
-    /// The two differ where the client's window or the congestion window is shut: what lies in the socket
-    /// does not occupy the link yet, and is charged when it goes ([`sent`](Self::sent)).
+    /// The two differ where the client's window or the congestion window is shut: what lies in the
+    /// socket does not occupy the link yet, and is charged when it goes ([`sent`](Self::sent)).
     pub fn settle(&mut self, connection: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
         self.socket_bytes += written_bytes;
         let Some(flow) = self.flows.get_mut(&connection) else {
@@ -69,7 +68,8 @@ impl LinkScheduler {
         self.charge(uncharged_bytes, now);
     }
 
-    /// `wire_bytes` went out that no grant accounts for: retransmissions, acknowledgements, other traffic.
+    /// `wire_bytes` went out that no grant accounts for: retransmissions, acknowledgements, other
+    /// traffic.
     pub fn charge(&mut self, wire_bytes: u64, now: Time) {
         let is_late = self.turns.waiting() > 0;
         self.bucket.charge(wire_bytes, is_late, now);

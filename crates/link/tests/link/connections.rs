@@ -1,10 +1,10 @@
-//! Connections without sockets: flows that always have bytes, clients that stall, a clock that jumps to the next event.
+//! Connections without sockets: flows that always have bytes, clients that stall, a clock that
+//! jumps to the next event.
 
+use crate::{ask, finish, paced, start};
 use proptest::prelude::*;
 use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, wire};
 use sooner_policy::{GuardLimits, Path, PolicyName, Time};
-
-use crate::{ask, finish, paced, start};
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
@@ -264,7 +264,7 @@ impl World {
 }
 
 #[test]
-fn a_flow_whose_socket_is_full_leaves_the_order_until_it_asks_again() {
+fn a_flow_with_a_full_socket_leaves_the_order_until_it_asks_again() {
     let mut world = World::new(PolicyName::Srpt);
     let slow = world.open();
     start(&mut world.link, slow, Some(10), 0, world.now);
@@ -288,7 +288,8 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
         silence_ns_max: 20_000_000,
         trickle: 1,
     };
-    // 20 ms are 13 packets; a tenth pays for a record after 17, the connection's own packets taken off.
+    // 20 ms are 13 packets; a tenth pays for a record after 17, the connection's own packets taken
+    // off.
     for (record_bytes, others, heard) in [(None, 13, "AB"), (Some(2 * SEGMENT), 17, "AAB")] {
         let mut world = World::on(paced(PolicyName::Psjf, limits, Some(guard)));
         let silent = world.open();
@@ -359,7 +360,8 @@ fn responses_pipelined_on_a_connection_are_one_job() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the order, the link is never idle while a flow waits and never faster than its rate.
+    /// Whatever the order, the link is never idle while a flow waits and never faster than its
+    /// rate.
     #[test]
     fn the_link_is_kept_busy_and_never_exceeded(sizes in proptest::collection::vec(1..40_000_u64, 1..20), policy in 0..PolicyName::ALL.len()) {
         let mut world = World::new(PolicyName::ALL[policy]);

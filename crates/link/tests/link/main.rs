@@ -5,10 +5,9 @@ mod multiplexed;
 mod responses;
 mod streams;
 
-use std::task::Waker;
-
 use sooner_link::{Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart};
 use sooner_policy::{GuardLimits, PolicyName, Time};
+use std::task::Waker;
 
 /// A link where all writes wait.
 fn paced(policy: PolicyName, limits: LinkLimits, guard: Option<GuardLimits>) -> LinkScheduler {
@@ -20,7 +19,7 @@ fn paced(policy: PolicyName, limits: LinkLimits, guard: Option<GuardLimits>) -> 
     LinkScheduler::new(config, Time::ZERO)
 }
 
-/// A response after whose predecessor the body is done; returns the rank of the flow's job.
+/// A response; the body of the one before it is done. Returns the rank of the flow's job.
 fn start(
     link: &mut LinkScheduler,
     flow: FlowId,

@@ -1,11 +1,10 @@
-//! A gate, connections with a model of an HTTP/2 engine and a socket each, streams that have all their bytes at hand.
-
-use std::collections::VecDeque;
-
-use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, StreamOrder, wire};
-use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
+//! A scheduler, connections with a model of an HTTP/2 engine and a socket each, streams that have
+//! all their bytes at hand.
 
 use crate::{ask, paced, start};
+use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, StreamOrder, wire};
+use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
+use std::collections::VecDeque;
 
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
@@ -186,7 +185,8 @@ impl World {
         }
     }
 
-    /// The engine writes what it has, a frame a write and a flush after each; the socket takes at most `takes_bytes`.
+    /// The engine writes what it has, a frame a write and a flush after each; the socket takes at
+    /// most `takes_bytes`.
     pub fn run_engine(&mut self, connection: usize, mut takes_bytes: u64) {
         let it = &mut self.connections[connection];
         if !it.is_open {
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// Calls whose turn it is; it writes, unless it ignores calls. Whether somebody was called.
+    /// Wakes the stream that may go next; it writes, unless it ignores that. Whether one was woken.
     pub fn call(&mut self) -> bool {
         let Some(called) = self.link.wake_next(self.now) else {
             return false;
@@ -319,7 +319,7 @@ impl World {
         while self.step(Time::from_ns(ns)) {}
     }
 
-    /// Until nobody waits who could go.
+    /// Until no stream waits that could go.
     pub fn run_to_the_end(&mut self) {
         let steps = 100 + 10 * (self.left_bytes() / GRANT + self.streams.len() as u64);
         for _ in 0..steps {
@@ -328,10 +328,11 @@ impl World {
             }
             self.step(Time::from_ns(u64::MAX));
         }
-        panic!("the link idles while somebody waits");
+        panic!("the link idles while a stream waits");
     }
 
-    /// All engines and windows open, all streams come when called, and those that were not told to wait ask.
+    /// All engines and windows open, all streams come when called, and those that were not told to
+    /// wait ask.
     pub fn open_everything(&mut self) {
         self.engines_run = true;
         for stream in &mut self.streams {
@@ -346,7 +347,8 @@ impl World {
         }
     }
 
-    /// Connections with a stream that was told to wait and not called, and with nothing that keeps it from being called.
+    /// Connections with a stream that was told to wait and not called, and with nothing that keeps
+    /// it from being called.
     pub fn connections_that_could_go(&self) -> usize {
         let could_go = |index: &usize| {
             let it = &self.connections[*index];

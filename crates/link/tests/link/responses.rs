@@ -1,13 +1,12 @@
 //! The accounts of responses: their ends, their bands, what is told of them.
 
-use std::task::Waker;
-
 use sooner_link::band_chooser::BandChooser;
 use sooner_link::path_estimate::PathSample;
 use sooner_link::{
     Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Load, ResponseStart, Snapshot,
 };
 use sooner_policy::{GuardLimits, PolicyName, Time};
+use std::task::Waker;
 
 /// A link without pacing.
 fn unpaced(policy: Option<PolicyName>, bands: Option<BandChooser>) -> LinkScheduler {
@@ -140,7 +139,7 @@ fn what_a_closed_connection_had_handed_over_was_not_sent() {
 }
 
 #[test]
-fn a_stream_whose_connection_is_backed_up_does_not_wait_for_others() {
+fn a_stream_on_a_backed_up_connection_does_not_wait_for_others() {
     let mut link = unpaced(None, None);
     let flow = link.open(Time::ZERO);
     let stream = link.open_stream(flow, Time::ZERO);

@@ -1,4 +1,5 @@
-//! Streams without sockets: connections with an HTTP/2 engine each, clients that are slow, a clock that jumps.
+//! Streams without sockets: connections with an HTTP/2 engine each, clients that are slow, a clock
+//! that jumps.
 
 use crate::ask;
 use crate::multiplexed::{GRANT, SEGMENT, World};
@@ -131,7 +132,7 @@ fn what_the_server_says_goes_before_the_policy_on_all_connections() {
 }
 
 #[test]
-fn a_stream_whose_window_shuts_lets_less_urgent_siblings_go() {
+fn a_stream_with_a_shut_window_lets_less_urgent_siblings_go() {
     let mut world = srpt();
     let connection = world.connect();
     let urgent = world.stream(connection, 3 * GRANT, 0, BySize);
@@ -452,8 +453,8 @@ fn apply(world: &mut World, event: &Event) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happens: who could go is counted, engines hold little, and when all windows open everything is sent although nobody asks
-    /// again before it is called.
+    /// Whatever happens: streams that could go are counted, engines hold little, and when all
+    /// windows open everything is sent although no stream asks again before it is woken.
     #[test]
     fn no_wake_up_is_lost(
         events in proptest::collection::vec(event(), 0..150),
@@ -470,11 +471,11 @@ proptest! {
         for event in &events {
             apply(&mut world, event);
             prop_assert!(world.link.wake_at().is_some() || world.link.waiting() == 0);
-            prop_assert!(world.connections_that_could_go() <= world.link.waiting(), "{event:?}: somebody is forgotten");
+            prop_assert!(world.connections_that_could_go() <= world.link.waiting(), "{event:?}: a stream is forgotten");
             prop_assert!(world.most_handed_over_bytes() <= 3 * world.quantum_bytes().max(SEGMENT));
         }
         world.open_everything();
         world.run_to_the_end();
-        prop_assert_eq!(world.left_bytes(), 0, "somebody was never called");
+        prop_assert_eq!(world.left_bytes(), 0, "a stream was never woken");
     }
 }

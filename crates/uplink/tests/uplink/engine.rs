@@ -1,13 +1,13 @@
-//! What an HTTP/2 engine does with a gated socket: frames are queued by streams and written one after the other, with a flush after each.
+//! What an HTTP/2 engine does with a gated socket: frames are queued by streams and written one
+//! after the other, with a flush after each.
 
+use sooner_link::{JobReport, ResponseStart};
+use sooner_uplink::{FinishedStream, GatedStream, StreamFlow};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
-
-use sooner_link::{JobReport, ResponseStart};
-use sooner_uplink::{FinishedStream, GatedStream, StreamFlow};
 use tokio::io::AsyncWrite;
 
 const FRAME_HEADER_BYTES: usize = 9;

@@ -1,13 +1,13 @@
-//! Bodies that lie in sealed files arrive as they are, whatever the socket, the client and the grants are like.
-
-use std::io::IoSlice;
-use std::time::Duration;
+//! Bodies that lie in sealed files arrive as they are, whatever the socket, the client and the
+//! grants are like.
 
 use socket2::SockRef;
 use sooner_kernel::sealed_file::SealedFile;
 use sooner_link::ResponseStart;
 use sooner_policy::PolicyName;
 use sooner_uplink::{GatedStream, Mechanism, Uplink, UplinkConfig};
+use std::io::IoSlice;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -23,7 +23,8 @@ fn uplink(rate_bits_per_sec: Option<u64>) -> Uplink {
     Uplink::start(&config).expect("user space needs nothing")
 }
 
-/// Bytes a sender and a receiver keep in their sockets: as the kernel likes (none), less than one slice, hardly anything.
+/// Bytes a sender and a receiver keep in their sockets: as the kernel likes (none), less than one
+/// slice, hardly anything.
 const BUFFERS_BYTES: [Option<(usize, usize)>; 3] =
     [None, Some((30_000, 30_000)), Some((1, 30_000))];
 
@@ -137,7 +138,7 @@ async fn are_not_read_from_memory() {
     let reading = tokio::spawn(read(client, None));
     drop(write(stream, &[b"head", sealed.as_ref()]).await);
     assert!(reading.await.expect("no panic")[4..] == content);
-    // Nobody has touched a page of the mapping.
+    // No page was touched of the mapping.
     let address = format!("{:x}-", sealed.as_ref().as_ptr().addr());
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("proc");
     let mut mapping = maps.lines().skip_while(|line| !line.starts_with(&address));

@@ -1,14 +1,14 @@
-//! The gate on real sockets: order, accounts and clients that leave.
-
-use std::sync::{Arc, Mutex};
+//! Connections on real sockets: order, accounts and clients that leave.
 
 use sooner_link::{JobReport, ResponseStart};
 use sooner_policy::PolicyName;
 use sooner_uplink::{Flow, GatedStream, Mechanism, Uplink, UplinkConfig};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Slow enough that every body takes many grants, fast enough that a test takes well under a second.
+/// Slow enough that every body takes many grants, fast enough that a test takes well under a
+/// second.
 const RATE_BITS_PER_SEC: u64 = 40_000_000;
 
 /// Reports in the order in which responses ended, by the index of their connection.
@@ -58,7 +58,8 @@ async fn respond_promising(
     }
 }
 
-/// Serves bodies of the given sizes at the same time; returns the reports in the order of their ends.
+/// Serves bodies of the given sizes at the same time; returns the reports in the order of their
+/// ends.
 async fn serve(uplink: &Uplink, sizes: &[usize]) -> Vec<(usize, JobReport)> {
     let ends = Ends::default();
     let mut tasks = tokio::task::JoinSet::new();
@@ -129,7 +130,8 @@ async fn the_longest_first_is_told_apart() {
 #[tokio::test]
 async fn sharing_ends_equal_responses_together() {
     let ends = serve(&in_order_of(PolicyName::Fair), &[200_000; 3]).await;
-    // Served one after the other, the first would have waited for at most a tenth of what the last did.
+    // Served one after the other, the first would have waited for at most a tenth of what the last
+    // did.
     let others: Vec<u64> = ends
         .iter()
         .map(|(_, report)| report.bytes_of_others_meanwhile)
@@ -182,7 +184,7 @@ async fn a_client_that_leaves_ends_its_response_and_lets_others_go() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_keeps_nobody_waiting() {
+async fn a_client_that_does_not_read_keeps_no_other_waiting() {
     let uplink = in_order_of(PolicyName::Srpt);
     let ends = Ends::default();
     // First in rank whatever it has written, until its window closes.

@@ -1,19 +1,17 @@
 //! Streams on real sockets: order, accounts, clients that do not read and clients that leave.
 
-mod engine;
-
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
-use engine::{Driver, Ends, Engine, frames, respond, start};
+use crate::engine::{Driver, Ends, Engine, frames, respond, start};
 use sooner_link::{JobReport, ResponseStart, StreamOrder, StreamRule};
 use sooner_policy::{PolicyName, Time};
 use sooner_uplink::{Flow, GatedStream, Mechanism, Observer, Uplink, UplinkConfig};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// Slow enough that every body takes many grants, fast enough that a test takes well under a second.
+/// Slow enough that every body takes many grants, fast enough that a test takes well under a
+/// second.
 const RATE_BITS_PER_SEC: u64 = 40_000_000;
 /// Grants are half a millisecond.
 const QUANTUM_BYTES: u64 = RATE_BITS_PER_SEC / 16_000;
@@ -28,7 +26,7 @@ fn in_order_of(policy: PolicyName) -> Uplink {
     Uplink::start(&config(policy)).expect("user space needs nothing")
 }
 
-/// A client whose window is small, so that what it does not read stays with the server.
+/// A client with a small window, so that what it does not read stays with the server.
 async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -50,7 +48,8 @@ async fn read_to_end(mut client: TcpStream) -> Vec<u8> {
     received
 }
 
-/// Serves streams of the given sizes and orders on one connection; returns the reports in the order of their ends.
+/// Serves streams of the given sizes and orders on one connection; returns the reports in the order
+/// of their ends.
 async fn serve(uplink: &Uplink, streams: &[(u64, StreamOrder)]) -> Vec<(u8, JobReport)> {
     let (client, stream, flow) = connect(uplink).await;
     let (engine, ends) = (Arc::<Engine>::default(), Ends::default());
@@ -124,7 +123,7 @@ async fn the_shortest_goes_first_across_connections() {
     assert!(others(&large) >= 100_000, "{large:?}");
 }
 
-/// A connection whose client does not read until `others` are done.
+/// A connection to a client that does not read until `others` are done.
 async fn stalls_while(uplink: &Uplink, bytes: u64, others: impl Future<Output = ()>) -> u64 {
     let (client, stream, flow) = connect(uplink).await;
     let (engine, ends) = (Arc::<Engine>::default(), Ends::default());
@@ -155,7 +154,7 @@ async fn stalls_while(uplink: &Uplink, bytes: u64, others: impl Future<Output = 
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_nobody_and_little_and_is_served_when_it_reads() {
+async fn a_client_that_does_not_read_holds_up_no_other_and_little_and_is_served_when_it_reads() {
     let uplink = in_order_of(PolicyName::Srpt);
     let others = async {
         let streams = [90_000, 90_000].map(|bytes| (bytes, StreamOrder::InSequence));

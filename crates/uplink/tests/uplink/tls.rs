@@ -1,12 +1,12 @@
-//! TLS between a server and its gated socket: what belongs to no response passes, and a response ends when its records are written.
-
-use std::sync::{Arc, Mutex};
+//! TLS between a server and its gated socket: what belongs to no response passes, and a response
+//! ends when its records are written.
 
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sooner_link::{JobReport, ResponseStart, wire};
 use sooner_policy::PolicyName;
 use sooner_uplink::{Flow, GatedStream, Mechanism, Uplink, UplinkConfig};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -50,7 +50,8 @@ fn both_ends() -> (TlsAcceptor, TlsConnector) {
     (Arc::new(server).into(), Arc::new(client).into())
 }
 
-/// A response of 1 MB in clear text that has the link for itself: first come, or first in rank, it is there for 0.4 s.
+/// A response of 1 MB in clear text that has the link for itself: first come, or first in rank, it
+/// is there for 0.4 s.
 async fn keep_busy(uplink: &Uplink) -> tokio::task::JoinHandle<()> {
     let (mut client, mut stream, flow) = connect(uplink).await;
     let start = ResponseStart {
