@@ -1,7 +1,8 @@
 //! A link as a clock: the instant at which everything charged so far will have been sent.
 //!
-//! This is a token bucket turned round (the virtual scheduling form of GCRA, ITU-T I.371): instead of counting tokens it keeps the time the
-//! link becomes free, so that nothing has to be refilled and the next opportunity is simply a point in time.
+//! This is a token bucket turned round (the virtual scheduling form of GCRA, ITU-T I.371): instead
+//! of counting tokens it keeps the time the link becomes free, so that nothing has to be refilled
+//! and the next opportunity is simply a point in time.
 
 use sooner_policy::Time;
 
@@ -19,7 +20,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A free link of `rate_bits_per_sec` (at least 1) that makes up for at most `credit_ns` of unused time.
+    /// A free link of `rate_bits_per_sec` (at least 1) that makes up for at most `credit_ns` of
+    /// unused time.
     pub fn new(rate_bits_per_sec: u64, credit_ns: u64) -> Self {
         Self {
             rate_bits_per_sec: rate_bits_per_sec.max(1),
@@ -29,17 +31,29 @@ impl Bucket {
         }
     }
 
-    /// Puts `bytes` on the link. `late`: they could have been sent before, so unused time is made up for; an idle link has nothing to make up.
+    /// Puts `bytes` on the link. `late`: they could have been sent before, so unused time is made
+    /// up for; an idle link has nothing to make up.
     pub fn charge(&mut self, bytes: u64, late: bool, now: Time) {
         let credit_ns = if late { self.credit_ns } else { 0 };
         let earliest = u128::from(now.as_ns().saturating_sub(credit_ns)) * PS_PER_NS;
         let duration =
             u128::from(bytes) * PS_PER_BYTE_AT_1_BIT_PER_SEC / u128::from(self.rate_bits_per_sec);
-        self.free_at_ps = self.free_at_ps.max(earliest) + duration;
+        let free_at_ps = self.free_at_ps.max(earliest) + duration;
+        assert!(
+            free_at_ps >= self.free_at_ps,
+            "the time of the link never goes back"
+        );
+        let unused_ps = (u128::from(now.as_ns()) * PS_PER_NS).saturating_sub(free_at_ps);
+        assert!(
+            unused_ps <= u128::from(credit_ns) * PS_PER_NS,
+            "credit is bounded"
+        );
+        self.free_at_ps = free_at_ps;
         self.charged_bytes = self.charged_bytes.saturating_add(bytes);
     }
 
-    /// The link was seen to be busy until `until`: what it had not sent by then is not made up for, because it could not have been.
+    /// The link was seen to be busy until `until`: what it had not sent by then is not made up for,
+    /// because it could not have been.
     pub fn busy_until(&mut self, until: Time) {
         self.free_at_ps = self.free_at_ps.max(u128::from(until.as_ns()) * PS_PER_NS);
     }
