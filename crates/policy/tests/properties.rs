@@ -1,4 +1,5 @@
-//! What must hold for any jobs: work conservation, the optimality of SRPT, the fairness of FSP, the guard's bounds.
+//! What must hold for any jobs: work conservation, the optimality of SRPT, the fairness of FSP, the
+//! guard's bounds.
 
 mod server;
 
@@ -7,7 +8,8 @@ use server::{Change, Play, play, run, run_changing};
 use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, VirtualTime};
 use std::collections::BTreeSet;
 
-/// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast and slow connections.
+/// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast
+/// and slow connections.
 fn jobs() -> impl Strategy<Value = Vec<Play>> {
     let size = prop_oneof![4 => 1..20_u64, 2 => 20..400_u64, 1 => 400..3_000_u64];
     let rtt_ns = proptest::option::of(0..500_000_000_u64);
@@ -108,7 +110,8 @@ fn of_client(client: u64, job: Play) -> Play {
 fn clients_take_turns_with_what_the_guard_gives() {
     let limits = OLDEST_FIRST;
     let greedy = |job| of_client(1, job);
-    // Three large jobs that are older than the only one of another client, and small ones without end.
+    // Three large jobs that are older than the only one of another client, and small ones without
+    // end.
     let mut jobs: Vec<Play> = (0..3).map(|_| greedy(play(0, 100))).collect();
     jobs.push(of_client(2, play(0, 100)));
     jobs.extend((0..6).map(|i| greedy(play(i * 4, 3))));

@@ -18,7 +18,7 @@ use sooner_http::forwarding::routes::host_name;
 use sooner_http::host::{self, HostError};
 use sooner_http::priority::{Hints, Signal};
 use sooner_http::target;
-use sooner_uplink::{JobReport, ResponseStart};
+use sooner_link::{JobReport, ResponseStart};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;

@@ -8,7 +8,7 @@ use super::via::Via;
 use crate::message::TlsPeer;
 use hyper::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use hyper::{Request, Version};
-use sooner_uplink::JobReport;
+use sooner_link::JobReport;
 use std::net::SocketAddr;
 use std::time::Instant;
 

@@ -5,8 +5,8 @@
 use super::Misconfigured;
 use super::parsed;
 use serde::{Deserialize, Deserializer};
+use sooner_link::{Ahead, NotAnAmount};
 use sooner_policy::{BAND_COUNT, PolicyName};
-use sooner_uplink::{Ahead, NotAnAmount};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

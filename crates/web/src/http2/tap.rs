@@ -240,7 +240,8 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sooner_uplink::{Flow, ResponseStart, Uplink};
+    use sooner_link::ResponseStart;
+    use sooner_uplink::{Flow, Uplink};
     use std::sync::{Arc, Mutex};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};

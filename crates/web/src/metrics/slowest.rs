@@ -3,7 +3,7 @@
 use super::RequestFacts;
 use super::count::Count;
 use sooner_config::printable;
-use sooner_uplink::JobReport;
+use sooner_link::JobReport;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// As many as a person reads.
