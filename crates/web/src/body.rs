@@ -3,7 +3,7 @@
 
 use crate::files::File;
 use crate::limits::Activity;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_uplink::Flow;
@@ -221,7 +221,7 @@ impl Drop for ResponseBody {
             return;
         }
         self.flow.body_done();
-        self.activity.answered();
+        self.activity.response_ended();
     }
 }
 

@@ -18,6 +18,6 @@ mod root;
 pub use cache::{CacheLimits, FileCache, FolderId};
 pub use entry::File;
 pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
-pub use folder::{Folder, Found};
+pub use folder::{Folder, Lookup};
 pub use resource::{Resource, ResourceMaker};
 pub use root::{FileError, Root, Symlinks};

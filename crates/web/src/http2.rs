@@ -34,8 +34,6 @@ mod body_source;
 mod bounds;
 mod connection;
 mod cork;
-mod date;
-mod leftover;
 mod priorities;
 mod request;
 mod request_stream;
@@ -49,21 +47,3 @@ mod windows;
 pub use bounds::Bounds;
 pub use connection::serve;
 pub use request_stream::RequestStream;
-
-use crate::limits::Guest;
-use crate::message::Peer;
-use crate::service::Service;
-use sooner_uplink::Flow;
-use std::rc::Rc;
-
-/// Who asks on a connection, who answers, and through what.
-pub struct Connected {
-    /// Who asks.
-    pub peer: Peer,
-    /// Who answers.
-    pub service: Rc<Service>,
-    /// The connection in the uplink.
-    pub flow: Flow,
-    /// The connection's place among all.
-    pub guest: Rc<Guest>,
-}

@@ -1,7 +1,7 @@
 //! The reverse proxy: which requests go to which upstream, and everything on the way there and back.
 //!
 //! A request that a route fits waits at its upstream's gate until there is a place, goes to the server with the least to do, and comes
-//! back as an `Answer` whose body is read ahead of the client, so that the backend is free for the next job although the client may
+//! back as an `Response` whose body is read ahead of the client, so that the backend is free for the next job although the client may
 //! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
 //! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
 
@@ -34,7 +34,9 @@ pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
 use crate::body::Source;
-use crate::message::{Answer, Peer, RequestBody};
+use crate::peer::Peer;
+use crate::request_body::RequestBody;
+use crate::response::Response;
 use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
@@ -76,7 +78,7 @@ pub struct Route {
 /// An answer, and how it came about.
 pub struct Forwarded {
     /// The answer, the upstream's or ours in its place.
-    pub answer: Answer,
+    pub response: Response,
     /// For the log.
     pub report: Report,
 }
@@ -168,18 +170,18 @@ impl Proxy {
         async move {
             let is_head = request.method() == Method::HEAD;
             let mut report = Report::new(forwarding.route.upstream.name.clone());
-            let answer = match forwarding.run(request, &mut report).await {
-                Ok(answer) => answer,
+            let response = match forwarding.run(request, &mut report).await {
+                Ok(response) => response,
                 Err(failure) => {
-                    let mut answer = failure.answer();
+                    let mut response = failure.response();
                     report.failure = Some(failure);
                     if is_head {
-                        answer.source = Source::Empty;
+                        response.source = Source::Empty;
                     }
-                    answer
+                    response
                 }
             };
-            Forwarded { answer, report }
+            Forwarded { response, report }
         }
     }
 

@@ -11,7 +11,7 @@ pub use accept::{Alpn, HandshakeError, TlsStream};
 pub use sooner_tls::{Prepared, TlsConfig, TlsVersion, unreadable};
 
 use crate::config::Misconfigured;
-use crate::message::TlsPeer;
+use crate::peer::TlsPeer;
 use rustls::ServerConfig;
 use sooner_uplink::GatedStream;
 use std::cell::RefCell;

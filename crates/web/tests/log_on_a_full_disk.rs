@@ -2,7 +2,7 @@
 //! same is tested with a disk made of memory in `access_log::output`.
 
 use sooner_uplink::JobReport;
-use sooner_web::access_log::{AccessLog, Answered, Destination, LogFormat, Remote, WallClock};
+use sooner_web::access_log::{AccessLog, Destination, LogFormat, Remote, ResponseFacts, WallClock};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -49,7 +49,11 @@ fn write_lines(log: &AccessLog, count: u64) {
     let request = hyper::Request::new(());
     for _ in 0..count {
         let begun = log.begin(&mut clock, now, &remote, &request).unwrap();
-        log.write(&begun.answered(Answered::default()), &REPORT, None);
+        log.write(
+            &begun.with_response(ResponseFacts::default()),
+            &REPORT,
+            None,
+        );
     }
 }
 

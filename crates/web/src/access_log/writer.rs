@@ -2,7 +2,7 @@
 
 use super::config::{Destination, LogFormat};
 use super::output::{Lost, Output};
-use super::record::{Begun, Record, Remote};
+use super::record::{OpenRecord, Record, Remote};
 use super::timestamp::WallClock;
 use hyper::Request;
 use sooner_operate::say;
@@ -112,9 +112,9 @@ impl AccessLog {
         now: Instant,
         remote: &Remote,
         request: &Request<B>,
-    ) -> Option<Begun> {
+    ) -> Option<OpenRecord> {
         self.is_on()
-            .then(|| Begun::new(self.format, clock, now, remote, request))
+            .then(|| OpenRecord::new(self.format, clock, now, remote, request))
     }
 
     /// Begins the line of a request that could not be read, and was refused at `now`; `None` when lines go nowhere.
@@ -123,9 +123,9 @@ impl AccessLog {
         clock: &mut WallClock,
         now: Instant,
         remote: &Remote,
-    ) -> Option<Begun> {
+    ) -> Option<OpenRecord> {
         self.is_on()
-            .then(|| Begun::of_unreadable(self.format, clock, now, remote))
+            .then(|| OpenRecord::of_unreadable(self.format, clock, now, remote))
     }
 
     /// Adds a line, with what FAIR gave the response if that is known by now. Never blocks on the destination; when that is too far behind,
@@ -333,7 +333,7 @@ fn without_code(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::Answered;
+    use crate::access_log::ResponseFacts;
     use std::path::Path;
 
     const REPORT: JobReport = JobReport {
@@ -355,12 +355,12 @@ mod tests {
         let now = Instant::now();
         let mut clock = WallClock::new(now);
         for _ in 0..count {
-            let answered = Answered {
+            let with_response = ResponseFacts {
                 status,
-                ..Answered::default()
+                ..ResponseFacts::default()
             };
-            let begun = log.begin_unreadable(&mut clock, now, &remote).unwrap();
-            log.write(&begun.answered(answered), &REPORT, None);
+            let record = log.begin_unreadable(&mut clock, now, &remote).unwrap();
+            log.write(&record.with_response(with_response), &REPORT, None);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The body of one response, cut into pieces of the size that may be sent.
 
 use crate::body::Source;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use std::task::{Context, Poll, ready};

@@ -67,7 +67,7 @@ impl Unread {
 
 /// Who is told what is found in the bytes of one connection.
 #[derive(Clone)]
-pub struct Listeners {
+pub struct TapEvents {
     /// What PRIORITY_UPDATE frames say.
     pub priorities: Rc<RefCell<Priorities>>,
     /// Which responses were written, and which taken back before.
@@ -77,9 +77,9 @@ pub struct Listeners {
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in. Clients
+    /// Looks into `io` from its first byte in both directions; `tap_events` hear what is found. Flushes wait while `cork` is in. Clients
     /// are told that heads may be up to `head_bytes_max` long.
-    pub fn new(io: Io, listeners: Listeners, cork: Cork, head_bytes_max: u32) -> Self {
+    pub fn new(io: Io, tap_events: TapEvents, cork: Cork, head_bytes_max: u32) -> Self {
         let clock = Clock::start();
         Self {
             io,
@@ -89,12 +89,12 @@ impl<Io> Tap<Io> {
             heads: HeadFilter::new(head_bytes_max),
             head_bytes_max,
             unread: Unread::default(),
-            priorities: listeners.priorities,
+            priorities: tap_events.priorities,
             cork,
             collected: Collected::default(),
             has_written: false,
-            unwritten: listeners.unwritten,
-            malformed: listeners.malformed,
+            unwritten: tap_events.unwritten,
+            malformed: tap_events.malformed,
             read_ends: StreamEnds::of_client(),
             written_ends: StreamEnds::of_server(),
             collected_ends: Vec::new(),
@@ -248,8 +248,8 @@ mod tests {
     const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
 
-    fn listeners() -> Listeners {
-        Listeners {
+    fn tap_events() -> TapEvents {
+        TapEvents {
             priorities: Rc::new(RefCell::new(Priorities::new(1))),
             unwritten: Rc::default(),
             malformed: Rc::default(),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn tap<Io>(io: Io) -> Tap<Io> {
-        Tap::new(io, listeners(), Cork::default(), 16 << 10)
+        Tap::new(io, tap_events(), Cork::default(), 16 << 10)
     }
 
     #[tokio::test]
@@ -287,7 +287,7 @@ mod tests {
     async fn nothing_leaves_while_the_cork_is_in() {
         let (near, mut far) = tokio::io::duplex(100);
         let cork = Cork::default();
-        let mut tap = Tap::new(near, listeners(), cork.clone(), 16 << 10);
+        let mut tap = Tap::new(near, tap_events(), cork.clone(), 16 << 10);
         cork.put_in();
         for piece in ["a", "b", "c"] {
             tap.write_all(piece.as_bytes()).await.unwrap();
@@ -327,9 +327,9 @@ mod tests {
         let (client, accepted) = tokio::join!(connecting, listener.accept());
         let (mut client, uplink) = (client.unwrap(), Uplink::unlimited());
         let (io, flow) = uplink.wrap(accepted.unwrap().0);
-        let (listeners, cork, ended) = (listeners(), Cork::default(), Ended::default());
-        let unwritten = listeners.unwritten.clone();
-        let mut tap = Tap::new(io, listeners, cork.clone(), 16 << 10);
+        let (tap_events, cork, ended) = (tap_events(), Cork::default(), Ended::default());
+        let unwritten = tap_events.unwritten.clone();
+        let mut tap = Tap::new(io, tap_events, cork.clone(), 16 << 10);
         for stream in [1, 3, 5, 7] {
             hand_over(stream, &flow, &unwritten, &ended);
         }
@@ -353,9 +353,9 @@ mod tests {
     #[tokio::test]
     async fn updates_are_found_on_the_way() {
         let (near, mut far) = tokio::io::duplex(3);
-        let listeners = listeners();
-        let table = listeners.priorities.clone();
-        let mut tap = Tap::new(near, listeners, Cork::default(), 16 << 10);
+        let tap_events = tap_events();
+        let table = tap_events.priorities.clone();
+        let mut tap = Tap::new(near, tap_events, Cork::default(), 16 << 10);
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {

@@ -2,7 +2,7 @@
 
 use super::receive_meter::ReceiveMeter;
 use crate::clock::Clock;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_policy::Time;

@@ -48,15 +48,15 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            head_bytes: of_nobody(16 << 10),
-            head_seconds: of_nobody(30),
-            idle_seconds: of_nobody(75),
+            head_bytes: unspanned(16 << 10),
+            head_seconds: unspanned(30),
+            idle_seconds: unspanned(75),
             receive_bytes_per_sec: 500,
             body_bytes: 1 << 30,
             connections: None,
             connections_per_address: None,
-            streams_per_connection: of_nobody(128),
-            stall_seconds: of_nobody(60),
+            streams_per_connection: unspanned(128),
+            stall_seconds: unspanned(60),
             grace_seconds: 10,
             file_memory_bytes: 64 << 20,
         }
@@ -64,7 +64,7 @@ impl Default for Limits {
 }
 
 /// A value that stands in no file.
-fn of_nobody(value: u32) -> Spanned<u32> {
+fn unspanned(value: u32) -> Spanned<u32> {
     Spanned::new(0..0, value)
 }
 

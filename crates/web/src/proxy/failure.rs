@@ -1,8 +1,8 @@
 //! Why a request got no answer from its upstream, and what its client is told instead.
 
 use super::upload::ClientFault;
-use crate::answer::plain;
-use crate::message::Answer;
+use crate::response::Response;
+use crate::response::plain;
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
 use rustix::io::Errno;
@@ -157,9 +157,9 @@ impl Failure {
     }
 
     /// The answer in place of the upstream's.
-    pub fn answer(&self) -> Answer {
-        let mut answer = plain(self.status(), self.client_message());
-        let headers = &mut answer.headers;
+    pub fn response(&self) -> Response {
+        let mut response = plain(self.status(), self.client_message());
+        let headers = &mut response.headers;
         if let Some(seconds) = self.retry_seconds() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -169,7 +169,7 @@ impl Failure {
                 HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
             );
         }
-        answer
+        response
     }
 }
 
@@ -221,16 +221,16 @@ mod tests {
     #[test]
     fn the_client_hears_a_reason_and_no_address() {
         let failure = Failure::Unreachable("10.0.0.7:3000: connection refused".into());
-        let answer = failure.answer();
-        assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
-        let Source::Memory(body) = answer.source else {
+        let response = failure.response();
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+        let Source::Memory(body) = response.source else {
             panic!("a text of ours is in memory");
         };
         assert_eq!(
             body,
             "502 Bad Gateway: the server behind this one cannot be reached\n"
         );
-        assert_eq!(answer.headers[CONTENT_LENGTH], body.len().to_string());
+        assert_eq!(response.headers[CONTENT_LENGTH], body.len().to_string());
     }
 
     #[test]
@@ -243,14 +243,14 @@ mod tests {
             down.to_string(),
             "no server is up, the first is asked again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
         );
-        let down = down.answer();
+        let down = down.response();
         assert_eq!(down.headers[RETRY_AFTER], "1");
         assert_eq!(down.status, StatusCode::SERVICE_UNAVAILABLE);
         let lacking = Failure::Exhausted(Exhausted::Descriptors);
-        assert!(!lacking.is_server_fault() && lacking.answer().headers.contains_key(RETRY_AFTER));
+        assert!(!lacking.is_server_fault() && lacking.response().headers.contains_key(RETRY_AFTER));
         let slow = Failure::ResponseTimeout(Duration::from_millis(1500));
         assert_eq!(slow.to_string(), "no answer began within 1.5s");
-        let slow = slow.answer();
+        let slow = slow.response();
         assert!(!slow.headers.contains_key(RETRY_AFTER));
         assert_eq!(slow.status, StatusCode::GATEWAY_TIMEOUT);
     }

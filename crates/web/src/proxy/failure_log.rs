@@ -1,7 +1,7 @@
 //! What an operator is told on standard error of requests that got no answer: at most a line a minute for each server, for each
 //! upstream's queue, and for what this side lacks. The access log has every one.
 
-use crate::limits::Complaint;
+use crate::limits::LogThrottle;
 use hyper::{Method, Uri};
 use sooner_gate::Time;
 use sooner_operate::{is_printable, say};
@@ -53,7 +53,7 @@ impl Display for RequestSummary {
 
 /// One kind of trouble.
 #[derive(Default)]
-pub struct FailureLog(RefCell<Complaint>);
+pub struct FailureLog(RefCell<LogThrottle>);
 
 impl FailureLog {
     /// It has happened again: says `what`, unless a line about it was written within the last minute.

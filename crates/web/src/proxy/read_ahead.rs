@@ -4,8 +4,8 @@
 //! a task of its own into memory, at most a given number of bytes for each response and for all together; beyond that, one piece
 //! each. When memory is full the reading stops, and the upstream's connection fills up behind it.
 
-use crate::message::BodyError;
 use crate::proxy::failure_log::with_causes;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};

@@ -4,7 +4,7 @@
 //! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
 
 use crate::limits::ReceiveError;
-use crate::message::{BodyError, RequestBody};
+use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_http::forwarding::headers::clean_trailers;

@@ -21,13 +21,13 @@ use toml::Spanned;
 
 /// What the sites of a server share.
 #[derive(Debug, Clone)]
-pub struct Shared {
+pub struct SharedFiles {
     cache: Rc<RefCell<FileCache>>,
     listings: Budget,
     chunk_bytes: usize,
 }
 
-impl Shared {
+impl SharedFiles {
     /// Nothing yet, within `limits`; a body from disk is read `chunk_bytes` at a time.
     pub fn new(limits: CacheLimits, chunk_bytes: usize) -> Self {
         Self {
@@ -45,11 +45,11 @@ impl StaticSite {
         limits: CacheLimits,
         chunk_bytes: usize,
     ) -> Result<Self, Misconfigured> {
-        Self::sharing(config, &Shared::new(limits, chunk_bytes))
+        Self::sharing(config, &SharedFiles::new(limits, chunk_bytes))
     }
 
     /// A site beside others.
-    pub fn sharing(config: &StaticConfig, shared: &Shared) -> Result<Self, Misconfigured> {
+    pub fn sharing(config: &StaticConfig, shared: &SharedFiles) -> Result<Self, Misconfigured> {
         let extra = extra_headers(&config.headers)?;
         let redirects = redirects(&config.redirect)?;
         let error_pages = error_pages(&config.errors)?;
@@ -93,7 +93,7 @@ impl StaticSite {
 
 fn disk(
     config: &StaticConfig,
-    shared: &Shared,
+    shared: &SharedFiles,
     folder: Folder,
     root: Root,
     fallback: Option<Box<[u8]>>,

@@ -9,14 +9,14 @@ mod html;
 mod json;
 mod text;
 
-use super::refusal::{of_file, too_much};
+use super::refusal::{of_file, overloaded};
 use crate::body::Source;
 use crate::files::{ExtraHeaders, Root};
-use crate::message::Answer;
+use crate::response::Response;
 pub use budget::Budget;
 use budget::Reserved;
 use bytes::Bytes;
-use entries::Place;
+use entries::ListedDirectory;
 use hyper::header::{
     ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
 };
@@ -68,7 +68,7 @@ pub struct Lister {
 /// A listing that has to be read.
 #[derive(Debug)]
 pub struct PendingListing {
-    place: Place,
+    listed: ListedDirectory,
     is_json: bool,
     is_head: bool,
     headers: HeaderMap,
@@ -84,7 +84,7 @@ pub enum Listed {
     /// It will be, once it has been read.
     Pending(PendingListing),
     /// Too many are being shown.
-    Refusal(Answer),
+    Refusal(Response),
 }
 
 impl Lister {
@@ -98,10 +98,10 @@ impl Lister {
             Listing::Auto => prefers_json(accept.map(HeaderValue::as_bytes)),
         };
         let Some(reserved) = self.budget.reserve(RESERVED_BYTES) else {
-            return Listed::Refusal(too_much());
+            return Listed::Refusal(overloaded());
         };
         Listed::Pending(PendingListing {
-            place: Place {
+            listed: ListedDirectory {
                 directory,
                 path: path.to_vec(),
                 root: self.root.clone(),
@@ -136,9 +136,9 @@ impl Lister {
 
 impl PendingListing {
     /// Reads the directory and makes the answer. Waits for the disk: not for the thread that serves.
-    pub fn read(self) -> Answer {
-        let path = self.place.path.clone();
-        let mut answer = match entries::read(self.place, ENTRIES_MAX) {
+    pub fn read(self) -> Response {
+        let path = self.listed.path.clone();
+        let mut response = match entries::read(self.listed, ENTRIES_MAX) {
             Ok(entries) => {
                 let text = if self.is_json {
                     json::object(&path, &entries, BYTES_MAX)
@@ -147,28 +147,28 @@ impl PendingListing {
                 };
                 match self.reserved.hold(text) {
                     Some(body) => shown(body, self.headers),
-                    None => refused(too_much(), &self.extra),
+                    None => refused(overloaded(), &self.extra),
                 }
             }
             Err(error) => refused(of_file(&error), &self.extra),
         };
         if self.is_head {
-            answer.source = Source::Empty;
+            response.source = Source::Empty;
         }
-        answer
+        response
     }
 }
 
-fn shown(body: Bytes, mut headers: HeaderMap) -> Answer {
+fn shown(body: Bytes, mut headers: HeaderMap) -> Response {
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    Answer {
+    Response {
         status: StatusCode::OK,
         headers,
         source: Source::Memory(body),
     }
 }
 
-fn refused(mut answer: Answer, extra: &ExtraHeaders) -> Answer {
-    extra.add_to(&mut answer.headers);
-    answer
+fn refused(mut response: Response, extra: &ExtraHeaders) -> Response {
+    extra.add_to(&mut response.headers);
+    response
 }

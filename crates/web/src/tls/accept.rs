@@ -1,6 +1,6 @@
 //! One handshake, and what to answer those who speak HTTP where TLS is spoken.
 
-use crate::message::TlsPeer;
+use crate::peer::TlsPeer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use sooner_tls::subject_of;
 use sooner_uplink::GatedStream;

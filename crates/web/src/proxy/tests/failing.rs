@@ -1,8 +1,8 @@
 //! Upstreams that refuse, break off, say nothing, or come back.
 
 use super::support::*;
-use crate::message::RequestBody;
 use crate::proxy::{Failure, Standing};
+use crate::request_body::RequestBody;
 use hyper::Request;
 use std::cell::Cell;
 use std::rc::Rc;

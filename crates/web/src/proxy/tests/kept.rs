@@ -1,8 +1,8 @@
 //! Connections that are kept for the next request, and closed by the server just as it comes.
 
 use super::support::*;
-use crate::message::RequestBody;
 use crate::proxy::{Failure, Standing};
+use crate::request_body::RequestBody;
 use hyper::Request;
 use std::cell::Cell;
 use std::rc::Rc;

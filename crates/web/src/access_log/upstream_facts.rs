@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Who made an answer behind this server, or was to make it.
 #[derive(Debug, Clone)]
-pub struct Via {
+pub struct UpstreamFacts {
     /// The upstream's name in the configuration.
     pub upstream: Arc<str>,
     /// Its server that was asked last; `None` if none was.
@@ -19,7 +19,7 @@ pub struct Via {
     pub error: Option<Box<str>>,
 }
 
-impl Via {
+impl UpstreamFacts {
     /// Appends the fields of JSON.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         push_text(b",\"upstream\":", Some(&self.upstream), out);
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_said() {
-        let via = Via {
+        let upstream_facts = UpstreamFacts {
             upstream: "app".into(),
             server: Some("http://a".into()),
             answer_ns: 9,
@@ -52,7 +52,7 @@ mod tests {
             error: Some("http://a: \"refused\"".into()),
         };
         let mut out = Vec::new();
-        via.push(&mut out);
+        upstream_facts.push(&mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#","upstream":"app","upstream_server":"http://a","upstream_ns":9,"upstream_tries":2,"upstream_error":"http://a: \"refused\"""#

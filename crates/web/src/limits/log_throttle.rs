@@ -7,12 +7,12 @@ const PAUSE_NS: u64 = 60_000_000_000;
 
 /// One kind of event that may come very often.
 #[derive(Debug, Default)]
-pub struct Complaint {
+pub struct LogThrottle {
     said_at: Option<Time>,
     unsaid: u64,
 }
 
-impl Complaint {
+impl LogThrottle {
     /// It has happened again; gives the number of times since it was said last when it should be said now.
     pub fn note(&mut self, now: Time) -> Option<u64> {
         self.unsaid += 1;
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn the_first_at_once_the_others_together() {
-        let mut complaint = Complaint::default();
-        let mut note = |seconds: u64| complaint.note(Time::from_ns(seconds * 1_000_000_000));
+        let mut log_throttle = LogThrottle::default();
+        let mut note = |seconds: u64| log_throttle.note(Time::from_ns(seconds * 1_000_000_000));
         assert_eq!(note(5), Some(1));
         assert_eq!(note(6), None);
         assert_eq!(note(64), None);
