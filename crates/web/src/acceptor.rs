@@ -1,4 +1,5 @@
-//! From a listener to connections that are served: room, the PROXY protocol, TLS, and which HTTP is spoken.
+//! From a listener to connections that are served: room, the PROXY protocol, TLS, and which HTTP is
+//! spoken.
 
 use crate::http1::Http1Service;
 use crate::http2;
@@ -27,15 +28,18 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-/// After an accept that failed for want of descriptors or memory: long enough for some to come back.
+/// After an accept that failed for want of descriptors or memory: long enough for some to come
+/// back.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// When to look again for the rest of a preface that comes in pieces; later each time, as thousands may send one byte.
+/// When to look again for the rest of a preface that comes in pieces; later each time, as thousands
+/// may send one byte.
 const REST_OF_PREFACE_AFTER: Duration = Duration::from_millis(5);
 const REST_OF_PREFACE_AFTER_MAX: Duration = Duration::from_secs(1);
 
-/// What is read of a client, and thrown away, after the answer that ends its connection, bytes. 64 MiB: half a minute at 18 Mbit/s; who
-/// sends faster has seen the answer before it has sent so much, or does not look.
+/// What is read of a client, and thrown away, after the answer that ends its connection, bytes. 64
+/// MiB: half a minute at 18 Mbit/s; who sends faster has seen the answer before it has sent so
+/// much, or does not look.
 const LINGER_BYTES_MAX: u64 = 64 << 20;
 
 /// What is spoken on a listener.
@@ -98,7 +102,9 @@ impl Acceptor {
         let acceptor = self.clone();
         spawn_local(async move {
             let _alive = acceptor.alive.clone();
-            acceptor.serve_connection(stream, flow, remote, handle).await;
+            acceptor
+                .serve_connection(stream, flow, remote, handle)
+                .await;
             acceptor.service.metrics().connection_closed();
         });
     }
@@ -228,7 +234,8 @@ impl Acceptor {
         if let Err(error) = result {
             self.service.broken_request(&peer, &error);
         }
-        // A connection that speaks something else now is still one, to its client's share as to the server that stops.
+        // A connection that speaks something else now is still one, to its client's share as to the
+        // server that stops.
         upgrade.end().await;
     }
 }
@@ -245,8 +252,8 @@ enum Ending<T> {
     Closed(CloseReason),
 }
 
-/// Drives `connection` until it ends or its guest is to go. Asks the guest only when there is something to hear: a
-/// request costs no more than a look at a flag.
+/// Drives `connection` until it ends or its guest is to go. Asks the guest only when there is
+/// something to hear: a request costs no more than a look at a flag.
 async fn until_closed<F: Future>(
     mut connection: Pin<&mut F>,
     handle: &ConnectionHandle,
@@ -266,7 +273,8 @@ async fn until_closed<F: Future>(
     .await
 }
 
-/// Whether the client begins with HTTP/2's preface (RFC 9113, 3.3: with prior knowledge); takes nothing out.
+/// Whether the client begins with HTTP/2's preface (RFC 9113, 3.3: with prior knowledge); takes
+/// nothing out.
 async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
     // No method of HTTP/1 begins with these three.
     let mut first = [0; 3];

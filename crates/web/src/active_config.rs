@@ -17,7 +17,8 @@ use std::borrow::Cow;
 pub struct Means {
     /// Bytes read from a file at once; about the uplink's quantum when responses are ordered.
     pub chunk_bytes: usize,
-    /// Bytes that a TLS record carries at most; a client reads nothing of one before it has all of it.
+    /// Bytes that a TLS record carries at most; a client reads nothing of one before it has all of
+    /// it.
     pub record_bytes: u64,
     /// Descriptors the process may have open.
     pub descriptors: u64,
@@ -46,7 +47,8 @@ pub struct ActiveConfig {
 impl ActiveConfig {
     /// Looks at everything `config` names but its certificates; an error has changed nothing.
     ///
-    /// Backends that `previous` knows and that are configured as before keep their queues and connections.
+    /// Backends that `previous` knows and that are configured as before keep their queues and
+    /// connections.
     pub fn new(
         config: &Config,
         means: Means,

@@ -1,5 +1,5 @@
-//! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of those in turn, or what
-//! somebody else sends.
+//! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of
+//! those in turn, or what somebody else sends.
 
 use crate::files::File;
 use crate::limits::Activity;
@@ -189,7 +189,8 @@ impl Part {
     }
 }
 
-/// The body of one response over HTTP/1; tells its flow when it has given everything or will give no more.
+/// The body of one response over HTTP/1; tells its flow when it has given everything or will give
+/// no more.
 pub struct ResponseBody {
     source: Source,
     flow: Flow,

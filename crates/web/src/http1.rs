@@ -24,7 +24,8 @@ use tokio::sync::oneshot;
 
 /// hyper refuses less.
 const BUFFER_BYTES_MIN: usize = 16 << 10;
-/// The most header fields of a request; more get status 431. nginx takes 300 and more where they fit its buffers.
+/// The most header fields of a request; more get status 431. nginx takes 300 and more where they
+/// fit its buffers.
 const FIELDS_MAX: usize = 400;
 /// What hyper adds to every head: the date, and the empty line at the end.
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
@@ -39,8 +40,9 @@ pub struct Http1Limits {
     pub head_bytes_max: usize,
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
-    /// Whether a client that has shut its sending side still gets its answers. While it waits for a backend that cannot be
-    /// told from a client that has left, and then the backend should be spared.
+    /// Whether a client that has shut its sending side still gets its answers. While it waits for a
+    /// backend that cannot be told from a client that has left, and then the backend should be
+    /// spared.
     pub half_close: bool,
 }
 
@@ -84,8 +86,8 @@ pub struct Connection {
     upgrade: UpgradeWait,
 }
 
-/// An extension of requests that ask to switch protocols: while a clone of it lives, the client's connection counts as one, though HTTP
-/// has ended on it.
+/// An extension of requests that ask to switch protocols: while a clone of it lives, the client's
+/// connection counts as one, though HTTP has ended on it.
 #[derive(Clone)]
 pub struct UpgradeGuard {
     _open: Arc<oneshot::Sender<()>>,

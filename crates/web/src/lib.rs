@@ -1,7 +1,8 @@
-//! HTTP server: static files and a reverse proxy, HTTP/1 and 2, TLS; every response in the order the uplink decides.
+//! HTTP server: static files and a reverse proxy, HTTP/1 and 2, TLS; every response in the order
+//! the uplink decides.
 //!
-//! hyper and h2 speak the protocols, rustls encrypts; this crate decides what to answer, keeps files at hand, and tells
-//! the uplink how long every response is before its first byte.
+//! hyper and h2 speak the protocols, rustls encrypts; this crate decides what to answer, keeps
+//! files at hand, and tells the uplink how long every response is before its first byte.
 
 mod acceptor;
 pub mod access_log;

@@ -1,7 +1,8 @@
 //! What clients may hold, and for how long; the `[limits]` table.
 //!
-//! Only what is received is limited, and what a client does not take although it was sent (`stall_seconds`, by TCP
-//! itself): a client that waits for its turn on the uplink, or for a backend, is never given up here.
+//! Only what is received is limited, and what a client does not take although it was sent
+//! (`stall_seconds`, by TCP itself): a client that waits for its turn on the uplink, or for a
+//! backend, is never given up here.
 
 mod activity;
 mod activity_stream;

@@ -1,9 +1,12 @@
-//! The reverse proxy: which requests go to which upstream, and everything on the way there and back.
+//! The reverse proxy: which requests go to which upstream, and everything on the way there and
+//! back.
 //!
-//! A request that a route fits waits at its upstream's gate until there is a place, goes to the server with the least to do, and comes
-//! back as an `Response` whose body is read ahead of the client, so that the backend is free for the next job although the client may
-//! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
-//! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
+//! A request that a route fits waits at its upstream's gate until there is a place, goes to the
+//! server with the least to do, and comes back as an `Response` whose body is read ahead of the
+//! client, so that the backend is free for the next job although the client may wait for its turn
+//! on the uplink. What is decided is pure and in files of its own: `request` and `response` (what
+//! passes and what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest
+//! connects them to sockets.
 
 mod attempt;
 mod build;
@@ -135,21 +138,23 @@ impl Proxy {
         self.routes.is_empty()
     }
 
-    /// Starts the regular questions to servers and the care for connections nobody uses, on the current `LocalSet`; once for each
-    /// upstream, however often it is called.
+    /// Starts the regular questions to servers and the care for connections nobody uses, on the
+    /// current `LocalSet`; once for each upstream, however often it is called.
     pub fn start(&self) {
         for upstream in &self.upstreams {
             maintenance::start(upstream);
         }
     }
 
-    /// The route of a request for `path` at `host` ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path wins, then the host that says most.
+    /// The route of a request for `path` at `host`
+    /// ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path
+    /// wins, then the host that says most.
     pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
         self.routes.find(host, path)
     }
 
-    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the answer's body, takes it back: it leaves the
-    /// queue or the backend. Needs a `LocalSet` around it.
+    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the answer's
+    /// body, takes it back: it leaves the queue or the backend. Needs a `LocalSet` around it.
     pub fn forward(
         &self,
         route: &Rc<Route>,

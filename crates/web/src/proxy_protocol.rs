@@ -1,7 +1,9 @@
-//! The PROXY protocol: a proxy in front says, before the first byte of the client, who the client is.
+//! The PROXY protocol: a proxy in front says, before the first byte of the client, who the client
+//! is.
 //!
-//! Anybody could say so, therefore only the addresses named in the configuration are believed, and from those a header
-//! is demanded: where it is optional, a client behind the proxy could write one of its own.
+//! Anybody could say so, therefore only the addresses named in the configuration are believed, and
+//! from those a header is demanded: where it is optional, a client behind the proxy could write one
+//! of its own.
 
 use crate::config::Misconfigured;
 use serde::Deserialize;
@@ -22,7 +24,8 @@ const PEEK_BYTES: usize = 256;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyProtocolConfig {
-    /// Addresses and networks of the proxies in front, such as `10.0.0.0/8`; their connections must begin with a header.
+    /// Addresses and networks of the proxies in front, such as `10.0.0.0/8`; their connections must
+    /// begin with a header.
     pub from: Vec<Spanned<String>>,
 }
 
@@ -67,8 +70,8 @@ pub enum ProxyProtocolError {
     Io(#[from] io::Error),
 }
 
-/// Takes the header off the start of `stream`, and not a byte more, so that TLS or a request can follow; `None` when
-/// the proxy speaks for itself (a health check) or does not say for whom.
+/// Takes the header off the start of `stream`, and not a byte more, so that TLS or a request can
+/// follow; `None` when the proxy speaks for itself (a health check) or does not say for whom.
 pub async fn read(
     stream: &mut GatedStream,
     within: Duration,

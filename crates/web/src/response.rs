@@ -1,4 +1,5 @@
-//! A response that has not been sent, and the small ones that the server makes itself: a status and a line of text.
+//! A response that has not been sent, and the small ones that the server makes itself: a status and
+//! a line of text.
 
 use crate::body::Source;
 use bytes::Bytes;

@@ -62,9 +62,10 @@ impl<'a> Server<'a> {
     pub fn from_config(config: &'a Config, means: Means) -> Result<Self, Misconfigured> {
         let metrics = Arc::new(Metrics::new(SystemTime::now()));
         let active_config = ActiveConfig::new(config, means, &metrics, None)?;
-        let tls = match config.tls.is_empty() {
-            true => None,
-            false => Some(tls::prepare(&config.tls, SystemTime::now())?),
+        let tls = if config.tls.is_empty() {
+            None
+        } else {
+            Some(tls::prepare(&config.tls, SystemTime::now())?)
         };
         Ok(Self {
             config,
@@ -76,8 +77,8 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The same, accepting from listeners that a service manager opened; with any, the configuration's addresses are
-    /// not opened.
+    /// The same, accepting from listeners that a service manager opened; with any, the
+    /// configuration's addresses are not opened.
     pub fn with_passed(mut self, passed: PassedListeners) -> Self {
         self.passed = passed;
         self
@@ -89,8 +90,8 @@ impl<'a> Server<'a> {
         Ok(server.tls.map_or_else(Vec::new, |tls| tls.warnings))
     }
 
-    /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before [`Listening::run`],
-    /// but clients can connect.
+    /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before
+    /// [`Listening::run`], but clients can connect.
     pub fn start(mut self) -> Result<Listening, Misconfigured> {
         let mut warnings: Vec<_> = self.config.remarks();
         warnings.extend(self.config.admin.remark());
@@ -233,8 +234,8 @@ impl Listening {
         self.state.metrics.reloaded(hash, SystemTime::now());
     }
 
-    /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for responses in flight
-    /// as long as the grace allows.
+    /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for
+    /// responses in flight as long as the grace allows.
     pub async fn run(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
@@ -319,8 +320,8 @@ impl Listening {
 }
 
 impl ServerState {
-    /// Starts what upstreams need beside requests, at first and after each reload. A task of its own, because signals are
-    /// obeyed outside the `LocalSet` that the connections live on.
+    /// Starts what upstreams need beside requests, at first and after each reload. A task of its
+    /// own, because signals are obeyed outside the `LocalSet` that the connections live on.
     async fn maintain_upstreams(self: Rc<Self>) {
         loop {
             self.service.active_config().proxy.start();
@@ -330,13 +331,14 @@ impl ServerState {
 }
 
 impl Control {
-    /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake nothing has changed. Gives
-    /// warnings.
+    /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake
+    /// nothing has changed. Gives warnings.
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
         let before = self.0.service.active_config();
         let active_config =
             ActiveConfig::new(config, self.0.means, &self.0.metrics, Some(&before))?;
-        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the same.
+        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the
+        // same.
         let warnings = match &self.0.tls {
             _ if config.tls.is_empty() => Vec::new(),
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,

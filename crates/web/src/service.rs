@@ -1,8 +1,9 @@
 //! Who answers a request, and what the uplink, the log and the metrics are told of the answer.
 //!
-//! One service stands behind all connections of a server; the protocols bring requests and take answers, and share
-//! nothing else. The calls, for every request: [`Service::context`] while the request is at hand, [`Service::respond`],
-//! which takes it, and, when there is an answer, [`Service::announce`], whose result is for the uplink.
+//! One service stands behind all connections of a server; the protocols bring requests and take
+//! answers, and share nothing else. The calls, for every request: [`Service::context`] while the
+//! request is at hand, [`Service::respond`], which takes it, and, when there is an answer,
+//! [`Service::announce`], whose result is for the uplink.
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
@@ -111,7 +112,8 @@ impl Service {
         self.is_ordered.set(false);
     }
 
-    /// From now on requests are answered as `active_config` says; those that have begun end as they began.
+    /// From now on requests are answered as `active_config` says; those that have begun end as they
+    /// began.
     pub fn replace(&self, active_config: ActiveConfig) {
         *self.active_config.borrow_mut() = Rc::new(active_config);
     }
@@ -143,9 +145,10 @@ impl Service {
         let is_ordered = self.is_ordered.get() || request.version() == Version::HTTP_2;
         RequestContext {
             is_ordered,
-            hints: match is_ordered {
-                true => Hints::of(request.headers()),
-                false => Hints::default(),
+            hints: if is_ordered {
+                Hints::of(request.headers())
+            } else {
+                Hints::default()
             },
             record: self.log.begin(&mut clock, now, &peer.named, request),
             facts: RequestFacts::new(request),
@@ -198,9 +201,10 @@ impl Service {
         head_bytes: u32,
     ) -> Announcement<impl FnOnce(JobReport) + Send + 'static> {
         let rules = context.active_config.rules;
-        let signal = match context.is_ordered {
-            true => context.hints.signal(&response.headers, rules),
-            false => Signal::indifferent(rules),
+        let signal = if context.is_ordered {
+            context.hints.signal(&response.headers, rules)
+        } else {
+            Signal::indifferent(rules)
         };
         let body_bytes = match response.status {
             StatusCode::SWITCHING_PROTOCOLS => None,
@@ -269,7 +273,8 @@ impl Completion {
         }
     }
 
-    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not speak had come to its own.
+    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not
+    /// speak had come to its own.
     fn close_tunnel(self, mut report: JobReport, end: TunnelEnd) {
         report.sent_bytes = end
             .to_client_bytes
@@ -283,13 +288,14 @@ impl Completion {
 }
 
 impl Service {
-    /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that breaks otherwise
-    /// concerns nobody but its client.
+    /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that
+    /// breaks otherwise concerns nobody but its client.
     pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
         if error.is_parse() {
-            let status = match error.is_parse_too_large() {
-                true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                false => StatusCode::BAD_REQUEST,
+            let status = if error.is_parse_too_large() {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            } else {
+                StatusCode::BAD_REQUEST
             };
             self.unreadable_request(peer, status);
         }

@@ -1,7 +1,8 @@
 //! One site of files: what it answers to a request, and nothing about how that is sent.
 //!
-//! A file in memory that was looked at in the last second costs no system call and no allocation but its headers.
-//! Everything that is not a file (refusals, redirects) is made the site's own at the end: its error pages, its headers.
+//! A file in memory that was looked at in the last second costs no system call and no allocation
+//! but its headers. Everything that is not a file (refusals, redirects) is made the site's own at
+//! the end: its error pages, its headers.
 
 mod build;
 mod config;
@@ -77,7 +78,8 @@ enum Draft {
 }
 
 impl StaticSite {
-    /// Answers a request, reading directories at once if need be: for tests, and for those who may wait.
+    /// Answers a request, reading directories at once if need be: for tests, and for those who may
+    /// wait.
     pub fn response<B>(&self, request: &Request<B>, now: Moment) -> Response {
         match self.respond(request, now) {
             StaticReply::Now(response) => response,
@@ -85,7 +87,8 @@ impl StaticSite {
         }
     }
 
-    /// Answers a request. Waits for the disk only to open files and to read those that are kept in memory.
+    /// Answers a request. Waits for the disk only to open files and to read those that are kept in
+    /// memory.
     pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
         let mut response = match self.draft(request, now) {
             Draft::Complete(response) => response,
@@ -98,7 +101,8 @@ impl StaticSite {
         StaticReply::Now(response)
     }
 
-    /// An answer with an error: the site's page for it, or else a line of text that says `what` is wrong.
+    /// An answer with an error: the site's page for it, or else a line of text that says `what` is
+    /// wrong.
     pub fn error_page(&self, status: StatusCode, what: &str, now: Moment) -> Response {
         self.finish(plain(status, what), now)
     }
@@ -171,8 +175,8 @@ impl StaticSite {
         }
     }
 
-    /// The page of the application, unless the path ends like that of a file: a script that is missing must not be a
-    /// page, which caches would keep and browsers could not read.
+    /// The page of the application, unless the path ends like that of a file: a script that is
+    /// missing must not be a page, which caches would keep and browsers could not read.
     fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Moment) -> Draft {
         if let Some(fallback) = &disk.fallback
             && !media_type::is_known(path)

@@ -1,5 +1,6 @@
-//! The access log on a disk that fills up and gets room again. Needs the right to mount; without it there is nothing to see here, and the
-//! same is tested with a disk made of memory in `access_log::output`.
+//! The access log on a disk that fills up and gets room again. Needs the right to mount; without it
+//! there is nothing to see here, and the same is tested with a disk made of memory in
+//! `access_log::output`.
 
 use sooner_uplink::JobReport;
 use sooner_web::access_log::{AccessLog, Destination, LogFormat, Remote, ResponseFacts, WallClock};

@@ -1,4 +1,5 @@
-//! One line of the access log: begun with the request, answered with the status, completed when the response ends.
+//! One line of the access log: begun with the request, answered with the status, completed when the
+//! response ends.
 
 use super::combined::{push_escaped, push_outcome, push_quoted};
 use super::config::LogFormat;
@@ -160,7 +161,8 @@ impl OpenRecord {
 }
 
 impl Record {
-    /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR gave it where that is known already.
+    /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR
+    /// gave it where that is known already.
     pub fn write(&self, report: &JobReport, fair_ns: Option<u64>, out: &mut Vec<u8>) {
         let ResponseFacts {
             status,

@@ -11,7 +11,8 @@ pub struct UpstreamFacts {
     pub upstream: Arc<str>,
     /// Its server that was asked last; `None` if none was.
     pub server: Option<Arc<str>>,
-    /// From the request's arrival to the head of the upstream's answer, waiting for a free place included, ns.
+    /// From the request's arrival to the head of the upstream's answer, waiting for a free place
+    /// included, ns.
     pub answer_ns: u64,
     /// How many servers were asked, the same one perhaps several times.
     pub tries: u32,

@@ -1,7 +1,7 @@
 //! Files that were asked for lately, found by path; the least used make room (second chance).
 //!
-//! One cache holds the files of all sites, so that its bounds hold for the server and the busiest site has the most of
-//! it.
+//! One cache holds the files of all sites, so that its bounds hold for the server and the busiest
+//! site has the most of it.
 
 use super::folder::{Folder, Lookup};
 use super::resource::Resource;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 /// Bounds of the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// How many files at most; those not in memory hold a descriptor each, and of those in memory the long ones.
+    /// How many files at most; those not in memory hold a descriptor each, and of those in memory
+    /// the long ones.
     pub files_max: usize,
     /// Longest file that is kept in memory.
     pub memory_file_bytes_max: u64,
@@ -25,8 +26,9 @@ pub struct CacheLimits {
 }
 
 impl Default for CacheLimits {
-    /// 4096 files, 64 MiB in files of up to 256 KiB: a site's pages, scripts and images, little beside the memory of
-    /// the smallest host. One second, as an owner who saves a file looks at it no sooner.
+    /// 4096 files, 64 MiB in files of up to 256 KiB: a site's pages, scripts and images, little
+    /// beside the memory of the smallest host. One second, as an owner who saves a file looks at it
+    /// no sooner.
     fn default() -> Self {
         Self {
             files_max: 4096,
@@ -63,7 +65,8 @@ struct Slot {
 }
 
 impl FileCache {
-    /// A cache of no folder yet. A file that is too long for all memory is not kept there by itself either.
+    /// A cache of no folder yet. A file that is too long for all memory is not kept there by itself
+    /// either.
     pub fn new(limits: CacheLimits) -> Self {
         let memory_file_bytes_max = limits.memory_file_bytes_max.min(limits.memory_bytes_max);
         Self {
@@ -91,9 +94,9 @@ impl FileCache {
         FolderId(self.folders.len() as u32 - 1)
     }
 
-    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is the directory's
-    /// index. No system call when that was checked lately and is in memory. Directories and errors are never
-    /// remembered.
+    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is
+    /// the directory's index. No system call when that was checked lately and is in memory.
+    /// Directories and errors are never remembered.
     pub fn find(
         &mut self,
         folder: FolderId,

@@ -23,12 +23,14 @@ pub struct Folder {
 pub enum Lookup {
     /// A regular file.
     Resource(Rc<Resource>),
-    /// A directory, open for reading; when it was asked for as one, none of its files stands for it.
+    /// A directory, open for reading; when it was asked for as one, none of its files stands for
+    /// it.
     Directory(OwnedFd),
 }
 
 impl Folder {
-    /// Opens what `path` leads to at `now`, for a directory its index; `known` is what it led to before.
+    /// Opens what `path` leads to at `now`, for a directory its index; `known` is what it led to
+    /// before.
     pub fn look_up(
         &self,
         path: &[u8],

@@ -21,12 +21,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 use tokio::time::{Sleep, sleep, timeout};
 
-/// How long a client that is answered may take to hear that its connection ends: a round trip, and some patience. After it this side shuts
-/// down, and the client is lingered for.
+/// How long a client that is answered may take to hear that its connection ends: a round trip, and
+/// some patience. After it this side shuts down, and the client is lingered for.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Serves HTTP/2 on `io`, which must begin with the client's preface, until either side ends it. When `stop` is ready, or the guest is to
-/// go, no more requests are taken, and those that were are answered. Must run in a `LocalSet`.
+/// Serves HTTP/2 on `io`, which must begin with the client's preface, until either side ends it.
+/// When `stop` is ready, or the guest is to go, no more requests are taken, and those that were are
+/// answered. Must run in a `LocalSet`.
 pub async fn serve<Io>(
     io: Io,
     context: ConnectionContext,
@@ -158,8 +159,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
         self.drain_timer = Some(Box::pin(sleep(DRAIN_TIME)));
     }
 
-    /// Shuts the connection down when its client was told to go, has nothing left to wait for, and does not go; returns whether it did so
-    /// now. As long as something of a response is unwritten there is no end but that of the server's grace.
+    /// Shuts the connection down when its client was told to go, has nothing left to wait for, and
+    /// does not go; returns whether it did so now. As long as something of a response is unwritten
+    /// there is no end but that of the server's grace.
     fn close_drained(&mut self, cx: &mut Context<'_>) -> bool {
         while let Some(drain_timer) = &mut self.drain_timer
             && drain_timer.as_mut().poll(cx).is_ready()

@@ -1,7 +1,8 @@
 //! What PRIORITY_UPDATE frames said, until the streams they speak of hear it.
 //!
-//! A frame may come while its stream runs, which is then woken, or before the stream is opened, for which it is kept. It may also come in
-//! the very packet that opens the stream, before anybody has accepted it: that looks as if it had come before.
+//! A frame may come while its stream runs, which is then woken, or before the stream is opened, for
+//! which it is kept. It may also come in the very packet that opens the stream, before anybody has
+//! accepted it: that looks as if it had come before.
 
 use sooner_http::frames::{PriorityUpdate, Violation};
 use sooner_http::priority::Priority;
@@ -38,8 +39,8 @@ pub struct Subscription {
 impl Priorities {
     /// The table of a connection that may have `streams_max` open streams.
     ///
-    /// Clients may prioritise no more streams than they may open (RFC 9218, 7.1). Twice as many are tolerated, because a stream that the
-    /// client has just reset still counts here.
+    /// Clients may prioritise no more streams than they may open (RFC 9218, 7.1). Twice as many are
+    /// tolerated, because a stream that the client has just reset still counts here.
     pub fn new(streams_max: usize) -> Self {
         Self {
             open: BTreeMap::new(),
@@ -84,7 +85,8 @@ impl Priorities {
 }
 
 impl Subscription {
-    /// Opens `stream` in `table`. Streams below it that were not opened never will be (RFC 9113, 5.1.1).
+    /// Opens `stream` in `table`. Streams below it that were not opened never will be (RFC 9113,
+    /// 5.1.1).
     pub fn new(table: &Rc<RefCell<Priorities>>, stream: u32) -> Self {
         let mut priorities = table.borrow_mut();
         let later = priorities.idle.split_off(&stream.saturating_add(1));
@@ -100,7 +102,8 @@ impl Subscription {
         }
     }
 
-    /// What was said since this was asked last, if anything; the task of `cx` is woken at the next news.
+    /// What was said since this was asked last, if anything; the task of `cx` is woken at the next
+    /// news.
     pub fn take(&self, cx: &mut Context<'_>) -> Option<Priority> {
         let mut waker = self.update.waker.borrow_mut();
         match &mut *waker {

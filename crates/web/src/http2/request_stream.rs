@@ -12,7 +12,8 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-/// A body as it comes in. The client's window opens again by what is taken from here, so somebody who does not take holds the client back.
+/// A body as it comes in. The client's window opens again by what is taken from here, so somebody
+/// who does not take holds the client back.
 pub struct RequestStream {
     /// Taken when this is dropped.
     stream: Option<RecvStream>,
@@ -34,8 +35,8 @@ enum Progress {
 }
 
 impl RequestStream {
-    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted` is told when somebody asks for it,
-    /// and `rest` gets what has not been read in the end.
+    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted`
+    /// is told when somebody asks for it, and `rest` gets what has not been read in the end.
     pub fn new(
         stream: RecvStream,
         content_length: Option<u64>,
@@ -129,13 +130,14 @@ impl Body for RequestStream {
 /// The most that is read of a body after its response: as much as on a connection of HTTP/1.
 const DISCARDED_BYTES_MAX: u64 = 64 << 20;
 
-/// Discards the rest of a body after its response (RFC 9113, 8.1); `rest` brings it when its reader lets go of it.
+/// Discards the rest of a body after its response (RFC 9113, 8.1); `rest` brings it when its reader
+/// lets go of it.
 ///
-/// A response may come before the request is over: the body is too long, or the path leads nowhere. When the
-/// stream is then reset at once, clients that are still sending lose the response: curl 7.88 takes the reset for a
-/// failure before it has looked at what came with it. So the rest is read and thrown away, and the window opened,
-/// as HTTP/1 does with its connection; but only for a while: then the stream is reset with NO_ERROR, which tells
-/// the client to keep the response.
+/// A response may come before the request is over: the body is too long, or the path leads nowhere.
+/// When the stream is then reset at once, clients that are still sending lose the response: curl
+/// 7.88 takes the reset for a failure before it has looked at what came with it. So the rest is
+/// read and thrown away, and the window opened, as HTTP/1 does with its connection; but only for a
+/// while: then the stream is reset with NO_ERROR, which tells the client to keep the response.
 pub async fn discard(rest: oneshot::Receiver<RecvStream>) {
     let Ok(mut stream) = rest.await else {
         return;

@@ -27,7 +27,8 @@ fn date_now() -> HeaderValue {
     })
 }
 
-/// Removes what HTTP/2 has no use for (RFC 9113, 8.2.2), adds the date, and the length of a body that is `body_bytes` long.
+/// Removes what HTTP/2 has no use for (RFC 9113, 8.2.2), adds the date, and the length of a body
+/// that is `body_bytes` long.
 pub fn complete_head(response: &mut Response, is_to_head: bool) {
     let headers = &mut response.headers;
     remove_connection_fields(headers);
@@ -43,7 +44,8 @@ pub fn complete_head(response: &mut Response, is_to_head: bool) {
     }
 }
 
-/// Removes fields that speak of one connection of HTTP/1; a message with one of them is malformed in HTTP/2.
+/// Removes fields that speak of one connection of HTTP/1; a message with one of them is malformed
+/// in HTTP/2.
 pub fn remove_connection_fields(headers: &mut HeaderMap) {
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, TE] {
         headers.remove(name);

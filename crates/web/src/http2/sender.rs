@@ -1,4 +1,5 @@
-//! Sends the body of one response, turn by turn. The order of the steps is the point; see the [module](super).
+//! Sends the body of one response, turn by turn. The order of the steps is the point; see the
+//! [module](super).
 
 use super::body_source::{BodySource, Filled};
 use super::priorities::Subscription;
@@ -66,7 +67,8 @@ enum Turn {
 }
 
 impl BodySender {
-    /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over everything.
+    /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over
+    /// everything.
     pub async fn send(mut self, mut body: BodySource) -> Result<StreamFlow, SendError> {
         while !poll_fn(|cx| self.poll_piece(cx, &mut body)).await? {}
         Ok(self.flow)

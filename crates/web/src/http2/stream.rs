@@ -54,7 +54,8 @@ pub struct ActiveStream {
     scheduled: Option<ScheduledFlow>,
 }
 
-/// Where a response stands in the order; streams without a size of their own stand as they were requested, so it is taken at once.
+/// Where a response stands in the order; streams without a size of their own stand as they were
+/// requested, so it is taken at once.
 struct ScheduledFlow {
     flow: StreamFlow,
     subscription: Subscription,
@@ -241,7 +242,8 @@ impl ActiveStream {
         Ok(())
     }
 
-    /// The library has everything of the response on `stream`. Must follow at once, before the connection writes.
+    /// The library has everything of the response on `stream`. Must follow at once, before the
+    /// connection writes.
     fn handed_over(&self, stream: u32, flow: StreamFlow) {
         let mut unwritten = self.shared.tap_events.unwritten.borrow_mut();
         unwritten.add(stream, flow.finished());
@@ -258,7 +260,8 @@ impl Drop for ActiveStream {
     }
 }
 
-/// The body of a request, whose rest goes to `rest`; if the client waits to be asked for it, also when somebody wants it.
+/// The body of a request, whose rest goes to `rest`; if the client waits to be asked for it, also
+/// when somebody wants it.
 fn request_body(
     head: &mut Parts,
     stream: RecvStream,
@@ -276,12 +279,11 @@ fn request_body(
         .headers
         .remove(EXPECT)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    let (tell, told) = match is_to_be_asked_for {
-        true => {
-            let (tell, told) = oneshot::channel();
-            (Some(tell), Some(told))
-        }
-        false => (None, None),
+    let (tell, told) = if is_to_be_asked_for {
+        let (tell, told) = oneshot::channel();
+        (Some(tell), Some(told))
+    } else {
+        (None, None)
     };
     let body = RequestStream::new(stream, content_length, tell, rest);
     (RequestBody::Http2(body), told)

@@ -1,8 +1,10 @@
-//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
-//! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
+//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are
+//! found in what is read, the ends of streams in both directions, and one setting is added to what
+//! is written first. What is written is collected while the connection has more to write.
 //!
-//! What is read is counted, and heads are replaced for which the library would give up the connection ([`HeadFilter`]). After a violation nothing
-//! more is read: whoever drives the library ends the connection.
+//! What is read is counted, and heads are replaced for which the library would give up the
+//! connection ([`HeadFilter`]). After a violation nothing more is read: whoever drives the library
+//! ends the connection.
 
 use super::cork::{Collected, Cork};
 use super::priorities::Priorities;
@@ -37,7 +39,8 @@ pub struct Tap<Io> {
     malformed: Rc<Cell<u32>>,
     read_ends: StreamEnds,
     written_ends: StreamEnds,
-    /// The ends of streams among what is collected; no more than frames without payload fit in there.
+    /// The ends of streams among what is collected; no more than frames without payload fit in
+    /// there.
     collected_ends: Vec<StreamEnd>,
 }
 
@@ -77,8 +80,9 @@ pub struct TapEvents {
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; `tap_events` hear what is found. Flushes wait while `cork` is in. Clients
-    /// are told that heads may be up to `head_bytes_max` long.
+    /// Looks into `io` from its first byte in both directions; `tap_events` hear what is found.
+    /// Flushes wait while `cork` is in. Clients are told that heads may be up to `head_bytes_max`
+    /// long.
     pub fn new(io: Io, tap_events: TapEvents, cork: Cork, head_bytes_max: u32) -> Self {
         let clock = Clock::start();
         Self {

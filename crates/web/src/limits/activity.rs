@@ -1,7 +1,9 @@
-//! What a connection is doing, and since when: written by its stream a few times a request, read once a second.
+//! What a connection is doing, and since when: written by its stream a few times a request, read
+//! once a second.
 //!
-//! A request changes it four times, so a change costs two plain stores and no look at a clock: time comes from a coarse
-//! clock that whoever reads puts forward. It is shared with streams that may move between threads, hence the atomics.
+//! A request changes it four times, so a change costs two plain stores and no look at a clock: time
+//! comes from a coarse clock that whoever reads puts forward. It is shared with streams that may
+//! move between threads, hence the atomics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -92,7 +94,8 @@ impl Activity {
         self.set_phase(Phase::InFlight);
     }
 
-    /// Whether it came to nothing so far: not a request, and not the beginning of one that is waited for.
+    /// Whether it came to nothing so far: not a request, and not the beginning of one that is
+    /// waited for.
     pub fn has_no_request(&self) -> bool {
         self.phase() == Phase::Idle && !self.has_requested.load(Ordering::Relaxed)
     }
@@ -110,7 +113,8 @@ impl Activity {
         }
     }
 
-    /// Whether the client may be in the middle of sending something: a request head, a body, or frames.
+    /// Whether the client may be in the middle of sending something: a request head, a body, or
+    /// frames.
     pub fn is_sending(&self) -> bool {
         self.is_sending.load(Ordering::Relaxed)
     }
@@ -120,7 +124,8 @@ impl Activity {
         self.is_sending.store(is_sending, Ordering::Relaxed);
     }
 
-    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to its end leaves no mark.
+    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to
+    /// its end leaves no mark.
     pub fn drain(&self) {
         if self.phase() == Phase::Idle {
             self.set_sending(false);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that keeps its [`Activity`] up to date; goes above TLS, so that only requests and answers count.
+/// A stream that keeps its [`Activity`] up to date; goes above TLS, so that only requests and
+/// answers count.
 pub struct ActivityStream<S> {
     io: S,
     activity: Arc<Activity>,

@@ -1,9 +1,9 @@
-//! All connections of a server: room for new ones, what each client may have, and an end for those that hold on to
-//! theirs without using it.
+//! All connections of a server: room for new ones, what each client may have, and an end for those
+//! that hold on to theirs without using it.
 //!
-//! At the bound nobody is refused: the connection that has been idle longest is closed, and others wait in the kernel's
-//! queue until there is room. Idle times and times for request heads are looked at once a second, which costs a request
-//! no timer.
+//! At the bound nobody is refused: the connection that has been idle longest is closed, and others
+//! wait in the kernel's queue until there is room. Idle times and times for request heads are
+//! looked at once a second, which costs a request no timer.
 
 use super::activity::{Activity, CoarseClock, Phase};
 use super::counts::ConnectionCounts;
@@ -29,7 +29,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const SWEEP_INTERVAL_WHEN_FULL: Duration = Duration::from_millis(20);
 /// How long a connection that was asked to close is waited for before the next one is asked.
 const EVICTION_MS: u64 = 100;
-/// While others wait for room, how long a request head may take before its connection is taken for an idle one.
+/// While others wait for room, how long a request head may take before its connection is taken for
+/// an idle one.
 const HEAD_MS_WHEN_FULL: u64 = 5_000;
 
 /// All connections of a server; clones share them.
@@ -135,8 +136,8 @@ impl Connections {
         self.0.state.borrow().refused
     }
 
-    /// Waits until one more connection may be accepted. Several acceptors may be told so for the same place, so the
-    /// bound may be exceeded by one less than there are acceptors.
+    /// Waits until one more connection may be accepted. Several acceptors may be told so for the
+    /// same place, so the bound may be exceeded by one less than there are acceptors.
     pub async fn wait_for_room(&self) {
         if !self.0.state.borrow().counts.is_full() {
             return;
@@ -155,12 +156,14 @@ impl Connections {
         }
     }
 
-    /// Asks the connection that has been idle longest to close, for its descriptor; false when none is idle.
+    /// Asks the connection that has been idle longest to close, for its descriptor; false when none
+    /// is idle.
     pub fn evict(&self) -> bool {
         self.0.state.borrow_mut().evict()
     }
 
-    /// The server stops: asks all connections to close, those that are busy when they have answered.
+    /// The server stops: asks all connections to close, those that are busy when they have
+    /// answered.
     pub fn drain(&self) {
         let state = self.0.state.borrow();
         let connections = state.connections.values();
@@ -214,7 +217,8 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl State {
-    /// Has as many connections leave as there are acceptors waiting, if so many are idle; others when those do not go at once.
+    /// Has as many connections leave as there are acceptors waiting, if so many are idle; others
+    /// when those do not go at once.
     fn make_room(&mut self, now_ms: u64) {
         self.evicted_ms
             .retain(|told_ms| now_ms.saturating_sub(*told_ms) < EVICTION_MS);
@@ -237,16 +241,18 @@ impl State {
 
     fn close_overdue(&mut self) {
         let step_ms = milliseconds(SWEEP_INTERVAL);
-        let head_ms_max = match self.waiting > 0 {
-            true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
-            false => self.head_ms_max,
+        let head_ms_max = if self.waiting > 0 {
+            self.head_ms_max.min(HEAD_MS_WHEN_FULL)
+        } else {
+            self.head_ms_max
         };
         for entry in self
             .connections
             .values()
             .filter(|entry| !entry.closing.is_closing())
         {
-            // What began after the clock's last step counts from that step: nobody is closed too early.
+            // What began after the clock's last step counts from that step: nobody is closed too
+            // early.
             let for_ms = entry.activity.phase_ms().saturating_sub(step_ms);
             let reason = match entry.activity.phase() {
                 Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
@@ -295,8 +301,8 @@ pub struct ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// Counts the connection for its client, once that is known (after the PROXY protocol). When it has too many already
-    /// the connection is to be closed; that is said in the log, once a minute.
+    /// Counts the connection for its client, once that is known (after the PROXY protocol). When it
+    /// has too many already the connection is to be closed; that is said in the log, once a minute.
     pub fn admit(&self, address: IpAddr) -> Result<(), TooManyConnections> {
         let now = self.inner.uptime.now();
         let mut state = self.inner.state.borrow_mut();
@@ -319,7 +325,8 @@ impl ConnectionHandle {
         &self.activity
     }
 
-    /// The time for a request head starts anew: the TLS handshake is done, for which there is a time of its own.
+    /// The time for a request head starts anew: the TLS handshake is done, for which there is a
+    /// time of its own.
     pub fn head_begins(&self) {
         self.activity.set_phase(Phase::Head);
     }

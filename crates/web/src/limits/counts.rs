@@ -1,6 +1,7 @@
 //! How many connections there are, in total and from each client.
 //!
-//! Pure; holds one entry for each client that has a connection, so no more than there are connections.
+//! Pure; holds one entry for each client that has a connection, so no more than there are
+//! connections.
 
 use sooner_config::ClientNetwork;
 use std::collections::HashMap;
@@ -57,7 +58,8 @@ impl ConnectionCounts {
         }
     }
 
-    /// Counts a connection that is there for its client; false if that has as many as it may, and then it is not counted.
+    /// Counts a connection that is there for its client; false if that has as many as it may, and
+    /// then it is not counted.
     pub fn admit(&mut self, client: ClientNetwork) -> bool {
         let count = self.of_client.get(&client).copied().unwrap_or(0);
         if self.of_client_max.is_some_and(|most| count >= most) {

@@ -13,11 +13,13 @@ use tokio::time::{Sleep, sleep_until};
 
 /// What is read and thrown away at once, bytes; on the stack, so that a farewell holds no memory.
 const DISCARDED_BYTES: usize = 16 << 10;
-/// The most that is read of a client that asked for nothing, bytes: there is no answer to lose, only a word that the connection ends.
+/// The most that is read of a client that asked for nothing, bytes: there is no answer to lose,
+/// only a word that the connection ends.
 const UNASKED_BYTES_MAX: u64 = 64 << 10;
 
-/// A stream whose shutdown is complete when its client has closed too, or has had time enough. It lingers only where its [`Activity`] says
-/// that the client may still be sending, or where bytes lie unread.
+/// A stream whose shutdown is complete when its client has closed too, or has had time enough. It
+/// lingers only where its [`Activity`] says that the client may still be sending, or where bytes
+/// lie unread.
 pub struct LingeringStream<S> {
     io: S,
     activity: Arc<Activity>,
@@ -142,9 +144,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringStream<S> {
             if stream.is_at_end || stream.activity.is_switched() {
                 return Poll::Ready(Ok(()));
             }
-            let bytes_max = match stream.activity.has_no_request() {
-                true => stream.bytes_max.min(UNASKED_BYTES_MAX),
-                false => stream.bytes_max,
+            let bytes_max = if stream.activity.has_no_request() {
+                stream.bytes_max.min(UNASKED_BYTES_MAX)
+            } else {
+                stream.bytes_max
             };
             stream.activity.linger();
             stream.lingering = Some(Box::new(Lingering::begin(bytes_max)));

@@ -13,7 +13,8 @@ pub struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// It has happened again; gives the number of times since it was said last when it should be said now.
+    /// It has happened again; gives the number of times since it was said last when it should be
+    /// said now.
     pub fn note(&mut self, now: Time) -> Option<u64> {
         self.unsaid += 1;
         if self.said_at.is_some_and(|at| now.since(at) < PAUSE_NS) {

@@ -1,4 +1,5 @@
-//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take requests.
+//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take
+//! requests.
 
 use super::config::UpstreamTable;
 use super::endpoint::{Address, Endpoint, EndpointProtocol};

@@ -1,4 +1,5 @@
-//! A stream that counts what goes through it, for those who have to know what a connection has said so far and how it ended.
+//! A stream that counts what goes through it, for those who have to know what a connection has said
+//! so far and how it ended.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What has gone through a stream. Atomic only because a connection may have to be sent to another thread; none is.
+/// What has gone through a stream. Atomic only because a connection may have to be sent to another
+/// thread; none is.
 #[derive(Debug, Default)]
 pub struct StreamCounts {
     read_bytes: AtomicU64,

@@ -47,7 +47,8 @@ pub enum Failure {
     /// The connection ended before the response began.
     #[error("closed before it answered: {0}")]
     Closed(String),
-    /// So did a connection that had been kept, and not a byte came on it: the server may have closed it before it saw the request.
+    /// So did a connection that had been kept, and not a byte came on it: the server may have
+    /// closed it before it saw the request.
     #[error("closed a kept connection as the request came, which may not be sent twice: {0}")]
     ClosedWhileKept(String),
     /// The response did not begin in time.
@@ -173,7 +174,8 @@ impl Failure {
     }
 }
 
-/// What this host ran out of when it connected to a server. It says nothing of the server, which may be well.
+/// What this host ran out of when it connected to a server. It says nothing of the server, which
+/// may be well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
     /// EMFILE.
@@ -182,7 +184,8 @@ pub enum Exhausted {
     /// ENFILE.
     #[error("the system has no descriptor left; a higher fs.file-max helps")]
     SystemDescriptors,
-    /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads there.
+    /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads
+    /// there.
     #[error(
         "no local address and port is left to connect from; a wider net.ipv4.ip_local_port_range or a `limit` helps"
     )]

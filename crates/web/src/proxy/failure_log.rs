@@ -1,5 +1,6 @@
-//! What an operator is told on standard error of requests that got no answer: at most a line a minute for each server, for each
-//! upstream's queue, and for what this side lacks. The access log has every one.
+//! What an operator is told on standard error of requests that got no answer: at most a line a
+//! minute for each server, for each upstream's queue, and for what this side lacks. The access log
+//! has every one.
 
 use crate::limits::LogThrottle;
 use hyper::{Method, Uri};
@@ -16,7 +17,8 @@ const PATH_CHARS_MAX: usize = 200;
 /// The most of a reason that is shown, characters: a certificate may have hundreds of names.
 const REASON_CHARS_MAX: usize = 300;
 
-/// A request, as it is named in a line. Its query is left out: it may hold what nobody else should read.
+/// A request, as it is named in a line. Its query is left out: it may hold what nobody else should
+/// read.
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
     method: Method,
@@ -56,7 +58,8 @@ impl Display for RequestSummary {
 pub struct FailureLog(RefCell<LogThrottle>);
 
 impl FailureLog {
-    /// It has happened again: says `what`, unless a line about it was written within the last minute.
+    /// It has happened again: says `what`, unless a line about it was written within the last
+    /// minute.
     pub fn report(&self, now: Time, what: impl Display) {
         if let Some(times) = self.0.borrow_mut().note(now) {
             say(line(&what, times));
@@ -95,9 +98,10 @@ fn short(text: &str, chars_max: usize) -> String {
     let mut short = String::with_capacity(text.len().min(chars_max));
     let mut characters = text.chars();
     for character in characters.by_ref().take(chars_max) {
-        match is_printable(character) {
-            true => short.push(character),
-            false => short.extend(character.escape_default()),
+        if is_printable(character) {
+            short.push(character);
+        } else {
+            short.extend(character.escape_default());
         }
     }
     if characters.next().is_some() {

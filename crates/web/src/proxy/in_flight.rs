@@ -1,4 +1,5 @@
-//! A job inside a server, and the response it waits for: the next one comes in when its last byte is here.
+//! A job inside a server, and the response it waits for: the next one comes in when its last byte
+//! is here.
 
 use super::failure_log::RequestSummary;
 use super::read_ahead::{Feeder, Truncation};
@@ -13,8 +14,8 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A place inside a server; dropping it leaves. It has to be dropped before the job's permit: the gate must know how many places there
-/// are before it lets the next one in.
+/// A place inside a server; dropping it leaves. It has to be dropped before the job's permit: the
+/// gate must know how many places there are before it lets the next one in.
 pub struct ServerSlot {
     upstream: Weak<Upstream>,
     server: Rc<Server>,
@@ -114,8 +115,8 @@ impl UpstreamBody {
         }
     }
 
-    /// The response is complete: the next job may come. The connection is free if nothing more comes on it (`is_whole`) and nothing of
-    /// the request is left to send.
+    /// The response is complete: the next job may come. The connection is free if nothing more
+    /// comes on it (`is_whole`) and nothing of the request is left to send.
     pub fn finish(self, is_whole: bool) {
         let is_clean = is_whole && self.progress.is_over();
         let pool = self.in_flight.slot.server().pool.clone();

@@ -1,4 +1,5 @@
-//! What is done for an upstream without a request: asking its servers how they are, closing connections nobody uses.
+//! What is done for an upstream without a request: asking its servers how they are, closing
+//! connections nobody uses.
 
 use super::connect::Connector;
 use super::failure::Exhausted;
@@ -102,8 +103,8 @@ impl From<io::Error> for ProbeError {
     }
 }
 
-/// Whether a server answers `probe_request` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
-/// server that is busy is well.
+/// Whether a server answers `probe_request` with a status from 200 to 399. It is asked over a
+/// connection of its own and past the queue: a server that is busy is well.
 async fn probe(connector: &Connector, probe_request: &Outgoing) -> Result<(), ProbeError> {
     let mut connection = connector.connect(false).await?;
     let authority = &connector.endpoint().authority;

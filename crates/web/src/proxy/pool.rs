@@ -80,7 +80,8 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what the server said about keeping it.
+    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what
+    /// the server said about keeping it.
     pub fn put_back(
         self: &Rc<Self>,
         mut connection: UpstreamConnection,
@@ -92,7 +93,8 @@ impl Pool {
         }
         let pool = self.clone();
         spawn_local(async move {
-            // The engine has to see the end too; it closes the connection if either side asked for that.
+            // The engine has to see the end too; it closes the connection if either side asked for
+            // that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, connection.ready()).await {
                 pool.keep(connection, keep_alive_seconds);
             }

@@ -55,8 +55,9 @@ impl Server {
         self.health.borrow().standing(now)
     }
 
-    /// How many jobs may be inside for another one to go in, where `limit` is what the operator says. Those that are left over from
-    /// before it went out may stay for hours and tell nothing of how it is now: they are not the one job of a probation.
+    /// How many jobs may be inside for another one to go in, where `limit` is what the operator
+    /// says. Those that are left over from before it went out may stay for hours and tell nothing
+    /// of how it is now: they are not the one job of a probation.
     pub fn capacity(&self, limit: usize, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => limit,
@@ -131,7 +132,8 @@ impl Server {
         self.failures.set(self.failures.get() + 1);
     }
 
-    /// It could not be reached, or did not answer what others answer. Whether that changes how it stands.
+    /// It could not be reached, or did not answer what others answer. Whether that changes how it
+    /// stands.
     pub fn failed(&self, now: Time) -> bool {
         self.change_health(now, |health| health.failed(now))
     }

@@ -1,7 +1,8 @@
 //! A request's body on its way to the upstream, and how far it is.
 //!
-//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any size needs the memory of a few
-//! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
+//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any
+//! size needs the memory of a few pieces. Whoever waits for the response can see whether the
+//! upstream is slow or the client, and can end the body.
 
 use crate::limits::ReceiveError;
 use crate::request_body::{BodyError, RequestBody};
@@ -17,7 +18,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what curl does.
+/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what
+/// curl does.
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why a body does not come to its end.

@@ -1,8 +1,9 @@
 //! An upstream: servers that answer the same requests, and one gate in front of them.
 //!
-//! There is one queue for all servers, and a job is given a server when it goes in: nobody waits for a busy server while another one
-//! is free, and the order holds across servers. The gate has as many places as the servers that are up have together, and one for each
-//! job that is still inside a server that is out: such a job takes nothing from the others.
+//! There is one queue for all servers, and a job is given a server when it goes in: nobody waits
+//! for a busy server while another one is free, and the order holds across servers. The gate has as
+//! many places as the servers that are up have together, and one for each job that is still inside
+//! a server that is out: such a job takes nothing from the others.
 
 mod build;
 use crate::clock::Clock;
@@ -154,7 +155,8 @@ impl Upstream {
         }
     }
 
-    /// A server for a job that is in: the one with the least jobs, of those the one whose turn it is; rather none of `tried`.
+    /// A server for a job that is in: the one with the least jobs, of those the one whose turn it
+    /// is; rather none of `tried`.
     pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let now = self.now();
         let mut best: Option<(bool, usize, usize)> = None;
@@ -208,7 +210,8 @@ impl Upstream {
         }
     }
 
-    /// `server` could not be reached, and `why`; try number `tries` of `summary`. No request brings that about.
+    /// `server` could not be reached, and `why`; try number `tries` of `summary`. No request brings
+    /// that about.
     pub fn note_unreachable(
         self: &Rc<Self>,
         server: &Server,
@@ -220,8 +223,9 @@ impl Upstream {
         self.note_server_fault(server);
     }
 
-    /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number `tries`. That says nothing of the server
-    /// yet: see [`Upstream::note_server_fault`] and [`Upstream::note_possible_fault`].
+    /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number
+    /// `tries`. That says nothing of the server yet: see [`Upstream::note_server_fault`] and
+    /// [`Upstream::note_possible_fault`].
     pub fn note_failed_attempt(
         &self,
         server: &Server,
@@ -241,7 +245,8 @@ impl Upstream {
         }
     }
 
-    /// What `server` did not answer may be the fault of `summary`: its path counts once, and never against the last server that is up.
+    /// What `server` did not answer may be the fault of `summary`: its path counts once, and never
+    /// against the last server that is up.
     pub fn note_possible_fault(self: &Rc<Self>, server: &Server, summary: &RequestSummary) {
         let now = self.now();
         let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
@@ -325,8 +330,8 @@ impl Upstream {
             .all(|server| server.standing(now) == Standing::Down)
     }
 
-    /// Tells the gate how many jobs may be inside. To be called whenever a place changes: with a limit above this sum a job would be
-    /// let in that finds no place, again and again.
+    /// Tells the gate how many jobs may be inside. To be called whenever a place changes: with a
+    /// limit above this sum a job would be let in that finds no place, again and again.
     pub fn update_capacity(&self) {
         let now = self.now();
         let limit = self

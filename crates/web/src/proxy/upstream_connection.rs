@@ -16,14 +16,15 @@ use tokio::task::spawn_local;
 
 /// The longest head of a response, bytes.
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length alone.
+/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length
+/// alone.
 const FIELDS_MAX: usize = 400;
 /// What HTTP/1 reads of a body at once at most, bytes; bounds what a connection holds.
 const READ_BYTES_MAX: usize = 64 << 10;
 /// What one response over HTTP/2 may have on its way, bytes.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-/// What all responses of one connection may: as much as the streams a server usually allows, so that one whose client is slow does not
-/// hold up the others.
+/// What all responses of one connection may: as much as the streams a server usually allows, so
+/// that one whose client is slow does not hold up the others.
 const CONNECTION_WINDOW_BYTES: u32 = 128 * STREAM_WINDOW_BYTES;
 /// A connection with requests in flight that says nothing for so long is asked whether it lives.
 const PING_AFTER: Duration = Duration::from_secs(20);

@@ -39,7 +39,8 @@ impl SharedFiles {
 }
 
 impl StaticSite {
-    /// A site by itself. The cache holds files within `limits`; a body from disk is read `chunk_bytes` at a time.
+    /// A site by itself. The cache holds files within `limits`; a body from disk is read
+    /// `chunk_bytes` at a time.
     pub fn new(
         config: &StaticConfig,
         limits: CacheLimits,
@@ -208,7 +209,8 @@ fn error_pages(pages: &BTreeMap<String, Spanned<String>>) -> Result<Vec<ErrorPag
         .collect()
 }
 
-/// A path below the root, as a request would name it; one that requests may not name is the owner's to choose.
+/// A path below the root, as a request would name it; one that requests may not name is the owner's
+/// to choose.
 fn path_of(path: &Spanned<String>, key: &str) -> Result<Box<[u8]>, Misconfigured> {
     let message = match target::parse(path.get_ref(), DotFiles::Served) {
         Ok(target) if target.is_directory => {

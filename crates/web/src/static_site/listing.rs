@@ -1,7 +1,8 @@
-//! What a directory without an index shows, where the owner wants that: its names as a page or as JSON.
+//! What a directory without an index shows, where the owner wants that: its names as a page or as
+//! JSON.
 //!
-//! A directory may be long and its disk slow, so a listing is not made where requests are read: it is taken along as a
-//! [`PendingListing`] to a thread that may wait.
+//! A directory may be long and its disk slow, so a listing is not made where requests are read: it
+//! is taken along as a [`PendingListing`] to a thread that may wait.
 
 mod budget;
 mod entries;
@@ -26,7 +27,8 @@ use sooner_http::negotiation::prefers_json;
 use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 
-/// How many names of a directory are read: as many as anybody looks through, and some 20 ms of work.
+/// How many names of a directory are read: as many as anybody looks through, and some 20 ms of
+/// work.
 const ENTRIES_MAX: usize = 10_000;
 /// How long a listing gets: names of a hundred bytes, ten thousand times.
 const BYTES_MAX: usize = 4 << 20;
@@ -135,7 +137,8 @@ impl Lister {
 }
 
 impl PendingListing {
-    /// Reads the directory and makes the answer. Waits for the disk: not for the thread that serves.
+    /// Reads the directory and makes the answer. Waits for the disk: not for the thread that
+    /// serves.
     pub fn read(self) -> Response {
         let path = self.listed.path.clone();
         let mut response = match entries::read(self.listed, ENTRIES_MAX) {

@@ -1,4 +1,5 @@
-//! The answer with a file: which of its forms, all of it, some of it, or only that the client has it already.
+//! The answer with a file: which of its forms, all of it, some of it, or only that the client has
+//! it already.
 
 use crate::body::Source;
 use crate::files::{File, Resource};
@@ -135,9 +136,9 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Response {
     }
 }
 
-/// Several parts; or everything where the file is compressed: a client could not tell whether the coding is that of the
-/// whole body or of the parts in it. Parts that are longer than the file are parts all the same, as with nginx: zsync takes
-/// nothing else.
+/// Several parts; or everything where the file is compressed: a client could not tell whether the
+/// coding is that of the whole body or of the parts in it. Parts that are longer than the file are
+/// parts all the same, as with nginx: zsync takes nothing else.
 fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Response {
     if file.headers.contains_key(CONTENT_ENCODING) {
         return whole(file, StatusCode::OK, delivery);

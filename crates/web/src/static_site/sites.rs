@@ -21,8 +21,8 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The sites of `configs`; one without files if there are none. All files together stay within `limits`; a body
-    /// from disk is read `chunk_bytes` at a time.
+    /// The sites of `configs`; one without files if there are none. All files together stay within
+    /// `limits`; a body from disk is read `chunk_bytes` at a time.
     pub fn new(
         configs: &[StaticConfig],
         limits: CacheLimits,
@@ -47,7 +47,8 @@ impl Sites {
         })
     }
 
-    /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else the first.
+    /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else
+    /// the first.
     pub fn site(&self, host: &str) -> &StaticSite {
         self.at(self.index(host))
     }

@@ -54,8 +54,8 @@ impl Fixture {
         Self::new("")
     }
 
-    /// A site with `settings`, lines of TOML; it looks at every file again at every request, and keeps those of up
-    /// to 1000 bytes in memory.
+    /// A site with `settings`, lines of TOML; it looks at every file again at every request, and
+    /// keeps those of up to 1000 bytes in memory.
     pub fn new(settings: &str) -> Self {
         let limits = CacheLimits {
             memory_file_bytes_max: 1000,
@@ -91,8 +91,8 @@ impl Fixture {
         self.ask(Method::GET, target, headers)
     }
 
-    /// Asks, and checks what holds for every answer: the announced length is that of the body, and HEAD says the
-    /// same as GET.
+    /// Asks, and checks what holds for every answer: the announced length is that of the body, and
+    /// HEAD says the same as GET.
     pub fn ask(&self, method: Method, target: &str, headers: &[(&str, &str)]) -> Got {
         let got = self.ask_once(method.clone(), target, headers);
         assert_eq!(got.announced_bytes, Some(got.body.len() as u64));

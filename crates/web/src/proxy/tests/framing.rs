@@ -3,7 +3,8 @@
 use super::support::*;
 use crate::proxy::Failure;
 
-/// Status, `Content-Length` and body of what a client gets when the upstream says `response` and closes.
+/// Status, `Content-Length` and body of what a client gets when the upstream says `response` and
+/// closes.
 async fn seen_as(method: &str, response: &str) -> (u16, Option<String>, Option<String>) {
     let bytes = response.as_bytes().to_vec();
     let (url, _) = scripted(move |_, _| Reply::Last(bytes.clone())).await;

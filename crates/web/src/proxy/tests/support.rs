@@ -53,7 +53,8 @@ pub enum Reply {
     Close,
     /// Says nothing until the other side closes.
     Hang,
-    /// Writes the first, and the second when the number of requests that were let go is above the request's own.
+    /// Writes the first, and the second when the number of requests that were let go is above the
+    /// request's own.
     SendThenWait(Vec<u8>, Vec<u8>),
 }
 
@@ -97,7 +98,8 @@ impl Seen {
         self.requests.borrow()[index].clone()
     }
 
-    /// The request line and the headers but those about the client and the signature, which every request gets.
+    /// The request line and the headers but those about the client and the signature, which every
+    /// request gets.
     pub fn lines(&self, index: usize) -> Vec<String> {
         let request = self.request(index);
         let (head, body) = request.split_once("\r\n\r\n").unwrap();

@@ -41,8 +41,9 @@ pub struct ListedDirectory {
     pub dot_files: DotFiles,
 }
 
-/// Reads at most `entries_max` names; waits for the disk. Listed is what a client could get: regular files,
-/// directories, and links to those that are followed. Fails with `NotFound` when the directory has been removed.
+/// Reads at most `entries_max` names; waits for the disk. Listed is what a client could get:
+/// regular files, directories, and links to those that are followed. Fails with `NotFound` when the
+/// directory has been removed.
 pub fn read(listed: ListedDirectory, entries_max: usize) -> Result<Entries, FileError> {
     let mut directory = Dir::new(listed.directory)?;
     let (mut list, mut count) = (Vec::new(), 0);
