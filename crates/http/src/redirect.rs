@@ -1,7 +1,7 @@
 //! Redirects: from a path, or all paths that begin like it, to another place.
 //!
 //! What a client sent becomes part of the new place only behind its host: no request makes this
-//! server send anybody to a host the owner did not name.
+//! server send a client to a host that the owner did not name.
 
 use crate::host;
 use crate::target::push_escape;

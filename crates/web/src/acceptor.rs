@@ -38,7 +38,7 @@ const REST_OF_PREFACE_AFTER: Duration = Duration::from_millis(5);
 const REST_OF_PREFACE_AFTER_MAX: Duration = Duration::from_secs(1);
 
 /// What is read of a client, and thrown away, after the answer that ends its connection, bytes. 64
-/// MiB: half a minute at 18 Mbit/s; who sends faster has seen the answer before it has sent so
+/// MiB: half a minute at 18 Mbit/s; a faster client has seen the response before it has sent so
 /// much, or does not look.
 const LINGER_BYTES_MAX: u64 = 64 << 20;
 
@@ -53,7 +53,7 @@ pub enum Transport {
 
 /// Accepts connections from one listener.
 pub struct Acceptor {
-    /// Who answers.
+    /// What answers requests.
     pub service: Rc<Service>,
     /// All connections of the server.
     pub connections: Connections,
@@ -66,7 +66,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts for ever.
+    /// Accepts connections; never returns.
     pub async fn accept_all(self, listener: TcpListener) {
         let acceptor = Rc::new(self);
         let mut has_complained = false;
@@ -109,7 +109,7 @@ impl Acceptor {
         });
     }
 
-    /// Finds out who speaks and how, and serves it.
+    /// Negotiates the protocol of a connection and serves it.
     async fn serve_connection(
         &self,
         stream: GatedStream,
@@ -133,7 +133,8 @@ impl Acceptor {
         }
     }
 
-    /// Waits for what comes before the first request; `None` if the connection is not to be served.
+    /// Takes the PROXY header, the TLS handshake and the HTTP version; `None` if the connection is
+    /// refused.
     async fn negotiate(
         &self,
         mut stream: GatedStream,
@@ -201,7 +202,7 @@ impl Acceptor {
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let bounds = self.service.active_config().http2;
-        // How a connection breaks concerns nobody but its client.
+        // How a connection breaks concerns its client alone.
         let _ = http2::serve(stream, context, bounds, pending()).await;
     }
 
@@ -223,7 +224,7 @@ impl Acceptor {
         let result = match until_closed(connection.as_mut(), &handle).await {
             Ending::Finished(result) => result,
             Ending::Closed(CloseReason::SlowHead) => return,
-            // It was answered; now others need its place, or the server stops.
+            // It has its response; now others need its place, or the server stops.
             Ending::Closed(CloseReason::Idle) if activity.is_lingering() => return,
             Ending::Closed(CloseReason::Idle) => {
                 activity.drain();
@@ -240,7 +241,7 @@ impl Acceptor {
     }
 }
 
-/// A connection of which it is known who speaks, and whether it is HTTP/2.
+/// A connection with its client known, and whether it speaks HTTP/2.
 enum Negotiated {
     Clear(GatedStream, ConnectionContext, bool),
     Tls(TlsStream, ConnectionContext, bool),
@@ -252,8 +253,8 @@ enum Ending<T> {
     Closed(CloseReason),
 }
 
-/// Drives `connection` until it ends or its guest is to go. Asks the guest only when there is
-/// something to hear: a request costs no more than a look at a flag.
+/// Drives `connection` until it ends or is asked to end. Polls the handle only when it was
+/// notified: a request costs no more than a look at a flag.
 async fn until_closed<F: Future>(
     mut connection: Pin<&mut F>,
     handle: &ConnectionHandle,

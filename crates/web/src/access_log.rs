@@ -3,7 +3,7 @@
 //! The calls, for every response: [`AccessLog::begin`] while the request is at hand,
 //! [`OpenRecord::answered`] when the status is known, and [`AccessLog::write`] when the response is
 //! over. Lines are collected in memory and written by a thread of their own, so a slow or full disk
-//! costs lines, never time. [`AccessLog::reopen`] is for who rotates logs.
+//! costs lines, never time. [`AccessLog::reopen`] is for log rotation.
 
 mod combined;
 mod config;

@@ -1,4 +1,4 @@
-//! What one configuration makes of a server: everything that a reload replaces.
+//! The configuration in force, built: everything that a reload replaces.
 
 use crate::config::{Config, Misconfigured};
 use crate::files::CacheLimits;
@@ -24,7 +24,7 @@ pub struct Means {
     pub descriptors: u64,
 }
 
-/// How requests are answered since the last reload.
+/// The configuration in force since the last reload.
 pub struct ActiveConfig {
     /// The sites, with the files they have at hand.
     pub sites: Sites,
@@ -38,7 +38,7 @@ pub struct ActiveConfig {
     pub http1: Http1,
     /// What bounds an HTTP/2 connection.
     pub http2: Bounds,
-    /// Who may say on whose behalf it connects.
+    /// The proxies that may name the client of a connection.
     pub proxy_protocol: Senders,
     /// What clients may hold.
     pub limits: Limits,

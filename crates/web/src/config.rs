@@ -40,7 +40,7 @@ pub struct Config {
     pub listen_tls: Vec<Spanned<ListenAddress>>,
     /// The directory of the only site; default: none.
     pub root: Option<Spanned<PathBuf>>,
-    /// Whom to become after binding; default: whoever started it.
+    /// The user to become after binding; default: the user that started it.
     pub user: Option<Spanned<String>>,
     /// The link, and who goes first on it.
     pub uplink: UplinkTable,
@@ -52,7 +52,7 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Certificates.
     pub tls: Vec<TlsConfig>,
-    /// Who may say on whose behalf it connects.
+    /// The proxies that may name the client of a connection.
     pub proxy_protocol: ProxyProtocolConfig,
     /// What is served of which host names.
     pub site: Vec<StaticConfig>,

@@ -30,7 +30,7 @@ const FIELDS_MAX: usize = 400;
 /// What hyper adds to every head: the date, and the empty line at the end.
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
 
-/// The HTTP/1 engine with its bounds.
+/// HTTP/1 as hyper serves it, within bounds.
 pub struct Http1(Builder);
 
 /// What bounds an HTTP/1 connection.
@@ -41,13 +41,13 @@ pub struct Http1Limits {
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
     /// Whether a client that has shut its sending side still gets its answers. While it waits for a
-    /// backend that cannot be told from a client that has left, and then the backend should be
+    /// backend it cannot be told from a client that has left, and then the backend should be
     /// spared.
     pub half_close: bool,
 }
 
 impl Http1 {
-    /// An engine within `limits`.
+    /// HTTP/1 within `limits`.
     pub fn new(limits: Http1Limits) -> Self {
         let mut builder = Builder::new();
         builder
@@ -93,11 +93,11 @@ pub struct UpgradeGuard {
     _open: Arc<oneshot::Sender<()>>,
 }
 
-/// Waits for the end of a [`UpgradeGuard`].
+/// Waits for the end of an [`UpgradeGuard`].
 pub struct UpgradeEnd(oneshot::Receiver<()>);
 
 impl UpgradeGuard {
-    /// A stay, and who waits for its end.
+    /// A guard, and what waits for its end.
     pub fn begin() -> (Self, UpgradeEnd) {
         let (upgrade_guard, upgrade_end) = oneshot::channel();
         let upgrade_guard = Self {
@@ -108,7 +108,7 @@ impl UpgradeGuard {
 }
 
 impl UpgradeEnd {
-    /// Waits until nobody stays.
+    /// Waits until all guards are dropped.
     pub async fn end(self) {
         // Nothing is ever sent: it ends when the last sending side is dropped.
         let _ = self.0.await;

@@ -1,4 +1,4 @@
-//! Who is on the other side of a connection, and what the connection came through.
+//! The client of a connection, and what the connection came through.
 
 use crate::access_log::Remote;
 use crate::limits::ConnectionHandle;
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Who asks, and over what.
+/// The client, and how it is connected.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The client as log lines name it.
@@ -21,7 +21,7 @@ pub struct Peer {
     pub tls: Option<Arc<TlsPeer>>,
 }
 
-/// What the TLS handshake said.
+/// What the TLS handshake told of the client.
 #[derive(Debug, Clone, Default)]
 pub struct TlsPeer {
     /// The name the client asked for (SNI).

@@ -19,7 +19,7 @@ pub enum RequestBody {
     Http2(crate::http2::RequestStream),
     /// One of the others, within the bounds of what a client may send.
     Metered(Box<MeteredBody<RequestBody>>),
-    /// One that says itself that it is longer than bodies may be; nothing of it is read.
+    /// One with a `Content-Length` above the limit; nothing of it is read.
     TooLong {
         /// The bound.
         bytes_max: u64,

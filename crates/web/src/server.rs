@@ -49,7 +49,7 @@ struct ServerState {
     tls: Option<Rc<Tls>>,
     means: Means,
     metrics: Arc<Metrics>,
-    /// Told when a reload has replaced the generation.
+    /// Notified when a reload has replaced the configuration in force.
     reloaded: Notify,
 }
 
@@ -219,7 +219,7 @@ impl Listening {
         self.admin.as_ref()?.address().ok()
     }
 
-    /// What works and is worth a word.
+    /// Warnings: what works and deserves attention.
     pub fn warnings(&self) -> &[Misconfigured] {
         &self.warnings
     }
@@ -285,7 +285,7 @@ impl Listening {
             task.abort();
         }
         self.state.connections.drain();
-        // All have ended when nobody holds the sending side any more.
+        // All have ended when the last sending side is dropped.
         let grace = self.state.service.active_config().limits.grace_time();
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;
         sweeping.abort();
@@ -293,7 +293,8 @@ impl Listening {
         drop(admin);
     }
 
-    /// Plays what FAIR would have given beside the uplink, where somebody can see it.
+    /// Plays what FAIR would have given beside the uplink, where the admin server or the log shows
+    /// it.
     fn start_shadow(&self, uplink: &Uplink) {
         let is_seen = self.admin.is_some() || self.state.service.log().is_on();
         let Some(rate) = uplink.snapshot().rate_bits_per_sec.filter(|_| is_seen) else {
@@ -331,7 +332,7 @@ impl ServerState {
 }
 
 impl Control {
-    /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake
+    /// Answers requests by `config`, with the hash of its text, from now on; after a mistake
     /// nothing has changed. Gives warnings.
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
         let before = self.0.service.active_config();
@@ -358,7 +359,7 @@ impl Control {
         self.0.metrics.reload_failed();
     }
 
-    /// Has the access log opened anew, after somebody moved it away.
+    /// Opens the access log anew, after log rotation has moved it.
     pub fn reopen_logs(&self) {
         self.0.service.log().reopen();
     }

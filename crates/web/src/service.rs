@@ -1,9 +1,9 @@
-//! Who answers a request, and what the uplink, the log and the metrics are told of the answer.
+//! From a request to its response, and what the uplink, the log and the metrics get to know of it.
 //!
 //! One service stands behind all connections of a server; the protocols bring requests and take
 //! answers, and share nothing else. The calls, for every request: [`Service::context`] while the
 //! request is at hand, [`Service::respond`], which takes it, and, when there is an answer,
-//! [`Service::announce`], whose result is for the uplink.
+//! [`Service::announce`], with a result for the uplink.
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
@@ -34,7 +34,7 @@ const TLS_RECORD_BYTES: u64 = 22;
 /// The most a TLS record holds, bytes.
 const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
 
-/// The report of a response the uplink was not told of.
+/// The report of a response outside the uplink.
 const NEVER_QUEUED: JobReport = JobReport {
     wait_ns: 0,
     service_ns: 0,
@@ -45,7 +45,7 @@ const NEVER_QUEUED: JobReport = JobReport {
     completed: true,
 };
 
-/// An answer, now or when somebody else has made it.
+/// A response, now or when an upstream or a thread has made it.
 pub enum Reply {
     /// It is here.
     Now(Response),
@@ -53,7 +53,7 @@ pub enum Reply {
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
-/// What is remembered of a request after it was given to whoever answers it.
+/// What is kept of a request until its response is there.
 pub struct RequestContext {
     is_ordered: bool,
     hints: Hints,
@@ -70,7 +70,7 @@ struct ProxyOutcome {
     tunnel: Option<Tunnel>,
 }
 
-/// What is told of an answer before its first byte.
+/// What is known of a response before its first byte.
 pub struct Announcement<F> {
     /// What the uplink needs to know; its class is the signal's.
     pub start: ResponseStart,
@@ -86,7 +86,7 @@ pub struct Service {
     log: AccessLog,
     metrics: Arc<Metrics>,
     wall_clock: RefCell<WallClock>,
-    /// Whether anybody goes before anybody.
+    /// Whether responses are ordered at all.
     is_ordered: Cell<bool>,
 }
 
@@ -107,7 +107,7 @@ impl Service {
         }
     }
 
-    /// Responses leave as they come: nobody has to know what goes before what.
+    /// Responses leave as they come: no request needs to know its urgency.
     pub fn set_unordered(&self) {
         self.is_ordered.set(false);
     }
@@ -133,7 +133,7 @@ impl Service {
         &self.log
     }
 
-    /// Remembers of a request what is needed when its answer is there.
+    /// Keeps of a request what is needed when its response is there.
     pub fn begin_request<B>(
         &self,
         request: &Request<B>,
@@ -193,7 +193,7 @@ impl Service {
         }
     }
 
-    /// What the uplink is told of `response`, whose head takes `head_bytes` on the wire.
+    /// Describes `response` to the uplink; its head takes `head_bytes` on the wire.
     pub fn announce(
         &self,
         context: RequestContext,
@@ -288,8 +288,8 @@ impl Completion {
 }
 
 impl Service {
-    /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that
-    /// breaks otherwise concerns nobody but its client.
+    /// Logs a request that hyper could not read, and answered itself; a connection that breaks
+    /// otherwise concerns its client alone.
     pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
         if error.is_parse() {
             let status = if error.is_parse_too_large() {
@@ -363,7 +363,7 @@ fn forward(
     }))
 }
 
-/// The answer to a request that does not say for which host it is, or says two.
+/// The response to a request without a host, or with two.
 fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Response {
     let mut response = plain(StatusCode::BAD_REQUEST, &error.to_string());
     if request.method() == Method::HEAD {

@@ -78,8 +78,8 @@ enum Draft {
 }
 
 impl StaticSite {
-    /// Answers a request, reading directories at once if need be: for tests, and for those who may
-    /// wait.
+    /// Answers a request, reading directories at once if need be: for tests, and for threads that
+    /// may wait.
     pub fn response<B>(&self, request: &Request<B>, now: Moment) -> Response {
         match self.respond(request, now) {
             StaticReply::Now(response) => response,
@@ -107,12 +107,12 @@ impl StaticSite {
         self.finish(plain(status, what), now)
     }
 
-    /// What the site adds to the head of an answer somebody else has made.
+    /// Adds the site's headers to the response of an upstream.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
         self.extra.add_to(headers);
     }
 
-    /// Whether a request is redirected, whoever else would answer it: the answer then.
+    /// The response of the first redirect that fits; redirects come before routes and files.
     pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Response> {
         let response = self.redirected(request.uri())?;
         let mut response = self.finish(response, now);

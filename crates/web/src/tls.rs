@@ -78,8 +78,8 @@ impl Tls {
         Ok(warnings)
     }
 
-    /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and a
-    /// word about it.
+    /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and the
+    /// reason.
     pub async fn accept(
         &self,
         stream: GatedStream,

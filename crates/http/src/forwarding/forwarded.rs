@@ -1,7 +1,7 @@
 //! What the upstream is told of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239).
 //!
-//! Who is in a trusted network (another proxy) is believed and added to. What anybody else says of
-//! himself is replaced: the upstream will take these headers for our word.
+//! A client in a trusted network (another proxy) is believed and added to. What other clients say
+//! of themselves is replaced: the upstream will take these headers for our word.
 
 use super::request::Client;
 use http::HeaderMap;
@@ -14,9 +14,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject");
 
-/// Names under which upstreams may look for the client, and which are therefore nobody's to say but
-/// a trusted proxy's: these, and all that begin with [`X_FORWARDED`]. Ours are set anew; the others
-/// go.
+/// Names under which upstreams may look for the client, and which therefore only a trusted proxy
+/// may set: these, and all that begin with [`X_FORWARDED`]. Ours are set anew; the others go.
 const CLIENT_HEADERS: [&str; 4] = [
     "forwarded",
     "x-client-subject",
@@ -42,8 +41,8 @@ fn is_client_header(name: &str) -> bool {
     name.starts_with(X_FORWARDED) || CLIENT_HEADERS.contains(&name)
 }
 
-/// Whether a trusted proxy may say `name`. A certificate is nobody's to speak of but who has seen
-/// it.
+/// Whether a trusted proxy may say `name`. The subject of a certificate is set only by the proxy
+/// that has seen the certificate.
 fn is_believed_of_trusted(name: &HeaderName) -> bool {
     is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
 }

@@ -159,7 +159,7 @@ pub fn clean_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// How long a server says it keeps a connection nobody uses, s; `None` when it does not say.
+/// How long a server says it keeps an idle connection, s; `None` when it does not say.
 pub fn keep_alive_seconds(headers: &HeaderMap) -> Option<u64> {
     tokens(headers, &KEEP_ALIVE)
         .find_map(|parameter| parameter.strip_prefix("timeout="))

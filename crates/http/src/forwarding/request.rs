@@ -3,8 +3,7 @@
 //!
 //! Nothing of the client's framing is passed on: the body has been read by its length or its
 //! chunks, and is framed anew for the upstream. Headers of the connection go, those that say who
-//! the client is are ours, and a request whose meaning the upstream might see otherwise than we do
-//! is refused.
+//! the client is are ours, and a request that the upstream might understand otherwise is refused.
 
 mod head;
 
@@ -186,8 +185,8 @@ pub fn outgoing(
     })
 }
 
-/// The engine has read the body by one framing; here it must be the only one anybody could have
-/// read it by.
+/// The engine has read the body by one framing; here it must be the only one by which it can be
+/// read.
 fn check_framing(parts: &Parts, body_bytes: Option<u64>) -> Result<(), Refusal> {
     if parts.headers.contains_key(TRANSFER_ENCODING) && !headers::is_chunked_alone(&parts.headers) {
         return Err(Refusal::TransferCoding);
@@ -230,7 +229,7 @@ fn target(uri: &Uri, strip_prefix: Option<&str>) -> Result<PathAndQuery, Refusal
     PathAndQuery::try_from(target).map_err(|_| Refusal::Target)
 }
 
-/// The headers meant for whoever answers.
+/// The end-to-end headers.
 fn end_to_end_headers(received: &HeaderMap) -> HeaderMap {
     let named = headers::connection_options(received);
     let mut kept = HeaderMap::with_capacity(received.keys_len() + 8);

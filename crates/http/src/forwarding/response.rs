@@ -18,7 +18,7 @@ pub enum Framing {
 /// Why a response is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
-    /// RFC 9112, 6.3: somebody between may have been tricked.
+    /// RFC 9112, 6.3: a proxy between may have been tricked.
     #[error("it has both Content-Length and Transfer-Encoding")]
     BothLengths,
     /// `Content-Length` contradicts itself or the body.
@@ -27,7 +27,7 @@ pub enum BadResponse {
     /// The client could not read it.
     #[error("it has a transfer coding other than chunked")]
     TransferCoding,
-    /// A switch of protocols nobody asked for, or a preliminary response as the last one.
+    /// A switch of protocols that was not asked for, or a preliminary response as the last one.
     #[error("its status is not one of a final response")]
     Status,
 }

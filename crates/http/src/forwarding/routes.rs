@@ -1,5 +1,5 @@
-//! Which route a request takes: the longest path that fits, and of equals the one whose host says
-//! most.
+//! Which route a request takes: the longest path that fits, and of equals the one with the most
+//! specific host.
 //!
 //! Paths are compared as RFC 3986, 6.2.2 makes them equal: `%61` is `a`. What goes to the upstream
 //! is what the client sent.
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// A table of routes to something.
 #[derive(Clone, Debug)]
 pub struct Routes<T> {
-    /// The longest path first, then the host that says most.
+    /// The longest path first, then the most specific host.
     entries: Vec<Entry<T>>,
 }
 

@@ -83,7 +83,7 @@ impl FrameScanner {
         self.feed_counting(bytes, found, |_| {});
     }
 
-    /// The same; `begun` is called for every frame whose header ends in them.
+    /// The same; `begun` is called for every frame header that ends in them.
     pub fn feed_counting(
         &mut self,
         mut bytes: &[u8],

@@ -2,8 +2,7 @@
 //!
 //! One is added: that the priorities of RFC 7540 are not used. Chromium and nghttp2 send
 //! PRIORITY_UPDATE only to servers that say so (RFC 9218, 2.1), and it must be said in the first
-//! SETTINGS frame, which the HTTP/2 library writes and into which it lets nobody put what it does
-//! not know.
+//! SETTINGS frame, which the HTTP/2 library writes, and it takes no settings that it does not know.
 //!
 //! One is changed: how long heads may be. The library takes longer ones than that
 //! ([`super::bounds`]), to leave the refusal to us.

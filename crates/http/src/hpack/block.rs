@@ -8,8 +8,8 @@
 //! a way for which the library ends the stream alone.
 //!
 //! A path with bytes that it does not take and servers commonly do, as in HTTP/1
-//! ([`escaped_target`]), is percent-encoded. Not where a client has it put into its table, whose
-//! size would change: that request counts as malformed.
+//! ([`escaped_target`]), is percent-encoded. Not where a client has it put into its table, which
+//! would change in size: that request counts as malformed.
 
 use super::huffman;
 use super::table::{Entry, Kind, Name, TABLE_BYTES_MAX, Table};
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// An integer whose first part has `prefix_bits` (RFC 7541, 5.1).
+    /// An integer with a first part of `prefix_bits` (RFC 7541, 5.1).
     fn integer(&mut self, prefix_bits: u32) -> Result<usize, Undecodable> {
         let mask = (1 << prefix_bits) - 1;
         let mut value = usize::from(self.byte()? & mask);

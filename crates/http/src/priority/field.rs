@@ -4,7 +4,7 @@
 use http::HeaderMap;
 use sfparse::{Parser, Value};
 
-/// The urgency of a response nobody said anything of (RFC 9218, 4.1).
+/// The urgency of a response without a priority (RFC 9218, 4.1).
 pub const DEFAULT_URGENCY: u8 = 3;
 /// The least urgent.
 pub const URGENCY_MAX: u8 = 7;

@@ -32,7 +32,7 @@ pub struct Lost {
 }
 
 impl Output {
-    /// Opens the destination, without waiting for anybody; `None` for none.
+    /// Opens the destination without waiting; `None` for none.
     pub fn open(destination: &Destination) -> io::Result<Option<Self>> {
         let file = match destination {
             Destination::Off => return Ok(None),
@@ -45,8 +45,8 @@ impl Output {
     }
 }
 
-/// A pipe that nobody reads yet must not hold up the start: opened for both directions, it opens at
-/// once, and keeps what is written for whoever comes to read.
+/// A pipe without a reader must not hold up the start: opened for both directions, it opens at
+/// once, and keeps what is written for a later reader.
 fn open_file(path: &Path) -> io::Result<File> {
     let is_pipe = path
         .metadata()
@@ -68,7 +68,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether somebody else could have put a link there for root to follow: logs lie in folders that
+/// Whether another user could have put a link there for root to follow: logs lie in folders that
 /// the user may write whom root becomes.
 fn may_be_planted(path: &Path) -> bool {
     rustix::process::geteuid().is_root() && !path.starts_with("/dev")

@@ -39,7 +39,7 @@ impl Remote {
     }
 }
 
-/// A line whose request is written.
+/// A line with its request written.
 #[derive(Debug)]
 pub struct OpenRecord {
     format: LogFormat,
@@ -59,7 +59,7 @@ pub struct ResponseFacts {
     pub body_bytes: Option<u64>,
     /// The urgency the client gave (RFC 9218, 0 is the highest).
     pub urgency: Option<u8>,
-    /// Who made the answer, if it was not this server.
+    /// The upstream that made the response, if one did.
     pub upstream_facts: Option<UpstreamFacts>,
 }
 

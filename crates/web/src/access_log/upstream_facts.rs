@@ -1,20 +1,20 @@
-//! What a line says of those behind this server.
+//! What a line of the log has of the upstream.
 
 use super::json::push_string;
 use super::record::push_field;
 use std::sync::Arc;
 
-/// Who made an answer behind this server, or was to make it.
+/// The upstream of a response, or of the request without one.
 #[derive(Debug, Clone)]
 pub struct UpstreamFacts {
     /// The upstream's name in the configuration.
     pub upstream: Arc<str>,
-    /// Its server that was asked last; `None` if none was.
+    /// The server of the last attempt; `None` without one.
     pub server: Option<Arc<str>>,
-    /// From the request's arrival to the head of the upstream's answer, waiting for a free place
+    /// From the request's arrival to the head of the upstream's answer, waiting for admission
     /// included, ns.
     pub answer_ns: u64,
-    /// How many servers were asked, the same one perhaps several times.
+    /// How many attempts were made, perhaps several on one server.
     pub tries: u32,
     /// What went wrong on the way, each server with its failure; `None` if nothing did.
     pub error: Option<Box<str>>,

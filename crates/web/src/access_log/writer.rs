@@ -150,8 +150,8 @@ impl AccessLog {
         }
     }
 
-    /// Has the file opened anew, for whoever moved it away: lines added before go to the old one,
-    /// lines added after to the new one.
+    /// Opens the file anew after log rotation: lines added before go to the old one, lines added
+    /// after to the new one.
     pub fn reopen(&self) {
         let Some(shared) = &self.shared else { return };
         let mut waiting = shared.lock();

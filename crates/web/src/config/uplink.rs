@@ -30,7 +30,7 @@ pub struct UplinkTable {
     pub ahead: Option<Spanned<AheadAmount>>,
     /// The device towards the link; default: the one that carries the first address.
     pub device: Option<Spanned<String>>,
-    /// Whether a queueing discipline that somebody configured may be replaced; default: no.
+    /// Whether a queueing discipline that was configured may be replaced; default: no.
     pub replace_qdisc: bool,
     /// The order among the responses of one connection that ask for none; default: `standard`.
     pub streams: StreamOrder,

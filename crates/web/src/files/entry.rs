@@ -35,7 +35,7 @@ pub struct File {
 /// What a response says about a file besides what the file says itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Description<'a> {
-    /// The path whose end tells the content type: without the suffix of a coding.
+    /// The path without the suffix of a coding: its end tells the content type.
     pub path: &'a [u8],
     /// What it was compressed with.
     pub coding: Option<Coding>,

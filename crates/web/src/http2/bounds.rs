@@ -7,8 +7,8 @@ use h2::server::{Builder, Handshake};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Body bytes a client may send on one stream before somebody has taken them. 256 KiB: 40 Mbit/s at
-/// 50 ms; a request whose backend is busy holds as much memory.
+/// Body bytes a client may send on one stream before they are taken. 256 KiB: 40 Mbit/s at 50 ms; a
+/// request to a busy upstream holds as much memory.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// The same on all streams of a connection together: the most of request bodies that a connection
 /// can make the server hold.
@@ -18,7 +18,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 pub const LINGER_BYTES_MAX: u64 = 2 * CONNECTION_WINDOW_BYTES as u64;
 /// Streams that were reset and may still get frames that were on the way.
 const RESET_STREAMS_MAX: usize = 50;
-/// Requests that may be taken back before anybody has looked at them;
+/// Requests that may be reset before the driver has accepted them;
 /// [`ResetBudget`](sooner_http::frames::ResetBudget) counts those that come after.
 const UNSEEN_RESETS_MAX: usize = 20;
 /// Malformed requests, and requests beyond the number of streams, that one connection may send in
@@ -53,8 +53,8 @@ impl Bounds {
     }
 
     /// The longest request head that the library hands out. It answers longer ones by itself, in a
-    /// way that loses the answer: with 431 and a reset behind it. So it is told four times as much,
-    /// and those in between are refused as all others are.
+    /// way that loses the response: with 431 and a reset behind it. So its limit is four times as
+    /// much, and those in between are refused as all others are.
     pub fn decoded_bytes_max(&self) -> u32 {
         self.head_bytes_max.saturating_mul(4)
     }

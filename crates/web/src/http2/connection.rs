@@ -26,8 +26,8 @@ use tokio::time::{Sleep, sleep, timeout};
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Serves HTTP/2 on `io`, which must begin with the client's preface, until either side ends it.
-/// When `stop` is ready, or the guest is to go, no more requests are taken, and those that were are
-/// answered. Must run in a `LocalSet`.
+/// When `stop` is ready, or the connection is asked to end, it drains: no more requests are taken,
+/// and those that were are answered. Must run in a `LocalSet`.
 pub async fn serve<Io>(
     io: Io,
     context: ConnectionContext,
@@ -94,7 +94,7 @@ struct Driver<Io> {
     shared: Rc<ConnectionState>,
     /// In while there may be more to write.
     cork: Cork,
-    /// It has been told that it breaks the rules.
+    /// The client has been told that it breaks the rules.
     is_ending: bool,
     /// How long a client without requests may take to go.
     drain_timer: Option<Pin<Box<Sleep>>>,
@@ -153,7 +153,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
         }
     }
 
-    /// Takes no more requests than those on their way, and ends when all are answered.
+    /// Drains: takes no more requests than those on their way, and ends when all are answered.
     fn drain(&mut self) {
         self.connection.graceful_shutdown();
         self.drain_timer = Some(Box::pin(sleep(DRAIN_TIME)));

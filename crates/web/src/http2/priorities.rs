@@ -1,8 +1,8 @@
-//! What PRIORITY_UPDATE frames said, until the streams they speak of hear it.
+//! Priorities from PRIORITY_UPDATE frames, until their streams take them.
 //!
 //! A frame may come while its stream runs, which is then woken, or before the stream is opened, for
-//! which it is kept. It may also come in the very packet that opens the stream, before anybody has
-//! accepted it: that looks as if it had come before.
+//! which it is kept. It may also come in the very packet that opens the stream, before the driver
+//! has accepted it: that looks as if it had come before.
 
 use sooner_http::frames::{PriorityUpdate, Violation};
 use sooner_http::priority::Priority;
@@ -102,8 +102,7 @@ impl Subscription {
         }
     }
 
-    /// What was said since this was asked last, if anything; the task of `cx` is woken at the next
-    /// news.
+    /// The update since the last call, if there was one; wakes the task of `cx` at the next.
     pub fn take(&self, cx: &mut Context<'_>) -> Option<Priority> {
         let mut waker = self.update.waker.borrow_mut();
         match &mut *waker {

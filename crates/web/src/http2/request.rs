@@ -1,5 +1,5 @@
-//! A request as HTTP/2 brings it, made into what those who answer expect: checked, with a Host
-//! field, with one Cookie field.
+//! A request as HTTP/2 brings it, in the form that the service expects: checked, with a Host field,
+//! with one Cookie field.
 
 use hyper::header::{COOKIE, HOST, HeaderValue};
 use hyper::http::request::Parts;
@@ -126,7 +126,7 @@ fn host_and_port(value: &[u8], default_port: u16) -> (&[u8], Option<u16>) {
     (host.strip_suffix(b".").unwrap_or(host), port)
 }
 
-/// RFC 9113, 8.2.3: cookies may come in several fields, which nobody outside HTTP/2 expects.
+/// RFC 9113, 8.2.3: cookies may come in several fields, which no program outside HTTP/2 expects.
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {

@@ -12,12 +12,12 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-/// A body as it comes in. The client's window opens again by what is taken from here, so somebody
-/// who does not take holds the client back.
+/// A body as it comes in. The client's window opens again by what is taken from here, so a reader
+/// that does not take holds the client back.
 pub struct RequestStream {
     /// Taken when this is dropped.
     stream: Option<RecvStream>,
-    /// Who gets what is left of it then.
+    /// Gets what is left of it then.
     rest: Option<oneshot::Sender<RecvStream>>,
     /// What is left of the length that was announced.
     left_bytes: Option<u64>,
@@ -36,7 +36,7 @@ enum Progress {
 
 impl RequestStream {
     /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted`
-    /// is told when somebody asks for it, and `rest` gets what has not been read in the end.
+    /// is told when the body is first polled, and `rest` gets what has not been read in the end.
     pub fn new(
         stream: RecvStream,
         content_length: Option<u64>,
@@ -72,7 +72,7 @@ impl Drop for RequestStream {
     fn drop(&mut self) {
         let is_read = self.progress == Progress::Over || self.is_end_stream();
         if let (false, Some(stream), Some(rest)) = (is_read, self.stream.take(), self.rest.take()) {
-            // Nobody waits for it where the client has left.
+            // No task waits for it where the client has left.
             let _ = rest.send(stream);
         }
     }
@@ -88,7 +88,7 @@ impl Body for RequestStream {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         if let Some(wanted) = this.wanted.take() {
-            // Nobody hears it when the response has begun already.
+            // No task hears it when the response has begun already.
             let _ = wanted.send(());
         }
         if this.progress == Progress::InData {

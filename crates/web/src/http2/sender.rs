@@ -173,7 +173,7 @@ impl BodySender {
         }))
     }
 
-    /// Follows what the client says of the priority.
+    /// Takes over a new priority from the client.
     fn follow_priority(&mut self, cx: &mut Context<'_>) {
         if let Some(priority) = self.subscription.take(cx) {
             self.signal = self.signal.updated(priority);

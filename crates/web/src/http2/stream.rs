@@ -34,11 +34,11 @@ use tokio::task::spawn_local;
 
 /// What the streams of a connection share.
 pub struct ConnectionState {
-    /// Who asks, who answers, and through what.
+    /// The client and what serves it.
     pub context: ConnectionContext,
     /// What bounds the connection.
     pub bounds: Bounds,
-    /// What PRIORITY_UPDATE frames said, and what is written of responses.
+    /// What the tap has found: priorities, and which responses are written.
     pub tap_events: TapEvents,
     clock: Clock,
     resets: RefCell<ResetBudget>,
@@ -54,14 +54,14 @@ pub struct ActiveStream {
     scheduled: Option<ScheduledFlow>,
 }
 
-/// Where a response stands in the order; streams without a size of their own stand as they were
-/// requested, so it is taken at once.
+/// Where a response stands in the order; streams of unknown size stand in the order of their
+/// requests, so it is taken at once.
 struct ScheduledFlow {
     flow: StreamFlow,
     subscription: Subscription,
 }
 
-/// When somebody asks for a request's body.
+/// Resolves when the body of a request is first polled.
 type BodyWanted = Option<oneshot::Receiver<()>>;
 
 impl ConnectionState {
@@ -177,7 +177,7 @@ impl ActiveStream {
         .await
     }
 
-    /// Sends status 100 when somebody wants the body (RFC 9110, 10.1.1).
+    /// Sends status 100 when the body is first polled (RFC 9110, 10.1.1).
     fn ask_for_body(&mut self, wanted: &mut BodyWanted, cx: &mut Context<'_>) {
         let Some(is_wanted) = wanted else { return };
         if let Poll::Ready(is_wanted) = Pin::new(is_wanted).poll(cx) {
@@ -260,8 +260,8 @@ impl Drop for ActiveStream {
     }
 }
 
-/// The body of a request, whose rest goes to `rest`; if the client waits to be asked for it, also
-/// when somebody wants it.
+/// The body of a request, and its rest goes to `rest`; if the client expects status 100, also what
+/// resolves when the body is first polled.
 fn request_body(
     head: &mut Parts,
     stream: RecvStream,

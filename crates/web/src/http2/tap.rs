@@ -3,7 +3,7 @@
 //! is written first. What is written is collected while the connection has more to write.
 //!
 //! What is read is counted, and heads are replaced for which the library would give up the
-//! connection ([`HeadFilter`]). After a violation nothing more is read: whoever drives the library
+//! connection ([`HeadFilter`]). After a violation nothing more is read: the driver of the library
 //! ends the connection.
 
 use super::cork::{Collected, Cork};
@@ -68,14 +68,14 @@ impl Unread {
     }
 }
 
-/// Who is told what is found in the bytes of one connection.
+/// What is found in the bytes of one connection.
 #[derive(Clone)]
 pub struct TapEvents {
     /// What PRIORITY_UPDATE frames say.
     pub priorities: Rc<RefCell<Priorities>>,
     /// Which responses were written, and which taken back before.
     pub unwritten: Rc<RefCell<Unwritten>>,
-    /// How many requests were malformed that nothing has been said of yet.
+    /// How many requests were malformed and are not logged yet.
     pub malformed: Rc<Cell<u32>>,
 }
 
@@ -141,7 +141,7 @@ impl<Io> Tap<Io> {
 }
 
 impl<Io: AsyncWrite + Unpin> Tap<Io> {
-    /// Writes what was collected, and tells whose response was in it.
+    /// Writes what was collected, and reports the responses that were in it.
     fn poll_write_collected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.collected.poll_write_to(&mut self.io, cx))?;
         for end in self.collected_ends.drain(..) {
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(far.read(&mut read).await.unwrap(), 3, "in one piece");
     }
 
-    /// The streams whose responses have ended, and whether they are said to be completed.
+    /// The streams that have ended, and whether they count as completed.
     type Ended = Arc<Mutex<Vec<(u8, bool)>>>;
 
     /// As if the library had everything of a response.

@@ -2,8 +2,8 @@
 //! once a second.
 //!
 //! A request changes it four times, so a change costs two plain stores and no look at a clock: time
-//! comes from a coarse clock that whoever reads puts forward. It is shared with streams that may
-//! move between threads, hence the atomics.
+//! comes from a coarse clock that the reader puts forward. It is shared with streams that may move
+//! between threads, hence the atomics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

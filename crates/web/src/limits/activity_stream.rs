@@ -15,7 +15,7 @@ pub struct ActivityStream<S> {
 }
 
 impl<S> ActivityStream<S> {
-    /// `io`, whose doings go to `activity`.
+    /// Reports what happens on `io` to `activity`.
     pub fn new(io: S, activity: Arc<Activity>) -> Self {
         Self { io, activity }
     }

@@ -1,9 +1,9 @@
 //! All connections of a server: room for new ones, what each client may have, and an end for those
 //! that hold on to theirs without using it.
 //!
-//! At the bound nobody is refused: the connection that has been idle longest is closed, and others
-//! wait in the kernel's queue until there is room. Idle times and times for request heads are
-//! looked at once a second, which costs a request no timer.
+//! At the bound no client is refused: the connection that has been idle longest is closed, and
+//! others wait in the kernel's queue until there is room. Idle times and times for request heads
+//! are looked at once a second, which costs a request no timer.
 
 use super::activity::{Activity, CoarseClock, Phase};
 use super::counts::ConnectionCounts;
@@ -64,7 +64,7 @@ struct Entry {
     closing: Rc<Closing>,
 }
 
-/// What a connection is told when it is to end.
+/// How a connection is asked to end.
 #[derive(Default)]
 struct Closing {
     reason: Cell<Option<CloseReason>>,
@@ -151,7 +151,8 @@ impl Connections {
                 }
                 state.make_room(self.0.uptime.now().as_ns() / NS_PER_MS);
             }
-            // Who becomes idle tells nobody, so that requests pay nothing for this.
+            // A connection that becomes idle notifies no task, so that requests pay nothing for
+            // this.
             let _ = timeout(SWEEP_INTERVAL_WHEN_FULL, self.0.left.notified()).await;
         }
     }
@@ -196,7 +197,7 @@ impl Connections {
         }
     }
 
-    /// Asks connections to close that are idle, or at their request head, for too long; for ever.
+    /// Closes connections that are idle, or at their request head, for too long; never returns.
     pub async fn sweep(self) {
         loop {
             sleep(SWEEP_INTERVAL).await;
@@ -205,7 +206,7 @@ impl Connections {
         }
     }
 
-    /// It is `now_ms` after the start: closes who is overdue.
+    /// It is `now_ms` after the start: closes overdue connections.
     fn sweep_at(&self, now_ms: u64) {
         self.0.clock.set(now_ms);
         self.0.state.borrow_mut().close_overdue();
@@ -251,8 +252,8 @@ impl State {
             .values()
             .filter(|entry| !entry.closing.is_closing())
         {
-            // What began after the clock's last step counts from that step: nobody is closed too
-            // early.
+            // What began after the clock's last step counts from that step: no connection is closed
+            // too early.
             let for_ms = entry.activity.phase_ms().saturating_sub(step_ms);
             let reason = match entry.activity.phase() {
                 Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
@@ -291,7 +292,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One connection's place; free again when dropped.
+/// One connection among all; its place is free again when this is dropped.
 pub struct ConnectionHandle {
     inner: Rc<Inner>,
     id: u64,
@@ -302,7 +303,8 @@ pub struct ConnectionHandle {
 
 impl ConnectionHandle {
     /// Counts the connection for its client, once that is known (after the PROXY protocol). When it
-    /// has too many already the connection is to be closed; that is said in the log, once a minute.
+    /// has too many already the connection is to be closed; the log has a line about it, at most
+    /// once a minute.
     pub fn admit(&self, address: IpAddr) -> Result<(), TooManyConnections> {
         let now = self.inner.uptime.now();
         let mut state = self.inner.state.borrow_mut();

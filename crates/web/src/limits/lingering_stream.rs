@@ -1,4 +1,5 @@
-//! A connection whose end does not cost its client the last answer: see [`Linger`].
+//! A stream that lingers at its end, so that the client does not lose the last response: see
+//! [`Linger`].
 
 use super::activity::Activity;
 use super::linger::Linger;
@@ -11,13 +12,13 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep_until};
 
-/// What is read and thrown away at once, bytes; on the stack, so that a farewell holds no memory.
+/// What is read and thrown away at once, bytes; on the stack, so that lingering holds no memory.
 const DISCARDED_BYTES: usize = 16 << 10;
-/// The most that is read of a client that asked for nothing, bytes: there is no answer to lose,
-/// only a word that the connection ends.
+/// The most that is read of a client without a request, bytes: there is no response to lose, only
+/// the news that the connection ends.
 const UNASKED_BYTES_MAX: u64 = 64 << 10;
 
-/// A stream whose shutdown is complete when its client has closed too, or has had time enough. It
+/// A stream that completes its shutdown when the client has closed too, or has had time enough. It
 /// lingers only where its [`Activity`] says that the client may still be sending, or where bytes
 /// lie unread.
 pub struct LingeringStream<S> {
@@ -105,7 +106,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for LingeringStream<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = ready!(Pin::new(&mut self.io).poll_read(cx, buf));
-        // Who is gone gets no farewell either.
+        // For a client that is gone this side does not linger either.
         self.is_at_end = buf.filled().len() == before && (read.is_err() || buf.remaining() > 0);
         Poll::Ready(read)
     }

@@ -1,4 +1,4 @@
-//! A line in the log at most once a minute, with how often it would have been said.
+//! A line in the log at most once a minute, with the number of times it stands for.
 
 use sooner_policy::Time;
 
@@ -13,8 +13,7 @@ pub struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// It has happened again; gives the number of times since it was said last when it should be
-    /// said now.
+    /// It has happened again; gives the number of times since the last line when a line is due.
     pub fn note(&mut self, now: Time) -> Option<u64> {
         self.unsaid += 1;
         if self.said_at.is_some_and(|at| now.since(at) < PAUSE_NS) {

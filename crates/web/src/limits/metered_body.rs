@@ -128,7 +128,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
 
-    /// Gives its pieces, and then nothing for ever.
+    /// Gives its pieces, and then nothing more.
     struct Stalling(VecDeque<&'static str>);
 
     impl Body for Stalling {

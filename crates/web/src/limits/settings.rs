@@ -21,19 +21,19 @@ pub struct Limits {
     /// pages (and what nginx does); a connection that waits costs memory and a descriptor.
     pub idle_seconds: Spanned<u32>,
     /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server
-    /// waits for it; 0 allows any. 500: below a 9600 baud modem nobody uploads; only who wants to
-    /// hold connections is that slow.
+    /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
+    /// that holds connections is.
     pub receive_bytes_per_sec: u32,
     /// Longest request body, bytes; longer ones get status 413. 1 GiB: bodies pass through and are
     /// not kept, so this protects the backend's disk, not this server's memory.
     pub body_bytes: u64,
-    /// Connections at once. Half the descriptors of the process when nothing is said; the others
-    /// are for backends and files. At the bound the connection that has been idle longest is
-    /// closed; others wait to be accepted.
+    /// Connections at once. Half the descriptors of the process by default; the others are for
+    /// backends and files. At the bound the connection that has been idle longest is closed; others
+    /// wait to be accepted.
     pub connections: Option<NonZeroU32>,
     /// Connections at once from one IPv4 address or one IPv6 network of 64 bits, which is what one
-    /// customer has; the next one is closed at once. No bound when nothing is said: behind one
-    /// address may be a proxy, or a whole city.
+    /// customer has; the next one is closed at once. No bound by default: behind one address may be
+    /// a proxy, or a whole city.
     pub connections_per_address: Option<NonZeroU32>,
     /// Requests at once in one HTTP/2 connection. 128: above the 100 that RFC 9113, 6.5.2 asks for,
     /// and all of them together hold no more than the connection's windows.

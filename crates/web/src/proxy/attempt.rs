@@ -1,5 +1,5 @@
-//! One request to one server: sent over a connection that is there or a new one, until the response
-//! begins.
+//! One attempt of a request on one server: sent over a connection that is there or a new one, until
+//! the response begins.
 
 use super::failure::{Exhausted, Failure};
 use super::failure_log::with_causes;
@@ -59,8 +59,8 @@ pub async fn attempt(
         )
         .await
         {
-            // Servers close connections nobody uses. It happened between our look and our request:
-            // no failure of the server.
+            // Servers close idle connections. It happened between our look and our request: no
+            // failure of the server.
             Err(FailedAttempt {
                 failure: Failure::ClosedWhileKept(_),
                 retry: Some(retry),

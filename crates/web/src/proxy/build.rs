@@ -20,8 +20,8 @@ const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
     /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
-    /// `previous` whose tables and certificates are the same are taken over with all they know: who
-    /// waits and who is inside, estimates, health, connections.
+    /// `previous` with the same tables and certificates are taken over with their state: queue,
+    /// requests in flight, estimates, health, connections.
     pub fn build(
         proxy: &ProxyTable,
         upstreams: &[UpstreamTable],

@@ -13,7 +13,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyTable {
-    /// Networks whose `X-Forwarded-*` and `Forwarded` are believed and added to; those of others
+    /// Networks of which `X-Forwarded-*` and `Forwarded` are believed and added to; those of others
     /// are replaced.
     pub trusted: Vec<Spanned<String>>,
     /// Bytes of one response that are read ahead of its client, so that its backend is free early.

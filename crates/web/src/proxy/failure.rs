@@ -1,4 +1,4 @@
-//! Why a request got no answer from its upstream, and what its client is told instead.
+//! Why a request got no response from its upstream, and the response to its client instead.
 
 use super::upload::ClientFault;
 use crate::response::Response;
@@ -18,10 +18,10 @@ pub enum Failure {
     /// The request is not passed on.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// No server may be asked.
+    /// No server is up.
     #[error("no server is up, the first is asked again in {retry_seconds} s{}", because(.last))]
     AllDown {
-        /// When the first may be asked again, s.
+        /// When the first may get a request again, s.
         retry_seconds: u64,
         /// Which server failed last, and how.
         last: Option<Arc<str>>,
@@ -104,12 +104,12 @@ impl Failure {
         matches!(self, Self::Unreachable(_) | Self::ConnectTimeout(_))
     }
 
-    /// Whether this side had nothing left to connect with; the server was not asked then.
+    /// Whether this host had nothing left to connect with; the request was not sent then.
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Self::Exhausted(_))
     }
 
-    /// Whether the server may be asked the same again: it gave nothing back, and at once.
+    /// Whether the request may be sent again: the server gave nothing back, and at once.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Failure {
         )
     }
 
-    /// What the client is told: no address, no name and no message of the system.
+    /// The text for the client: no address, no name and no message of the system.
     fn client_message(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::Host) => "a request needs exactly one valid Host",
@@ -157,7 +157,7 @@ impl Failure {
         }
     }
 
-    /// The answer in place of the upstream's.
+    /// The response in place of the upstream's.
     pub fn response(&self) -> Response {
         let mut response = plain(self.status(), self.client_message());
         let headers = &mut response.headers;

@@ -1,6 +1,6 @@
-//! What an operator is told on standard error of requests that got no answer: at most a line a
-//! minute for each server, for each upstream's queue, and for what this side lacks. The access log
-//! has every one.
+//! Lines on standard error about requests that failed: at most one a minute for each server, for
+//! each upstream's queue, and for exhausted resources of this host. The access log has every
+//! request.
 
 use crate::limits::LogThrottle;
 use hyper::{Method, Uri};
@@ -17,8 +17,7 @@ const PATH_CHARS_MAX: usize = 200;
 /// The most of a reason that is shown, characters: a certificate may have hundreds of names.
 const REASON_CHARS_MAX: usize = 300;
 
-/// A request, as it is named in a line. Its query is left out: it may hold what nobody else should
-/// read.
+/// A request, as it is named in a line. Its query is left out: it may hold a secret.
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
     method: Method,
@@ -53,12 +52,12 @@ impl Display for RequestSummary {
     }
 }
 
-/// One kind of trouble.
+/// Lines about one kind of failure.
 #[derive(Default)]
 pub struct FailureLog(RefCell<LogThrottle>);
 
 impl FailureLog {
-    /// It has happened again: says `what`, unless a line about it was written within the last
+    /// It has happened again: writes `what`, unless a line about it was written within the last
     /// minute.
     pub fn report(&self, now: Time, what: impl Display) {
         if let Some(times) = self.0.borrow_mut().note(now) {
@@ -74,7 +73,7 @@ fn line(what: &dyn Display, times: u64) -> String {
     }
 }
 
-/// A reason in one line of bounded length, whoever wrote it.
+/// A reason in one line of bounded length; it may hold text of a server.
 pub fn one_line(why: &dyn Display) -> String {
     short(&why.to_string(), REASON_CHARS_MAX)
 }

@@ -1,8 +1,8 @@
-//! A request on its way: made ready to go out, answered by a server, and back comes an answer.
+//! Forwards one request: prepares what goes out, sends it with retries, and makes the response.
 //!
-//! The job is inside from the moment it is let in until the upstream has given the last byte of its
-//! response, or the protocol was switched. Dropping the future at any time, or later the answer's
-//! body, takes the request back.
+//! The request is in flight from its admission until the upstream has given the last byte of its
+//! response, or the protocol was switched. Dropping the future at any time, or later the response's
+//! body, cancels the request.
 
 use super::attempt::UpstreamResponse;
 use super::failure::Failure;
@@ -33,7 +33,7 @@ use tokio::task::spawn_local;
 pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
-    /// On whose behalf.
+    /// The client.
     pub client: Client,
     /// What responses may use.
     pub budget: Arc<BufferBudget>,
@@ -153,8 +153,8 @@ impl Forwarding {
         Source::stream(Box::pin(read_ahead))
     }
 
-    /// Both sides have agreed on another protocol: from here on the job is no job any more, but a
-    /// connection, which has the client's `upgrade_guard` to its end.
+    /// Both sides have agreed on another protocol: from here on it is a connection and no request,
+    /// and holds the client's `upgrade_guard` to its end.
     fn switch(
         &self,
         upstream_response: UpstreamResponse,

@@ -1,10 +1,10 @@
 //! A response's body on its way from the upstream: read ahead of the client up to a bound, so that
 //! the backend is free early.
 //!
-//! A client may wait long for its turn on the uplink, and a backend that waits with it would serve
-//! nobody else. So a body is read by a task of its own into memory, at most a given number of bytes
-//! for each response and for all together; beyond that, one piece each. When memory is full the
-//! reading stops, and the upstream's connection fills up behind it.
+//! A client may wait long for its turn on the uplink, and an upstream that waits with it would
+//! serve no other request. So a body is read by a task of its own into memory, at most a given
+//! number of bytes for each response and for all together; beyond that, one piece each. When memory
+//! is full the reading stops, and the upstream's connection fills up behind it.
 
 use crate::proxy::failure_log::with_causes;
 use crate::request_body::BodyError;
@@ -273,7 +273,7 @@ impl Feeder {
 }
 
 impl Drop for Feeder {
-    /// A task that was dropped ends the body as broken, or its client would wait for ever.
+    /// A task that was dropped ends the body as broken, or its client would wait without end.
     fn drop(&mut self) {
         if lock(&self.buffer).end.is_none() {
             self.end(Err(Truncation::Broken("given up".into())));

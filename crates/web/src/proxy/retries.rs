@@ -29,32 +29,32 @@ pub struct RoutedRequest<'a> {
     pub parts: &'a Parts,
     /// As it goes out.
     pub outgoing: &'a Outgoing,
-    /// As the operator is told of it.
+    /// For lines to the operator.
     pub summary: RequestSummary,
 }
 
 /// Where a request has been so far.
 #[derive(Default)]
 struct Attempts {
-    /// Servers that did not answer, or could not be asked.
+    /// Servers that did not respond, or could not be reached.
     tried: Vec<Arc<str>>,
     /// Why the last one did not.
     last: Option<Failure>,
-    /// The last one, until another one is asked in its place.
+    /// The last one, until the request is sent again.
     failed: Option<Rc<Server>>,
     /// Servers that took the request and did not answer it: their fault if another one does, the
     /// request's if none does.
     suspects: Vec<Rc<Server>>,
-    /// Servers that could not be asked for want of something here.
+    /// Servers that this host had nothing left to connect with.
     exhausted_for: Vec<Arc<str>>,
-    /// Until when such a want is waited for.
+    /// Until when resources are waited for.
     resources_until: Option<Instant>,
     /// Whether the next attempt may find something only after a while.
     must_pause: bool,
 }
 
 impl RoutedRequest<'_> {
-    /// Asks servers until one answers, and tells `report` how it went.
+    /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
         self,
         mut upload: Upload,
@@ -197,7 +197,7 @@ impl RoutedRequest<'_> {
         Ok(retry)
     }
 
-    /// Nobody is asked, and the operator is told why.
+    /// Reports to the operator that the request is sent to no server, and why.
     fn reject(&self, failure: Failure) -> Failure {
         self.route.upstream.report_rejected(&self.summary, &failure);
         failure

@@ -33,8 +33,8 @@ pub async fn join(
     let mut upstream = CountedStream::new(TokioIo::new(upstream), &of_upstream);
     tokio::select! {
         copied = copy(&mut client, &mut upstream) => {
-            // When the upstream is done and the client has been told, what the client still says or
-            // does not say changes nothing.
+            // When the upstream is done and the client has been told, what the client still sends
+            // changes nothing.
             let is_told = of_upstream.is_read_closed() && of_client.is_write_closed();
             ending.set_clean(copied.is_ok() || is_told);
         }
@@ -94,7 +94,7 @@ impl Tunnel {
         (tunnel, ending)
     }
 
-    /// Calls `listener` with the end, when there is one; only the first who asks is called.
+    /// Calls `listener` at the end; only the first listener is called.
     pub fn on_end(&self, listener: impl FnOnce(TunnelEnd) + Send + 'static) {
         let end = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,7 @@ use sooner_http::negotiation::prefers_json;
 use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 
-/// How many names of a directory are read: as many as anybody looks through, and some 20 ms of
+/// How many names of a directory are read: more than a reader looks through, and some 20 ms of
 /// work.
 const ENTRIES_MAX: usize = 10_000;
 /// How long a listing gets: names of a hundred bytes, ten thousand times.
@@ -78,7 +78,7 @@ pub struct PendingListing {
     reserved: Reserved,
 }
 
-/// What can be said of a directory at once.
+/// What is known of a directory at once.
 #[derive(Debug)]
 pub enum Listed {
     /// It is not shown.

@@ -1,4 +1,4 @@
-//! What is said to requests that get no file.
+//! Responses to requests that get no file.
 
 use crate::body::Source;
 use crate::files::FileError;
@@ -56,7 +56,7 @@ pub fn of_method() -> Response {
     )
 }
 
-/// The methods files have, to who asks for them.
+/// The methods of files, in response to OPTIONS.
 pub fn methods() -> Response {
     let mut headers = HeaderMap::with_capacity(1);
     headers.insert(ALLOW, HeaderValue::from_static(METHODS));

@@ -23,7 +23,7 @@ use std::time::SystemTime;
 pub struct Delivery {
     /// Bytes read from a file at once.
     pub chunk_bytes: usize,
-    /// Makes the boundaries of multipart bodies, so that nobody can put one into a file.
+    /// Makes the boundaries of multipart bodies, so that none can be foreseen and put into a file.
     pub boundaries: RandomState,
 }
 

@@ -1,4 +1,4 @@
-//! One handshake, and what to answer those who speak HTTP where TLS is spoken.
+//! One handshake, and the response to HTTP in clear text where TLS is expected.
 
 use crate::peer::TlsPeer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};

@@ -35,7 +35,7 @@ fn every_framing_arrives_as_what_it_means() {
         );
         assert_eq!(get("HTTP/1.1 200 OK\r\n\r\nhi").await, hi(None));
         assert_eq!(get("HTTP/1.0 200 OK\r\n\r\nhi").await, hi(None));
-        // What comes after a response belongs to nobody.
+        // What comes after a response belongs to no request.
         assert_eq!(
             get("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\n\r\n").await,
             hi(Some("2"))

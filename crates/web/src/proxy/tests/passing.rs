@@ -246,7 +246,7 @@ fn the_backend_is_free_before_the_client_has_read_anything() {
         let proxy = to(&[&url], "limit = 1");
         let mut answers = Vec::new();
         for _ in 0..3 {
-            // Nobody takes a byte of these bodies, and each needs the only place.
+            // No client takes a byte of these bodies, and each needs the only slot.
             answers.push(forward(&proxy, get("/")).await.response);
         }
         until(|| proxy.states()[0].inside == 0).await;

@@ -105,7 +105,7 @@ fn what_has_one_meaning_arrives_with_that_one_alone() {
         let smuggled = "GET /smuggled HTTP/1.1\r\nhost: h\r\n\r\n";
         for (bytes, arrives) in [
             // Both framings: the chunks count (RFC 9112, 6.3), the length is not passed on, and the
-            // connection ends, so that what comes after it is nobody's request.
+            // connection ends, so that what comes after it is no request.
             (
                 format!("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"),
                 once("POST", "transfer-encoding: chunked|0\r\n\r\n"),
