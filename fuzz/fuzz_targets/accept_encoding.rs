@@ -1,4 +1,5 @@
-//! Whatever a client says it accepts: no form is chosen that is not offered, and none that is excluded by name.
+//! Whatever a client says it accepts: no form is chosen that is not offered, and none that is
+//! excluded by name.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! The scanners find the same PRIORITY_UPDATE frames, and the same ends of streams, however the bytes are cut, and only where the frame
-//! headers say they are.
+//! The scanners find the same PRIORITY_UPDATE frames, and the same ends of streams, however the
+//! bytes are cut, and only where the frame headers say they are.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

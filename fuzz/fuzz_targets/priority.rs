@@ -1,4 +1,5 @@
-//! A Priority field gives an urgency that exists, and two fields in a row give what the latter says.
+//! A Priority field gives an urgency that exists, and two fields in a row give what the latter
+//! says.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

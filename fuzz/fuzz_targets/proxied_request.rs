@@ -1,4 +1,5 @@
-//! What goes to an upstream for any request has one framing, one host, and nothing of the client's connection.
+//! What goes to an upstream for any request has one framing, one host, and nothing of the client's
+//! connection.
 #![no_main]
 
 use http::header::{HeaderName, HeaderValue};

@@ -1,4 +1,5 @@
-//! What comes to a client of any response has one framing that agrees with the body, and nothing of the upstream's connection.
+//! What comes to a client of any response has one framing that agrees with the body, and nothing of
+//! the upstream's connection.
 #![no_main]
 
 use http::header::{HeaderName, HeaderValue};

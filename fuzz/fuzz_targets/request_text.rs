@@ -1,4 +1,5 @@
-//! However a connection's bytes are cut, they are rewritten alike; and what was rewritten stays as it is.
+//! However a connection's bytes are cut, they are rewritten alike; and what was rewritten stays as
+//! it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

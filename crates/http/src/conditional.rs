@@ -1,4 +1,5 @@
-//! Conditional requests (RFC 9110, 13): whether the client already has it, and whether a range still fits.
+//! Conditional requests (RFC 9110, 13): whether the client already has it, and whether a range
+//! still fits.
 
 use http::HeaderMap;
 use http::header::{
@@ -27,8 +28,9 @@ pub enum Outcome {
     Failed,
 }
 
-/// Whether a request says more than which file it wants: preconditions, or a range. One look at the names, because most
-/// requests say no more, and looking for each of six names costs several times as much.
+/// Whether a request says more than which file it wants: preconditions, or a range. One look at the
+/// names, because most requests say no more, and looking for each of six names costs several times
+/// as much.
 pub fn has_conditions_or_range(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| {
         let name = name.as_str();
@@ -62,7 +64,8 @@ pub fn evaluate(headers: &HeaderMap, validators: Validators<'_>) -> Outcome {
     }
 }
 
-/// Whether a `Range` may be honoured at `now`: no `If-Range`, or one that names exactly this version (RFC 9110, 13.1.5).
+/// Whether a `Range` may be honoured at `now`: no `If-Range`, or one that names exactly this
+/// version (RFC 9110, 13.1.5).
 pub fn range_applies(headers: &HeaderMap, validators: Validators<'_>, now: SystemTime) -> bool {
     let mut values = headers.get_all(IF_RANGE).iter();
     let Some(value) = values.next() else {
@@ -78,8 +81,9 @@ pub fn range_applies(headers: &HeaderMap, validators: Validators<'_>, now: Syste
         .is_some_and(|(modified, date)| modified == date && is_strong(modified, now))
 }
 
-/// Whether a date, in seconds, tells versions apart (RFC 9110, 8.8.2.2): while its second lasts the file may still be changed under the same
-/// date, and two halves of different versions would look like one.
+/// Whether a date, in seconds, tells versions apart (RFC 9110, 8.8.2.2): while its second lasts the
+/// file may still be changed under the same date, and two halves of different versions would look
+/// like one.
 fn is_strong(modified: u64, now: SystemTime) -> bool {
     modified < in_seconds(now)
 }
@@ -91,7 +95,8 @@ fn any_tag(headers: &HeaderMap, name: HeaderName, mut matches: impl FnMut(&[u8])
     })
 }
 
-/// The entity tags of a list, each with its quotes and its `W/`; the list ends where it can no longer be read.
+/// The entity tags of a list, each with its quotes and its `W/`; the list ends where it can no
+/// longer be read.
 fn tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -114,8 +119,9 @@ fn without_weakness(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// The file's date and the one in the header, in seconds; nothing where one of them does not count (RFC 9110, 13.1.3
-/// and 13.1.4): no date of the file, none or several in the request, or one that cannot be read.
+/// The file's date and the one in the header, in seconds; nothing where one of them does not count
+/// (RFC 9110, 13.1.3 and 13.1.4): no date of the file, none or several in the request, or one that
+/// cannot be read.
 fn dates(headers: &HeaderMap, name: HeaderName, validators: Validators<'_>) -> Option<(u64, u64)> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

@@ -1,4 +1,5 @@
-//! What a reverse proxy passes on: requests to an upstream, responses to a client, and the route between them.
+//! What a reverse proxy passes on: requests to an upstream, responses to a client, and the route
+//! between them.
 
 mod forwarded;
 pub mod headers;

@@ -1,7 +1,7 @@
 //! HTTP/2 frames (RFC 9113, 4) below the protocol library: what it hides and the server must know.
 //!
-//! Headers of frames are followed and payloads passed over. Whatever is wrong with the bytes is for the
-//! library to find.
+//! Headers of frames are followed and payloads passed over. Whatever is wrong with the bytes is for
+//! the library to find.
 
 mod flood;
 mod priority_updates;

@@ -27,10 +27,11 @@ pub enum HostError {
     Disagree,
 }
 
-/// The host a request is for, without port and trailing dot, as the client wrote it; empty when it names none.
+/// The host a request is for, without port and trailing dot, as the client wrote it; empty when it
+/// names none.
 ///
-/// The host of the target (`:authority` in HTTP/2) counts before the `Host` header, which HTTP/1.1 must have exactly
-/// once all the same, and which in HTTP/2 must not name another one.
+/// The host of the target (`:authority` in HTTP/2) counts before the `Host` header, which HTTP/1.1
+/// must have exactly once all the same, and which in HTTP/2 must not name another one.
 pub fn of<B>(request: &Request<B>) -> Result<&str, HostError> {
     let mut headers = request.headers().get_all(HOST).iter();
     let header = match (headers.next(), headers.next()) {

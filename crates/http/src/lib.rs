@@ -1,8 +1,9 @@
-//! HTTP as decisions: what a request asks for, what a response may say, and what a proxy may pass on.
+//! HTTP as decisions: what a request asks for, what a response may say, and what a proxy may pass
+//! on.
 //!
-//! No I/O, no clock, no tokio: bytes and messages come in, times come in as values, decisions go out.
-//! A module belongs here if it is a parser or a decision with a fuzz target or with tests of its own.
-//! Everything is total: no input panics, and each bound stands beside its constant.
+//! No I/O, no clock, no tokio: bytes and messages come in, times come in as values, decisions go
+//! out. A module belongs here if it is a parser or a decision with a fuzz target or with tests of
+//! its own. Everything is total: no input panics, and each bound stands beside its constant.
 
 pub mod conditional;
 pub mod forwarding;

@@ -27,7 +27,8 @@ pub enum Piece {
 }
 
 impl Multipart {
-    /// The body of `ranges` of a file of `file_bytes`. The `boundary` must be nothing that a file is likely to hold.
+    /// The body of `ranges` of a file of `file_bytes`. The `boundary` must be nothing that a file
+    /// is likely to hold.
     pub fn new(
         ranges: &[ByteRange],
         file_type: Option<&str>,

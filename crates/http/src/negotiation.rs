@@ -1,4 +1,5 @@
-//! Content negotiation (RFC 9110, 12): which coding of a file, and which type of a listing, a client prefers.
+//! Content negotiation (RFC 9110, 12): which coding of a file, and which type of a listing, a
+//! client prefers.
 
 mod accept;
 mod accept_encoding;

@@ -1,4 +1,5 @@
-//! Priorities (RFC 9218): the Priority field, and what it and other hints make of a response's class and urgency.
+//! Priorities (RFC 9218): the Priority field, and what it and other hints make of a response's
+//! class and urgency.
 
 mod field;
 mod signal;

@@ -1,4 +1,5 @@
-//! The PROXY protocol's headers, versions 1 and 2 (haproxy.org, doc/proxy-protocol.txt, sections 2.1 and 2.2).
+//! The PROXY protocol's headers, versions 1 and 2 (haproxy.org, doc/proxy-protocol.txt, sections
+//! 2.1 and 2.2).
 //!
 //! Pure and incremental: called with what has come so far, until there is a header or an error.
 
@@ -11,7 +12,8 @@ const V1_START: &[u8] = b"PROXY ";
 const V2_START: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family, length.
 const V2_FIXED_BYTES: usize = 16;
-/// The longest header of version 2 that is accepted, bytes: the addresses take 216 at most, and extensions are skipped.
+/// The longest header of version 2 that is accepted, bytes: the addresses take 216 at most, and
+/// extensions are skipped.
 const V2_BYTES_MAX: usize = 4096;
 
 /// A header that is complete.

@@ -1,8 +1,8 @@
 //! The `Range` request header (RFC 9110, 14.2): which bytes of a representation are wanted.
 //!
-//! A server may ignore any `Range`; this one ignores what it cannot read, other units, and more than
-//! [`RANGES_MAX`] ranges, for which a client gets the whole. Ranges that overlap or touch are joined, so that no byte is
-//! sent twice.
+//! A server may ignore any `Range`; this one ignores what it cannot read, other units, and more
+//! than [`RANGES_MAX`] ranges, for which a client gets the whole. Ranges that overlap or touch are
+//! joined, so that no byte is sent twice.
 
 /// How many ranges are read: zsync asks for 20 at a time, dnf's zchunk for 256.
 pub const RANGES_MAX: usize = 256;
@@ -23,7 +23,8 @@ pub enum Selection {
     Whole,
     /// One range (status 206).
     Part(ByteRange),
-    /// Two to [`RANGES_MAX`] ranges, apart from each other, in the order in which they were asked for (status 206).
+    /// Two to [`RANGES_MAX`] ranges, apart from each other, in the order in which they were asked
+    /// for (status 206).
     Parts(Vec<ByteRange>),
     /// Nothing of what was asked for exists (status 416).
     Unsatisfiable,
@@ -56,7 +57,8 @@ impl ByteRange {
     }
 }
 
-/// Reads the value of a `Range` header for a representation of `len` bytes. Total; O(length of the value).
+/// Reads the value of a `Range` header for a representation of `len` bytes. Total; O(length of the
+/// value).
 pub fn parse(value: &str, len: u64) -> Selection {
     read(value, len).unwrap_or(Selection::Whole)
 }

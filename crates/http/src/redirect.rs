@@ -1,7 +1,7 @@
 //! Redirects: from a path, or all paths that begin like it, to another place.
 //!
-//! What a client sent becomes part of the new place only behind its host: no request makes this server send anybody
-//! to a host the owner did not name.
+//! What a client sent becomes part of the new place only behind its host: no request makes this
+//! server send a client to a host that the owner did not name.
 
 use crate::host;
 use crate::target::push_escape;
@@ -89,8 +89,8 @@ impl Redirect {
         Ok(redirect)
     }
 
-    /// Where a request for `path` (as in the request, escaped) is sent, if this rule is about it: a value for
-    /// `Location`.
+    /// Where a request for `path` (as in the request, escaped) is sent, if this rule is about it: a
+    /// value for `Location`.
     pub fn location(&self, path: &str, query: Option<&str>) -> Option<String> {
         Some(self.to.with(self.from.rest_of(path)?, query))
     }
@@ -158,7 +158,8 @@ impl Pattern {
     }
 }
 
-/// The first byte of an escaped path, decoded, and what follows; a `%` that escapes nothing is itself.
+/// The first byte of an escaped path, decoded, and what follows; a `%` that escapes nothing is
+/// itself.
 fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     if let [b'%', high, low, tail @ ..] = path
@@ -250,8 +251,8 @@ fn is_place(before_path: &str) -> bool {
     host::parse(&before_path.as_bytes()[scheme.len()..]).is_some_and(|host| !host.is_empty())
 }
 
-/// Two slashes at the beginning of a place would name a host, so a slash is never followed by another one here, nor by
-/// what stands behind an empty rest.
+/// Two slashes at the beginning of a place would name a host, so a slash is never followed by
+/// another one here, nor by what stands behind an empty rest.
 fn push_rest(destination: &mut String, mut rest: &[u8]) {
     while let (true, [b'/', tail @ ..]) = (destination.ends_with('/'), rest) {
         rest = tail;

@@ -1,10 +1,11 @@
 //! What clients send of HTTP/1 and servers commonly take, in the form the protocol library takes.
 //!
-//! The library refuses a request target with a raw `"`, `<`, `>`, backtick or byte above 0x7f in it, and takes
-//! trailers that end with a bare LF for the beginning of longer ones, the next request included. nginx takes
-//! both. So the bytes are changed on their way: what may not stand in a target is percent-encoded, and a bare
-//! LF in trailers gets its CR. To find targets and trailers the framing of messages is followed; after anything
-//! unusual in it no byte of the connection is changed any more.
+//! The library refuses a request target with a raw `"`, `<`, `>`, backtick or byte above 0x7f in
+//! it, and takes trailers that end with a bare LF for the beginning of longer ones, the next
+//! request included. nginx takes both. So the bytes are changed on their way: what may not stand in
+//! a target is percent-encoded, and a bare LF in trailers gets its CR. To find targets and trailers
+//! the framing of messages is followed; after anything unusual in it no byte of the connection is
+//! changed any more.
 
 mod fields;
 #[cfg(test)]
@@ -30,7 +31,8 @@ fn escape(byte: u8) -> [u8; 3] {
     [b'%', digit(byte >> 4), digit(byte & 15)]
 }
 
-/// A request target with everything percent-encoded that may not stand in it as it is; `None` where all may.
+/// A request target with everything percent-encoded that may not stand in it as it is; `None` where
+/// all may.
 pub fn escaped_target(target: &[u8]) -> Option<Vec<u8>> {
     let (mut in_query, mut changed) = (false, None::<Vec<u8>>);
     for (at, &byte) in target.iter().enumerate() {

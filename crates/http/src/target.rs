@@ -1,7 +1,8 @@
 //! From the path of a request target to a path below the root, without touching the file system.
 //!
-//! Refusing beats repairing: everything that could name a file outside the root, or one the owner did not mean to
-//! publish, is an error here, before any system call. Symbolic links are the business of the code that opens files.
+//! Refusing beats repairing: everything that could name a file outside the root, or one the owner
+//! did not mean to publish, is an error here, before any system call. Symbolic links are the
+//! business of the code that opens files.
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
@@ -49,8 +50,8 @@ pub enum TargetError {
     Hidden,
 }
 
-/// Takes the path out of a request target in origin form (`/path?query`). O(length); allocates only when the path
-/// holds an escape or a doubled slash.
+/// Takes the path out of a request target in origin form (`/path?query`). O(length); allocates only
+/// when the path holds an escape or a doubled slash.
 pub fn parse(target: &str, dot_files: DotFiles) -> Result<Target<'_>, TargetError> {
     let raw = target.strip_prefix('/').ok_or(TargetError::NotAPath)?;
     if is_plain(raw.as_bytes()) {
@@ -70,8 +71,9 @@ pub fn parse(target: &str, dot_files: DotFiles) -> Result<Target<'_>, TargetErro
     Ok(Target { path, is_directory })
 }
 
-/// `request` with a path that has no segment `.`, which stays where it is (RFC 3986, 5.2.4): apt asks for them. Routes are found and
-/// servers are asked by this path, so that no two readers of it differ. Segments `..` and escaped ones are left to be refused.
+/// `request` with a path that has no segment `.`, which stays where it is (RFC 3986, 5.2.4): apt
+/// asks for them. Routes are found and servers are asked by this path, so that no two readers of it
+/// differ. Segments `..` and escaped ones are left to be refused.
 pub fn without_single_dots<B>(mut request: Request<B>) -> Request<B> {
     let path = request.uri().path();
     if !path.contains("/./") && !path.ends_with("/.") {
@@ -102,7 +104,8 @@ pub fn without_single_dots<B>(mut request: Request<B>) -> Request<B> {
     request
 }
 
-/// Whether there is nothing to decode and nothing to refuse, as in most paths; one look at each byte.
+/// Whether there is nothing to decode and nothing to refuse, as in most paths; one look at each
+/// byte.
 fn is_plain(raw: &[u8]) -> bool {
     let mut before = b'/';
     raw.iter().all(|&byte| {
@@ -170,7 +173,8 @@ fn check_components(path: &[u8], dot_files: DotFiles) -> Result<(), TargetError>
     Ok(())
 }
 
-/// The absolute path of a directory as a client has to ask for it: escaped, with a slash at either end.
+/// The absolute path of a directory as a client has to ask for it: escaped, with a slash at either
+/// end.
 pub fn directory_location(path: &[u8]) -> String {
     let mut location = String::with_capacity(path.len() + 2);
     location.push('/');

@@ -1,8 +1,9 @@
 //! The access log: one line a response, with what says why it took as long as it did.
 //!
-//! The calls, for every response: [`AccessLog::begin`] while the request is at hand, [`Begun::answered`] when the status is known, and
-//! [`AccessLog::write`] when the response is over. Lines are collected in memory and written by a thread of their own, so a slow or full
-//! disk costs lines, never time. [`AccessLog::reopen`] is for who rotates logs.
+//! The calls, for every response: [`AccessLog::begin`] while the request is at hand,
+//! [`OpenRecord::answered`] when the status is known, and [`AccessLog::write`] when the response is
+//! over. Lines are collected in memory and written by a thread of their own, so a slow or full disk
+//! costs lines, never time. [`AccessLog::reopen`] is for log rotation.
 
 mod combined;
 mod config;
@@ -10,11 +11,11 @@ mod json;
 mod output;
 mod record;
 mod timestamp;
-mod via;
+mod upstream_facts;
 mod writer;
 
 pub use config::{Destination, LogConfig, LogFormat};
-pub use record::{Answered, Begun, Record, Remote, body_bytes_sent};
+pub use record::{OpenRecord, Record, Remote, ResponseFacts, body_bytes_sent};
 pub use timestamp::{WallClock, rfc3339};
-pub use via::Via;
+pub use upstream_facts::UpstreamFacts;
 pub use writer::{AccessLog, Closer};

@@ -1,8 +1,10 @@
 //! The configuration: one TOML file, in which nothing is ignored.
 //!
-//! Each table's type stands with the code that acts on it, keys, defaults and all; here they are put together. Reading is pure: text in,
-//! a [`Config`] or one [`Misconfigured`] out, and [`SourceText`] makes `FILE:LINE: KEY: what is wrong` of it. What needs the file system
-//! (roots, certificates, names of upstreams) is looked at by those who build a server from the tables, with the same kind of mistake.
+//! Each table's type stands with the code that acts on it, keys, defaults and all; here they are
+//! put together. Reading is pure: text in, a [`Config`] or one [`Misconfigured`] out, and
+//! [`SourceText`] makes `FILE:LINE: KEY: what is wrong` of it. What needs the file system (roots,
+//! certificates, names of upstreams) is looked at by those who build a server from the tables, with
+//! the same kind of mistake.
 
 mod address;
 mod changes;
@@ -38,7 +40,7 @@ pub struct Config {
     pub listen_tls: Vec<Spanned<ListenAddress>>,
     /// The directory of the only site; default: none.
     pub root: Option<Spanned<PathBuf>>,
-    /// Whom to become after binding; default: whoever started it.
+    /// The user to become after binding; default: the user that started it.
     pub user: Option<Spanned<String>>,
     /// The link, and who goes first on it.
     pub uplink: UplinkTable,
@@ -50,7 +52,7 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Certificates.
     pub tls: Vec<TlsConfig>,
-    /// Who may say on whose behalf it connects.
+    /// The proxies that may name the client of a connection.
     pub proxy_protocol: ProxyProtocolConfig,
     /// What is served of which host names.
     pub site: Vec<StaticConfig>,
@@ -63,12 +65,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a configuration file's text, without a look at anything else; the first mistake is the error.
+    /// Reads a configuration file's text, without a look at anything else; the first mistake is the
+    /// error.
     pub fn parse(text: &str) -> Result<Self, Misconfigured> {
         sooner_config::read(text)
     }
 
-    /// All mistakes of a text that can be told at once; none if [`Config::parse`] and [`Config::check`] find none.
+    /// All mistakes of a text that can be told at once; none if [`Config::parse`] and
+    /// [`Config::check`] find none.
     pub fn mistakes(text: &str) -> Vec<Misconfigured> {
         match Self::parse(text) {
             Ok(config) => config.mistakes_together(),

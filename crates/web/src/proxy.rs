@@ -1,9 +1,12 @@
-//! The reverse proxy: which requests go to which upstream, and everything on the way there and back.
+//! The reverse proxy: which requests go to which upstream, and everything on the way there and
+//! back.
 //!
-//! A request that a route fits waits at its upstream's gate until there is a place, goes to the server with the least to do, and comes
-//! back as an `Answer` whose body is read ahead of the client, so that the backend is free for the next job although the client may
-//! wait for its turn on the uplink. What is decided is pure and in files of its own: `request` and `response` (what passes and
-//! what does not), `routes`, `health`, and the crate `gate` (who goes in). The rest connects them to sockets.
+//! A request that a route fits waits for admission by its upstream, goes to the server with the
+//! fewest requests in flight, and comes back as a `Response`. The body is read ahead of the client,
+//! so that the server is free for the next request although the client may wait for its turn on the
+//! uplink. What may pass in either direction, and the routes, are decisions of the crate `http`;
+//! the order of admission is one of the crate `gate`; `health` decides which servers get requests.
+//! The rest connects them to sockets.
 
 mod attempt;
 mod build;
@@ -34,7 +37,9 @@ pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
 use crate::body::Source;
-use crate::message::{Answer, Peer, RequestBody};
+use crate::peer::Peer;
+use crate::request_body::RequestBody;
+use crate::response::Response;
 use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
@@ -47,7 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use upstream::{Times, Upstream};
 
-/// The class of requests no route and nobody else gives one: the middle of 0 to 7 (RFC 9218, 4.1).
+/// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
 const DEFAULT_CLASS: u8 = 3;
 
 /// The most failed tries of a request that are remembered.
@@ -61,7 +66,7 @@ pub struct Proxy {
     budget: Arc<BufferBudget>,
 }
 
-/// Where requests go that begin with a path.
+/// The target of requests that begin with a path.
 pub struct Route {
     path: String,
     upstream: Rc<Upstream>,
@@ -73,26 +78,26 @@ pub struct Route {
     tunnel_silence: Duration,
 }
 
-/// An answer, and how it came about.
+/// A response, and how it came about.
 pub struct Forwarded {
-    /// The answer, the upstream's or ours in its place.
-    pub answer: Answer,
+    /// The response, the upstream's or ours in its place.
+    pub response: Response,
     /// For the log.
     pub report: Report,
 }
 
-/// How a request went up to the beginning of its response.
+/// How a request was forwarded, up to the beginning of its response.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The upstream.
     pub upstream: Arc<str>,
-    /// The server that was asked last.
+    /// The server of the last attempt.
     pub server: Option<Arc<str>>,
-    /// Time at the gate, ns.
+    /// Time in the queue, ns.
     pub wait_ns: u64,
     /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
     pub response_ns: Option<u64>,
-    /// How many servers were asked.
+    /// How many attempts were made.
     pub tries: u32,
     /// Why there is no response of a server.
     pub failure: Option<Failure>,
@@ -111,11 +116,11 @@ pub struct UpstreamState {
     pub server: Arc<str>,
     /// How it stands.
     pub standing: Standing,
-    /// Jobs inside it.
+    /// Requests in flight.
     pub inside: usize,
-    /// Jobs that wait for the upstream, for all its servers in one queue.
+    /// Requests that wait for the upstream, for all its servers in one queue.
     pub waiting: usize,
-    /// Jobs the upstream takes at once now; `usize::MAX` without a limit.
+    /// Requests the upstream takes at once now; `usize::MAX` without a limit.
     pub limit: usize,
     /// Requests sent to the server.
     pub requests: u64,
@@ -123,7 +128,7 @@ pub struct UpstreamState {
     pub failures: u64,
     /// Requests it did not answer that were sent again, to it or to another one.
     pub retries: u64,
-    /// Its mean time inside of late, ms; `None` before the first.
+    /// Its recent mean time in flight, ms; `None` before the first.
     pub mean_service_ms: Option<f64>,
 }
 
@@ -133,21 +138,23 @@ impl Proxy {
         self.routes.is_empty()
     }
 
-    /// Starts the regular questions to servers and the care for connections nobody uses, on the current `LocalSet`; once for each
-    /// upstream, however often it is called.
+    /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
+    /// each upstream, however often it is called.
     pub fn start(&self) {
         for upstream in &self.upstreams {
             maintenance::start(upstream);
         }
     }
 
-    /// The route of a request for `path` at `host` ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path wins, then the host that says most.
+    /// The route of a request for `path` at `host`
+    /// ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path
+    /// wins, then the most specific host.
     pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
         self.routes.find(host, path)
     }
 
-    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the answer's body, takes it back: it leaves the
-    /// queue or the backend. Needs a `LocalSet` around it.
+    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the response's
+    /// body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
     pub fn forward(
         &self,
         route: &Rc<Route>,
@@ -168,18 +175,18 @@ impl Proxy {
         async move {
             let is_head = request.method() == Method::HEAD;
             let mut report = Report::new(forwarding.route.upstream.name.clone());
-            let answer = match forwarding.run(request, &mut report).await {
-                Ok(answer) => answer,
+            let response = match forwarding.run(request, &mut report).await {
+                Ok(response) => response,
                 Err(failure) => {
-                    let mut answer = failure.answer();
+                    let mut response = failure.response();
                     report.failure = Some(failure);
                     if is_head {
-                        answer.source = Source::Empty;
+                        response.source = Source::Empty;
                     }
-                    answer
+                    response
                 }
             };
-            Forwarded { answer, report }
+            Forwarded { response, report }
         }
     }
 

@@ -1,7 +1,8 @@
-//! The PROXY protocol: a proxy in front says, before the first byte of the client, who the client is.
+//! The PROXY protocol: a proxy in front names the client before the client's first byte.
 //!
-//! Anybody could say so, therefore only the addresses named in the configuration are believed, and from those a header
-//! is demanded: where it is optional, a client behind the proxy could write one of its own.
+//! Any client could say so, therefore only the addresses named in the configuration are believed,
+//! and from those a header is demanded: where it is optional, a client behind the proxy could write
+//! one of its own.
 
 use crate::config::Misconfigured;
 use serde::Deserialize;
@@ -22,11 +23,12 @@ const PEEK_BYTES: usize = 256;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyProtocolConfig {
-    /// Addresses and networks of the proxies in front, such as `10.0.0.0/8`; their connections must begin with a header.
+    /// Addresses and networks of the proxies in front, such as `10.0.0.0/8`; their connections must
+    /// begin with a header.
     pub from: Vec<Spanned<String>>,
 }
 
-/// Who may say on whose behalf a connection comes; nobody by default.
+/// The proxies that may name the client of a connection; none by default.
 #[derive(Debug, Clone, Default)]
 pub struct Senders(Vec<Network>);
 
@@ -67,8 +69,8 @@ pub enum ProxyProtocolError {
     Io(#[from] io::Error),
 }
 
-/// Takes the header off the start of `stream`, and not a byte more, so that TLS or a request can follow; `None` when
-/// the proxy speaks for itself (a health check) or does not say for whom.
+/// Takes the header off the start of `stream`, and not a byte more, so that TLS or a request can
+/// follow; `None` when the proxy connects for itself (a health check) or does not name a client.
 pub async fn read(
     stream: &mut GatedStream,
     within: Duration,

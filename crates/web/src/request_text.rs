@@ -1,4 +1,4 @@
-//! A stream whose requests are rewritten on their way to the HTTP/1 library.
+//! A stream that rewrites requests on their way to the HTTP/1 library.
 
 use sooner_http::request_text::Rewriter;
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream whose requests are read through a [`Rewriter`].
+/// A stream that is read through a [`Rewriter`].
 pub struct RequestText<S> {
     stream: S,
     rewriter: Rewriter,

@@ -1,7 +1,8 @@
 //! One site of files: what it answers to a request, and nothing about how that is sent.
 //!
-//! A file in memory that was looked at in the last second costs no system call and no allocation but its headers.
-//! Everything that is not a file (refusals, redirects) is made the site's own at the end: its error pages, its headers.
+//! A file in memory that was looked at in the last second costs no system call and no allocation
+//! but its headers. Everything that is not a file (refusals, redirects) is made the site's own at
+//! the end: its error pages, its headers.
 
 mod build;
 mod config;
@@ -12,20 +13,20 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-pub use build::Shared;
+pub use build::SharedFiles;
 pub use config::{RedirectConfig, StaticConfig};
 pub use listing::{Listing, PendingListing};
 pub use sites::Sites;
 
-use crate::answer::plain;
 use crate::body::Source;
 use crate::clock::Moment;
-use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Found, Resource, media_type};
-use crate::message::Answer;
+use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Lookup, Resource, media_type};
+use crate::response::Response;
+use crate::response::plain;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
 use listing::{Listed, Lister};
-use representation::{Delivery, FileAnswer};
+use representation::{Delivery, FileResponse};
 use sooner_http::redirect::Redirect;
 use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
@@ -62,7 +63,7 @@ struct Disk {
 #[derive(Debug)]
 pub enum StaticReply {
     /// Here it is.
-    Now(Answer),
+    Now(Response),
     /// A directory has to be read for it, by a thread that may wait.
     Listing(PendingListing),
 }
@@ -70,57 +71,60 @@ pub enum StaticReply {
 /// An answer on its way.
 enum Draft {
     /// As it will be sent.
-    Complete(Answer),
+    Complete(Response),
     /// Without the site's headers and error pages.
-    Bare(Answer),
+    Bare(Response),
     Listing(PendingListing),
 }
 
 impl StaticSite {
-    /// Answers a request, reading directories at once if need be: for tests, and for those who may wait.
-    pub fn answer<B>(&self, request: &Request<B>, now: Moment) -> Answer {
+    /// Answers a request, reading directories at once if need be: for tests, and for threads that
+    /// may wait.
+    pub fn response<B>(&self, request: &Request<B>, now: Moment) -> Response {
         match self.respond(request, now) {
-            StaticReply::Now(answer) => answer,
+            StaticReply::Now(response) => response,
             StaticReply::Listing(pending) => pending.read(),
         }
     }
 
-    /// Answers a request. Waits for the disk only to open files and to read those that are kept in memory.
+    /// Answers a request. Waits for the disk only to open files and to read those that are kept in
+    /// memory.
     pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
-        let mut answer = match self.draft(request, now) {
-            Draft::Complete(answer) => answer,
-            Draft::Bare(answer) => self.made_own(answer, now),
+        let mut response = match self.draft(request, now) {
+            Draft::Complete(response) => response,
+            Draft::Bare(response) => self.finish(response, now),
             Draft::Listing(pending) => return StaticReply::Listing(pending),
         };
         if request.method() == Method::HEAD {
-            answer.source = Source::Empty;
+            response.source = Source::Empty;
         }
-        StaticReply::Now(answer)
+        StaticReply::Now(response)
     }
 
-    /// An answer with an error: the site's page for it, or else a line of text that says `what` is wrong.
-    pub fn error_page(&self, status: StatusCode, what: &str, now: Moment) -> Answer {
-        self.made_own(plain(status, what), now)
+    /// An answer with an error: the site's page for it, or else a line of text that says `what` is
+    /// wrong.
+    pub fn error_page(&self, status: StatusCode, what: &str, now: Moment) -> Response {
+        self.finish(plain(status, what), now)
     }
 
-    /// What the site adds to the head of an answer somebody else has made.
+    /// Adds the site's headers to the response of an upstream.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
         self.extra.add_to(headers);
     }
 
-    /// Whether a request is redirected, whoever else would answer it: the answer then.
-    pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Answer> {
-        let answer = self.redirected(request.uri())?;
-        let mut answer = self.made_own(answer, now);
+    /// The response of the first redirect that fits; redirects come before routes and files.
+    pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Response> {
+        let response = self.redirected(request.uri())?;
+        let mut response = self.finish(response, now);
         if request.method() == Method::HEAD {
-            answer.source = Source::Empty;
+            response.source = Source::Empty;
         }
-        Some(answer)
+        Some(response)
     }
 
     fn draft<B>(&self, request: &Request<B>, now: Moment) -> Draft {
-        if let Some(answer) = self.redirected(request.uri()) {
-            return Draft::Bare(answer);
+        if let Some(response) = self.redirected(request.uri()) {
+            return Draft::Bare(response);
         }
         match (request.method(), &self.disk) {
             (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
@@ -130,10 +134,10 @@ impl StaticSite {
         }
     }
 
-    fn redirected(&self, uri: &Uri) -> Option<Answer> {
+    fn redirected(&self, uri: &Uri) -> Option<Response> {
         self.redirects.iter().find_map(|redirect| {
             let location = redirect.location(uri.path(), uri.query())?;
-            Some(refusal::elsewhere(
+            Some(refusal::redirect_to(
                 redirect.status(),
                 "it is elsewhere",
                 location,
@@ -147,15 +151,15 @@ impl StaticSite {
             Err(error) => return Draft::Bare(refusal::of_target(error)),
         };
         match disk.find(&target.path, target.is_directory, now) {
-            Ok(Found::Resource(resource)) => self.resource(request, &resource, now),
-            Ok(Found::Directory(_)) if !target.is_directory => {
+            Ok(Lookup::Resource(resource)) => self.resource(request, &resource, now),
+            Ok(Lookup::Directory(_)) if !target.is_directory => {
                 let query = request.uri().query();
                 Draft::Bare(refusal::directory_without_slash(&target.path, query))
             }
-            Ok(Found::Directory(directory)) => {
+            Ok(Lookup::Directory(directory)) => {
                 match disk.lister.list(request, directory, &target.path) {
                     Listed::Pending(pending) => Draft::Listing(pending),
-                    Listed::Refusal(answer) => Draft::Bare(answer),
+                    Listed::Refusal(response) => Draft::Bare(response),
                     Listed::Off => self.missing(request, disk, &target.path, now),
                 }
             }
@@ -165,18 +169,18 @@ impl StaticSite {
     }
 
     fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
-        match representation::answer(request, resource, &self.delivery, now.date) {
-            FileAnswer::Complete(answer) => Draft::Complete(answer),
-            FileAnswer::Refusal(answer) => Draft::Bare(answer),
+        match representation::response(request, resource, &self.delivery, now.date) {
+            FileResponse::Complete(response) => Draft::Complete(response),
+            FileResponse::Refusal(response) => Draft::Bare(response),
         }
     }
 
-    /// The page of the application, unless the path ends like that of a file: a script that is missing must not be a
-    /// page, which caches would keep and browsers could not read.
+    /// The page of the application, unless the path ends like that of a file: a script that is
+    /// missing must not be a page, which caches would keep and browsers could not read.
     fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Moment) -> Draft {
         if let Some(fallback) = &disk.fallback
             && !media_type::is_known(path)
-            && let Ok(Found::Resource(resource)) = disk.find(fallback, false, now)
+            && let Ok(Lookup::Resource(resource)) = disk.find(fallback, false, now)
         {
             return self.resource(request, &resource, now);
         }
@@ -184,32 +188,32 @@ impl StaticSite {
     }
 
     /// With the site's page for its status, if there is one, and the site's headers.
-    pub fn made_own(&self, mut answer: Answer, now: Moment) -> Answer {
-        if let Some(page) = self.page_for(answer.status, now) {
-            let headers = &mut answer.headers;
+    pub fn finish(&self, mut response: Response, now: Moment) -> Response {
+        if let Some(page) = self.page_for(response.status, now) {
+            let headers = &mut response.headers;
             headers.insert(CONTENT_LENGTH, HeaderValue::from(page.plain.len));
             if let Some(kind) = page.plain.headers.get(CONTENT_TYPE) {
                 headers.insert(CONTENT_TYPE, kind.clone());
             }
             let chunk_bytes = self.delivery.chunk_bytes;
-            answer.source = Source::part(&page.plain, 0, page.plain.len, chunk_bytes);
+            response.source = Source::part(&page.plain, 0, page.plain.len, chunk_bytes);
         }
-        self.extra.add_to(&mut answer.headers);
-        answer
+        self.extra.add_to(&mut response.headers);
+        response
     }
 
     fn page_for(&self, status: StatusCode, now: Moment) -> Option<Rc<Resource>> {
         let mut pages = self.error_pages.iter();
         let page = pages.find(|page| page.status == status)?;
         match self.disk.as_ref()?.find(&page.path, false, now) {
-            Ok(Found::Resource(resource)) => Some(resource),
+            Ok(Lookup::Resource(resource)) => Some(resource),
             _ => None,
         }
     }
 }
 
 impl Disk {
-    fn find(&self, path: &[u8], as_directory: bool, now: Moment) -> Result<Found, FileError> {
+    fn find(&self, path: &[u8], as_directory: bool, now: Moment) -> Result<Lookup, FileError> {
         self.cache
             .borrow_mut()
             .find(self.folder, path, as_directory, now)

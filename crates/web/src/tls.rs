@@ -1,9 +1,9 @@
-//! TLS 1.3 and 1.2: several certificates, chosen by the name the client asks for, and replaced without dropping a
-//! connection.
+//! TLS 1.3 and 1.2: several certificates, chosen by the name the client asks for, and replaced
+//! without dropping a connection.
 //!
-//! rustls does the work, with ring; what is decided here is which files are good enough to serve with, and what every
-//! connection holds. An idle connection keeps its keys and one read buffer of 4 KiB; what it has encrypted and not
-//! written is bounded, and given back when it is written.
+//! rustls does the work, with ring; what is decided here is which files are good enough to serve
+//! with, and what every connection holds. An idle connection keeps its keys and one read buffer of
+//! 4 KiB; what it has encrypted and not written is bounded, and given back when it is written.
 
 mod accept;
 
@@ -11,7 +11,7 @@ pub use accept::{Alpn, HandshakeError, TlsStream};
 pub use sooner_tls::{Prepared, TlsConfig, TlsVersion, unreadable};
 
 use crate::config::Misconfigured;
-use crate::message::TlsPeer;
+use crate::peer::TlsPeer;
 use rustls::ServerConfig;
 use sooner_uplink::GatedStream;
 use std::cell::RefCell;
@@ -19,7 +19,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What may lie encrypted and unwritten in one connection, bytes: a whole record at least; more saves nothing any more.
+/// What may lie encrypted and unwritten in one connection, bytes: a whole record at least; more
+/// saves nothing any more.
 const BUFFER_BYTES: RangeInclusive<usize> = (16 << 10)..=(64 << 10);
 
 /// What a record may carry, bytes; the most is the protocol's (RFC 8446, 5.1).
@@ -43,8 +44,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// TLS by `prepared`, where every connection holds up to about `buffer_bytes` encrypted (16 to 64 KiB): as much as
-    /// is written at once. Records carry up to `record_bytes` (1 to 16 KiB).
+    /// TLS by `prepared`, where every connection holds up to about `buffer_bytes` encrypted (16 to
+    /// 64 KiB): as much as is written at once. Records carry up to `record_bytes` (1 to 16 KiB).
     pub fn new(prepared: Prepared, buffer_bytes: usize, record_bytes: u64) -> Self {
         let record_bytes = record_bytes.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end());
         Self {
@@ -64,7 +65,8 @@ impl Tls {
         *self.config.borrow_mut() = in_records(prepared.config, self.record_bytes);
     }
 
-    /// Reads all files anew and replaces what is served by; after a mistake nothing has changed. Gives warnings.
+    /// Reads all files anew and replaces what is served by; after a mistake nothing has changed.
+    /// Gives warnings.
     pub fn reload(
         &self,
         tables: &[TlsConfig],
@@ -76,7 +78,8 @@ impl Tls {
         Ok(warnings)
     }
 
-    /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and a word about it.
+    /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and the
+    /// reason.
     pub async fn accept(
         &self,
         stream: GatedStream,

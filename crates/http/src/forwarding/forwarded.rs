@@ -1,7 +1,7 @@
 //! What the upstream is told of the client: `X-Forwarded-*` and `Forwarded` (RFC 7239).
 //!
-//! Who is in a trusted network (another proxy) is believed and added to. What anybody else says of himself is replaced: the upstream
-//! will take these headers for our word.
+//! A client in a trusted network (another proxy) is believed and added to. What other clients say
+//! of themselves is replaced: the upstream will take these headers for our word.
 
 use super::request::Client;
 use http::HeaderMap;
@@ -14,8 +14,8 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject");
 
-/// Names under which upstreams may look for the client, and which are therefore nobody's to say but a trusted proxy's: these, and all
-/// that begin with [`X_FORWARDED`]. Ours are set anew; the others go.
+/// Names under which upstreams may look for the client, and which therefore only a trusted proxy
+/// may set: these, and all that begin with [`X_FORWARDED`]. Ours are set anew; the others go.
 const CLIENT_HEADERS: [&str; 4] = [
     "forwarded",
     "x-client-subject",
@@ -26,7 +26,8 @@ const CLIENT_HEADERS: [&str; 4] = [
 /// Every proxy makes up some more of these (`-Ssl`, `-User`, `-Client-Cert`).
 const X_FORWARDED: &str = "x-forwarded-";
 
-/// Whether `name`, or what a program that knows no difference between `-` and `_` takes it for, says who the client is.
+/// Whether `name`, or what a program that knows no difference between `-` and `_` takes it for,
+/// says who the client is.
 pub(super) fn describes_client(name: &HeaderName) -> bool {
     let name = name.as_str();
     if name.contains('_') {
@@ -40,13 +41,14 @@ fn is_client_header(name: &str) -> bool {
     name.starts_with(X_FORWARDED) || CLIENT_HEADERS.contains(&name)
 }
 
-/// Whether a trusted proxy may say `name`. A certificate is nobody's to speak of but who has seen it.
+/// Whether a trusted proxy may say `name`. The subject of a certificate is set only by the proxy
+/// that has seen the certificate.
 fn is_believed_of_trusted(name: &HeaderName) -> bool {
     is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
 }
 
-/// Adds to `headers` who `client` is, the `host` it asked for, and the `prefix` of the path that the upstream
-/// does not get. `received` is what the client sent.
+/// Adds to `headers` who `client` is, the `host` it asked for, and the `prefix` of the path that
+/// the upstream does not get. `received` is what the client sent.
 pub(super) fn add_forwarded(
     headers: &mut HeaderMap,
     received: &HeaderMap,
@@ -93,7 +95,8 @@ fn set_if_absent(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>)
     }
 }
 
-/// One element of `Forwarded`: values with a colon are quoted, IPv6 addresses stand in brackets (RFC 7239, 6).
+/// One element of `Forwarded`: values with a colon are quoted, IPv6 addresses stand in brackets
+/// (RFC 7239, 6).
 fn element(address: IpAddr, host: Option<&str>, scheme: &str) -> String {
     let mut element = match address {
         IpAddr::V4(address) => format!("for={address}"),

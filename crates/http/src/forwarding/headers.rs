@@ -1,4 +1,5 @@
-//! Headers that belong to one connection, those that are ours to say, and those no trailer may carry.
+//! Headers that belong to one connection, those that are ours to say, and those no trailer may
+//! carry.
 
 use super::forwarded::describes_client;
 use http::HeaderMap;
@@ -13,8 +14,8 @@ pub const PSEUDONYM: &str = "sooner";
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
-/// What is never passed on, whether `Connection` names it or not (RFC 9110, 7.6.1). The last is not of HTTP, but CGI programs take it
-/// for the address of a proxy to use.
+/// What is never passed on, whether `Connection` names it or not (RFC 9110, 7.6.1). The last is not
+/// of HTTP, but CGI programs take it for the address of a proxy to use.
 static HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     KEEP_ALIVE,
@@ -26,7 +27,8 @@ static HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("proxy"),
 ];
 
-/// What decides about framing, routing, rights or how to read the body comes before the body or not at all (RFC 9110, 6.5.1).
+/// What decides about framing, routing, rights or how to read the body comes before the body or not
+/// at all (RFC 9110, 6.5.1).
 static NOT_IN_TRAILERS: [HeaderName; 11] = [
     AUTHORIZATION,
     CONTENT_ENCODING,
@@ -144,7 +146,8 @@ fn is_transfer_coding_alone(headers: &HeaderMap, coding: &[u8]) -> bool {
     is_coding && values.next().is_none()
 }
 
-/// Removes from trailers what may not be in them. Who adds them to the headers must find there what was checked before.
+/// Removes from trailers what may not be in them. Who adds them to the headers must find there what
+/// was checked before.
 pub fn clean_trailers(trailers: &mut HeaderMap) {
     remove_hop_by_hop(trailers);
     let is_forbidden = |name: &&HeaderName| {
@@ -156,7 +159,7 @@ pub fn clean_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// How long a server says it keeps a connection nobody uses, s; `None` when it does not say.
+/// How long a server says it keeps an idle connection, s; `None` when it does not say.
 pub fn keep_alive_seconds(headers: &HeaderMap) -> Option<u64> {
     tokens(headers, &KEEP_ALIVE)
         .find_map(|parameter| parameter.strip_prefix("timeout="))

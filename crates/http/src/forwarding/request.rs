@@ -1,8 +1,9 @@
-//! What goes to the upstream for a client's request: pure, because what is left in or out here is what smuggling needs.
+//! What goes to the upstream for a client's request: pure, because what is left in or out here is
+//! what smuggling needs.
 //!
-//! Nothing of the client's framing is passed on: the body has been read by its length or its chunks, and is framed anew for the
-//! upstream. Headers of the connection go, those that say who the client is are ours, and a request whose meaning the upstream might
-//! see otherwise than we do is refused.
+//! Nothing of the client's framing is passed on: the body has been read by its length or its
+//! chunks, and is framed anew for the upstream. Headers of the connection go, those that say who
+//! the client is are ours, and a request that the upstream might understand otherwise is refused.
 
 mod head;
 
@@ -29,7 +30,8 @@ pub enum Refusal {
     /// RFC 9112, 3.2: no Host, or two, or one that is none.
     #[error("a request needs exactly one valid Host")]
     Host,
-    /// A coding of the transfer that is not undone here, so that the upstream would read something else.
+    /// A coding of the transfer that is not undone here, so that the upstream would read something
+    /// else.
     #[error("no transfer coding but chunked is understood")]
     TransferCoding,
     /// `Content-Length` contradicts itself or the body.
@@ -106,7 +108,8 @@ pub struct Outgoing {
     pub takes_trailers: bool,
 }
 
-/// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113, 8.3.1).
+/// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113,
+/// 8.3.1).
 pub fn requested_authority(parts: &Parts) -> Result<Option<&str>, Refusal> {
     let mut lines = parts.headers.get_all(HOST).iter();
     let line = lines.next();
@@ -182,7 +185,8 @@ pub fn outgoing(
     })
 }
 
-/// The engine has read the body by one framing; here it must be the only one anybody could have read it by.
+/// The engine has read the body by one framing; here it must be the only one by which it can be
+/// read.
 fn check_framing(parts: &Parts, body_bytes: Option<u64>) -> Result<(), Refusal> {
     if parts.headers.contains_key(TRANSFER_ENCODING) && !headers::is_chunked_alone(&parts.headers) {
         return Err(Refusal::TransferCoding);
@@ -225,7 +229,7 @@ fn target(uri: &Uri, strip_prefix: Option<&str>) -> Result<PathAndQuery, Refusal
     PathAndQuery::try_from(target).map_err(|_| Refusal::Target)
 }
 
-/// The headers meant for whoever answers.
+/// The end-to-end headers.
 fn end_to_end_headers(received: &HeaderMap) -> HeaderMap {
     let named = headers::connection_options(received);
     let mut kept = HeaderMap::with_capacity(received.keys_len() + 8);
@@ -241,7 +245,8 @@ fn end_to_end_headers(received: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// HTTP/2 may cut a cookie header into pieces; others take the first piece for all of it (RFC 9113, 8.2.3).
+/// HTTP/2 may cut a cookie header into pieces; others take the first piece for all of it (RFC 9113,
+/// 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     if headers.get_all(COOKIE).iter().nth(1).is_none() {
         return;

@@ -18,7 +18,7 @@ pub enum Framing {
 /// Why a response is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadResponse {
-    /// RFC 9112, 6.3: somebody between may have been tricked.
+    /// RFC 9112, 6.3: a proxy between may have been tricked.
     #[error("it has both Content-Length and Transfer-Encoding")]
     BothLengths,
     /// `Content-Length` contradicts itself or the body.
@@ -27,13 +27,13 @@ pub enum BadResponse {
     /// The client could not read it.
     #[error("it has a transfer coding other than chunked")]
     TransferCoding,
-    /// A switch of protocols nobody asked for, or a preliminary response as the last one.
+    /// A switch of protocols that was not asked for, or a preliminary response as the last one.
     #[error("its status is not one of a final response")]
     Status,
 }
 
-/// Makes `headers` of a response the client's, and says how its body ends. `body_bytes` is its length as the engine has understood it,
-/// `None` where only the end tells.
+/// Makes `headers` of a response the client's, and says how its body ends. `body_bytes` is its
+/// length as the engine has understood it, `None` where only the end tells.
 pub fn incoming(
     method: &Method,
     status: StatusCode,
@@ -78,7 +78,8 @@ pub fn incoming(
     Ok(framing)
 }
 
-/// Makes `headers` of a response with status 101 the client's, who has `asked` for a protocol. It has no body.
+/// Makes `headers` of a response with status 101 the client's, who has `asked` for a protocol. It
+/// has no body.
 pub fn switching(
     asked: Option<&HeaderValue>,
     version: Version,
@@ -120,7 +121,8 @@ fn framing(
     }
 }
 
-/// RFC 9110, 8.6 and 15.3.6: not these. For 304 it may, and would only say what the client's copy has already.
+/// RFC 9110, 8.6 and 15.3.6: not these. For 304 it may, and would only say what the client's copy
+/// has already.
 fn may_have_length(status: StatusCode) -> bool {
     !matches!(
         status,

@@ -1,13 +1,15 @@
-//! Which route a request takes: the longest path that fits, and of equals the one whose host says most.
+//! Which route a request takes: the longest path that fits, and of equals the one with the most
+//! specific host.
 //!
-//! Paths are compared as RFC 3986, 6.2.2 makes them equal: `%61` is `a`. What goes to the upstream is what the client sent.
+//! Paths are compared as RFC 3986, 6.2.2 makes them equal: `%61` is `a`. What goes to the upstream
+//! is what the client sent.
 
 use std::borrow::Cow;
 
 /// A table of routes to something.
 #[derive(Clone, Debug)]
 pub struct Routes<T> {
-    /// The longest path first, then the host that says most.
+    /// The longest path first, then the most specific host.
     entries: Vec<Entry<T>>,
 }
 
@@ -182,7 +184,8 @@ pub fn without_prefix<'a>(path: &'a str, prefix: &str) -> Cow<'a, str> {
     }
 }
 
-/// The bytes of the first byte of a normalised path as they stand in `path`: three for `%61`, one otherwise.
+/// The bytes of the first byte of a normalised path as they stand in `path`: three for `%61`, one
+/// otherwise.
 fn unit_bytes(path: &str) -> usize {
     if unreserved(path.as_bytes()).is_some() {
         3
@@ -225,8 +228,8 @@ fn normalised(path: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Whether a segment is `.` or `..`, also as `%2e`, between `%2f` or before `;` (where some see parameters): such a path may mean
-/// another one to the upstream than it does here.
+/// Whether a segment is `.` or `..`, also as `%2e`, between `%2f` or before `;` (where some see
+/// parameters): such a path may mean another one to the upstream than it does here.
 pub fn has_dot_segment(path: &str) -> bool {
     let has_one = |path: &str| {
         path.split(['/', '\\'])

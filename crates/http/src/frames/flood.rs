@@ -27,10 +27,11 @@ const RESET_REFILL_NS: u64 = 50_000_000;
 
 /// The frames without a request that one client may still send.
 ///
-/// PING, SETTINGS, PRIORITY, PRIORITY_UPDATE, WINDOW_UPDATE, RST_STREAM and frames of unknown types cost a
-/// client a few bytes and the server a look, and often a reply. Clients that keep the rules send few of them
-/// by themselves, and more with what they get: a window is opened with every piece of a body, a connection is
-/// measured while it is busy. So the supply refills with time, with each request, and with what is sent.
+/// PING, SETTINGS, PRIORITY, PRIORITY_UPDATE, WINDOW_UPDATE, RST_STREAM and frames of unknown types
+/// cost a client a few bytes and the server a look, and often a reply. Clients that keep the rules
+/// send few of them by themselves, and more with what they get: a window is opened with every piece
+/// of a body, a connection is measured while it is busy. So the supply refills with time, with each
+/// request, and with what is sent.
 #[derive(Debug)]
 pub struct FrameBudget {
     left: u32,
@@ -46,7 +47,8 @@ impl FrameBudget {
         }
     }
 
-    /// The client sent a frame of `kind`; false when that was one too many. Reads the time only when short.
+    /// The client sent a frame of `kind`; false when that was one too many. Reads the time only
+    /// when short.
     pub fn spend(&mut self, kind: u8, payload_bytes: u32, now: impl FnOnce() -> Time) -> bool {
         match kind {
             // The library bounds its length and the number of empty ones.
@@ -90,9 +92,9 @@ impl FrameBudget {
 
 /// The requests that one client may still reset; malformed requests count too.
 ///
-/// A request that is reset at once costs the client a few bytes and the server its work, and does not count
-/// among the open streams ("rapid reset", CVE-2023-44487). A browser resets what a page that was left had
-/// requested, in one go, and then requests what the next page needs.
+/// A request that is reset at once costs the client a few bytes and the server its work, and does
+/// not count among the open streams ("rapid reset", CVE-2023-44487). A browser resets what a page
+/// that was left had requested, in one go, and then requests what the next page needs.
 #[derive(Debug)]
 pub struct ResetBudget {
     left: u32,

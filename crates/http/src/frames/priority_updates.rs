@@ -1,15 +1,17 @@
 //! Finds PRIORITY_UPDATE frames (RFC 9218, 7.1) in what a client sends.
 //!
-//! The HTTP/2 library skips frames it does not know, and this is one of them. So the bytes are looked through on their way to it: frame
-//! headers are followed, everything but PRIORITY_UPDATE is passed over. At most one such frame is held, and no more of it than a Priority
-//! field can need. Whatever else is wrong with the bytes is for the library to find.
+//! The HTTP/2 library skips frames it does not know, and this is one of them. So the bytes are
+//! looked through on their way to it: frame headers are followed, everything but PRIORITY_UPDATE is
+//! passed over. At most one such frame is held, and no more of it than a Priority field can need.
+//! Whatever else is wrong with the bytes is for the library to find.
 
 use super::{FrameHeader, HEADER_BYTES, PREFACE, kind, stream_id};
 use crate::priority::Priority;
 
 /// The stream that is spoken of, before the field value.
 const STREAM_ID_BYTES: usize = 4;
-/// Longer field values count as malformed. `u=0, i` has 6 bytes; the rest is room for parameters that may be invented.
+/// Longer field values count as malformed. `u=0, i` has 6 bytes; the rest is room for parameters
+/// that may be invented.
 const FIELD_BYTES_MAX: usize = 256;
 
 /// A frame that was found.
@@ -75,12 +77,13 @@ impl Default for FrameScanner {
 }
 
 impl FrameScanner {
-    /// Looks through the next `bytes` of the connection; `found` is called for every PRIORITY_UPDATE that ends in them.
+    /// Looks through the next `bytes` of the connection; `found` is called for every
+    /// PRIORITY_UPDATE that ends in them.
     pub fn feed(&mut self, bytes: &[u8], found: impl FnMut(Result<PriorityUpdate, Violation>)) {
         self.feed_counting(bytes, found, |_| {});
     }
 
-    /// The same; `begun` is called for every frame whose header ends in them.
+    /// The same; `begun` is called for every frame header that ends in them.
     pub fn feed_counting(
         &mut self,
         mut bytes: &[u8],

@@ -1,10 +1,11 @@
 //! Amends the settings in the server's first frame.
 //!
-//! One is added: that the priorities of RFC 7540 are not used.
-//! Chromium and nghttp2 send PRIORITY_UPDATE only to servers that say so (RFC 9218, 2.1), and it must be said in the first SETTINGS frame,
-//! which the HTTP/2 library writes and into which it lets nobody put what it does not know.
+//! One is added: that the priorities of RFC 7540 are not used. Chromium and nghttp2 send
+//! PRIORITY_UPDATE only to servers that say so (RFC 9218, 2.1), and it must be said in the first
+//! SETTINGS frame, which the HTTP/2 library writes, and it takes no settings that it does not know.
 //!
-//! One is changed: how long heads may be. The library takes longer ones than that ([`super::bounds`]), to leave the refusal to us.
+//! One is changed: how long heads may be. The library takes longer ones than that
+//! ([`super::bounds`]), to leave the refusal to us.
 
 use super::{FrameHeader, HEADER_BYTES, kind};
 
@@ -24,7 +25,8 @@ pub struct Settings {
     pub replaced_bytes: usize,
 }
 
-/// The amended frame, if `bytes` begin with a whole SETTINGS frame; heads may be up to `head_bytes_max` long.
+/// The amended frame, if `bytes` begin with a whole SETTINGS frame; heads may be up to
+/// `head_bytes_max` long.
 pub fn amend_settings(bytes: &[u8], head_bytes_max: u32) -> Option<Settings> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let mut header = FrameHeader::read(header);

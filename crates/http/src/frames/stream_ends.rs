@@ -1,7 +1,8 @@
 //! Finds where streams end in what either side of a connection sends.
 //!
-//! What was given to the HTTP/2 library is not sent yet, and it drops what it holds of a stream that is reset. Whether the last frame of a
-//! response was written can be seen below the library only. Pure: frame headers are followed, payloads passed over.
+//! What was given to the HTTP/2 library is not sent yet, and it drops what it holds of a stream
+//! that is reset. Whether the last frame of a response was written can be seen below the library
+//! only. Pure: frame headers are followed, payloads passed over.
 
 use super::{FrameHeader, HEADER_BYTES, PREFACE, flag, kind};
 

@@ -1,12 +1,15 @@
-//! One header block (RFC 7541, 6), looked through for fields that the HTTP/2 library takes for a broken connection.
+//! One header block (RFC 7541, 6), looked through for fields that the HTTP/2 library takes for a
+//! broken connection.
 //!
-//! The library gives up a connection when a field's name or value has octets that it cannot have, or a pseudo-header field
-//! is not known. The standard asks for less: the request is malformed, and its stream ends (RFC 9113, 8.1.1). So such a field
-//! is replaced by one that can be read and is as long, so that the tables of both sides stay the same; and a field is added
-//! that is malformed in a way for which the library ends the stream alone.
+//! The library gives up a connection when a field's name or value has octets that it cannot have,
+//! or a pseudo-header field is not known. The standard asks for less: the request is malformed, and
+//! its stream ends (RFC 9113, 8.1.1). So such a field is replaced by one that can be read and is as
+//! long, so that the tables of both sides stay the same; and a field is added that is malformed in
+//! a way for which the library ends the stream alone.
 //!
-//! A path with bytes that it does not take and servers commonly do, as in HTTP/1 ([`escaped_target`]), is percent-encoded.
-//! Not where a client has it put into its table, whose size would change: that request counts as malformed.
+//! A path with bytes that it does not take and servers commonly do, as in HTTP/1
+//! ([`escaped_target`]), is percent-encoded. Not where a client has it put into its table, which
+//! would change in size: that request counts as malformed.
 
 use super::huffman;
 use super::table::{Entry, Kind, Name, TABLE_BYTES_MAX, Table};
@@ -94,9 +97,10 @@ impl Blocks {
         match first {
             0x80.. => {
                 let entry = self.table.entry(reader.integer(7)?).ok_or(Undecodable)?;
-                Ok(match entry.is_malformed {
-                    true => Field::Malformed(Vec::new()),
-                    false => Field::Of(entry.name),
+                Ok(if entry.is_malformed {
+                    Field::Malformed(Vec::new())
+                } else {
+                    Field::Of(entry.name)
                 })
             }
             0x40..0x80 => {
@@ -107,9 +111,10 @@ impl Blocks {
                     value_bytes: literal.name.bytes + literal.value_bytes - name.bytes,
                     is_malformed: literal.is_malformed,
                 });
-                Ok(match literal.is_malformed {
-                    true => Field::Malformed(substitute),
-                    false => Field::Of(name),
+                Ok(if literal.is_malformed {
+                    Field::Malformed(substitute)
+                } else {
+                    Field::Of(name)
                 })
             }
             0x20..0x40 => {
@@ -127,9 +132,10 @@ impl Blocks {
                     push_string(&mut rewritten, escaped);
                     return Ok(Field::Rewritten(rewritten));
                 }
-                Ok(match literal.is_malformed {
-                    true => Field::Malformed(Vec::new()),
-                    false => Field::Of(literal.name),
+                Ok(if literal.is_malformed {
+                    Field::Malformed(Vec::new())
+                } else {
+                    Field::Of(literal.name)
                 })
             }
         }
@@ -178,8 +184,8 @@ enum Field {
 }
 
 impl Literal {
-    /// What stands for the literal at the start of `block` in the tables if it is malformed, and its name there. As long as
-    /// what was sent: the name is kept where it is not what is wrong.
+    /// What stands for the literal at the start of `block` in the tables if it is malformed, and
+    /// its name there. As long as what was sent: the name is kept where it is not what is wrong.
     fn substitute(&self, block: &[u8]) -> Result<(Vec<u8>, Name), Undecodable> {
         if !self.is_malformed {
             return Ok((Vec::new(), self.name));
@@ -210,7 +216,7 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
-    /// An integer whose first part has `prefix_bits` (RFC 7541, 5.1).
+    /// An integer with a first part of `prefix_bits` (RFC 7541, 5.1).
     fn integer(&mut self, prefix_bits: u32) -> Result<usize, Undecodable> {
         let mask = (1 << prefix_bits) - 1;
         let mut value = usize::from(self.byte()? & mask);

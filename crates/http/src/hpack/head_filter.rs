@@ -1,8 +1,10 @@
-//! The frames of a client on their way to the HTTP/2 library: heads that it would take for a broken connection are replaced by
-//! ones that it takes for a malformed request (`block`), so that the other requests go on.
+//! The frames of a client on their way to the HTTP/2 library: heads that it would take for a broken
+//! connection are replaced by ones that it takes for a malformed request (`block`), so that the
+//! other requests go on.
 //!
-//! All else passes as it is. A head is held back until all of its frames are here, no longer than the library would hold it.
-//! What breaks the rules of frames or of HPACK is left to the library, which ends the connection.
+//! All else passes as it is. A head is held back until all of its frames are here, no longer than
+//! the library would hold it. What breaks the rules of frames or of HPACK is left to the library,
+//! which ends the connection.
 
 use super::block::{Blocks, Checked};
 use crate::frames::flag::{END_HEADERS, END_STREAM, PADDED, PRIORITY};
@@ -58,7 +60,8 @@ fn ends_stream(frame: FrameHeader) -> bool {
 }
 
 impl HeadFilter {
-    /// The heads of a connection on which they may be up to `head_bytes_max` long; several times as much is held back.
+    /// The heads of a connection on which they may be up to `head_bytes_max` long; several times as
+    /// much is held back.
     pub fn new(head_bytes_max: u32) -> Self {
         Self {
             held: Vec::new(),
@@ -77,7 +80,8 @@ impl HeadFilter {
         std::mem::take(&mut self.malformed)
     }
 
-    /// Takes the next `bytes` of the connection; what the library is to get in their place, if that is not they themselves.
+    /// Takes the next `bytes` of the connection; what the library is to get in their place, if that
+    /// is not they themselves.
     pub fn pass(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.is_over {
             return None;
@@ -98,7 +102,8 @@ impl HeadFilter {
         passed
     }
 
-    /// Goes through `bytes`, of which nothing is held; `changed` is what passes, once that is not all of them as they are.
+    /// Goes through `bytes`, of which nothing is held; `changed` is what passes, once that is not
+    /// all of them as they are.
     fn walk(&mut self, bytes: &[u8], changed: &mut Option<Vec<u8>>) {
         let mut at = 0;
         while at < bytes.len() {

@@ -1,9 +1,10 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B). It is canonical, so the symbols in the order of their codes and the
-//! number of codes of each length say all of it.
+//! The Huffman code of HPACK (RFC 7541, appendix B). It is canonical, so the symbols in the order
+//! of their codes and the number of codes of each length say all of it.
 
 /// The shortest code, bits.
 const LENGTH_MIN: usize = 5;
-/// How many codes there are of each length from the shortest on; the last of the longest is that of the end.
+/// How many codes there are of each length from the shortest on; the last of the longest is that of
+/// the end.
 const COUNTS: [u16; 26] = [
     10, 26, 32, 6, 0, 5, 3, 2, 6, 2, 3, 0, 0, 0, 3, 8, 13, 26, 29, 12, 4, 15, 19, 29, 0, 4,
 ];

@@ -1,5 +1,5 @@
-//! What of HPACK's tables (RFC 7541, 2.3) decides whether a field can be read: how long names are, of which kind, and
-//! which entries a client has put in that are malformed.
+//! What of HPACK's tables (RFC 7541, 2.3) decides whether a field can be read: how long names are,
+//! of which kind, and which entries a client has put in that are malformed.
 
 use std::collections::VecDeque;
 

@@ -5,7 +5,8 @@ use super::quality::{self, Weight};
 /// Weight, then how exactly the type was named: `application/json` is meant more than `*/*`.
 type Preference = (Weight, u8);
 
-/// Whether a client would rather have JSON than HTML; one that does not care gets HTML. Total; O(length).
+/// Whether a client would rather have JSON than HTML; one that does not care gets HTML. Total;
+/// O(length).
 pub fn prefers_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut json, mut html): (Preference, Preference) = ((0, 0), (0, 0));
     for (range, weight) in quality::elements(values) {

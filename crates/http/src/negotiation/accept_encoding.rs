@@ -67,10 +67,12 @@ impl AcceptEncoding {
         wanted
     }
 
-    /// Which of the codings `offered` to send, the one the server likes best first; `None` is the file as it is.
+    /// Which of the codings `offered` to send, the one the server likes best first; `None` is the
+    /// file as it is.
     ///
-    /// The client's weights decide, then the server's order. A compressed form is taken before the file itself, unless
-    /// the client gave that more weight. A client that excludes all there is gets the file: better than nothing.
+    /// The client's weights decide, then the server's order. A compressed form is taken before the
+    /// file itself, unless the client gave that more weight. A client that excludes all there is
+    /// gets the file: better than nothing.
     pub fn choose(&self, offered: impl Iterator<Item = Coding>) -> Option<Coding> {
         let mut best: Option<(Coding, Weight)> = None;
         for coding in offered {

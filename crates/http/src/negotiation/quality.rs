@@ -6,7 +6,8 @@ pub type Weight = u16;
 /// The most something can be wanted.
 pub const MOST: Weight = 1000;
 
-/// The names of a list and their weights; elements whose weight cannot be read are left out. Total; O(length).
+/// The names of a list and their weights; elements with an unreadable weight are left out. Total;
+/// O(length).
 pub fn elements<'a>(
     values: impl Iterator<Item = &'a [u8]>,
 ) -> impl Iterator<Item = (&'a [u8], Weight)> {

@@ -1,14 +1,16 @@
-//! What a client says of a response's priority: the Priority field and the value of PRIORITY_UPDATE (RFC 9218).
+//! What a client says of a response's priority: the Priority field and the value of PRIORITY_UPDATE
+//! (RFC 9218).
 
 use http::HeaderMap;
 use sfparse::{Parser, Value};
 
-/// The urgency of a response nobody said anything of (RFC 9218, 4.1).
+/// The urgency of a response without a priority (RFC 9218, 4.1).
 pub const DEFAULT_URGENCY: u8 = 3;
 /// The least urgent.
 pub const URGENCY_MAX: u8 = 7;
 
-/// The parameters that were given; unknown ones, and known ones of a wrong type or range, are not (RFC 9218, 4).
+/// The parameters that were given; unknown ones, and known ones of a wrong type or range, are not
+/// (RFC 9218, 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Priority {
     /// `u`: 0 first, 7 last.
@@ -18,7 +20,8 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// Reads the value of a Priority field; `None` when it is no dictionary, and counts as not sent.
+    /// Reads the value of a Priority field; `None` when it is no dictionary, and counts as not
+    /// sent.
     pub fn parse(field: &[u8]) -> Option<Self> {
         let mut priority = Self::default();
         let mut parser = Parser::new(field);
@@ -54,7 +57,8 @@ impl Priority {
         self.incremental.unwrap_or(false)
     }
 
-    // A key given twice counts as given last, even if what was given last is not used (RFC 9651, 3.2).
+    // A key given twice counts as given last, even if what was given last is not used (RFC 9651,
+    // 3.2).
     fn set(&mut self, key: &str, value: Value) {
         match (key, value) {
             ("u", Value::Integer(urgency)) => {

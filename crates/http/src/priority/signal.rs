@@ -1,25 +1,31 @@
 //! What goes before what, whatever the sizes.
 //!
 //! Two numbers say so, each 0 first and 7 last:
-//! - The class, across all connections. Only the server's word counts: a Priority field of the response, be it an
-//!   upstream's or a configured header (RFC 9218, section 8). Without one every response is at 3, and the policy decides.
-//!   Nothing that a client sends counts here, or one client could keep all others waiting.
-//! - The urgency, among the responses of one HTTP/2 connection, with an order among equals: incremental responses share,
-//!   others come one after the other, as requested. Here the client's word counts, for it orders its own responses only.
+//! - The class, across all connections. Only the server's word counts: a Priority field of the
+//!   response, be it an upstream's or a configured header (RFC 9218, section 8). Without one every
+//!   response is at 3, and the policy decides. Nothing that a client sends counts here, or one
+//!   client could keep all others waiting.
+//! - The urgency, among the responses of one HTTP/2 connection, with an order among equals:
+//!   incremental responses share, others come one after the other, as requested. Here the client's
+//!   word counts, for it orders its own responses only.
 //!
 //! The urgency is found so:
-//! - What the server says holds, and of the rest what the client says with the Priority field (RFC 9218): current browsers
-//!   say it on every request, and know best.
-//! - Without both, a browser still tells what a request is for (Sec-Fetch-Dest, only over TLS), or at least that it belongs to a page
-//!   (Referer), and then the answer's content type tells the rest. A page is of use as soon as its text is there and styled: text,
-//!   style, script and fonts are at 2, what cannot be told at 3, pictures, sound and downloads at 4.
-//! - A client of which none of this is known (a script, a tool, a mirror) has 3 and its size, nothing else: there is no page to see.
+//! - What the server says holds, and of the rest what the client says with the Priority field (RFC
+//!   9218): current browsers say it on every request, and know best.
+//! - Without both, a browser still tells what a request is for (Sec-Fetch-Dest, only over TLS), or
+//!   at least that it belongs to a page (Referer), and then the answer's content type tells the
+//!   rest. A page is of use as soon as its text is there and styled: text, style, script and fonts
+//!   are at 2, what cannot be told at 3, pictures, sound and downloads at 4.
+//! - A client of which none of this is known (a script, a tool, a mirror) has 3 and its size,
+//!   nothing else: there is no page to see.
 //!
-//! One thing the client says does not hold. A browser asks for whatever is navigated to at urgency 0, before it knows that it will be a
-//! disk image; its gigabytes would go before all else that the page needs. So what is stored (archives, images of disks, attachments) is
-//! never before 6, and video and sound never before 3.
+//! One thing the client says does not hold. A browser asks for whatever is navigated to at urgency
+//! 0, before it knows that it will be a disk image; its gigabytes would go before all else that the
+//! page needs. So what is stored (archives, images of disks, attachments) is never before 6, and
+//! video and sound never before 3.
 //!
-//! With [`Rules::trust_priority`] switched off nothing that a client says changes the order of its own responses either.
+//! With [`Rules::trust_priority`] switched off nothing that a client says changes the order of its
+//! own responses either.
 
 use super::field::{DEFAULT_URGENCY, Priority};
 use http::HeaderMap;
@@ -63,8 +69,8 @@ pub struct Signal {
     pub class: u8,
     /// Among the responses of the same connection: 0 goes first, 7 last.
     pub urgency: u8,
-    /// Whether the client can use parts of it, which orders the responses of the same urgency on the same
-    /// connection; `None` where neither side said, and the policy decides.
+    /// Whether the client can use parts of it, which orders the responses of the same urgency on
+    /// the same connection; `None` where neither side said, and the policy decides.
     pub incremental: Option<bool>,
     /// No client gets it before this urgency.
     first_urgency: u8,
@@ -170,7 +176,8 @@ impl Signal {
         }
     }
 
-    /// The signal after the client said `priority` anew; what it leaves out is the default (RFC 9218, section 7).
+    /// The signal after the client said `priority` anew; what it leaves out is the default (RFC
+    /// 9218, section 7).
     pub fn updated(self, priority: Priority) -> Self {
         if !self.rules.trust_priority {
             return self;
@@ -198,7 +205,8 @@ impl Signal {
     }
 }
 
-/// What a browser will do with the response (Fetch Metadata, 2.1). A `fetch` of a script has the destination `empty`, and may be anything.
+/// What a browser will do with the response (Fetch Metadata, 2.1). A `fetch` of a script has the
+/// destination `empty`, and may be anything.
 fn kind_of_destination(destination: &[u8]) -> Kind {
     match destination {
         b"document" | b"iframe" | b"frame" | b"style" | b"script" | b"font" | b"xslt" => {

@@ -1,8 +1,10 @@
-//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
-//! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
+//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are
+//! found in what is read, the ends of streams in both directions, and one setting is added to what
+//! is written first. What is written is collected while the connection has more to write.
 //!
-//! What is read is counted, and heads are replaced for which the library would give up the connection ([`HeadFilter`]). After a violation nothing
-//! more is read: whoever drives the library ends the connection.
+//! What is read is counted, and heads are replaced for which the library would give up the
+//! connection ([`HeadFilter`]). After a violation nothing more is read: the driver of the library
+//! ends the connection.
 
 use super::cork::{Collected, Cork};
 use super::priorities::Priorities;
@@ -37,7 +39,8 @@ pub struct Tap<Io> {
     malformed: Rc<Cell<u32>>,
     read_ends: StreamEnds,
     written_ends: StreamEnds,
-    /// The ends of streams among what is collected; no more than frames without payload fit in there.
+    /// The ends of streams among what is collected; no more than frames without payload fit in
+    /// there.
     collected_ends: Vec<StreamEnd>,
 }
 
@@ -65,21 +68,22 @@ impl Unread {
     }
 }
 
-/// Who is told what is found in the bytes of one connection.
+/// What is found in the bytes of one connection.
 #[derive(Clone)]
-pub struct Listeners {
+pub struct TapEvents {
     /// What PRIORITY_UPDATE frames say.
     pub priorities: Rc<RefCell<Priorities>>,
     /// Which responses were written, and which taken back before.
     pub unwritten: Rc<RefCell<Unwritten>>,
-    /// How many requests were malformed that nothing has been said of yet.
+    /// How many requests were malformed and are not logged yet.
     pub malformed: Rc<Cell<u32>>,
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in. Clients
-    /// are told that heads may be up to `head_bytes_max` long.
-    pub fn new(io: Io, listeners: Listeners, cork: Cork, head_bytes_max: u32) -> Self {
+    /// Looks into `io` from its first byte in both directions; `tap_events` hear what is found.
+    /// Flushes wait while `cork` is in. Clients are told that heads may be up to `head_bytes_max`
+    /// long.
+    pub fn new(io: Io, tap_events: TapEvents, cork: Cork, head_bytes_max: u32) -> Self {
         let clock = Clock::start();
         Self {
             io,
@@ -89,12 +93,12 @@ impl<Io> Tap<Io> {
             heads: HeadFilter::new(head_bytes_max),
             head_bytes_max,
             unread: Unread::default(),
-            priorities: listeners.priorities,
+            priorities: tap_events.priorities,
             cork,
             collected: Collected::default(),
             has_written: false,
-            unwritten: listeners.unwritten,
-            malformed: listeners.malformed,
+            unwritten: tap_events.unwritten,
+            malformed: tap_events.malformed,
             read_ends: StreamEnds::of_client(),
             written_ends: StreamEnds::of_server(),
             collected_ends: Vec::new(),
@@ -137,7 +141,7 @@ impl<Io> Tap<Io> {
 }
 
 impl<Io: AsyncWrite + Unpin> Tap<Io> {
-    /// Writes what was collected, and tells whose response was in it.
+    /// Writes what was collected, and reports the responses that were in it.
     fn poll_write_collected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.collected.poll_write_to(&mut self.io, cx))?;
         for end in self.collected_ends.drain(..) {
@@ -249,8 +253,8 @@ mod tests {
     const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
 
-    fn listeners() -> Listeners {
-        Listeners {
+    fn tap_events() -> TapEvents {
+        TapEvents {
             priorities: Rc::new(RefCell::new(Priorities::new(1))),
             unwritten: Rc::default(),
             malformed: Rc::default(),
@@ -258,7 +262,7 @@ mod tests {
     }
 
     fn tap<Io>(io: Io) -> Tap<Io> {
-        Tap::new(io, listeners(), Cork::default(), 16 << 10)
+        Tap::new(io, tap_events(), Cork::default(), 16 << 10)
     }
 
     #[tokio::test]
@@ -288,7 +292,7 @@ mod tests {
     async fn nothing_leaves_while_the_cork_is_in() {
         let (near, mut far) = tokio::io::duplex(100);
         let cork = Cork::default();
-        let mut tap = Tap::new(near, listeners(), cork.clone(), 16 << 10);
+        let mut tap = Tap::new(near, tap_events(), cork.clone(), 16 << 10);
         cork.put_in();
         for piece in ["a", "b", "c"] {
             tap.write_all(piece.as_bytes()).await.unwrap();
@@ -300,7 +304,7 @@ mod tests {
         assert_eq!(far.read(&mut read).await.unwrap(), 3, "in one piece");
     }
 
-    /// The streams whose responses have ended, and whether they are said to be completed.
+    /// The streams that have ended, and whether they count as completed.
     type Ended = Arc<Mutex<Vec<(u8, bool)>>>;
 
     /// As if the library had everything of a response.
@@ -328,9 +332,9 @@ mod tests {
         let (client, accepted) = tokio::join!(connecting, listener.accept());
         let (mut client, uplink) = (client.unwrap(), Uplink::unlimited());
         let (io, flow) = uplink.wrap(accepted.unwrap().0);
-        let (listeners, cork, ended) = (listeners(), Cork::default(), Ended::default());
-        let unwritten = listeners.unwritten.clone();
-        let mut tap = Tap::new(io, listeners, cork.clone(), 16 << 10);
+        let (tap_events, cork, ended) = (tap_events(), Cork::default(), Ended::default());
+        let unwritten = tap_events.unwritten.clone();
+        let mut tap = Tap::new(io, tap_events, cork.clone(), 16 << 10);
         for stream in [1, 3, 5, 7] {
             hand_over(stream, &flow, &unwritten, &ended);
         }
@@ -354,9 +358,9 @@ mod tests {
     #[tokio::test]
     async fn updates_are_found_on_the_way() {
         let (near, mut far) = tokio::io::duplex(3);
-        let listeners = listeners();
-        let table = listeners.priorities.clone();
-        let mut tap = Tap::new(near, listeners, Cork::default(), 16 << 10);
+        let tap_events = tap_events();
+        let table = tap_events.priorities.clone();
+        let mut tap = Tap::new(near, tap_events, Cork::default(), 16 << 10);
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {

@@ -1,4 +1,5 @@
-//! One request to one server: sent over a connection that is there or a new one, until the response begins.
+//! One attempt of a request on one server: sent over a connection that is there or a new one, until
+//! the response begins.
 
 use super::failure::{Exhausted, Failure};
 use super::failure_log::with_causes;
@@ -32,7 +33,8 @@ pub struct UpstreamResponse {
 pub struct FailedAttempt {
     /// Why.
     pub failure: Failure,
-    /// The request's body, if the request may be sent again: nothing of it was sent, or nothing is lost by doing it twice.
+    /// The request's body, if the request may be sent again: nothing of it was sent, or nothing is
+    /// lost by doing it twice.
     pub retry: Option<Upload>,
 }
 
@@ -57,7 +59,8 @@ pub async fn attempt(
         )
         .await
         {
-            // Servers close connections nobody uses. It happened between our look and our request: no failure of the server.
+            // Servers close idle connections. It happened between our look and our request: no
+            // failure of the server.
             Err(FailedAttempt {
                 failure: Failure::ClosedWhileKept(_),
                 retry: Some(retry),
@@ -107,7 +110,8 @@ async fn connect(
     }
 }
 
-/// Whether a connection has had a request before. One that has may have been closed for want of a further one.
+/// Whether a connection has had a request before. One that has may have been closed for want of a
+/// further one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConnectionUse {
     New,
@@ -187,7 +191,8 @@ fn request(
     request
 }
 
-/// The response, or why there is none; `None` when the server took too long. Time in which the client sends its body does not count.
+/// The response, or why there is none; `None` when the server took too long. Time in which the
+/// client sends its body does not count.
 async fn respond_within(
     connection: &mut UpstreamConnection,
     request: Request<Upload>,
@@ -210,7 +215,8 @@ async fn respond_within(
     }
 }
 
-/// RFC 9110, 9.2.2: idempotent methods; and any that the server says it has not begun (RFC 9113, 8.7 and 6.8).
+/// RFC 9110, 9.2.2: idempotent methods; and any that the server says it has not begun (RFC 9113,
+/// 8.7 and 6.8).
 fn may_repeat(method: &Method, error: &hyper::Error) -> bool {
     let is_refused =
         h2_error(error).is_some_and(|error| error.reason() == Some(h2::Reason::REFUSED_STREAM));
@@ -222,7 +228,8 @@ fn may_repeat(method: &Method, error: &hyper::Error) -> bool {
         )
 }
 
-/// Whether the server ends the connection in peace, without this request: it came after those that the server still answers.
+/// Whether the server ends the connection in peace, without this request: it came after those that
+/// the server still answers.
 fn is_unprocessed(error: &hyper::Error) -> bool {
     h2_error(error).is_some_and(|error| {
         error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)

@@ -1,4 +1,5 @@
-//! A proxy from its tables: everything a configuration can get wrong about it is found here, with its place.
+//! A proxy from its tables: everything a configuration can get wrong about it is found here, with
+//! its place.
 
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
@@ -18,8 +19,9 @@ const CLASS_MAX: u8 = 7;
 const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
-    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of `previous` whose tables and certificates
-    /// are the same are taken over with all they know: who waits and who is inside, estimates, health, connections.
+    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
+    /// `previous` with the same tables and certificates are taken over with their state: queue,
+    /// requests in flight, estimates, health, connections.
     pub fn build(
         proxy: &ProxyTable,
         upstreams: &[UpstreamTable],

@@ -1,4 +1,5 @@
-//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take requests.
+//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take
+//! requests.
 
 use super::config::UpstreamTable;
 use super::endpoint::{Address, Endpoint, EndpointProtocol};
@@ -64,7 +65,7 @@ fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
 }
 
 impl Connector {
-    /// For `endpoint`, whose certificate must lead to `roots` if it speaks TLS.
+    /// For `endpoint`; its certificate must lead to `roots` if it speaks TLS.
     pub fn new(endpoint: Endpoint, roots: &Arc<RootCertStore>) -> Result<Self, Misconfigured> {
         let tls = match (&endpoint.protocol, &endpoint.address) {
             (EndpointProtocol::Tls, Address::Tcp { host, .. }) => {
@@ -75,7 +76,7 @@ impl Connector {
         Ok(Self { endpoint, tls })
     }
 
-    /// The server's place and speech.
+    /// The server's address and protocol.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }

@@ -1,4 +1,5 @@
-//! A stream that counts what goes through it, for those who have to know what a connection has said so far and how it ended.
+//! A stream that counts what goes through it: what a connection has received so far, and how it
+//! ended.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What has gone through a stream. Atomic only because a connection may have to be sent to another thread; none is.
+/// What has gone through a stream. Atomic only because a connection may have to be sent to another
+/// thread; none is.
 #[derive(Debug, Default)]
 pub struct StreamCounts {
     read_bytes: AtomicU64,
@@ -27,12 +29,12 @@ impl StreamCounts {
         self.written_bytes.load(Relaxed)
     }
 
-    /// Whether the other side has said that nothing more comes.
+    /// Whether the other side has shut its sending side.
     pub fn is_read_closed(&self) -> bool {
         self.is_read_closed.load(Relaxed)
     }
 
-    /// Whether it was told that nothing more comes.
+    /// Whether this side was shut for sending.
     pub fn is_write_closed(&self) -> bool {
         self.is_write_closed.load(Relaxed)
     }

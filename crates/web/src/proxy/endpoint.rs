@@ -1,9 +1,9 @@
-//! Where a server of an upstream is and what it speaks, as `servers` names it.
+//! The address and protocol of an upstream's server, as `servers` names it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A server's place.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A name or an address, and a port.
@@ -17,7 +17,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// What is spoken there.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointProtocol {
     /// HTTP/1.1 in clear text.

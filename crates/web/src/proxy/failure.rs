@@ -1,8 +1,8 @@
-//! Why a request got no answer from its upstream, and what its client is told instead.
+//! Why a request got no response from its upstream, and the response to its client instead.
 
 use super::upload::ClientFault;
-use crate::answer::plain;
-use crate::message::Answer;
+use crate::response::Response;
+use crate::response::plain;
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
 use rustix::io::Errno;
@@ -18,10 +18,10 @@ pub enum Failure {
     /// The request is not passed on.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// No server may be asked.
+    /// No server is up.
     #[error("no server is up, the first is asked again in {retry_seconds} s{}", because(.last))]
     AllDown {
-        /// When the first may be asked again, s.
+        /// When the first may get a request again, s.
         retry_seconds: u64,
         /// Which server failed last, and how.
         last: Option<Arc<str>>,
@@ -47,7 +47,8 @@ pub enum Failure {
     /// The connection ended before the response began.
     #[error("closed before it answered: {0}")]
     Closed(String),
-    /// So did a connection that had been kept, and not a byte came on it: the server may have closed it before it saw the request.
+    /// So did a connection that had been kept, and not a byte came on it: the server may have
+    /// closed it before it saw the request.
     #[error("closed a kept connection as the request came, which may not be sent twice: {0}")]
     ClosedWhileKept(String),
     /// The response did not begin in time.
@@ -103,12 +104,12 @@ impl Failure {
         matches!(self, Self::Unreachable(_) | Self::ConnectTimeout(_))
     }
 
-    /// Whether this side had nothing left to connect with; the server was not asked then.
+    /// Whether this host had nothing left to connect with; the request was not sent then.
     pub fn is_exhausted(&self) -> bool {
         matches!(self, Self::Exhausted(_))
     }
 
-    /// Whether the server may be asked the same again: it gave nothing back, and at once.
+    /// Whether the request may be sent again: the server gave nothing back, and at once.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -116,7 +117,7 @@ impl Failure {
         )
     }
 
-    /// What the client is told: no address, no name and no message of the system.
+    /// The text for the client: no address, no name and no message of the system.
     fn client_message(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::Host) => "a request needs exactly one valid Host",
@@ -156,10 +157,10 @@ impl Failure {
         }
     }
 
-    /// The answer in place of the upstream's.
-    pub fn answer(&self) -> Answer {
-        let mut answer = plain(self.status(), self.client_message());
-        let headers = &mut answer.headers;
+    /// The response in place of the upstream's.
+    pub fn response(&self) -> Response {
+        let mut response = plain(self.status(), self.client_message());
+        let headers = &mut response.headers;
         if let Some(seconds) = self.retry_seconds() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -169,11 +170,12 @@ impl Failure {
                 HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
             );
         }
-        answer
+        response
     }
 }
 
-/// What this host ran out of when it connected to a server. It says nothing of the server, which may be well.
+/// What this host ran out of when it connected to a server. It says nothing of the server, which
+/// may be well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
     /// EMFILE.
@@ -182,7 +184,8 @@ pub enum Exhausted {
     /// ENFILE.
     #[error("the system has no descriptor left; a higher fs.file-max helps")]
     SystemDescriptors,
-    /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads there.
+    /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads
+    /// there.
     #[error(
         "no local address and port is left to connect from; a wider net.ipv4.ip_local_port_range or a `limit` helps"
     )]
@@ -221,16 +224,16 @@ mod tests {
     #[test]
     fn the_client_hears_a_reason_and_no_address() {
         let failure = Failure::Unreachable("10.0.0.7:3000: connection refused".into());
-        let answer = failure.answer();
-        assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
-        let Source::Memory(body) = answer.source else {
+        let response = failure.response();
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+        let Source::Memory(body) = response.source else {
             panic!("a text of ours is in memory");
         };
         assert_eq!(
             body,
             "502 Bad Gateway: the server behind this one cannot be reached\n"
         );
-        assert_eq!(answer.headers[CONTENT_LENGTH], body.len().to_string());
+        assert_eq!(response.headers[CONTENT_LENGTH], body.len().to_string());
     }
 
     #[test]
@@ -243,14 +246,14 @@ mod tests {
             down.to_string(),
             "no server is up, the first is asked again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
         );
-        let down = down.answer();
+        let down = down.response();
         assert_eq!(down.headers[RETRY_AFTER], "1");
         assert_eq!(down.status, StatusCode::SERVICE_UNAVAILABLE);
         let lacking = Failure::Exhausted(Exhausted::Descriptors);
-        assert!(!lacking.is_server_fault() && lacking.answer().headers.contains_key(RETRY_AFTER));
+        assert!(!lacking.is_server_fault() && lacking.response().headers.contains_key(RETRY_AFTER));
         let slow = Failure::ResponseTimeout(Duration::from_millis(1500));
         assert_eq!(slow.to_string(), "no answer began within 1.5s");
-        let slow = slow.answer();
+        let slow = slow.response();
         assert!(!slow.headers.contains_key(RETRY_AFTER));
         assert_eq!(slow.status, StatusCode::GATEWAY_TIMEOUT);
     }

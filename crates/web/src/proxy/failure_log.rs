@@ -1,7 +1,8 @@
-//! What an operator is told on standard error of requests that got no answer: at most a line a minute for each server, for each
-//! upstream's queue, and for what this side lacks. The access log has every one.
+//! Lines on standard error about requests that failed: at most one a minute for each server, for
+//! each upstream's queue, and for exhausted resources of this host. The access log has every
+//! request.
 
-use crate::limits::Complaint;
+use crate::limits::LogThrottle;
 use hyper::{Method, Uri};
 use sooner_admission::Time;
 use sooner_config::is_printable;
@@ -17,7 +18,7 @@ const PATH_CHARS_MAX: usize = 200;
 /// The most of a reason that is shown, characters: a certificate may have hundreds of names.
 const REASON_CHARS_MAX: usize = 300;
 
-/// A request, as it is named in a line. Its query is left out: it may hold what nobody else should read.
+/// A request, as it is named in a line. Its query is left out: it may hold a secret.
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
     method: Method,
@@ -52,12 +53,13 @@ impl Display for RequestSummary {
     }
 }
 
-/// One kind of trouble.
+/// Lines about one kind of failure.
 #[derive(Default)]
-pub struct FailureLog(RefCell<Complaint>);
+pub struct FailureLog(RefCell<LogThrottle>);
 
 impl FailureLog {
-    /// It has happened again: says `what`, unless a line about it was written within the last minute.
+    /// It has happened again: writes `what`, unless a line about it was written within the last
+    /// minute.
     pub fn report(&self, now: Time, what: impl Display) {
         if let Some(times) = self.0.borrow_mut().note(now) {
             say(line(&what, times));
@@ -72,7 +74,7 @@ fn line(what: &dyn Display, times: u64) -> String {
     }
 }
 
-/// A reason in one line of bounded length, whoever wrote it.
+/// A reason in one line of bounded length; it may hold text of a server.
 pub fn one_line(why: &dyn Display) -> String {
     short(&why.to_string(), REASON_CHARS_MAX)
 }
@@ -96,9 +98,10 @@ fn short(text: &str, chars_max: usize) -> String {
     let mut short = String::with_capacity(text.len().min(chars_max));
     let mut characters = text.chars();
     for character in characters.by_ref().take(chars_max) {
-        match is_printable(character) {
-            true => short.push(character),
-            false => short.extend(character.escape_default()),
+        if is_printable(character) {
+            short.push(character);
+        } else {
+            short.extend(character.escape_default());
         }
     }
     if characters.next().is_some() {

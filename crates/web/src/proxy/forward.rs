@@ -1,7 +1,8 @@
-//! A request on its way: made ready to go out, answered by a server, and back comes an answer.
+//! Forwards one request: prepares what goes out, sends it with retries, and makes the response.
 //!
-//! The job is inside from the moment it is let in until the upstream has given the last byte of its response, or the protocol was
-//! switched. Dropping the future at any time, or later the answer's body, takes the request back.
+//! The request is in flight from its admission until the upstream has given the last byte of its
+//! response, or the protocol was switched. Dropping the future at any time, or later the response's
+//! body, cancels the request.
 
 use super::attempt::UpstreamResponse;
 use super::failure::Failure;
@@ -14,11 +15,13 @@ use super::upload::{ClientFault, Upload};
 use super::upstream::HostRule;
 use super::{Report, Route};
 use crate::body::Source;
-use crate::message::{Answer, RequestBody, Stay};
+use crate::http1::UpgradeGuard;
+use crate::request_body::RequestBody;
+use crate::response::Response;
 use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use sooner_http::forwarding::headers::keep_alive_seconds;
 use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
 use sooner_http::forwarding::response::{self, Framing};
@@ -30,7 +33,7 @@ use tokio::task::spawn_local;
 pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
-    /// On whose behalf.
+    /// The client.
     pub client: Client,
     /// What responses may use.
     pub budget: Arc<BufferBudget>,
@@ -42,13 +45,13 @@ impl Forwarding {
         &self,
         mut request: Request<RequestBody>,
         report: &mut Report,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
         let (mut parts, body) = request.into_parts();
         if body.is_too_long() {
             return Err(Failure::ClientBody(ClientFault::TooLong));
         }
-        let stay = parts.extensions.remove::<Stay>();
+        let upgrade_guard = parts.extensions.remove::<UpgradeGuard>();
         let summary = RequestSummary::new(&parts.method, &parts.uri, self.client.address);
         let upload = Upload::new(body);
         let outgoing = self.outgoing(&parts, &upload)?;
@@ -62,11 +65,17 @@ impl Forwarding {
         report.response_ns = Some(in_flight.sent_at.elapsed().as_nanos() as u64);
         let server = in_flight.slot.server().name.clone();
         let answer = if upstream_response.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.switch(upstream_response, in_flight, &outgoing, client_side, stay)
-                .map(|(answer, tunnel)| {
-                    report.tunnel = Some(tunnel);
-                    answer
-                })
+            self.switch(
+                upstream_response,
+                in_flight,
+                &outgoing,
+                client_side,
+                upgrade_guard,
+            )
+            .map(|(answer, tunnel)| {
+                report.tunnel = Some(tunnel);
+                answer
+            })
         } else {
             self.deliver(upstream_response, in_flight, &outgoing.method)
         };
@@ -94,7 +103,7 @@ impl Forwarding {
         upstream_response: UpstreamResponse,
         in_flight: InFlight,
         method: &Method,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let UpstreamResponse {
             response,
             connection,
@@ -131,7 +140,7 @@ impl Forwarding {
                 return Err(failure);
             }
         };
-        Ok(Answer {
+        Ok(Response {
             status: parts.status,
             headers: parts.headers,
             source,
@@ -144,17 +153,17 @@ impl Forwarding {
         Source::stream(Box::pin(read_ahead))
     }
 
-    /// Both sides have agreed on another protocol: from here on the job is no job any more, but a connection, which has the client's
-    /// `stay` to its end.
+    /// Both sides have agreed on another protocol: from here on it is a connection and no request,
+    /// and holds the client's `upgrade_guard` to its end.
     fn switch(
         &self,
         upstream_response: UpstreamResponse,
         in_flight: InFlight,
         outgoing: &Outgoing,
         client_side: OnUpgrade,
-        stay: Option<Stay>,
-    ) -> Result<(Answer, Tunnel), Failure> {
-        let mut response: Response<Incoming> = upstream_response.response;
+        upgrade_guard: Option<UpgradeGuard>,
+    ) -> Result<(Response, Tunnel), Failure> {
+        let mut response: hyper::Response<Incoming> = upstream_response.response;
         let upstream_side = hyper::upgrade::on(&mut response);
         let (parts, _) = response.into_parts();
         let mut headers = parts.headers;
@@ -169,9 +178,9 @@ impl Forwarding {
         let joined = tunnel::join(client_side, upstream_side, self.route.tunnel_silence, guard);
         spawn_local(async move {
             joined.await;
-            drop(stay);
+            drop(upgrade_guard);
         });
-        let answer = Answer {
+        let answer = Response {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
             source: Source::Empty,

@@ -1,9 +1,11 @@
-//! Whether a server of an upstream is to be asked.
+//! Whether a server of an upstream gets requests.
 //!
-//! Failures in a row put it out for a while that doubles up to a minute; after that it is tried again with one request at a time until one
-//! succeeds. Where the server is also asked regularly, its answers to that count too, and a server put out by them comes back by them.
-//! Only failures to answer count: a status of 500 is an answer. A failure that a request may have brought about counts once for each path,
-//! so that no path, however often it is asked for, puts out the server for all others.
+//! Failures in a row put it out for a while that doubles up to a minute; after that it is tried
+//! again with one request at a time until one succeeds. Where the server is also asked regularly,
+//! its answers to that count too, and a server put out by them comes back by them. Only failures to
+//! answer count: a status of 500 is an answer. A failure that a request may have brought about
+//! counts once for each path, so that no path, however often it is asked for, puts out the server
+//! for all others.
 
 use sooner_admission::Time;
 
@@ -33,7 +35,7 @@ pub enum Standing {
     Up,
     /// It did not; one request at a time finds out whether it does again.
     OnProbation,
-    /// Not to be asked.
+    /// It gets no requests.
     Down,
 }
 
@@ -42,7 +44,7 @@ pub enum Standing {
 pub struct Health {
     limits: HealthLimits,
     failures: u32,
-    /// Hashes of the paths whose requests are among these failures.
+    /// Hashes of the paths among these failures.
     paths: Vec<u64>,
     /// How often it was put out without a success since.
     ejections: u32,

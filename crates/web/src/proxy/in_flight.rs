@@ -1,4 +1,5 @@
-//! A job inside a server, and the response it waits for: the next one comes in when its last byte is here.
+//! A request in flight at a server, and the response it waits for: the next request is admitted
+//! when its last byte is here.
 
 use super::failure_log::RequestSummary;
 use super::read_ahead::{Feeder, Truncation};
@@ -13,8 +14,8 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A place inside a server; dropping it leaves. It has to be dropped before the job's permit: the gate must know how many places there
-/// are before it lets the next one in.
+/// A slot of a server; dropping it frees it. It has to be dropped before the permit: admission must
+/// know the capacity before it admits the next request.
 pub struct ServerSlot {
     upstream: Weak<Upstream>,
     server: Rc<Server>,
@@ -22,7 +23,7 @@ pub struct ServerSlot {
 }
 
 impl ServerSlot {
-    /// Goes into `server`, one of `upstream`'s.
+    /// Takes a slot of `server`, one of `upstream`'s.
     pub fn take(upstream: &Rc<Upstream>, server: &Rc<Server>) -> Self {
         Self {
             upstream: Rc::downgrade(upstream),
@@ -46,19 +47,19 @@ impl Drop for ServerSlot {
     }
 }
 
-/// A job inside; dropping it makes room for the next one.
+/// A request in flight; dropping it makes room for the next one.
 pub struct InFlight {
-    /// Its place in a server. Dropped before the permit: who is let in next must find it empty.
+    /// Its slot of a server. Dropped before the permit: the next request must find it free.
     pub slot: ServerSlot,
-    /// Leave to be inside.
+    /// Its admission.
     pub permit: Permit,
     /// Where it is.
     pub upstream: Rc<Upstream>,
-    /// When its server was asked.
+    /// When it was sent.
     pub sent_at: Instant,
-    /// What was asked for.
+    /// The request, for lines to the operator.
     pub summary: RequestSummary,
-    /// How many servers were asked for it.
+    /// How many attempts were made.
     pub tries: u32,
 }
 
@@ -80,11 +81,11 @@ impl InFlight {
     }
 }
 
-/// A response whose body is still with the upstream.
+/// A response with its body still to come from the upstream.
 pub struct UpstreamBody {
     /// What is to come.
     pub body: Incoming,
-    /// The job that ends with it.
+    /// The request that ends with it.
     pub in_flight: InFlight,
     /// The connection it comes on.
     pub connection: UpstreamConnection,
@@ -104,7 +105,8 @@ impl UpstreamBody {
         // What a client can bring about is no failure, or it could put the server out for all.
         let is_server_fault = match cut {
             Truncation::Abandoned => false,
-            // A stream of events pauses, and so does who waits for the rest of the request.
+            // A stream of events pauses, and so does a server that waits for the rest of the
+            // request.
             Truncation::Idle => has_length && self.progress.is_over(),
             Truncation::Broken(_) => self.progress.client_fault().is_none(),
         };
@@ -114,8 +116,8 @@ impl UpstreamBody {
         }
     }
 
-    /// The response is complete: the next job may come. The connection is free if nothing more comes on it (`is_whole`) and nothing of
-    /// the request is left to send.
+    /// The response is complete: the next request may come. The connection is free if nothing more
+    /// comes on it (`is_whole`) and nothing of the request is left to send.
     pub fn finish(self, is_whole: bool) {
         let is_clean = is_whole && self.progress.is_over();
         let pool = self.in_flight.slot.server().pool.clone();

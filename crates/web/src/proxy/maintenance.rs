@@ -1,4 +1,4 @@
-//! What is done for an upstream without a request: asking its servers how they are, closing connections nobody uses.
+//! What an upstream needs beside requests: health checks, and an end for idle connections.
 
 use super::connect::Connector;
 use super::failure::Exhausted;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-/// Starts what an upstream needs; all of it ends when nobody uses the upstream any more.
+/// Starts what an upstream needs; all of it ends when the upstream is dropped.
 pub fn start(upstream: &Rc<Upstream>) {
     if !upstream.starts_now() {
         return;
@@ -89,7 +89,7 @@ fn probe_request(upstream: &Upstream) -> Option<Outgoing> {
 enum ProbeError {
     /// It did not answer well.
     Unhealthy(String),
-    /// It could not be asked for want of something here, which tells nothing of it.
+    /// This host could not connect, which tells nothing of the server.
     NotProbed,
 }
 
@@ -102,8 +102,8 @@ impl From<io::Error> for ProbeError {
     }
 }
 
-/// Whether a server answers `probe_request` with a status from 200 to 399. It is asked over a connection of its own and past the queue: a
-/// server that is busy is well.
+/// Whether a server answers `probe_request` with a status from 200 to 399. The probe has a
+/// connection of its own and passes the queue: a busy server is healthy.
 async fn probe(connector: &Connector, probe_request: &Outgoing) -> Result<(), ProbeError> {
     let mut connection = connector.connect(false).await?;
     let authority = &connector.endpoint().authority;

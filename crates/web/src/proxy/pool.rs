@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-/// Connections kept although nobody uses them.
+/// Idle connections that are kept.
 const IDLE_MAX: usize = 64;
 /// How long a connection over HTTP/1 may take to be ready again after the last byte of a response.
 const READY_WITHIN: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub struct Pool {
     shared: RefCell<Option<(UpstreamConnection, Instant)>>,
 }
 
-/// A connection over HTTP/1 that nobody uses.
+/// An idle connection over HTTP/1.
 struct Idle {
     connection: UpstreamConnection,
     since: Instant,
@@ -80,7 +80,8 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what the server said about keeping it.
+    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what
+    /// the server said about keeping it.
     pub fn put_back(
         self: &Rc<Self>,
         mut connection: UpstreamConnection,
@@ -92,7 +93,7 @@ impl Pool {
         }
         let pool = self.clone();
         spawn_local(async move {
-            // The engine has to see the end too; it closes the connection if either side asked for that.
+            // hyper has to see the end too; it closes the connection if either side asked for that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, connection.ready()).await {
                 pool.keep(connection, keep_alive_seconds);
             }

@@ -1,11 +1,13 @@
-//! A response's body on its way from the upstream: read ahead of the client up to a bound, so that the backend is free early.
+//! A response's body on its way from the upstream: read ahead of the client up to a bound, so that
+//! the backend is free early.
 //!
-//! A client may wait long for its turn on the uplink, and a backend that waits with it would serve nobody else. So a body is read by
-//! a task of its own into memory, at most a given number of bytes for each response and for all together; beyond that, one piece
-//! each. When memory is full the reading stops, and the upstream's connection fills up behind it.
+//! A client may wait long for its turn on the uplink, and an upstream that waits with it would
+//! serve no other request. So a body is read by a task of its own into memory, at most a given
+//! number of bytes for each response and for all together; beyond that, one piece each. When memory
+//! is full the reading stops, and the upstream's connection fills up behind it.
 
-use crate::message::BodyError;
 use crate::proxy::failure_log::with_causes;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
@@ -174,7 +176,8 @@ impl Feeder {
         B::Error: Into<BodyError>,
     {
         let end = match self.feed_until_end(body, idle).await {
-            // Over HTTP/2 the end may come after the last byte, and a client that has all of it waits for nothing more.
+            // Over HTTP/2 the end may come after the last byte, and a client that has all of it
+            // waits for nothing more.
             Err(Truncation::Abandoned) if lock(&self.buffer).owed_bytes == Some(0) => Ok(()),
             end => end,
         };
@@ -270,7 +273,7 @@ impl Feeder {
 }
 
 impl Drop for Feeder {
-    /// A task that was dropped ends the body as broken, or its client would wait for ever.
+    /// A task that was dropped ends the body as broken, or its client would wait without end.
     fn drop(&mut self) {
         if lock(&self.buffer).end.is_none() {
             self.end(Err(Truncation::Broken("given up".into())));
@@ -326,7 +329,8 @@ impl Body for ReadAhead {
         let buffer = lock(&self.buffer);
         let left_bytes = match (buffer.left_bytes, &buffer.end) {
             (Some(left), _) => Some(left),
-            // All is here already: the length is known after all. With trailers it must not be said, or they could not be sent.
+            // All is here already: the length is known after all. With trailers it must not be
+            // said, or they could not be sent.
             (None, Some(Ok(()))) if buffer.trailers.is_none() => {
                 Some(buffer.pieces.iter().map(|piece| piece.len() as u64).sum())
             }

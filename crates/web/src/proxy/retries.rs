@@ -1,4 +1,5 @@
-//! Retries: a request waits for admission, goes to a server, and to another one if that does not answer.
+//! Retries: a request waits for admission, goes to a server, and to another one if that does not
+//! answer.
 
 use super::attempt::{FailedAttempt, UpstreamResponse, attempt};
 use super::failure::Failure;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time from one attempt to connect to the next where nothing is left here to connect with: others end, and leave some.
+/// The time from one attempt to connect to the next where nothing is left here to connect with:
+/// others end, and leave some.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A request that wants an answer.
@@ -27,31 +29,32 @@ pub struct RoutedRequest<'a> {
     pub parts: &'a Parts,
     /// As it goes out.
     pub outgoing: &'a Outgoing,
-    /// As the operator is told of it.
+    /// For lines to the operator.
     pub summary: RequestSummary,
 }
 
 /// Where a request has been so far.
 #[derive(Default)]
 struct Attempts {
-    /// Servers that did not answer, or could not be asked.
+    /// Servers that did not respond, or could not be reached.
     tried: Vec<Arc<str>>,
     /// Why the last one did not.
     last: Option<Failure>,
-    /// The last one, until another one is asked in its place.
+    /// The last one, until the request is sent again.
     failed: Option<Rc<Server>>,
-    /// Servers that took the request and did not answer it: their fault if another one does, the request's if none does.
+    /// Servers that took the request and did not answer it: their fault if another one does, the
+    /// request's if none does.
     suspects: Vec<Rc<Server>>,
-    /// Servers that could not be asked for want of something here.
+    /// Servers that this host had nothing left to connect with.
     exhausted_for: Vec<Arc<str>>,
-    /// Until when such a want is waited for.
+    /// Until when resources are waited for.
     resources_until: Option<Instant>,
     /// Whether the next attempt may find something only after a while.
     must_pause: bool,
 }
 
 impl RoutedRequest<'_> {
-    /// Asks servers until one answers, and tells `report` how it went.
+    /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
         self,
         mut upload: Upload,
@@ -128,7 +131,8 @@ impl RoutedRequest<'_> {
         Ok(permit)
     }
 
-    /// The request's body, if `server`, which gave no answer on try number `tries`, or another one is to get the request again.
+    /// The request's body, if `server`, which gave no answer on try number `tries`, or another one
+    /// is to get the request again.
     fn retry_after(
         &self,
         server: &Rc<Server>,
@@ -164,8 +168,9 @@ impl RoutedRequest<'_> {
         }
     }
 
-    /// The same where nothing was left here to reach `server` with. That counts neither against the server nor as a try; others may be
-    /// reached over connections that are there already, and after that it is a matter of time.
+    /// The same where nothing was left here to reach `server` with. That counts neither against the
+    /// server nor as a try; others may be reached over connections that are there already, and
+    /// after that it is a matter of time.
     fn wait_for_resources(
         &self,
         server: &Server,
@@ -192,7 +197,7 @@ impl RoutedRequest<'_> {
         Ok(retry)
     }
 
-    /// Nobody is asked, and the operator is told why.
+    /// Reports to the operator that the request is sent to no server, and why.
     fn reject(&self, failure: Failure) -> Failure {
         self.route.upstream.report_rejected(&self.summary, &failure);
         failure

@@ -18,7 +18,7 @@ pub struct Server {
     pub name: Arc<str>,
     /// Its connections.
     pub pool: Rc<Pool>,
-    /// Requests it did not answer, as the operator is told of them.
+    /// Lines about requests without a response.
     pub failure_log: FailureLog,
     health: RefCell<Health>,
     inside: Cell<usize>,
@@ -33,7 +33,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server nobody has asked anything yet.
+    /// A server without a request yet.
     pub fn new(connector: Connector, limits: HealthLimits) -> Self {
         Self {
             name: connector.endpoint().to_string().into(),
@@ -55,8 +55,9 @@ impl Server {
         self.health.borrow().standing(now)
     }
 
-    /// How many jobs may be inside for another one to go in, where `limit` is what the operator says. Those that are left over from
-    /// before it went out may stay for hours and tell nothing of how it is now: they are not the one job of a probation.
+    /// How many requests may be in flight, where `limit` is the operator's. Those left over from
+    /// before its ejection may stay for hours and tell nothing of its health now: they are not the
+    /// one request of a probation.
     pub fn capacity(&self, limit: usize, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => limit,
@@ -65,7 +66,7 @@ impl Server {
         }
     }
 
-    /// A job goes in; gives what it has to say when it leaves.
+    /// A request goes in; gives what [`Server::leave`] takes.
     pub fn enter(&self) -> Entry {
         self.inside.set(self.inside.get() + 1);
         Entry {
@@ -73,7 +74,7 @@ impl Server {
         }
     }
 
-    /// The job of `entry` leaves.
+    /// The request of `entry` leaves.
     pub fn leave(&self, entry: Entry) {
         self.inside.set(self.inside.get() - 1);
         if entry.ejections < self.ejections.get() {
@@ -81,7 +82,7 @@ impl Server {
         }
     }
 
-    /// How many jobs are inside.
+    /// How many requests are in flight.
     pub fn inside(&self) -> usize {
         self.inside.get()
     }
@@ -111,12 +112,12 @@ impl Server {
         self.retries.get()
     }
 
-    /// The mean time of a job inside, of late, ns.
+    /// The recent mean time of a request in flight, ns.
     pub fn mean_service_ns(&self) -> Option<u64> {
         self.service_ns.borrow().get()
     }
 
-    /// A job took `service_ns` from the request to the last byte of the response.
+    /// A request took `service_ns` from the request to the last byte of the response.
     pub fn served(&self, service_ns: u64) {
         self.service_ns.borrow_mut().add(service_ns);
     }
@@ -126,12 +127,13 @@ impl Server {
         self.change_health(now, Health::succeeded)
     }
 
-    /// It gave no answer, or not all of one. What that says of its health is for others to judge.
+    /// It gave no response, or not all of one. The caller judges what that means for its health.
     pub fn count_failure(&self) {
         self.failures.set(self.failures.get() + 1);
     }
 
-    /// It could not be reached, or did not answer what others answer. Whether that changes how it stands.
+    /// It could not be reached, or did not answer what others answer. Whether that changes how it
+    /// stands.
     pub fn failed(&self, now: Time) -> bool {
         self.change_health(now, |health| health.failed(now))
     }
@@ -164,7 +166,7 @@ impl Server {
     }
 }
 
-/// What a job is told when it goes in.
+/// When a request went in.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// How often the server had gone out by then.

@@ -1,8 +1,8 @@
-//! A connection that has switched to another protocol (WebSocket): bytes both ways until both sides are done, or
-//! silent for too long, and how it ended, for the account of its response.
+//! A connection that has switched to another protocol (WebSocket): bytes both ways until both sides
+//! are done, or silent for too long, and how it ended, for the account of its response.
 //!
-//! The uplink's account of the response may be closed before the tunnel ends or after it. The record of the
-//! response needs both, so it is written when the later one is there.
+//! The uplink's account of the response may be closed before the tunnel ends or after it. The
+//! record of the response needs both, so it is written when the later one is there.
 
 use super::counted_stream::{CountedStream, StreamCounts};
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -16,8 +16,8 @@ use tokio::time::sleep;
 /// What is held of each direction, bytes.
 const BUFFER_BYTES: usize = 16 << 10;
 
-/// Joins two connections when both have switched; ends when they have, or after `silence` to twice `silence` without a byte. `ending`
-/// tells how.
+/// Joins two connections when both have switched; ends when they have, or after `silence` to twice
+/// `silence` without a byte. `ending` tells how.
 pub async fn join(
     client: OnUpgrade,
     upstream: OnUpgrade,
@@ -33,7 +33,8 @@ pub async fn join(
     let mut upstream = CountedStream::new(TokioIo::new(upstream), &of_upstream);
     tokio::select! {
         copied = copy(&mut client, &mut upstream) => {
-            // When the upstream is done and the client has been told, what the client still says or does not say changes nothing.
+            // When the upstream is done and the client has been told, what the client still sends
+            // changes nothing.
             let is_told = of_upstream.is_read_closed() && of_client.is_write_closed();
             ending.set_clean(copied.is_ok() || is_told);
         }
@@ -93,7 +94,7 @@ impl Tunnel {
         (tunnel, ending)
     }
 
-    /// Calls `listener` with the end, when there is one; only the first who asks is called.
+    /// Calls `listener` at the end; only the first listener is called.
     pub fn on_end(&self, listener: impl FnOnce(TunnelEnd) + Send + 'static) {
         let end = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,11 @@
 //! A request's body on its way to the upstream, and how far it is.
 //!
-//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any size needs the memory of a few
-//! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
+//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any
+//! size needs the memory of a few pieces. The task that waits for the response can see whether the
+//! upstream is slow or the client, and can end the body.
 
 use crate::limits::ReceiveError;
-use crate::message::{BodyError, RequestBody};
+use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_http::forwarding::headers::clean_trailers;
@@ -17,7 +18,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what curl does.
+/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what
+/// curl does.
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why a body does not come to its end.
@@ -58,7 +60,7 @@ pub struct Progress {
     is_abandoned: Cell<bool>,
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
-    /// The body after nobody wanted it, if nothing of it was taken.
+    /// The body after it was dropped, if nothing of it was taken.
     left: RefCell<Option<RequestBody>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -96,7 +98,7 @@ impl Upload {
     /// Sends nothing before `wanted` is notified or a second has passed.
     pub fn wait_for_continue(&mut self, wanted: Arc<Notify>) {
         self.hold = Some(Box::pin(async move {
-            // A second without a word: the upstream may not know the expectation.
+            // A second without a response: the upstream may not know the expectation.
             let _ = timeout(CONTINUE_WAIT, wanted.notified()).await;
         }));
     }
@@ -132,7 +134,7 @@ impl Progress {
         self.left.borrow_mut().take().map(Upload::new)
     }
 
-    /// Nobody needs the rest: what is left makes the connection to the upstream end.
+    /// The rest is not needed: what is left makes the connection to the upstream end.
     pub fn abandon(&self) {
         self.is_abandoned.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {

@@ -1,8 +1,9 @@
-//! An upstream: servers that answer the same requests, and one gate in front of them.
+//! An upstream: servers that answer the same requests, and one queue in front of them.
 //!
-//! There is one queue for all servers, and a job is given a server when it goes in: nobody waits for a busy server while another one
-//! is free, and the order holds across servers. The gate has as many places as the servers that are up have together, and one for each
-//! job that is still inside a server that is out: such a job takes nothing from the others.
+//! There is one queue for all servers, and a request is given a server when it is admitted: none
+//! waits for a busy server while another one is free, and the order holds across servers. The limit
+//! of requests in flight is the capacity of the servers that are up, and one for each request that
+//! is still in flight at a server that is out: such a request takes nothing from the others.
 
 mod build;
 use crate::clock::Clock;
@@ -26,7 +27,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-/// What a status of 503 says where nobody knows when a server comes back, s.
+/// `Retry-After` of a status 503 where it is unknown when a server comes back, s.
 const RETRY_SECONDS: u64 = 5;
 
 /// How long each step with a server may take.
@@ -42,7 +43,7 @@ pub struct Times {
     pub idle: Duration,
 }
 
-/// The `Host` a server is asked for.
+/// The `Host` a server gets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostRule {
     /// The client's.
@@ -76,32 +77,32 @@ pub struct Upstream {
     pub times: Times,
     /// How often a request that may be repeated is.
     pub retries: u32,
-    /// Which host is asked for.
+    /// Which `Host` its servers get.
     pub host: HostRule,
     /// The regular question.
     pub check: Option<HealthCheck>,
-    /// How long a connection is kept that nobody uses.
+    /// How long an idle connection is kept.
     pub keep: Duration,
     limit: usize,
     gate: Limiter,
-    /// The server that is looked at first for the next job.
+    /// Round robin: the server that is looked at first for the next request.
     next_server: Cell<usize>,
     all_down: Notify,
     /// Which server failed last, and how.
     last_failure: RefCell<Option<Arc<str>>>,
-    /// Requests nobody was asked to answer, as the operator is told of them.
+    /// Lines about requests that were sent to no server.
     rejected_log: FailureLog,
-    /// Those for which nothing was left here to connect with.
+    /// Lines about requests for which this host had nothing left to connect with.
     exhausted_log: FailureLog,
     clock: Clock,
     is_started: Cell<bool>,
 }
 
-/// Where a job may go.
+/// The server for a request.
 pub enum Choice {
     /// There.
     Server(ServerSlot),
-    /// Nowhere right now: a server went out after the job was let in.
+    /// None right now: a server was ejected after the request was admitted.
     Full,
     /// No server is up.
     AllDown,
@@ -113,7 +114,7 @@ impl Upstream {
         self.table == *table && self.roots.roots == roots.roots
     }
 
-    /// Whether this is the first time it is asked to start its tasks.
+    /// Whether this is the first call: its tasks are to be started.
     pub fn starts_now(&self) -> bool {
         !self.is_started.replace(true)
     }
@@ -128,7 +129,7 @@ impl Upstream {
         self.gate.status()
     }
 
-    /// Waits to go in, for `queue` at most; never while no server is up.
+    /// Waits for admission, for `queue` at most; fails at once while no server is up.
     pub async fn admit(
         &self,
         class: u8,
@@ -155,7 +156,8 @@ impl Upstream {
         }
     }
 
-    /// A server for a job that is in: the one with the least jobs, of those the one whose turn it is; rather none of `tried`.
+    /// A server for an admitted request: the one with the fewest in flight, round robin among
+    /// equals; rather none of `tried`.
     pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let now = self.now();
         let mut best: Option<(bool, usize, usize)> = None;
@@ -183,7 +185,7 @@ impl Upstream {
         }
     }
 
-    /// Why nobody goes in, and when somebody may.
+    /// Why no request is admitted, and when one may be.
     pub fn all_down_failure(&self) -> Failure {
         let now = self.now();
         let first = self
@@ -209,7 +211,8 @@ impl Upstream {
         }
     }
 
-    /// `server` could not be reached, and `why`; try number `tries` of `summary`. No request brings that about.
+    /// `server` could not be reached, and `why`; try number `tries` of `summary`. No request brings
+    /// that about.
     pub fn note_unreachable(
         self: &Rc<Self>,
         server: &Server,
@@ -221,8 +224,9 @@ impl Upstream {
         self.note_server_fault(server);
     }
 
-    /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number `tries`. That says nothing of the server
-    /// yet: see [`Upstream::note_server_fault`] and [`Upstream::note_possible_fault`].
+    /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number
+    /// `tries`. That says nothing of the server yet: see [`Upstream::note_server_fault`] and
+    /// [`Upstream::note_possible_fault`].
     pub fn note_failed_attempt(
         &self,
         server: &Server,
@@ -242,7 +246,8 @@ impl Upstream {
         }
     }
 
-    /// What `server` did not answer may be the fault of `summary`: its path counts once, and never against the last server that is up.
+    /// What `server` did not answer may be the fault of `summary`: its path counts once, and never
+    /// against the last server that is up.
     pub fn note_possible_fault(self: &Rc<Self>, server: &Server, summary: &RequestSummary) {
         let now = self.now();
         let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
@@ -286,7 +291,7 @@ impl Upstream {
         );
     }
 
-    /// Tells the operator why no server was asked to answer `summary`.
+    /// Tells the operator why `summary` was sent to no server.
     pub fn report_rejected(&self, summary: &RequestSummary, why: &Failure) {
         let (name, status, why) = (&self.name, why.status().as_u16(), one_line(why));
         self.rejected_log.report(
@@ -295,7 +300,8 @@ impl Upstream {
         );
     }
 
-    /// Tells the operator why `server` cannot be asked now, which is not its fault.
+    /// Tells the operator why this host cannot connect to `server` now, which is not the server's
+    /// fault.
     pub fn report_exhausted(&self, server: &Server, why: &Failure, summary: &RequestSummary) {
         let (name, server_name, why) = (&self.name, &server.name, one_line(why));
         self.exhausted_log.report(
@@ -326,8 +332,8 @@ impl Upstream {
             .all(|server| server.standing(now) == Standing::Down)
     }
 
-    /// Tells the gate how many jobs may be inside. To be called whenever a place changes: with a limit above this sum a job would be
-    /// let in that finds no place, again and again.
+    /// Sets the limit of requests in flight. To be called whenever a server's capacity changes:
+    /// with a limit above this sum a request would be admitted that finds no slot, again and again.
     pub fn update_capacity(&self) {
         let now = self.now();
         let limit = self

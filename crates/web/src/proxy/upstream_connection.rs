@@ -1,4 +1,4 @@
-//! A connection to a server that is ready to take requests.
+//! A connection to a server, ready to take requests.
 
 use super::counted_stream::{CountedStream, StreamCounts};
 use super::upload::Upload;
@@ -16,16 +16,17 @@ use tokio::task::spawn_local;
 
 /// The longest head of a response, bytes.
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length alone.
+/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length
+/// alone.
 const FIELDS_MAX: usize = 400;
 /// What HTTP/1 reads of a body at once at most, bytes; bounds what a connection holds.
 const READ_BYTES_MAX: usize = 64 << 10;
 /// What one response over HTTP/2 may have on its way, bytes.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-/// What all responses of one connection may: as much as the streams a server usually allows, so that one whose client is slow does not
-/// hold up the others.
+/// What all responses of one connection may: as much as the streams a server usually allows, so
+/// that a slow client does not hold up the others.
 const CONNECTION_WINDOW_BYTES: u32 = 128 * STREAM_WINDOW_BYTES;
-/// A connection with requests in flight that says nothing for so long is asked whether it lives.
+/// A connection with requests in flight that is silent for so long is sent a PING.
 const PING_AFTER: Duration = Duration::from_secs(20);
 /// And has so long to say so.
 const PING_WITHIN: Duration = Duration::from_secs(10);
@@ -67,7 +68,7 @@ pub async fn handshake(
                 .handshake(io)
                 .await
                 .map_err(io::Error::other)?;
-            // How it ends, whoever waits for a response hears.
+            // The task that waits for a response hears how it ends.
             spawn_local(async move { drop(connection.with_upgrades().await) });
             Requests::Http1(sender)
         }
@@ -109,7 +110,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Bytes the server has said so far, in answer to whatever.
+    /// Bytes the server has sent so far.
     pub fn received_bytes(&self) -> u64 {
         self.counts.read_bytes()
     }

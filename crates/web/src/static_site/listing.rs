@@ -1,7 +1,8 @@
-//! What a directory without an index shows, where the owner wants that: its names as a page or as JSON.
+//! What a directory without an index shows, where the owner wants that: its names as a page or as
+//! JSON.
 //!
-//! A directory may be long and its disk slow, so a listing is not made where requests are read: it is taken along as a
-//! [`PendingListing`] to a thread that may wait.
+//! A directory may be long and its disk slow, so a listing is not made where requests are read: it
+//! is taken along as a [`PendingListing`] to a thread that may wait.
 
 mod budget;
 mod entries;
@@ -9,14 +10,14 @@ mod html;
 mod json;
 mod text;
 
-use super::refusal::{of_file, too_much};
+use super::refusal::{of_file, overloaded};
 use crate::body::Source;
 use crate::files::{ExtraHeaders, Root};
-use crate::message::Answer;
+use crate::response::Response;
 pub use budget::Budget;
 use budget::Reserved;
 use bytes::Bytes;
-use entries::Place;
+use entries::ListedDirectory;
 use hyper::header::{
     ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
 };
@@ -26,7 +27,8 @@ use sooner_http::negotiation::prefers_json;
 use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 
-/// How many names of a directory are read: as many as anybody looks through, and some 20 ms of work.
+/// How many names of a directory are read: more than a reader looks through, and some 20 ms of
+/// work.
 const ENTRIES_MAX: usize = 10_000;
 /// How long a listing gets: names of a hundred bytes, ten thousand times.
 const BYTES_MAX: usize = 4 << 20;
@@ -68,7 +70,7 @@ pub struct Lister {
 /// A listing that has to be read.
 #[derive(Debug)]
 pub struct PendingListing {
-    place: Place,
+    listed: ListedDirectory,
     is_json: bool,
     is_head: bool,
     headers: HeaderMap,
@@ -76,7 +78,7 @@ pub struct PendingListing {
     reserved: Reserved,
 }
 
-/// What can be said of a directory at once.
+/// What is known of a directory at once.
 #[derive(Debug)]
 pub enum Listed {
     /// It is not shown.
@@ -84,7 +86,7 @@ pub enum Listed {
     /// It will be, once it has been read.
     Pending(PendingListing),
     /// Too many are being shown.
-    Refusal(Answer),
+    Refusal(Response),
 }
 
 impl Lister {
@@ -98,10 +100,10 @@ impl Lister {
             Listing::Auto => prefers_json(accept.map(HeaderValue::as_bytes)),
         };
         let Some(reserved) = self.budget.reserve(RESERVED_BYTES) else {
-            return Listed::Refusal(too_much());
+            return Listed::Refusal(overloaded());
         };
         Listed::Pending(PendingListing {
-            place: Place {
+            listed: ListedDirectory {
                 directory,
                 path: path.to_vec(),
                 root: self.root.clone(),
@@ -135,10 +137,11 @@ impl Lister {
 }
 
 impl PendingListing {
-    /// Reads the directory and makes the answer. Waits for the disk: not for the thread that serves.
-    pub fn read(self) -> Answer {
-        let path = self.place.path.clone();
-        let mut answer = match entries::read(self.place, ENTRIES_MAX) {
+    /// Reads the directory and makes the answer. Waits for the disk: not for the thread that
+    /// serves.
+    pub fn read(self) -> Response {
+        let path = self.listed.path.clone();
+        let mut response = match entries::read(self.listed, ENTRIES_MAX) {
             Ok(entries) => {
                 let text = if self.is_json {
                     json::object(&path, &entries, BYTES_MAX)
@@ -147,28 +150,28 @@ impl PendingListing {
                 };
                 match self.reserved.hold(text) {
                     Some(body) => shown(body, self.headers),
-                    None => refused(too_much(), &self.extra),
+                    None => refused(overloaded(), &self.extra),
                 }
             }
             Err(error) => refused(of_file(&error), &self.extra),
         };
         if self.is_head {
-            answer.source = Source::Empty;
+            response.source = Source::Empty;
         }
-        answer
+        response
     }
 }
 
-fn shown(body: Bytes, mut headers: HeaderMap) -> Answer {
+fn shown(body: Bytes, mut headers: HeaderMap) -> Response {
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    Answer {
+    Response {
         status: StatusCode::OK,
         headers,
         source: Source::Memory(body),
     }
 }
 
-fn refused(mut answer: Answer, extra: &ExtraHeaders) -> Answer {
-    extra.add_to(&mut answer.headers);
-    answer
+fn refused(mut response: Response, extra: &ExtraHeaders) -> Response {
+    extra.add_to(&mut response.headers);
+    response
 }

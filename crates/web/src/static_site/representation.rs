@@ -1,9 +1,10 @@
-//! The answer with a file: which of its forms, all of it, some of it, or only that the client has it already.
+//! The answer with a file: which of its forms, all of it, some of it, or only that the client has
+//! it already.
 
-use crate::answer::{plain, plain_with, visible};
 use crate::body::Source;
 use crate::files::{File, Resource};
-use crate::message::Answer;
+use crate::response::Response;
+use crate::response::{plain, plain_with, visible};
 use hyper::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     HeaderName, HeaderValue, RANGE,
@@ -22,29 +23,29 @@ use std::time::SystemTime;
 pub struct Delivery {
     /// Bytes read from a file at once.
     pub chunk_bytes: usize,
-    /// Makes the boundaries of multipart bodies, so that nobody can put one into a file.
+    /// Makes the boundaries of multipart bodies, so that none can be foreseen and put into a file.
     pub boundaries: RandomState,
 }
 
 /// An answer about a file.
 #[derive(Debug)]
-pub enum FileAnswer {
+pub enum FileResponse {
     /// With the file's own headers, which hold all there is to say.
-    Complete(Answer),
+    Complete(Response),
     /// A refusal: still to be made the site's own.
-    Refusal(Answer),
+    Refusal(Response),
 }
 
 /// Answers a GET or HEAD at `now` with one of the forms of `resource`.
-pub fn answer<B>(
+pub fn response<B>(
     request: &Request<B>,
     resource: &Resource,
     delivery: &Delivery,
     now: SystemTime,
-) -> FileAnswer {
+) -> FileResponse {
     let file = negotiate(request.headers(), resource);
     if !conditional::has_conditions_or_range(request.headers()) {
-        return FileAnswer::Complete(whole(file, StatusCode::OK, delivery));
+        return FileResponse::Complete(whole(file, StatusCode::OK, delivery));
     }
     let validators = Validators {
         etag: &file.etag,
@@ -52,20 +53,20 @@ pub fn answer<B>(
     };
     match conditional::evaluate(request.headers(), validators) {
         Outcome::Proceed => {}
-        Outcome::NotModified => return FileAnswer::Complete(not_modified(file)),
+        Outcome::NotModified => return FileResponse::Complete(not_modified(file)),
         Outcome::Failed => {
-            return FileAnswer::Refusal(plain(
+            return FileResponse::Refusal(plain(
                 StatusCode::PRECONDITION_FAILED,
                 "the file is another version",
             ));
         }
     }
-    FileAnswer::Complete(match selection(request, file, validators, now) {
+    FileResponse::Complete(match selection(request, file, validators, now) {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),
         Selection::Unsatisfiable => {
-            return FileAnswer::Refusal(plain_with(
+            return FileResponse::Refusal(plain_with(
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 "the file has no such bytes",
                 CONTENT_RANGE,
@@ -76,8 +77,8 @@ pub fn answer<B>(
 }
 
 /// A complete file under any status.
-pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Answer {
-    Answer {
+pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Response {
+    Response {
         status,
         headers: file.headers.clone(),
         source: Source::part(file, 0, file.len, delivery.chunk_bytes),
@@ -120,7 +121,7 @@ fn selection<B>(
         .map_or(Selection::Whole, |range| range::parse(range, file.len))
 }
 
-fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
+fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Response {
     let ByteRange { first, last } = range;
     let mut headers = file.headers.clone();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(range.byte_count()));
@@ -128,17 +129,17 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
         CONTENT_RANGE,
         visible(format!("bytes {first}-{last}/{}", file.len)),
     );
-    Answer {
+    Response {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
         source: Source::part(file, first, last + 1, delivery.chunk_bytes),
     }
 }
 
-/// Several parts; or everything where the file is compressed: a client could not tell whether the coding is that of the
-/// whole body or of the parts in it. Parts that are longer than the file are parts all the same, as with nginx: zsync takes
-/// nothing else.
-fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer {
+/// Several parts; or everything where the file is compressed: a client could not tell whether the
+/// coding is that of the whole body or of the parts in it. Parts that are longer than the file are
+/// parts all the same, as with nginx: zsync takes nothing else.
+fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Response {
     if file.headers.contains_key(CONTENT_ENCODING) {
         return whole(file, StatusCode::OK, delivery);
     }
@@ -155,7 +156,7 @@ fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer 
     let mut headers = file.headers.clone();
     headers.insert(CONTENT_TYPE, visible(multipart.content_type));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(multipart.byte_count));
-    Answer {
+    Response {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
         source: Source::Chain(sources.collect()),
@@ -168,14 +169,14 @@ fn boundary(file: &File, ranges: &[ByteRange], delivery: &Delivery) -> String {
     format!("{one:016x}{two:016x}")
 }
 
-fn not_modified(file: &File) -> Answer {
+fn not_modified(file: &File) -> Response {
     let mut headers = HeaderMap::with_capacity(file.headers.len());
     for (name, value) in &file.headers {
         if !describes_content(name) {
             headers.append(name, value.clone());
         }
     }
-    Answer {
+    Response {
         status: StatusCode::NOT_MODIFIED,
         headers,
         source: Source::Empty,

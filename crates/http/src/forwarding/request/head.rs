@@ -1,4 +1,5 @@
-//! The head of a request as it is written to a server: framing, host and connection in the words of its protocol.
+//! The head of a request as it is written to a server: framing, host and connection in the words of
+//! its protocol.
 
 use super::Outgoing;
 use http::header::{
@@ -16,7 +17,8 @@ pub enum Protocol {
 }
 
 impl Outgoing {
-    /// The head for a server called `authority`, spoken to over `protocol`; `body_bytes` as far as it is known.
+    /// The head for a server called `authority`, spoken to over `protocol`; `body_bytes` as far as
+    /// it is known.
     pub fn head(
         &self,
         protocol: Protocol,
@@ -58,7 +60,8 @@ impl Outgoing {
             .authority(host.as_bytes())
             .path_and_query(self.target.clone())
             .build()
-            // Not reached: hosts were checked. Without an authority the request is refused by the connection.
+            // Not reached: hosts were checked. Without an authority the request is refused by the
+            // connection.
             .unwrap_or_else(|_| Uri::from(self.target.clone()))
     }
 

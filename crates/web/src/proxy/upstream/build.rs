@@ -26,7 +26,8 @@ const CHECK_FAILS: u32 = 2;
 const CHECK_PASSES: u32 = 1;
 
 impl Upstream {
-    /// The upstream of `table`, whose servers' certificates must lead to `roots`. Nothing is connected.
+    /// The upstream of `table`; its servers' certificates must lead to `roots`. Nothing is
+    /// connected.
     pub fn build(
         table: &UpstreamTable,
         roots: Arc<RootCertStore>,

@@ -1,60 +1,13 @@
-//! What passes between the protocols and those who answer: a request's body, who asks, and an answer that has not been sent.
+//! The body of a request, whichever protocol brought it.
 
-use crate::access_log::Remote;
-use crate::body::Source;
 use crate::limits::{Limits, MeteredBody, ReceiveError, ReceiveMeter};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::{HeaderMap, StatusCode};
-use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::oneshot;
 
 /// Any error of a body; it ends the response or the request it belongs to.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Who asks, and over what.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// The client as log lines name it.
-    pub named: Arc<Remote>,
-    /// The client's address, after the PROXY protocol where that is on.
-    pub remote: SocketAddr,
-    /// The address the client connected to.
-    pub local: SocketAddr,
-    /// What TLS found out; `None` in clear text.
-    pub tls: Option<Arc<TlsPeer>>,
-}
-
-/// What the TLS handshake said.
-#[derive(Debug, Clone, Default)]
-pub struct TlsPeer {
-    /// The name the client asked for (SNI).
-    pub server_name: Option<String>,
-    /// `TLSv1.2` or `TLSv1.3`.
-    pub version: &'static str,
-    /// The subject of the client's certificate, if it showed one that was accepted.
-    pub client_subject: Option<String>,
-}
-
-impl Peer {
-    /// A client at `remote` that connected to `local`.
-    pub fn new(remote: SocketAddr, local: SocketAddr, tls: Option<TlsPeer>) -> Self {
-        Self {
-            named: Arc::new(Remote::new(remote, tls.as_ref())),
-            remote,
-            local,
-            tls: tls.map(Arc::new),
-        }
-    }
-
-    /// The scheme of the URLs this peer sees.
-    pub fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
-    }
-}
 
 /// The body of a request, whichever protocol brought it.
 pub enum RequestBody {
@@ -66,7 +19,7 @@ pub enum RequestBody {
     Http2(crate::http2::RequestStream),
     /// One of the others, within the bounds of what a client may send.
     Metered(Box<MeteredBody<RequestBody>>),
-    /// One that says itself that it is longer than bodies may be; nothing of it is read.
+    /// One with a `Content-Length` above the limit; nothing of it is read.
     TooLong {
         /// The bound.
         bytes_max: u64,
@@ -134,44 +87,4 @@ impl Body for RequestBody {
             Self::TooLong { .. } => SizeHint::default(),
         }
     }
-}
-
-/// An extension of requests that ask to switch protocols: while a clone of it lives, the client's connection counts as one, though HTTP
-/// has ended on it.
-#[derive(Clone)]
-pub struct Stay {
-    _open: Arc<oneshot::Sender<()>>,
-}
-
-/// Waits for the end of a [`Stay`].
-pub struct Stayed(oneshot::Receiver<()>);
-
-impl Stay {
-    /// A stay, and who waits for its end.
-    pub fn begin() -> (Self, Stayed) {
-        let (stay, stayed) = oneshot::channel();
-        let stay = Self {
-            _open: Arc::new(stay),
-        };
-        (stay, Stayed(stayed))
-    }
-}
-
-impl Stayed {
-    /// Waits until nobody stays.
-    pub async fn end(self) {
-        // Nothing is ever sent: it ends when the last sending side is dropped.
-        let _ = self.0.await;
-    }
-}
-
-/// A response that has not been sent.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status.
-    pub status: StatusCode,
-    /// All headers but those that depend on the connection and on the clock.
-    pub headers: HeaderMap,
-    /// The body.
-    pub source: Source,
 }

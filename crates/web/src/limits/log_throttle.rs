@@ -1,4 +1,4 @@
-//! A line in the log at most once a minute, with how often it would have been said.
+//! A line in the log at most once a minute, with the number of times it stands for.
 
 use sooner_policy::Time;
 
@@ -7,13 +7,13 @@ const PAUSE_NS: u64 = 60_000_000_000;
 
 /// One kind of event that may come very often.
 #[derive(Debug, Default)]
-pub struct Complaint {
+pub struct LogThrottle {
     said_at: Option<Time>,
     unsaid: u64,
 }
 
-impl Complaint {
-    /// It has happened again; gives the number of times since it was said last when it should be said now.
+impl LogThrottle {
+    /// It has happened again; gives the number of times since the last line when a line is due.
     pub fn note(&mut self, now: Time) -> Option<u64> {
         self.unsaid += 1;
         if self.said_at.is_some_and(|at| now.since(at) < PAUSE_NS) {
@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn the_first_at_once_the_others_together() {
-        let mut complaint = Complaint::default();
-        let mut note = |seconds: u64| complaint.note(Time::from_ns(seconds * 1_000_000_000));
+        let mut log_throttle = LogThrottle::default();
+        let mut note = |seconds: u64| log_throttle.note(Time::from_ns(seconds * 1_000_000_000));
         assert_eq!(note(5), Some(1));
         assert_eq!(note(6), None);
         assert_eq!(note(64), None);

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that keeps its [`Activity`] up to date; goes above TLS, so that only requests and answers count.
-pub struct Watched<S> {
+/// A stream that keeps its [`Activity`] up to date; goes above TLS, so that only requests and
+/// answers count.
+pub struct ActivityStream<S> {
     io: S,
     activity: Arc<Activity>,
 }
 
-impl<S> Watched<S> {
-    /// `io`, whose doings go to `activity`.
+impl<S> ActivityStream<S> {
+    /// Reports what happens on `io` to `activity`.
     pub fn new(io: S, activity: Arc<Activity>) -> Self {
         Self { io, activity }
     }
@@ -30,7 +31,7 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -45,7 +46,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -3,15 +3,16 @@
 use crate::body::ResponseBody;
 use crate::clock::Moment;
 use crate::limits::Activity;
-use crate::message::{Answer, Peer, RequestBody, Stay, Stayed};
-use crate::service::{Asked, Reply, Service};
+use crate::peer::ConnectionContext;
+use crate::request_body::RequestBody;
+use crate::response::Response;
+use crate::service::{Reply, RequestContext};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, DATE, HeaderMap, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
-use hyper::{Request, Response, StatusCode, Version};
+use hyper::{Request, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use sooner_uplink::Flow;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,32 +20,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 
 /// hyper refuses less.
 const BUFFER_BYTES_MIN: usize = 16 << 10;
-/// The most header fields of a request; more get status 431. nginx takes 300 and more where they fit its buffers.
+/// The most header fields of a request; more get status 431. nginx takes 300 and more where they
+/// fit its buffers.
 const FIELDS_MAX: usize = 400;
 /// What hyper adds to every head: the date, and the empty line at the end.
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
 
-/// The HTTP/1 engine with its bounds.
-pub struct Engine(Builder);
+/// HTTP/1 as hyper serves it, within bounds.
+pub struct Http1(Builder);
 
 /// What bounds an HTTP/1 connection.
 #[derive(Debug, Clone, Copy)]
-pub struct EngineLimits {
+pub struct Http1Limits {
     /// Longest request head, bytes; others get status 431.
     pub head_bytes_max: usize,
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
-    /// Whether a client that has shut its sending side still gets its answers. While it waits for a backend that cannot be
-    /// told from a client that has left, and then the backend should be spared.
+    /// Whether a client that has shut its sending side still gets its answers. While it waits for a
+    /// backend it cannot be told from a client that has left, and then the backend should be
+    /// spared.
     pub half_close: bool,
 }
 
-impl Engine {
-    /// An engine within `limits`.
-    pub fn new(limits: EngineLimits) -> Self {
+impl Http1 {
+    /// HTTP/1 within `limits`.
+    pub fn new(limits: Http1Limits) -> Self {
         let mut builder = Builder::new();
         builder
             .half_close(limits.half_close)
@@ -58,7 +62,11 @@ impl Engine {
     }
 
     /// Serves requests on `io` until either side ends it.
-    pub fn serve<Io>(&self, io: Io, client: Client) -> UpgradeableConnection<TokioIo<Io>, Client>
+    pub fn serve<Io>(
+        &self,
+        io: Io,
+        client: Http1Service,
+    ) -> UpgradeableConnection<TokioIo<Io>, Http1Service>
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -69,107 +77,145 @@ impl Engine {
 }
 
 /// The service behind one connection.
-pub struct Client(Rc<Inner>);
+pub struct Http1Service(Rc<Connection>);
 
 /// What a connection's requests share.
-pub struct Inner {
-    service: Rc<Service>,
-    peer: Peer,
-    flow: Flow,
+pub struct Connection {
+    context: ConnectionContext,
     activity: Arc<Activity>,
-    switch: Switch,
+    upgrade: UpgradeWait,
+}
+
+/// An extension of requests that ask to switch protocols: while a clone of it lives, the client's
+/// connection counts as one, though HTTP has ended on it.
+#[derive(Clone)]
+pub struct UpgradeGuard {
+    _open: Arc<oneshot::Sender<()>>,
+}
+
+/// Waits for the end of an [`UpgradeGuard`].
+pub struct UpgradeEnd(oneshot::Receiver<()>);
+
+impl UpgradeGuard {
+    /// A guard, and what waits for its end.
+    pub fn begin() -> (Self, UpgradeEnd) {
+        let (upgrade_guard, upgrade_end) = oneshot::channel();
+        let upgrade_guard = Self {
+            _open: Arc::new(upgrade_guard),
+        };
+        (upgrade_guard, UpgradeEnd(upgrade_end))
+    }
+}
+
+impl UpgradeEnd {
+    /// Waits until all guards are dropped.
+    pub async fn end(self) {
+        // Nothing is ever sent: it ends when the last sending side is dropped.
+        let _ = self.0.await;
+    }
 }
 
 /// What one connection's last request to switch protocols has led to.
 #[derive(Clone, Default)]
-pub struct Switch(Rc<RefCell<Option<Stayed>>>);
+pub struct UpgradeWait(Rc<RefCell<Option<UpgradeEnd>>>);
 
-impl Switch {
+impl UpgradeWait {
     /// Lets `request` hold the connection, if it asks to switch protocols.
     fn offer<B>(&self, request: &mut Request<B>) {
         if !request.headers().contains_key(UPGRADE) {
             return;
         }
-        let (stay, stayed) = Stay::begin();
-        request.extensions_mut().insert(stay);
-        self.0.replace(Some(stayed));
+        let (upgrade_guard, upgrade_end) = UpgradeGuard::begin();
+        request.extensions_mut().insert(upgrade_guard);
+        self.0.replace(Some(upgrade_end));
     }
 
     /// After the end of HTTP: waits until the other protocol has ended as well, if there is one.
-    pub async fn over(&self) {
-        let stayed = self.0.take();
-        if let Some(stayed) = stayed {
-            stayed.end().await;
+    pub async fn end(&self) {
+        let upgrade_end = self.0.take();
+        if let Some(upgrade_end) = upgrade_end {
+            upgrade_end.end().await;
         }
     }
 }
 
-impl Client {
-    /// Answers `peer` through `flow` as `service` says, and tells `activity` what happens.
-    pub fn new(service: Rc<Service>, peer: Peer, flow: Flow, activity: Arc<Activity>) -> Self {
-        Self(Rc::new(Inner {
-            service,
-            peer,
-            flow,
-            activity,
-            switch: Switch::default(),
+impl Http1Service {
+    /// Answers the client of `context` through its flow, and tells its activity what happens.
+    pub fn new(context: ConnectionContext) -> Self {
+        Self(Rc::new(Connection {
+            activity: context.handle.activity().clone(),
+            context,
+            upgrade: UpgradeWait::default(),
         }))
     }
 
     /// What becomes of the connection after the protocol was switched.
-    pub fn switch(&self) -> Switch {
-        self.0.switch.clone()
+    pub fn upgrade(&self) -> UpgradeWait {
+        self.0.upgrade.clone()
     }
 }
 
-impl HyperService<Request<Incoming>> for Client {
-    type Response = Response<ResponseBody>;
+impl HyperService<Request<Incoming>> for Http1Service {
+    type Response = hyper::Response<ResponseBody>;
     type Error = Infallible;
-    type Future = Replying;
+    type Future = ResponseFuture;
 
-    fn call(&self, mut request: Request<Incoming>) -> Replying {
+    fn call(&self, mut request: Request<Incoming>) -> ResponseFuture {
         let now = Moment::now();
-        let inner = &self.0;
-        inner.activity.asked();
-        inner.activity.set_sending(!request.body().is_end_stream());
-        inner.switch.offer(&mut request);
-        let head = HeadShape::of(&request);
-        let mut asked = inner.service.asked(&request, &inner.peer, now.instant);
+        let connection = &self.0;
+        connection.activity.request_started();
+        connection
+            .activity
+            .set_sending(!request.body().is_end_stream());
+        connection.upgrade.offer(&mut request);
+        let head = HeadSize::of(&request);
+        let mut request_context = connection.context.service.begin_request(
+            &request,
+            &connection.context.peer,
+            now.instant,
+        );
         let request = request.map(RequestBody::Http1);
-        match inner.service.respond(&mut asked, request, &inner.peer, now) {
-            Reply::Now(answer) => Replying::Now(Some(inner.start(asked, head, answer))),
-            Reply::Later(answering) => Replying::Later {
-                answering,
-                pending: Some((self.0.clone(), asked, head)),
+        match connection.context.service.respond(
+            &mut request_context,
+            request,
+            &connection.context.peer,
+            now,
+        ) {
+            Reply::Now(answer) => {
+                ResponseFuture::Now(Some(connection.respond(request_context, head, answer)))
+            }
+            Reply::Later(future) => ResponseFuture::Later {
+                future,
+                pending: Some((self.0.clone(), request_context, head)),
             },
         }
     }
 }
 
 /// The response to one request, now or later.
-pub enum Replying {
+pub enum ResponseFuture {
     /// It is here.
-    Now(Option<Response<ResponseBody>>),
+    Now(Option<hyper::Response<ResponseBody>>),
     /// A backend makes it.
     Later {
         /// What makes it.
-        answering: Pin<Box<dyn Future<Output = Answer>>>,
+        future: Pin<Box<dyn Future<Output = Response>>>,
         /// What is needed when it is there.
-        pending: Option<(Rc<Inner>, Asked, HeadShape)>,
+        pending: Option<(Rc<Connection>, RequestContext, HeadSize)>,
     },
 }
 
-impl Future for Replying {
-    type Output = Result<Response<ResponseBody>, Infallible>;
+impl Future for ResponseFuture {
+    type Output = Result<hyper::Response<ResponseBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = match &mut *self {
             Self::Now(response) => response.take(),
-            Self::Later { answering, pending } => {
-                let answer = ready!(answering.as_mut().poll(cx));
-                pending
-                    .take()
-                    .map(|(inner, asked, head)| inner.start(asked, head, answer))
+            Self::Later { future, pending } => {
+                let answer = ready!(future.as_mut().poll(cx));
+                pending.take().map(|(connection, request_context, head)| {
+                    connection.respond(request_context, head, answer)
+                })
             }
         };
         // hyper polls no future again that was ready.
@@ -177,18 +223,32 @@ impl Future for Replying {
     }
 }
 
-impl Inner {
+impl Connection {
     /// Announces the answer to the uplink and hands it to hyper.
-    fn start(&self, asked: Asked, head: HeadShape, answer: Answer) -> Response<ResponseBody> {
+    fn respond(
+        &self,
+        request_context: RequestContext,
+        head: HeadSize,
+        answer: Response,
+    ) -> hyper::Response<ResponseBody> {
         let head_bytes = head.bytes(&answer);
-        let announcement = self.service.announce(asked, &answer, head_bytes);
-        self.flow.start(announcement.start, announcement.on_end);
-        let mut body = ResponseBody::new(answer.source, self.flow.clone(), self.activity.clone());
+        let announcement = self
+            .context
+            .service
+            .announce(request_context, &answer, head_bytes);
+        self.context
+            .flow
+            .start(announcement.start, announcement.on_end);
+        let mut body = ResponseBody::new(
+            answer.source,
+            self.context.flow.clone(),
+            self.activity.clone(),
+        );
         if answer.status == StatusCode::SWITCHING_PROTOCOLS {
             body.lasts_as_long_as_its_connection();
             self.activity.switch();
         }
-        let mut response = Response::new(body);
+        let mut response = hyper::Response::new(body);
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
         response
@@ -197,11 +257,11 @@ impl Inner {
 
 /// What of a request decides how long hyper makes the response's head.
 #[derive(Debug, Clone, Copy)]
-pub struct HeadShape {
+pub struct HeadSize {
     connection_bytes: usize,
 }
 
-impl HeadShape {
+impl HeadSize {
     fn of<B>(request: &Request<B>) -> Self {
         Self {
             connection_bytes: connection_bytes(request),
@@ -209,7 +269,7 @@ impl HeadShape {
     }
 
     /// The length of the head as hyper writes it.
-    fn bytes(self, answer: &Answer) -> u32 {
+    fn bytes(self, answer: &Response) -> u32 {
         let reason = answer.status.canonical_reason().unwrap_or("<none>");
         let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
         let headers: usize = answer
@@ -258,20 +318,20 @@ mod tests {
     fn counts_the_head_as_it_is_written() {
         let mut headers = HeaderMap::new();
         headers.insert("content-length", HeaderValue::from_static("0"));
-        let answer = Answer {
+        let answer = Response {
             status: StatusCode::NOT_FOUND,
             headers,
             source: Source::Empty,
         };
         let written = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
-        let plain = HeadShape::of(&Request::new(()));
+        let plain = HeadSize::of(&Request::new(()));
         assert_eq!(plain.bytes(&answer) as usize, written.len());
         let closing = Request::builder()
             .header("connection", "te, Close")
             .body(())
             .unwrap();
         assert_eq!(
-            HeadShape::of(&closing).bytes(&answer) as usize,
+            HeadSize::of(&closing).bytes(&answer) as usize,
             written.len() + "connection: close\r\n".len()
         );
         let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");

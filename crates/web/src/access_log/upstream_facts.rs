@@ -1,25 +1,26 @@
-//! What a line says of those behind this server.
+//! What a line of the log has of the upstream.
 
 use super::json::push_string;
 use super::record::push_field;
 use std::sync::Arc;
 
-/// Who made an answer behind this server, or was to make it.
+/// The upstream of a response, or of the request without one.
 #[derive(Debug, Clone)]
-pub struct Via {
+pub struct UpstreamFacts {
     /// The upstream's name in the configuration.
     pub upstream: Arc<str>,
-    /// Its server that was asked last; `None` if none was.
+    /// The server of the last attempt; `None` without one.
     pub server: Option<Arc<str>>,
-    /// From the request's arrival to the head of the upstream's answer, waiting for a free place included, ns.
+    /// From the request's arrival to the head of the upstream's answer, waiting for admission
+    /// included, ns.
     pub answer_ns: u64,
-    /// How many servers were asked, the same one perhaps several times.
+    /// How many attempts were made, perhaps several on one server.
     pub tries: u32,
     /// What went wrong on the way, each server with its failure; `None` if nothing did.
     pub error: Option<Box<str>>,
 }
 
-impl Via {
+impl UpstreamFacts {
     /// Appends the fields of JSON.
     pub(super) fn push(&self, out: &mut Vec<u8>) {
         push_text(b",\"upstream\":", Some(&self.upstream), out);
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_is_said() {
-        let via = Via {
+        let upstream_facts = UpstreamFacts {
             upstream: "app".into(),
             server: Some("http://a".into()),
             answer_ns: 9,
@@ -52,7 +53,7 @@ mod tests {
             error: Some("http://a: \"refused\"".into()),
         };
         let mut out = Vec::new();
-        via.push(&mut out);
+        upstream_facts.push(&mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             r#","upstream":"app","upstream_server":"http://a","upstream_ns":9,"upstream_tries":2,"upstream_error":"http://a: \"refused\"""#

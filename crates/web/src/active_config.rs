@@ -1,8 +1,8 @@
-//! What one configuration makes of a server: everything that a reload replaces.
+//! The configuration in force, built: everything that a reload replaces.
 
 use crate::config::{Config, Misconfigured};
-use crate::connection::{Engine, EngineLimits};
 use crate::files::CacheLimits;
+use crate::http1::{Http1, Http1Limits};
 use crate::http2::Bounds;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, SiteId};
@@ -17,14 +17,15 @@ use std::borrow::Cow;
 pub struct Means {
     /// Bytes read from a file at once; about the uplink's quantum when responses are ordered.
     pub chunk_bytes: usize,
-    /// Bytes that a TLS record carries at most; a client reads nothing of one before it has all of it.
+    /// Bytes that a TLS record carries at most; a client reads nothing of one before it has all of
+    /// it.
     pub record_bytes: u64,
     /// Descriptors the process may have open.
     pub descriptors: u64,
 }
 
-/// How requests are answered since the last reload.
-pub struct Generation {
+/// The configuration in force since the last reload.
+pub struct ActiveConfig {
     /// The sites, with the files they have at hand.
     pub sites: Sites,
     /// What they are counted as, in the same order.
@@ -34,19 +35,20 @@ pub struct Generation {
     /// What makes a response urgent.
     pub rules: Rules,
     /// The HTTP/1 engine.
-    pub engine: Engine,
+    pub http1: Http1,
     /// What bounds an HTTP/2 connection.
     pub http2: Bounds,
-    /// Who may say on whose behalf it connects.
+    /// The proxies that may name the client of a connection.
     pub proxy_protocol: Senders,
     /// What clients may hold.
     pub limits: Limits,
 }
 
-impl Generation {
+impl ActiveConfig {
     /// Looks at everything `config` names but its certificates; an error has changed nothing.
     ///
-    /// Backends that `previous` knows and that are configured as before keep their queues and connections.
+    /// Backends that `previous` knows and that are configured as before keep their queues and
+    /// connections.
     pub fn new(
         config: &Config,
         means: Means,
@@ -72,7 +74,7 @@ impl Generation {
             rules: Rules {
                 trust_priority: config.uplink.trust_priority,
             },
-            engine: Engine::new(EngineLimits {
+            http1: Http1::new(Http1Limits {
                 head_bytes_max: *config.limits.head_bytes.get_ref() as usize,
                 chunk_bytes: means.chunk_bytes,
                 half_close: config.route.is_empty(),

@@ -1,4 +1,5 @@
-//! A connection whose end does not cost its client the last answer: see [`Linger`].
+//! A stream that lingers at its end, so that the client does not lose the last response: see
+//! [`Linger`].
 
 use super::activity::Activity;
 use super::linger::Linger;
@@ -11,30 +12,32 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep_until};
 
-/// What is read and thrown away at once, bytes; on the stack, so that a farewell holds no memory.
+/// What is read and thrown away at once, bytes; on the stack, so that lingering holds no memory.
 const DISCARDED_BYTES: usize = 16 << 10;
-/// The most that is read of a client that asked for nothing, bytes: there is no answer to lose, only a word that the connection ends.
+/// The most that is read of a client without a request, bytes: there is no response to lose, only
+/// the news that the connection ends.
 const UNASKED_BYTES_MAX: u64 = 64 << 10;
 
-/// A stream whose shutdown is complete when its client has closed too, or has had time enough. It lingers only where its [`Activity`] says
-/// that the client may still be sending, or where bytes lie unread.
-pub struct Lingering<S> {
+/// A stream that completes its shutdown when the client has closed too, or has had time enough. It
+/// lingers only where its [`Activity`] says that the client may still be sending, or where bytes
+/// lie unread.
+pub struct LingeringStream<S> {
     io: S,
     activity: Arc<Activity>,
     bytes_max: u64,
     /// The client has closed its side.
     is_at_end: bool,
-    farewell: Option<Box<Farewell>>,
+    lingering: Option<Box<Lingering>>,
 }
 
 /// This side is shut down.
-struct Farewell {
+struct Lingering {
     linger: Linger,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
 }
 
-impl<S> Lingering<S> {
+impl<S> LingeringStream<S> {
     /// `io`, which does `activity`; at its end up to `bytes_max` are read and thrown away.
     pub fn new(io: S, activity: Arc<Activity>, bytes_max: u64) -> Self {
         Self {
@@ -42,12 +45,12 @@ impl<S> Lingering<S> {
             activity,
             bytes_max,
             is_at_end: false,
-            farewell: None,
+            lingering: None,
         }
     }
 }
 
-impl Farewell {
+impl Lingering {
     fn begin(bytes_max: u64) -> Self {
         let clock = Clock::start();
         let linger = Linger::begin(bytes_max, clock.now());
@@ -68,10 +71,10 @@ impl Farewell {
     }
 }
 
-impl<S: AsyncRead + Unpin> Lingering<S> {
+impl<S: AsyncRead + Unpin> LingeringStream<S> {
     /// Ready when nothing of the client is to be waited for any more.
-    fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(farewell) = &mut self.farewell else {
+    fn poll_lingering(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(lingering) = &mut self.lingering else {
             return Poll::Ready(());
         };
         let mut room = [const { MaybeUninit::<u8>::uninit() }; DISCARDED_BYTES];
@@ -80,22 +83,22 @@ impl<S: AsyncRead + Unpin> Lingering<S> {
             match Pin::new(&mut self.io).poll_read(cx, &mut discarded) {
                 Poll::Ready(Ok(())) if !discarded.filled().is_empty() => {
                     self.activity.set_sending(true);
-                    let now = farewell.clock.now();
-                    farewell.linger.received(discarded.filled().len(), now);
-                    if farewell.linger.is_over() || now >= farewell.linger.deadline() {
+                    let now = lingering.clock.now();
+                    lingering.linger.received(discarded.filled().len(), now);
+                    if lingering.linger.is_over() || now >= lingering.linger.deadline() {
                         return Poll::Ready(());
                     }
                 }
                 // It has closed, or is gone.
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending if !self.activity.is_sending() => return Poll::Ready(()),
-                Poll::Pending => return farewell.poll_timer(cx),
+                Poll::Pending => return lingering.poll_timer(cx),
             }
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LingeringStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -103,13 +106,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = ready!(Pin::new(&mut self.io).poll_read(cx, buf));
-        // Who is gone gets no farewell either.
+        // For a client that is gone this side does not linger either.
         self.is_at_end = buf.filled().len() == before && (read.is_err() || buf.remaining() > 0);
         Poll::Ready(read)
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -136,20 +139,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
-        if stream.farewell.is_none() {
+        if stream.lingering.is_none() {
             ready!(Pin::new(&mut stream.io).poll_shutdown(cx))?;
             // What comes on a connection that speaks another protocol is wanted elsewhere.
             if stream.is_at_end || stream.activity.is_switched() {
                 return Poll::Ready(Ok(()));
             }
-            let bytes_max = match stream.activity.is_unasked() {
-                true => stream.bytes_max.min(UNASKED_BYTES_MAX),
-                false => stream.bytes_max,
+            let bytes_max = if stream.activity.has_no_request() {
+                stream.bytes_max.min(UNASKED_BYTES_MAX)
+            } else {
+                stream.bytes_max
             };
-            stream.activity.leaves();
-            stream.farewell = Some(Box::new(Farewell::begin(bytes_max)));
+            stream.activity.linger();
+            stream.lingering = Some(Box::new(Lingering::begin(bytes_max)));
         }
-        stream.poll_farewell(cx).map(Ok)
+        stream.poll_lingering(cx).map(Ok)
     }
 }
 
@@ -165,15 +169,15 @@ mod tests {
     /// Longer than any silence, and than all of it.
     const LONG: Duration = Duration::from_secs(60);
 
-    fn pair() -> (Lingering<DuplexStream>, DuplexStream, Arc<Activity>) {
+    fn pair() -> (LingeringStream<DuplexStream>, DuplexStream, Arc<Activity>) {
         let (near, far) = duplex(1000);
         let activity = Arc::new(Activity::new(&Arc::<CoarseClock>::default()));
-        let stream = Lingering::new(near, activity.clone(), BYTES_MAX);
+        let stream = LingeringStream::new(near, activity.clone(), BYTES_MAX);
         (stream, far, activity)
     }
 
     /// Whether the shutdown of `stream` takes longer than the client may take at most.
-    async fn ends(stream: &mut Lingering<DuplexStream>) -> bool {
+    async fn ends(stream: &mut LingeringStream<DuplexStream>) -> bool {
         timeout(LONG, stream.shutdown()).await.is_ok()
     }
 
@@ -192,7 +196,7 @@ mod tests {
         };
         let both = async { tokio::join!(ends(&mut stream), sending) };
         let (ended, ()) = timeout(2 * LONG, both).await.expect("nobody takes it");
-        assert!(ended && activity.is_leaving());
+        assert!(ended && activity.is_lingering());
     }
 
     #[tokio::test(start_paused = true)]
@@ -214,10 +218,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_without_end_is_left() {
-        for (has_asked, bytes_max) in [(true, BYTES_MAX), (false, UNASKED_BYTES_MAX)] {
+        for (has_requested, bytes_max) in [(true, BYTES_MAX), (false, UNASKED_BYTES_MAX)] {
             let (mut stream, mut far, activity) = pair();
-            if !has_asked {
-                activity.put(Phase::Idle);
+            if !has_requested {
+                activity.set_phase(Phase::Idle);
             }
             activity.set_sending(true);
             let mut sent_bytes = 0;
