@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::{Secret, userlist};
-use sooner_postgres::command;
-use sooner_postgres::config::{Config, ServerAddress};
+use sooner_pooler::command;
+use sooner_pooler::config::{Config, ServerAddress};
 use sooner_postgres::said::said;
 use sooner_postgres::sql::{leaves, remarks, session_class, shape};
 use sooner_postgres::statements::ClientStatements;

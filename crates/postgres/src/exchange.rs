@@ -24,9 +24,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use crate::measured::Named;
 use crate::said::{Said, said};
-use crate::statements::{Known, Statement, Statements};
+use crate::statements::{Known, Statement, StatementCounts, Statements};
 use crate::turn::{Admission, OutOfStep, Sent, Turn};
 use crate::wire::{
     FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
@@ -457,7 +456,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn count(&self, note: impl FnOnce(&mut Named)) {
+    fn count(&self, note: impl FnOnce(&mut StatementCounts)) {
         let mut named = self.client.named.take();
         note(&mut named);
         self.client.named.set(named);

@@ -202,7 +202,7 @@ fn is_fixed(name: &[u8]) -> bool {
 }
 
 /// Names of settings are the same in any case.
-pub(crate) fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
+pub fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
     let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
     settings
         .iter()
@@ -300,7 +300,7 @@ fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
 
 /// Escaped so that it means the same whatever standard_conforming_strings says, and whatever encoding the last client has left: beyond ASCII
 /// its bytes are the database's own, as in a first packet.
-pub(crate) fn literal(text: &[u8]) -> String {
+pub fn literal(text: &[u8]) -> String {
     let mut literal = String::from("E'");
     for byte in text {
         match byte {

@@ -43,6 +43,37 @@ impl Text {
     }
 }
 
+/// What was done with prepared statements that have a name, how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementCounts {
+    /// Clients have prepared one.
+    pub by_clients: u64,
+    /// The gate has prepared one on a server connection.
+    pub at_servers: u64,
+    /// One was bound.
+    pub bound: u64,
+}
+
+impl StatementCounts {
+    /// The sum of both.
+    pub fn with(&self, other: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients + other.by_clients,
+            at_servers: self.at_servers + other.at_servers,
+            bound: self.bound + other.bound,
+        }
+    }
+
+    /// What has come since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients - before.by_clients,
+            at_servers: self.at_servers - before.at_servers,
+            bound: self.bound - before.bound,
+        }
+    }
+}
+
 /// A statement as one client prepared it.
 #[derive(Debug)]
 pub struct Statement {

@@ -11,8 +11,8 @@ use clap::Args;
 use serde::Serialize;
 use sooner_config::{Misconfigured, SourceText, Spanned};
 use sooner_gate::{Aim, Seen, Verdict, verdict};
-use sooner_postgres::config::{ClassTable, Config, time_ns};
-use sooner_postgres::net::{Console, Settings};
+use sooner_pooler::config::{ClassTable, Config, time_ns};
+use sooner_pooler::net::{Console, Settings};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
@@ -106,7 +106,7 @@ pub fn look_at_servers(settings: &Settings) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let lines = runtime.block_on(sooner_postgres::net::look_at_servers(settings));
+    let lines = runtime.block_on(sooner_pooler::net::look_at_servers(settings));
     lines.iter().for_each(|line| say(line));
     Ok(())
 }

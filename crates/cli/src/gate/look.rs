@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::listen::own_socket;
 use anyhow::{Result, bail};
 use serde::Serialize;
-use sooner_postgres::config::Place;
-use sooner_postgres::net::{Answer, Console};
+use sooner_pooler::config::Place;
+use sooner_pooler::net::{Answer, Console};
 
 /// PgBouncer's.
 const DEFAULT_PORT: u16 = 6432;

@@ -7,9 +7,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::asks::{Asks, Ties};
-use crate::measured::Named;
 use crate::sql::Tie;
-use crate::statements::{ClientStatements, ServerStatements, Statement};
+use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
 
 /// What a client has between its turns.
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ pub struct ClientState {
     /// Its word for its transactions, as it said it last.
     pub session_class: Option<String>,
     /// What was done with its statements that have a name, and has not been counted.
-    pub named: Cell<Named>,
+    pub named: Cell<StatementCounts>,
     /// Whether it has thrown away its settings: those of its first packet count again.
     pub has_discarded: bool,
 }

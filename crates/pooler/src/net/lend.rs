@@ -1,0 +1,441 @@
+//! Server connections on loan: opened or taken from the idle ones, given a client's settings, and given back as they were.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sooner_gate::Permit;
+
+use super::cancel::Running;
+use super::capacity;
+use super::door::{Door, Kept};
+use super::here::Here;
+use super::lending::InUse;
+use super::login::{self, LoginError, LoginSecret};
+use super::logins::Leave;
+use super::pool::{Owner, Pool, Server};
+use super::refusal::Refusal;
+use super::settings::Settings;
+use super::shared::Shared;
+use sooner_postgres::exchange::Unnamed;
+use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
+
+/// Between two attempts to reach a server that does not answer.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long a command of the gate's own may take.
+pub const OWN_COMMAND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
+const YIELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Leave to be inside.
+pub struct Inside {
+    /// Of the user's transactions and the database's where these have a bound, and the server's.
+    permits: Vec<Permit>,
+    /// And to log in in place of another owner, where that is needed.
+    login: Option<Leave>,
+}
+
+impl Inside {
+    /// Of the user's, the database's and the server's transactions.
+    pub fn new(permits: [Option<Permit>; 3], login: Option<Leave>) -> Self {
+        let mut all = Vec::with_capacity(permits.len());
+        all.extend(permits.into_iter().flatten());
+        Self {
+            permits: all,
+            login,
+        }
+    }
+}
+
+/// A server connection that a client has; closed when dropped, unless it was given back.
+pub struct Lent {
+    pub server: Option<Box<Server>>,
+    pub owner: Owner,
+    pub door: Rc<Door>,
+    /// How long it took to have it, since its transaction was let in.
+    pub opening: Duration,
+    /// Whether it had to be opened.
+    pub is_new: bool,
+    _in_use: InUse,
+    inside: Vec<Permit>,
+}
+
+impl Lent {
+    /// Its transaction begins: what it took to have the connection is no time of that.
+    fn begin(&mut self, opening: Duration) {
+        self.opening = opening;
+        self.inside.iter_mut().for_each(Permit::begin);
+    }
+
+    /// A transaction is done that was inside for so long, and its client keeps the connection: how long it does is no time of a transaction.
+    pub fn done(&mut self, inside: Duration) {
+        let permits = self.inside.iter_mut();
+        permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
+    }
+
+    /// Its client is shown with it, and cancel requests of the client's go there.
+    pub fn show(&self, here: &Here) {
+        let running = self.server.as_ref().map(|server| Running {
+            key: server.key().clone(),
+            backend: self.door.backend.clone(),
+            cancelling: server.cancelling.clone(),
+        });
+        here.running.replace(running);
+    }
+
+    /// Its client keeps it and does not use it.
+    pub fn keep(&self) -> Kept {
+        Kept::new(&self.door.backend)
+    }
+
+    /// The transaction was in the way of others and did nothing: it counts as none that was done, or a limit under which many fail would seem good.
+    pub fn fail(&mut self) {
+        self.inside.iter_mut().for_each(Permit::fail);
+    }
+
+    fn close_server(&mut self) {
+        if self.server.take().is_some() {
+            self.door.backend.pool.borrow_mut().closed();
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.close_server();
+    }
+}
+
+/// A server connection for a transaction.
+struct Found {
+    server: Box<Server>,
+    is_new: bool,
+    /// Whether it had to be opened although there were as many before.
+    is_again: bool,
+}
+
+impl Found {
+    fn idle(server: Box<Server>) -> Self {
+        Self {
+            server,
+            is_new: false,
+            is_again: false,
+        }
+    }
+}
+
+/// Whose connections a user can have in a database.
+pub fn owner(user: &str, door: &Door) -> Owner {
+    let there = door.table.user.as_deref();
+    Owner {
+        user: there.unwrap_or(user).to_owned(),
+        database: door.name.clone(),
+    }
+}
+
+/// Who needs a server connection, and what logs in as it.
+pub struct Borrower<'a> {
+    pub user: &'a str,
+    pub door: Rc<Door>,
+    pub proof: Option<&'a LoginSecret>,
+}
+
+impl Borrower<'_> {
+    /// Whose connections it can have.
+    pub fn owner(&self) -> Owner {
+        owner(self.user, &self.door)
+    }
+
+    fn secret(&self, settings: &Settings) -> Option<LoginSecret> {
+        let Some(there) = &self.door.table.user else {
+            return self.proof.cloned();
+        };
+        let own = settings.logins.get(self.door.table.name.get_ref());
+        let known = own.or_else(|| settings.users.get(there));
+        known.cloned().map(LoginSecret::Kept)
+    }
+
+    /// What will have one, for somebody who has been let in.
+    fn lent(&self, inside: Vec<Permit>) -> Lent {
+        let owner = self.owner();
+        Lent {
+            server: None,
+            owner,
+            door: self.door.clone(),
+            opening: Duration::ZERO,
+            is_new: false,
+            _in_use: self.door.lending.lend(),
+            inside,
+        }
+    }
+
+    /// Finds or opens one for somebody who has been let in, and has `follow` give it a client's settings; `None` where the database has been moved
+    /// meanwhile.
+    pub async fn borrow_for(
+        &self,
+        shared: &Shared,
+        inside: Inside,
+        mut follow: impl AsyncFnMut(&mut Server) -> Result<(), LoginError>,
+    ) -> Result<Option<Lent>, Refusal> {
+        let begin = Instant::now();
+        let Inside { permits, mut login } = inside;
+        let mut lent = self.lent(permits);
+        let mut again = false;
+        loop {
+            let Some(found) = self.find(shared, &lent.owner, begin).await? else {
+                return Ok(None);
+            };
+            if let (true, Some(login)) = (found.is_new, login.take()) {
+                login.done(&self.door.backend, begin.elapsed());
+            }
+            lent.is_new |= found.is_new;
+            again |= found.is_again;
+            let Err(error) = follow(lent.server.insert(found.server)).await else {
+                lent.begin(begin.elapsed());
+                let mut share = self.door.backend.login_share.borrow_mut();
+                share.note(again.then_some(lent.opening));
+                return Ok(Some(lent));
+            };
+            lent.close_server();
+            let is_late = begin.elapsed() >= shared.settings().patience();
+            if is_late || !matches!(error, LoginError::Unreachable(_)) {
+                let address = &self.door.backend.address;
+                return Err(Refusal::of_login(error, address, &lent.owner));
+            }
+            // It has ended a moment ago, and nothing of the client's was on it: another one will do.
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None` where the database has been moved meanwhile.
+    async fn find(
+        &self,
+        shared: &Shared,
+        owner: &Owner,
+        begin: Instant,
+    ) -> Result<Option<Found>, Refusal> {
+        let settings = shared.settings();
+        let patience = settings.patience();
+        let address = &self.door.backend.address;
+        let mut yields_at = begin;
+        while !self.door.is_replaced() {
+            if let Some(server) = self.take(&settings, owner).await {
+                return Ok(Some(Found::idle(server)));
+            }
+            let opening = self.make_place(&settings);
+            let is_again = !opening.is_more;
+            // In boxes, as all here that few transactions need: the others have no room for it.
+            let opened = Box::pin(in_time(patience, self.open(&settings, owner)));
+            match opened.await {
+                Ok(server) => {
+                    opening.done();
+                    let mut pool = self.door.backend.pool.borrow_mut();
+                    pool.greeted(owner, &server.state.settings);
+                    return Ok(Some(Found {
+                        server,
+                        is_new: true,
+                        is_again,
+                    }));
+                }
+                Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
+                    drop(opening);
+                    let backend = &self.door.backend;
+                    backend.unreachable.log(1, |_| {
+                        format!("{address} does not answer: {error}; trying again")
+                    });
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(LoginError::Full(may_yield)) => {
+                    drop(opening);
+                    if let Some(most) = settings.query_wait()
+                        && begin.elapsed() >= most
+                    {
+                        return Err(Refusal::waited(most.as_secs()));
+                    }
+                    yields_at = Box::pin(self.wait_for_room(may_yield, yields_at)).await;
+                }
+                Err(error) => return Err(Refusal::of_login(error, address, owner)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for another owner is given up for
+    /// this one, else some time passes. That has no end, because what could wait is not dropped. When the next one may be given up.
+    async fn wait_for_room(&self, may_yield: bool, yields_at: Instant) -> Instant {
+        let backend = &self.door.backend;
+        let address = &backend.address;
+        backend.full.log(1, |_| {
+            format!("{address} has no connection left (53300); transactions wait for one")
+        });
+        let now = Instant::now();
+        let given_up = match may_yield && yields_at <= now {
+            true => backend.pool.borrow_mut().give_up(),
+            false => None,
+        };
+        if let Some(server) = given_up {
+            let ends = server.session.end();
+            // Where it takes longer, it is looked for again all the same.
+            let _ = tokio::time::timeout(RETRY_PAUSE, ends).await;
+            return now + YIELD_PAUSE;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        yields_at
+    }
+
+    /// An idle one; what has been idle for long is asked first whether it works.
+    async fn take(&self, settings: &Settings, owner: &Owner) -> Option<Box<Server>> {
+        let check = Duration::from_secs(settings.config.limits.server_check_seconds);
+        let backend = &self.door.backend;
+        loop {
+            let mut server = backend.pool.borrow_mut().take(owner)?;
+            if server.used_at.elapsed() < check {
+                return Some(server);
+            }
+            // Whoever gives up meanwhile takes it along.
+            let asked = Place::taken(&backend.pool);
+            if Box::pin(run(&mut server, b"")).await.is_ok() {
+                asked.done();
+                return Some(server);
+            }
+        }
+    }
+
+    /// A place for one more, for which one of somebody else is closed where there are enough.
+    fn make_place(&self, settings: &Settings) -> Place<'_> {
+        let backend = &self.door.backend;
+        let most = backend.connections(&settings.config.limits);
+        backend.pool.borrow_mut().make_room(most);
+        Place::new(&backend.pool)
+    }
+
+    async fn open(&self, settings: &Settings, owner: &Owner) -> Result<Box<Server>, LoginError> {
+        // Before it is opened: whoever says meanwhile that all are to be replaced means this one too.
+        let generation = self.door.lending.generation();
+        let address = &self.door.backend.address;
+        let connector = self.door.backend.connector();
+        let stream = login::connect(address, connector.as_deref()).await?;
+        let there = self.door.table.name_there.as_deref();
+        let database = there.unwrap_or(&owner.database);
+        let secret = self.secret(settings);
+        let mut session = login::log_in(stream, &owner.user, database, secret.as_ref()).await?;
+        let (backend, limits) = (&self.door.backend, &settings.config.limits);
+        if backend.asks_capacity(limits) {
+            let capacity = capacity::ask(&mut session).await?;
+            backend.learn_capacity(capacity, limits);
+        }
+        let statements_max = settings.config.limits.statements.get();
+        Ok(Box::new(Server::new(session, statements_max, generation)))
+    }
+}
+
+impl Lent {
+    /// Gives it to whoever waits, as it was when it was new but for what is kept track of; `leaves_something` where more than that may have
+    /// been left.
+    pub async fn give_back(mut self, leaves_something: bool) {
+        let Some(mut server) = self.server.take() else {
+            return;
+        };
+        let pool = &self.door.backend.pool;
+        let inside = std::mem::take(&mut self.inside);
+        let cancelling = server.cancelling.clone();
+        // A cancel request that is on its way is this client's, and must not hit the next.
+        let may_still_come = cancelling.lock().await;
+        let is_old = server.generation != self.door.lending.generation();
+        if server.state.is_spoilt || is_old || self.door.is_replaced() || *may_still_come {
+            pool.borrow_mut().closed();
+            return;
+        }
+        if leaves_something {
+            server.state.statements.forget_all();
+            server.state.unnamed = Unnamed::Nobodys;
+            server.state.extras.clear();
+            if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
+                pool.borrow_mut().closed();
+                return;
+            }
+        }
+        server.used_at = Instant::now();
+        pool.borrow_mut().give_back(&self.owner, server);
+        inside.into_iter().for_each(Permit::complete);
+    }
+}
+
+/// Runs a command of the gate's own.
+pub async fn run(server: &mut Server, sql: &[u8]) -> Result<(), LoginError> {
+    in_time(OWN_COMMAND_PATIENCE, server.run(sql)).await
+}
+
+/// A database that takes a connection and says nothing is one that does not answer. One that is starting is one as well: it will
+/// be there later. One that is full answers, and is waited for.
+pub async fn in_time<T>(
+    patience: Duration,
+    asking: impl Future<Output = Result<T, LoginError>>,
+) -> Result<T, LoginError> {
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Err(LoginError::Refused(message))) => Err(told(message)),
+        Ok(answer) => answer,
+        Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// What a server's error means: that it starts or stops (57P03, 57P01), is full (53300), or something that lasts.
+fn told(message: Bytes) -> LoginError {
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
+    let code = match &read {
+        Ok(BackendMessage::Error(code)) => code.unwrap_or_default(),
+        _ => b"",
+    };
+    match code {
+        b"57P03" | b"57P01" => {
+            let words = "it takes no sessions at the moment";
+            LoginError::Unreachable(io::Error::other(words))
+        }
+        b"53300" => {
+            // Of one role or one database: connections of others are not in the way (the names of PostgreSQL's functions).
+            let bounds: [&[u8]; 2] = [b"RInitializeSessionUserId\0", b"RCheckMyDatabase\0"];
+            let is_in = |words: &[u8]| message.windows(words.len()).any(|part| part == words);
+            LoginError::Full(!bounds.into_iter().any(is_in))
+        }
+        _ => LoginError::Refused(message),
+    }
+}
+
+/// A place among the server connections of a pool while one is opened or asked; given up when dropped.
+pub struct Place<'a> {
+    pool: Option<&'a RefCell<Pool>>,
+    /// Whether there were never so many.
+    is_more: bool,
+}
+
+impl<'a> Place<'a> {
+    /// For one more.
+    pub fn new(pool: &'a RefCell<Pool>) -> Self {
+        let is_more = pool.borrow_mut().opens();
+        let pool = Some(pool);
+        Self { pool, is_more }
+    }
+
+    /// That of one which was taken out.
+    pub fn taken(pool: &'a RefCell<Pool>) -> Self {
+        let pool = Some(pool);
+        let is_more = false;
+        Self { pool, is_more }
+    }
+
+    /// The connection has it from now on.
+    pub fn done(mut self) {
+        self.pool = None;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool {
+            pool.borrow_mut().closed();
+        }
+    }
+}
