@@ -22,7 +22,7 @@ const METHODS: [&str; 8] = [
 const METHODS_OF_POSTGRESQL: [&str; 7] = ["ident", "gss", "sspi", "pam", "radius", "bsd", "oauth"];
 
 /// What a line says.
-pub enum Said {
+pub enum Hints {
     /// A comment, or nothing.
     Nothing,
     /// PgBouncer does not understand it, or nobody can fit.
@@ -85,7 +85,7 @@ enum Token {
 }
 
 /// Reads a line that has no blanks around it.
-pub fn read(line: &str, at: &At, place: &Place<'_>) -> Result<Said, ImportError> {
+pub fn read(line: &str, at: &At, place: &Place<'_>) -> Result<Hints, ImportError> {
     let tokens = tokens(line).map_err(|what| at.wrong(what))?;
     let mut reader = Reader {
         tokens: tokens.into_iter().peekable(),
@@ -131,9 +131,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self) -> Result<Said, ImportError> {
+    fn line(&mut self) -> Result<Hints, ImportError> {
         let kind = match self.tokens.next() {
-            None => return Ok(Said::Nothing),
+            None => return Ok(Hints::Nothing),
             Some(Token::Word(word)) => word,
             Some(_) => String::new(),
         };
@@ -143,7 +143,7 @@ impl Reader<'_> {
             "hostssl" => Some("tls"),
             "hostnossl" => Some("clear"),
             "hostgssenc" | "hostnogssenc" => {
-                return Ok(Said::PassedOver("PgBouncer does not know it either"));
+                return Ok(Hints::PassedOver("PgBouncer does not know it either"));
             }
             _ => {
                 let what =
@@ -159,10 +159,10 @@ impl Reader<'_> {
         };
         let method = self.word("method")?;
         if let Some(why) = self.passed_over {
-            return Ok(Said::PassedOver(why));
+            return Ok(Hints::PassedOver(why));
         }
         if METHODS_OF_POSTGRESQL.contains(&method.as_str()) {
-            return Ok(Said::PassedOver(
+            return Ok(Hints::PassedOver(
                 "PgBouncer does not know the method either",
             ));
         }
@@ -173,11 +173,11 @@ impl Reader<'_> {
         }
         let has_options = self.tokens.next().is_some();
         if has_options && !["cert", "peer", "ldap"].contains(&method.as_str()) {
-            return Ok(Said::PassedOver(
+            return Ok(Hints::PassedOver(
                 "PgBouncer does not know the options either",
             ));
         }
-        Ok(Said::Rule(Rule {
+        Ok(Hints::Rule(Rule {
             databases,
             users,
             address,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::document::Group;
-use crate::hba::{self, Names, Said};
+use crate::hba::{self, Hints, Names};
 use crate::ini::{At, ImportError};
 use crate::translation::Translation;
 
@@ -93,12 +93,12 @@ impl Translation<'_> {
     fn hba_line(&mut self, at: &At, line: &str) -> Result<(), ImportError> {
         let setting = format!("{}:{}: {line}", at.file, at.line);
         match hba::read(line, at, self.place)? {
-            Said::Nothing => {}
-            Said::PassedOver(why) => {
+            Hints::Nothing => {}
+            Hints::PassedOver(why) => {
                 self.document.gap(GROUP);
                 self.document.leave_out(GROUP, &setting, why);
             }
-            Said::Rule(said) => self.hba_rules(said, setting)?,
+            Hints::Rule(said) => self.hba_rules(said, setting)?,
         }
         Ok(())
     }

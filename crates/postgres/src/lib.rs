@@ -1,18 +1,20 @@
 //! PostgreSQL's protocol for a pooler that decides who goes next.
 //!
 //! [`wire`] cuts the bytes of either direction into messages and writes the few that the pooler
-//! sends itself. [`turn`] knows when a server connection is free for another client, [`statements`]
-//! which server connection knows which prepared statement, and [`sql`] which commands leave
-//! something behind in a server connection; [`session`] asks the server what that is; [`said`] is
-//! what a transaction says of itself before it is let in; [`auth`] finds out who a client is.
-//! None of it does I/O, reads a clock or draws random numbers: these come in as values.
+//! sends itself. [`pipeline`] knows which messages the server has not answered yet, and so when its
+//! connection is free for another client; [`rewriter`] passes messages on and gives prepared
+//! statements names that hold on every connection, which [`statements`] keeps. [`sql`] reads what a
+//! command leaves behind, [`session`] what a client and a server connection have between
+//! transactions, [`parameters`] which settings follow a client, [`hints`] what a transaction says
+//! of itself before it is let in, and [`auth`] who a client is.
+//! Nothing here does I/O, reads a clock or draws random numbers: these come in as values.
 
 pub mod auth;
-pub mod exchange;
-pub mod said;
+pub mod hints;
+pub mod parameters;
+pub mod pipeline;
+pub mod rewriter;
 pub mod session;
-pub mod settings;
 pub mod sql;
 pub mod statements;
-pub mod turn;
 pub mod wire;

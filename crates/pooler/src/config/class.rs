@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 use super::target::{TargetTable, aims};
 use super::who::{comes_from, fits_beginning, fits_pattern};
-use sooner_postgres::said::Said;
+use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
 
 /// One class. All of what it names must fit; what it does not name fits everybody.
@@ -83,7 +83,7 @@ pub struct Of<'a> {
     /// Its own word for its transactions; empty where it has none.
     pub session: &'a str,
     /// What the transaction says of itself.
-    pub said: &'a Said,
+    pub said: &'a Hints,
 }
 
 const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
@@ -146,14 +146,14 @@ impl ClassTable {
             && self.fits_what_is_said(of.said)
     }
 
-    fn fits_what_is_said(&self, said: &Said) -> bool {
-        let remarks = self.comment.iter().flatten();
+    fn fits_what_is_said(&self, said: &Hints) -> bool {
+        let tags = self.comment.iter().flatten();
         let shape = || said.shape.as_ref();
         let is_fingerprint = |own: &Spanned<String>| {
             shape().is_some_and(|shape| number_of(own.get_ref()) == Some(shape.fingerprint))
         };
-        let mut remarks = remarks.map(|(key, values)| (said.remark(key), values));
-        remarks.all(|(value, values)| value.is_some_and(|value| fits_beginning(values, value)))
+        let mut tags = tags.map(|(key, values)| (said.tag(key), values));
+        tags.all(|(value, values)| value.is_some_and(|value| fits_beginning(values, value)))
             && self.statement.as_ref().is_none_or(|shapes| {
                 shape().is_some_and(|shape| fits_beginning(shapes, &shape.text))
             })

@@ -2,7 +2,7 @@
 
 use super::*;
 use sooner_gate::{Aim, Lateness, Order};
-use sooner_postgres::said::Said;
+use sooner_postgres::hints::Hints;
 use std::net::IpAddr;
 
 /// The first mistake of a text, with its line.
@@ -174,7 +174,7 @@ fn a_class_is_who_fits_all_that_it_names() {
     let config = config(&format!(
         "{SHOP}[[class]]\nname = \"buyers\"\npriority = 1\nuser = [\"shop\"]\napplication_name = [\"checkout\"]\n"
     ));
-    let silent = Said::default();
+    let silent = Hints::default();
     let of = |user, application_name| Of {
         user,
         database: "shop",
@@ -194,7 +194,7 @@ fn a_class_names_what_begins_so() {
     let config = config(&format!(
         "{SHOP}[[class]]\nname = \"a\"\nuser = [\"svc_*\", \"ann\"]\ndatabase = [\"sh*\"]\napplication_name = [\"batch*\"]\nsession = [\"*\"]\n"
     ));
-    let silent = Said::default();
+    let silent = Hints::default();
     let is_in = |user, database, application_name, session| {
         config.class[0].is_for(Of {
             user,
@@ -221,7 +221,7 @@ fn a_class_is_what_a_transaction_says_of_itself() {
     ));
     assert!(config.listens());
     let class = |session: &str, sql: &str| {
-        let said = Said::of(sql.as_bytes());
+        let said = Hints::of(sql.as_bytes());
         let of = Of {
             user: "ann",
             database: "shop",

@@ -200,8 +200,8 @@ impl Asking<'_> {
             }
         };
         let query = self.table.query.get_ref();
-        let asks = server.session.ask(query, user, &mut server.state.settings);
-        let rows = in_time(OWN_COMMAND_PATIENCE, asks).await?;
+        let changes = server.session.ask(query, user, &mut server.state.reported);
+        let rows = in_time(OWN_COMMAND_PATIENCE, changes).await?;
         if server.generation == self.door.lending.generation() && !self.door.is_replaced() {
             place.done();
             server.used_at = Instant::now();

@@ -45,7 +45,7 @@ impl Known {
     }
 
     /// The next session will be asked, and no other meanwhile.
-    pub fn asks(self) -> Self {
+    pub fn changes(self) -> Self {
         let asked_at = Some(Instant::now());
         Self { asked_at, ..self }
     }

@@ -20,9 +20,10 @@ use super::shared::Shared;
 use super::stream::Stream;
 use super::{settle, withdraw};
 use crate::measured::Done;
-use sooner_postgres::exchange::{ClientState, Exchange};
-use sooner_postgres::said::said;
-use sooner_postgres::settings::Wanted;
+use sooner_postgres::hints::hints_of;
+use sooner_postgres::parameters::RequestedParameters;
+use sooner_postgres::rewriter::Rewriter;
+use sooner_postgres::session::ClientState;
 use sooner_postgres::wire::{
     ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
     write_parameter_status, write_ready,
@@ -33,7 +34,7 @@ pub struct Client {
     pub stream: Stream,
     input: BytesMut,
     pub here: Rc<Here>,
-    wanted: Wanted,
+    wanted: RequestedParameters,
     proof: Option<LoginSecret>,
     state: ClientState,
     shared: Rc<Shared>,
@@ -126,12 +127,12 @@ impl Client {
         let known = {
             let pool = door.backend.pool.borrow();
             let greeting = pool.greeting(&owner);
-            greeting.and_then(|greeting| self.wanted.greeted(greeting))
+            greeting.and_then(|greeting| self.wanted.reported_at_start(greeting))
         };
         let mut held = None;
         match known {
             Some(settings) => {
-                self.state.settings = settings;
+                self.state.reported = settings;
                 if by_session {
                     held = Box::pin(self.borrow_now(door)).await?;
                 }
@@ -139,7 +140,7 @@ impl Client {
             None => {
                 let mut lent = Box::pin(self.begin_turn()).await?.ok_or(None)?.lent;
                 if let Some(server) = &lent.server {
-                    self.state.settings = server.state.settings.clone();
+                    self.state.reported = server.state.reported.clone();
                 }
                 if by_session {
                     held = Some(lent);
@@ -183,7 +184,7 @@ impl Client {
     async fn welcome(&mut self, ticket: &Ticket) -> Result<(), Gone> {
         let mut out = BytesMut::new();
         write_authentication(&mut out, 0, b"");
-        for (name, value) in &self.state.settings {
+        for (name, value) in &self.state.reported {
             write_parameter_status(&mut out, &ParameterStatus { name, value });
         }
         write_key_data(&mut out, ticket.process_id, &ticket.secret);
@@ -257,7 +258,7 @@ impl Client {
         let (wanted, state, owner) = (&self.wanted, &mut self.state, borrower.owner());
         let follow = async |server: &mut Server| {
             // Copied only where it is needed, which is not at every transaction.
-            let is_new = state.settings.is_empty();
+            let is_new = state.reported.is_empty();
             let pool = is_new.then(|| door.backend.pool.borrow());
             let greeting = pool.and_then(|pool| pool.greeting(&owner).cloned());
             settle::follow(state, wanted, greeting.as_ref(), server).await
@@ -283,7 +284,7 @@ impl Client {
     /// What it says of its transaction in what it has sent.
     fn listen(&self) {
         if self.shared.settings().listens {
-            let said = said(&self.input, &self.state.statements);
+            let said = hints_of(&self.input, &self.state.statements);
             self.here.said.replace(said);
         }
     }
@@ -395,7 +396,7 @@ impl Client {
         lent.show(&self.here);
         let server = lent.server.as_mut()?;
         let statements = &self.shared.statements;
-        let mut exchange = Exchange::new(&mut self.state, &mut server.state, statements);
+        let mut exchange = Rewriter::new(&mut self.state, &mut server.state, statements);
         let (client, input) = (&mut self.stream, &mut self.input);
         let played = relay(
             client,
@@ -428,7 +429,7 @@ impl Client {
             busy_us: played.busy.as_micros() as u64,
             received_bytes: played.received_bytes,
             sent_bytes: played.sent_bytes,
-            statements: self.state.named.take(),
+            statements: self.state.statement_counts.take(),
         };
         let Here { user, database, .. } = &*self.here;
         let mut measured = self.shared.measured.borrow_mut();
@@ -452,9 +453,9 @@ impl Client {
     }
 
     async fn give_back(&mut self, lent: Lent) {
-        let is_unsettled = !self.state.asks.settings.is_empty() || self.state.has_discarded;
-        let leaves_something = self.keeps(&lent) || is_unsettled;
-        lent.give_back(leaves_something).await;
+        let is_unsettled = !self.state.changes.parameters.is_empty() || self.state.has_discarded;
+        let changes_session = self.keeps(&lent) || is_unsettled;
+        lent.give_back(changes_session).await;
     }
 
     fn note_words(&self) {

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use super::login::{self, LoginError, LoginSecret, Rows, Session};
 use crate::config::{Encryption, OWN_DATABASES, Place, ServerAddress};
 use sooner_postgres::auth::Secret;
-use sooner_postgres::exchange::Settings;
+use sooner_postgres::parameters::Parameters;
 use sooner_postgres::wire::message_of_error;
 
 /// How long an answer may take.
@@ -78,6 +78,6 @@ impl Session {
         let mut out = BytesMut::new();
         sooner_postgres::wire::write_query(&mut out, command.as_bytes());
         self.stream.flush_all(&mut out).await?;
-        self.answer(&mut Settings::new()).await
+        self.answer(&mut Parameters::new()).await
     }
 }

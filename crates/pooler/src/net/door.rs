@@ -110,11 +110,11 @@ impl Backend {
 
     /// Whether a new session has to be asked how many connections there may be; if so, this one is.
     pub fn asks_capacity(&self, limits: &Limits) -> bool {
-        let asks = limits.connections.is_none() && self.known.get().is_old();
-        if asks {
-            self.known.set(self.known.get().asks());
+        let changes = limits.connections.is_none() && self.known.get().is_old();
+        if changes {
+            self.known.set(self.known.get().changes());
         }
-        asks
+        changes
     }
 
     /// The server has said how many connections it allows, if it knows.

@@ -17,7 +17,7 @@ use super::{cancel, tls};
 use crate::config::{AuthMethod, Client, OWN_DATABASES, demand};
 use sooner_postgres::auth::Secret;
 use sooner_postgres::auth::mock::{self, Kind};
-use sooner_postgres::settings::Wanted;
+use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::wire::{FirstPacket, Startup, Version, write_negotiate_version};
 
 const NO_ENCRYPTION: &[u8] = b"N";
@@ -31,7 +31,7 @@ pub struct Greeted {
     pub user: String,
     /// As the client calls it.
     pub database: String,
-    pub wanted: Wanted,
+    pub wanted: RequestedParameters,
     /// What logs in as it elsewhere.
     pub proof: Option<LoginSecret>,
     pub version: Version,
@@ -163,9 +163,9 @@ async fn let_in(
     input: &mut BytesMut,
     startup: &Startup,
     login: &Login,
-) -> Result<(Wanted, Option<LoginSecret>, Guest), Refusal> {
+) -> Result<(RequestedParameters, Option<LoginSecret>, Guest), Refusal> {
     negotiate(stream, startup).await?;
-    let wanted = Wanted::read(startup).map_err(Refusal::unsupported)?;
+    let wanted = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
     if let Some((sqlstate, words)) = wanted.forbidden(startup.user()) {
         return Err(Refusal::forbidden(sqlstate, words));
     }

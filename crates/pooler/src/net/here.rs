@@ -12,9 +12,9 @@ use super::cancel::Running;
 use super::door::Kept;
 use super::refusal::Refusal;
 use crate::config::{ClassTable, Of};
-use sooner_postgres::exchange::ClientState;
-use sooner_postgres::said::Said;
-use sooner_postgres::settings::Wanted;
+use sooner_postgres::hints::Hints;
+use sooner_postgres::parameters::RequestedParameters;
+use sooner_postgres::session::ClientState;
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub struct Here {
     /// Its own word for its transactions; empty if it has none.
     pub session_class: RefCell<String>,
     /// What the transaction that it wants, or has, says of itself.
-    pub said: RefCell<Said>,
+    pub said: RefCell<Hints>,
     pub doing: Cell<Doing>,
     /// When it began to wait or work.
     pub doing_since: Cell<Instant>,
@@ -159,8 +159,8 @@ impl Here {
     }
 
     /// What it says of itself by its settings.
-    pub fn note_words(&self, state: &ClientState, wanted: &Wanted) {
-        let name = state.settings.get(&b"application_name"[..]);
+    pub fn note_words(&self, state: &ClientState, wanted: &RequestedParameters) {
+        let name = state.reported.get(&b"application_name"[..]);
         let name = name.map(Vec::as_slice).unwrap_or_default();
         note(&self.application_name, &String::from_utf8_lossy(name));
         let word = state.session_class.as_ref();

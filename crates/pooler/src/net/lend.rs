@@ -19,7 +19,7 @@ use super::pool::{Owner, Pool, Server};
 use super::refusal::Refusal;
 use super::settings::Settings;
 use super::shared::Shared;
-use sooner_postgres::exchange::Unnamed;
+use sooner_postgres::session::Unnamed;
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
 
 /// Between two attempts to reach a server that does not answer.
@@ -233,7 +233,7 @@ impl Borrower<'_> {
                 Ok(server) => {
                     opening.done();
                     let mut pool = self.door.backend.pool.borrow_mut();
-                    pool.greeted(owner, &server.state.settings);
+                    pool.greeted(owner, &server.state.reported);
                     return Ok(Some(Found {
                         server,
                         is_new: true,
@@ -333,9 +333,9 @@ impl Borrower<'_> {
 }
 
 impl Lent {
-    /// Gives it to whoever waits, as it was when it was new but for what is kept track of; `leaves_something` where more than that may have
+    /// Gives it to whoever waits, as it was when it was new but for what is kept track of; `changes_session` where more than that may have
     /// been left.
-    pub async fn give_back(mut self, leaves_something: bool) {
+    pub async fn give_back(mut self, changes_session: bool) {
         let Some(mut server) = self.server.take() else {
             return;
         };
@@ -345,14 +345,14 @@ impl Lent {
         // A cancel request that is on its way is this client's, and must not hit the next.
         let may_still_come = cancelling.lock().await;
         let is_old = server.generation != self.door.lending.generation();
-        if server.state.is_spoilt || is_old || self.door.is_replaced() || *may_still_come {
+        if server.state.is_tainted || is_old || self.door.is_replaced() || *may_still_come {
             pool.borrow_mut().closed();
             return;
         }
-        if leaves_something {
+        if changes_session {
             server.state.statements.forget_all();
-            server.state.unnamed = Unnamed::Nobodys;
-            server.state.extras.clear();
+            server.state.unnamed = Unnamed::Absent;
+            server.state.unreported.clear();
             if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
                 pool.borrow_mut().closed();
                 return;

@@ -13,7 +13,7 @@ use super::tls::Connector;
 use crate::config::{Encryption, Place, ServerAddress};
 use sooner_postgres::auth::scram::{ClientExchange, Proof};
 use sooner_postgres::auth::{Md5Salt, Secret};
-use sooner_postgres::exchange::Settings;
+use sooner_postgres::parameters::Parameters;
 use sooner_postgres::wire::{
     BackendMessage, HEADER_BYTES, Look, Malformed, Splitter, Startup, Version, look_at_backend,
     names_of_columns, texts_of_row, write_password, write_query, write_question, write_sasl_first,
@@ -83,7 +83,7 @@ pub struct Session {
     /// What was read and not looked at.
     pub input: BytesMut,
     pub key: ServerKey,
-    pub settings: Settings,
+    pub settings: Parameters,
     /// What came with the answers to the gate's own commands and is the client's: notifications,
     /// and settings that were reported.
     pub aside: BytesMut,
@@ -140,7 +140,7 @@ pub async fn log_in(
         process_id: 0,
         secret: Vec::new(),
     };
-    let mut settings = Settings::new();
+    let mut settings = Parameters::new();
     loop {
         let message = next(&mut stream, &mut input).await?;
         match read(&message)? {
@@ -311,7 +311,7 @@ pub type Rows = Vec<Vec<Option<String>>>;
 
 impl Session {
     /// Runs commands of the gate's own; what it reports is noted, the rest thrown away. An error is the server's, as it came.
-    pub async fn run(&mut self, sql: &[u8], settings: &mut Settings) -> Result<(), LoginError> {
+    pub async fn run(&mut self, sql: &[u8], settings: &mut Parameters) -> Result<(), LoginError> {
         let mut out = BytesMut::new();
         write_query(&mut out, sql);
         self.stream.flush_all(&mut out).await?;
@@ -322,7 +322,7 @@ impl Session {
     pub async fn ask_plainly(
         &mut self,
         sql: &[u8],
-        settings: &mut Settings,
+        settings: &mut Parameters,
     ) -> Result<Rows, LoginError> {
         let mut out = BytesMut::new();
         write_query(&mut out, sql);
@@ -335,7 +335,7 @@ impl Session {
         &mut self,
         sql: &str,
         parameter: &str,
-        settings: &mut Settings,
+        settings: &mut Parameters,
     ) -> Result<Rows, LoginError> {
         let mut out = BytesMut::new();
         write_question(&mut out, sql, parameter);
@@ -346,7 +346,7 @@ impl Session {
     /// What comes until the server is ready again: names of columns, and rows.
     pub(super) async fn answer(
         &mut self,
-        settings: &mut Settings,
+        settings: &mut Parameters,
     ) -> Result<(Vec<String>, Rows), LoginError> {
         let (mut failed, mut columns, mut rows) = (None, Vec::new(), Vec::new());
         loop {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::cancel::Cancelling;
 use super::login::{LoginError, Rows, ServerKey, Session};
-use sooner_postgres::exchange::{ServerState, Settings, Unnamed};
+use sooner_postgres::parameters::Parameters;
+use sooner_postgres::session::{ServerState, Unnamed};
 
 /// Whose connection it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,14 +56,14 @@ impl Server {
     /// Runs a command of the gate's own.
     pub async fn run(&mut self, sql: &[u8]) -> Result<(), LoginError> {
         // It takes the place of the statement without a name.
-        self.state.unnamed = Unnamed::Nobodys;
-        self.session.run(sql, &mut self.state.settings).await
+        self.state.unnamed = Unnamed::Absent;
+        self.session.run(sql, &mut self.state.reported).await
     }
 
     /// Asks questions of the gate's own, and gives the rows of all of them.
     pub async fn rows_of(&mut self, sql: &[u8]) -> Result<Rows, LoginError> {
-        self.state.unnamed = Unnamed::Nobodys;
-        let rows = self.session.ask_plainly(sql, &mut self.state.settings);
+        self.state.unnamed = Unnamed::Absent;
+        let rows = self.session.ask_plainly(sql, &mut self.state.reported);
         rows.await
     }
 }
@@ -81,7 +82,7 @@ pub struct Pool {
     /// How many of them were needed at a time, since some were closed because nobody needed them.
     most: usize,
     /// Settings as each database reported them to a new session.
-    greetings: BTreeMap<Owner, Settings>,
+    greetings: BTreeMap<Owner, Parameters>,
 }
 
 impl Pool {
@@ -202,12 +203,12 @@ impl Pool {
     }
 
     /// What a new session of this owner is told.
-    pub fn greeting(&self, owner: &Owner) -> Option<&Settings> {
+    pub fn greeting(&self, owner: &Owner) -> Option<&Parameters> {
         self.greetings.get(owner)
     }
 
     /// A new session has been told this.
-    pub fn greeted(&mut self, owner: &Owner, settings: &Settings) {
+    pub fn greeted(&mut self, owner: &Owner, settings: &Parameters) {
         self.greetings.insert(owner.clone(), settings.clone());
     }
 }

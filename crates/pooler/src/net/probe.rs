@@ -80,8 +80,8 @@ fn somebody(settings: &Settings, table: &DatabaseTable) -> Option<(String, Optio
         let secret = own.or_else(|| settings.users.get(user));
         return Some((user.clone(), secret.cloned().map(LoginSecret::Kept)));
     }
-    if let Some(asks) = &config.auth_query {
-        let user = asks.user.get_ref();
+    if let Some(changes) = &config.auth_query {
+        let user = changes.user.get_ref();
         let secret = settings.users.get(user).cloned();
         return Some((user.clone(), secret.map(LoginSecret::Kept)));
     }

@@ -13,7 +13,7 @@ use super::login::Session;
 use super::stream::Stream;
 use tokio::time::{Sleep, sleep};
 
-use sooner_postgres::exchange::{Exchange, Taken};
+use sooner_postgres::rewriter::{Forwarded, Rewriter};
 use sooner_postgres::wire::{
     FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate,
 };
@@ -88,7 +88,7 @@ pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut Session,
-    exchange: &mut Exchange<'_>,
+    exchange: &mut Rewriter<'_>,
     here: &Here,
     listens: bool,
 ) -> Played {
@@ -137,7 +137,7 @@ struct Relay<'a, 'e> {
     client: &'a mut Stream,
     input: &'a mut BytesMut,
     server: &'a mut Session,
-    exchange: &'a mut Exchange<'e>,
+    exchange: &'a mut Rewriter<'e>,
     from_client: Splitter,
     from_server: Splitter,
     to_client: BytesMut,
@@ -217,7 +217,7 @@ impl Relay<'_, '_> {
                 self.busy_since = None;
                 self.here
                     .rests_since
-                    .set(self.exchange.rests().then_some(now));
+                    .set(self.exchange.is_idle_in_transaction().then_some(now));
             }
             _ => {}
         }
@@ -375,7 +375,7 @@ impl Relay<'_, '_> {
     fn take_from_client(&mut self) -> bool {
         let mut moved = false;
         if self.listens && self.began_at.is_none() {
-            self.here.said.replace(self.exchange.said(self.input));
+            self.here.said.replace(self.exchange.hints(self.input));
         }
         while self.to_server.len() < OUTPUT_BYTES
             && matches!(self.leaving, None | Some(Leaving::Gone))
@@ -405,7 +405,7 @@ impl Relay<'_, '_> {
                 self.began_at = Some(Instant::now());
                 self.here.does(Doing::Works);
             }
-            if taken == Taken::NotYet {
+            if taken == Forwarded::NotYet {
                 self.from_client = before;
                 break;
             }

@@ -8,9 +8,10 @@ use super::log;
 use super::login::LoginError;
 use super::pool::Server;
 use super::refusal::Refusal;
-use sooner_postgres::exchange::{Asks, ClientState, Settings};
-use sooner_postgres::session::{self, Question};
-use sooner_postgres::settings::{self, Wanted};
+use sooner_postgres::parameters::Parameters;
+use sooner_postgres::parameters::{self, RequestedParameters};
+use sooner_postgres::session::{self, SessionQuery};
+use sooner_postgres::session::{ClientState, PossibleChanges};
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
 
 /// A statement was cancelled.
@@ -19,8 +20,8 @@ const CANCELLED: &[u8] = b"57014";
 /// Gives a server connection a client's settings.
 pub async fn follow(
     client: &mut ClientState,
-    wanted: &Wanted,
-    greeting: Option<&Settings>,
+    wanted: &RequestedParameters,
+    greeting: Option<&Parameters>,
     server: &mut Server,
 ) -> Result<(), LoginError> {
     // Before anything was reported to it, and after it threw that away, a client has what new ones
@@ -29,8 +30,8 @@ pub async fn follow(
         session::begin(client, wanted, greeting);
     }
     // The next time they are compared at once.
-    client.settings.unite(&mut server.state.settings);
-    let Some((sql, extras)) = settings::to_follow(wanted, client, &server.state) else {
+    client.reported.unite(&mut server.state.reported);
+    let Some((sql, extras)) = parameters::commands_to_apply(wanted, client, &server.state) else {
         return Ok(());
     };
     match Box::pin(run(server, sql.as_bytes())).await {
@@ -41,7 +42,7 @@ pub async fn follow(
         }
         Err(error) => Err(error),
         Ok(()) => {
-            server.state.extras = extras;
+            server.state.unreported = extras;
             Ok(())
         }
     }
@@ -51,7 +52,7 @@ pub async fn follow(
 /// was lost; gives what the client is to be told besides.
 pub async fn settle(
     client: &mut ClientState,
-    wanted: &Wanted,
+    wanted: &RequestedParameters,
     here: &Here,
     lent: &mut Lent,
     by_session: bool,
@@ -71,7 +72,7 @@ pub async fn settle(
 
 async fn ask_and_restore(
     client: &mut ClientState,
-    wanted: &Wanted,
+    wanted: &RequestedParameters,
     lent: &mut Lent,
     by_session: bool,
 ) -> Result<BytesMut, LoginError> {
@@ -84,13 +85,13 @@ async fn ask_and_restore(
         session::discard(client);
     }
     let is_kept = by_session || client.pinned_by.is_some();
-    client.asks.is_unanswered = false;
-    if let Some(question) = Question::of(client, wanted, &server.state, is_kept) {
+    client.changes.is_unanswered = false;
+    if let Some(question) = SessionQuery::of(client, wanted, &server.state, is_kept) {
         Box::pin(ask(question, client, wanted, server)).await?;
     }
-    let has_reset = std::mem::take(&mut client.asks.has_reset);
-    if !is_kept && !client.asks.is_unanswered {
-        client.asks = Asks::default();
+    let has_reset = std::mem::take(&mut client.changes.has_reset);
+    if !is_kept && !client.changes.is_unanswered {
+        client.changes = PossibleChanges::default();
     }
     if has_discarded || has_reset {
         let greeting = lent
@@ -101,17 +102,17 @@ async fn ask_and_restore(
             .greeting(&lent.owner)
             .cloned();
         Box::pin(follow(client, wanted, greeting.as_ref(), server)).await?;
-        let reported = server.state.settings.iter();
+        let reported = server.state.reported.iter();
         let reported = reported.map(|(name, value)| (name.clone(), value.clone()));
-        client.settings.extend(reported);
+        client.reported.extend(reported);
     }
     Ok(std::mem::take(&mut server.session.aside))
 }
 
 async fn ask(
-    question: Question,
+    question: SessionQuery,
     client: &mut ClientState,
-    wanted: &Wanted,
+    wanted: &RequestedParameters,
     server: &mut Server,
 ) -> Result<(), LoginError> {
     let mut next = Some(question);
@@ -127,7 +128,7 @@ async fn ask(
             Err(error) => return Err(error),
         }
     }
-    client.asks.is_unanswered = true;
+    client.changes.is_unanswered = true;
     Ok(())
 }
 

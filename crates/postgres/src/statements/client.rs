@@ -70,7 +70,7 @@ impl ClientStatements {
     /// What the client calls this statement, or one that it would be given for it.
     pub fn name_of(&self, statement: &Statement) -> Option<&[u8]> {
         let is_equal = |own: &Statement| {
-            own.text.id == statement.text.id && own.shape.get() == statement.shape.get()
+            own.text.id == statement.text.id && own.description.get() == statement.description.get()
         };
         let named = self.by_name.iter();
         let named = named.map(|(name, own)| (name.as_slice(), own));

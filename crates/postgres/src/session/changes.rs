@@ -52,10 +52,10 @@ impl Ties {
 
 /// What is to be asked.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Asks {
+pub struct PossibleChanges {
     /// Names of settings, in lower case, and whether the last that was said of each is that it is
     /// what it was at first.
-    pub settings: BTreeMap<Vec<u8>, bool>,
+    pub parameters: BTreeMap<Vec<u8>, bool>,
     /// Whether some may be what they were at first (RESET).
     pub has_reset: bool,
     /// Whether something failed: a setting may not be what a command says, or no setting at all.
@@ -67,25 +67,25 @@ pub struct Asks {
     kept_bytes: usize,
 }
 
-impl Asks {
+impl PossibleChanges {
     /// A setting may have changed; whether there is room to remember that.
-    pub fn about(&mut self, name: &[u8], is_reset: bool) -> bool {
-        if let Some(known) = self.settings.get_mut(name) {
+    pub fn add(&mut self, name: &[u8], is_reset: bool) -> bool {
+        if let Some(known) = self.parameters.get_mut(name) {
             *known = is_reset;
             return true;
         }
         self.kept_bytes += ENTRY_BYTES + name.len();
         let has_room = self.kept_bytes <= KEPT_BYTES_MAX;
         if has_room {
-            self.settings.insert(name.to_vec(), is_reset);
+            self.parameters.insert(name.to_vec(), is_reset);
         }
         has_room
     }
 
     /// These have been answered.
-    pub fn answered(&mut self, names: &[Vec<u8>]) {
+    pub fn remove(&mut self, names: &[Vec<u8>]) {
         for name in names {
-            if self.settings.remove(name).is_some() {
+            if self.parameters.remove(name).is_some() {
                 self.kept_bytes -= ENTRY_BYTES + name.len();
             }
         }

@@ -9,14 +9,14 @@ use crate::wire::Column;
 /// Two statements of one text and shape can take each other's place: PostgreSQL itself refuses to run a statement with
 /// other columns than before (0A000), and plans it anew with the same parameter types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct Description {
     /// How many and which, as in ParameterDescription and in Parse.
     parameters: Vec<u8>,
     /// Names, types and modifiers, digested: what is kept for a client is bounded by its texts.
     columns: Option<[u8; 32]>,
 }
 
-impl Shape {
+impl Description {
     /// Of a ParameterDescription's body, and the columns of a RowDescription; `None` where it returns no rows.
     pub fn new(parameters: &[u8], columns: Option<&[Column<'_>]>) -> Self {
         Self {

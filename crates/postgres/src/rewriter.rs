@@ -7,16 +7,14 @@
 //! Every mistake, like a statement that does not exist, is left to the server to say; names of ours in what it says become
 //! the client's (`errors`).
 
-mod asks;
-mod by_sql;
+mod commits;
 mod copy;
-mod effects;
 mod errors;
 mod from_server;
 mod pending;
 mod prepared;
-mod seen;
-mod state;
+mod session_changes;
+mod sql_commands;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,25 +22,23 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use crate::said::{Said, said};
-use crate::statements::{Known, Statement, StatementCounts, Statements};
-use crate::turn::{Admission, OutOfStep, Sent, Turn};
+use crate::hints::{Hints, hints_of};
+use crate::pipeline::{OutOfStep, Pipeline, Sent, Verdict};
+use crate::session::{ClientState, ServerState};
+use crate::statements::{ServerStatement, Statement, StatementCounts, Statements};
 use crate::wire::{
     FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
     write_describe_statement, write_flush, write_sync,
 };
 
-use effects::Effects;
-
-pub use asks::{Asks, ENTRY_BYTES, KEPT_BYTES_MAX, Ties};
-pub use state::{ClientState, Login, ServerState, Settings, Unnamed};
+use commits::Effects;
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
-const NOBODYS: &[u8] = b"sooner_0";
+const NO_STATEMENT: &[u8] = b"sooner_0";
 
 /// What is to become of an answer whose meaning depends on what was sent.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum Expected {
     /// The end of a cycle stands here.
     Cycle,
     /// To Parse: the statement is known from then on.
@@ -63,14 +59,14 @@ enum Fate {
         /// What it had under that name.
         had: Option<(Vec<u8>, Arc<Statement>)>,
         /// What the server connection knew by it, where that is closed too.
-        known: Option<Known>,
+        known: Option<ServerStatement>,
     },
     /// To Close of this statement, or of no statement, which was put in.
-    ClosedUnseen(Option<Known>),
+    ClosedHidden(Option<ServerStatement>),
     /// To DEALLOCATE: the client's statement is gone when it is done.
     Deallocated(Vec<u8>, Arc<Statement>),
     /// To a command that is refused because the client has a statement of this name.
-    Taken(Vec<u8>),
+    NameInUse(Vec<u8>),
 }
 
 /// A Describe that is on its way.
@@ -85,7 +81,7 @@ struct Described {
 
 /// What became of a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Forwarded {
     /// It was taken.
     Yes,
     /// The server's answer to what was written decides what becomes of it: it is to be shown again.
@@ -93,9 +89,9 @@ pub enum Taken {
 }
 
 /// What is kept of a message besides the names in it.
-const FATE_BYTES: usize = 64;
+const EXPECTED_BYTES: usize = 64;
 
-impl Fate {
+impl Expected {
     /// What is kept until it is known.
     fn kept_bytes(&self) -> usize {
         let name = match self {
@@ -105,16 +101,16 @@ impl Fate {
                 ..
             }
             | Self::Deallocated(name, _)
-            | Self::Taken(name) => name,
+            | Self::NameInUse(name) => name,
             _ => b"",
         };
-        FATE_BYTES + name.len()
+        EXPECTED_BYTES + name.len()
     }
 }
 
 /// Why a turn cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExchangeError {
+pub enum RewriteError {
     /// The client has sent what is no message.
     #[error("a message is malformed: {0}")]
     Client(Malformed),
@@ -138,12 +134,12 @@ fn is_ours(name: &[u8]) -> bool {
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
 /// A turn.
-pub struct Exchange<'a> {
+pub struct Rewriter<'a> {
     client: &'a mut ClientState,
     server: &'a mut ServerState,
     all: &'a RefCell<Statements>,
-    turn: Turn,
-    fates: VecDeque<Fate>,
+    pipeline: Pipeline,
+    expected: VecDeque<Expected>,
     /// Answered.
     cycles: u64,
     /// Whether the client said that it leaves.
@@ -153,7 +149,7 @@ pub struct Exchange<'a> {
     /// Whether the rest of a message of the server is left out.
     skips: bool,
     /// Whether a probe is to be sent.
-    has_doubt: bool,
+    wants_probe: bool,
     /// What the client's commands since the server was last ready may do.
     effects: Effects,
     /// Whether a portal of this turn may be a COPY.
@@ -188,7 +184,7 @@ pub struct Exchange<'a> {
     is_flushed: bool,
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> Rewriter<'a> {
     /// At its beginning.
     pub fn new(
         client: &'a mut ClientState,
@@ -199,13 +195,13 @@ impl<'a> Exchange<'a> {
             client,
             server,
             all,
-            turn: Turn::default(),
-            fates: VecDeque::new(),
+            pipeline: Pipeline::default(),
+            expected: VecDeque::new(),
             cycles: 0,
             is_left: false,
             drops: false,
             skips: false,
-            has_doubt: false,
+            wants_probe: false,
             effects: Effects::default(),
             may_bind_copy: false,
             has_said_goodbye: false,
@@ -227,24 +223,24 @@ impl<'a> Exchange<'a> {
 
     /// Whether the server connection is free, as far as the protocol goes.
     pub fn is_over(&self) -> bool {
-        self.turn.is_over()
+        self.pipeline.is_over()
     }
 
     /// Whether the server has answered everything.
     pub fn is_answered(&self) -> bool {
-        self.turn.is_answered()
+        self.pipeline.is_answered()
     }
 
     /// Whether a transaction is open and nothing is asked of it.
-    pub fn rests(&self) -> bool {
-        !self.turn.is_idle() && self.turn.is_answered()
+    pub fn is_idle_in_transaction(&self) -> bool {
+        !self.pipeline.is_idle() && self.pipeline.is_answered()
     }
 
     /// Whether the server says what comes next because of a Flush of the gate's own: that stays here until the server would
     /// send it, because clients take CommandComplete for what has been committed.
     pub fn is_hurried(&self) -> bool {
         self.hurried.front() == Some(&self.cycles)
-            && self.turn.answered_count() >= self.flushed_count
+            && self.pipeline.answered_count() >= self.flushed_count
     }
 
     /// Whether all that was said so far is the client's, by its own Flush or because the server sends it unasked.
@@ -255,13 +251,13 @@ impl<'a> Exchange<'a> {
     /// Notes that what the client's own Flush asked for has come with the message that came last.
     fn note_flushed(&mut self, answered_before: u64) {
         let wanted = self.flushed_count;
-        self.is_flushed |= answered_before < wanted && self.turn.answered_count() >= wanted;
+        self.is_flushed |= answered_before < wanted && self.pipeline.answered_count() >= wanted;
     }
 
     /// The server is to answer now.
     fn hurry(&mut self, out: &mut BytesMut) {
         write_flush(out);
-        self.turn.flushed();
+        self.pipeline.flushed();
         let cycle = self.cycle();
         if self.hurried.back() != Some(&cycle) {
             self.hurried.push_back(cycle);
@@ -270,7 +266,7 @@ impl<'a> Exchange<'a> {
 
     /// The number of the cycle that is being sent.
     fn cycle(&self) -> u64 {
-        self.cycles + self.turn.unanswered_cycles() as u64
+        self.cycles + self.pipeline.unanswered_cycles() as u64
     }
 
     /// Whether the client has been told by the server that its session ends.
@@ -289,8 +285,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// What the client says of its transaction in what it has sent.
-    pub fn said(&self, input: &[u8]) -> Said {
-        said(input, &self.client.statements)
+    pub fn hints(&self, input: &[u8]) -> Hints {
+        hints_of(input, &self.client.statements)
     }
 
     /// Whether the client said that it leaves.
@@ -303,31 +299,31 @@ impl<'a> Exchange<'a> {
         &mut self,
         piece: &Piece<'_>,
         out: &mut BytesMut,
-    ) -> Result<Taken, ExchangeError> {
+    ) -> Result<Forwarded, RewriteError> {
         if piece.part == Part::First {
-            if self.held_by_sql && self.turn.skips() && piece.tag == b'Q' {
+            if self.held_by_sql && self.pipeline.skips() && piece.tag == b'Q' {
                 self.give_up_query(out);
-                return Ok(Taken::Yes);
+                return Ok(Forwarded::Yes);
             }
-            match self.turn.admission(piece.tag) {
+            match self.pipeline.verdict(piece.tag) {
                 _ if piece.tag == b'X' => self.drops = true,
-                Admission::Drop => self.drops = true,
-                Admission::Pass | Admission::Ask | Admission::Wait { .. } => self.drops = false,
+                Verdict::Drop => self.drops = true,
+                Verdict::Pass | Verdict::Probe | Verdict::Wait { .. } => self.drops = false,
             }
         }
         self.is_left |= piece.tag == b'X';
         if self.drops {
-            return Ok(Taken::Yes);
+            return Ok(Forwarded::Yes);
         }
         if piece.part == Part::More {
             out.extend_from_slice(piece.bytes);
-            return Ok(Taken::Yes);
+            return Ok(Forwarded::Yes);
         }
         match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
             Ok(message) => self.take(message, piece, out),
             Err(_) => {
                 self.pass_malformed(piece, out);
-                Ok(Taken::Yes)
+                Ok(Forwarded::Yes)
             }
         }
     }
@@ -337,7 +333,7 @@ impl<'a> Exchange<'a> {
         message: FrontendMessage<'_>,
         piece: &Piece<'_>,
         out: &mut BytesMut,
-    ) -> Result<Taken, ExchangeError> {
+    ) -> Result<Forwarded, RewriteError> {
         self.describe_what_was_prepared(&message, out);
         match message {
             FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
@@ -347,22 +343,22 @@ impl<'a> Exchange<'a> {
                 names_bytes,
             } => {
                 let Some(known) = self.ready(statement, out) else {
-                    return Ok(Taken::NotYet);
+                    return Ok(Forwarded::NotYet);
                 };
                 let own = self.client.statements.named(statement).ok().cloned();
-                self.see_again(own.as_ref(), &piece.body()[names_bytes..]);
-                self.see_effects(own.as_ref());
+                self.note_executed(own.as_ref(), &piece.body()[names_bytes..]);
+                self.note_commits(own.as_ref());
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
-                self.turn.sent(Sent::Bind, 0);
+                self.pipeline.sent(Sent::Bind, 0);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
                 let stand_in = self.stand_in_to_describe(name, out);
                 let Some(known) = stand_in.or_else(|| self.ready(name, out)) else {
-                    return Ok(Taken::NotYet);
+                    return Ok(Forwarded::NotYet);
                 };
                 write_describe_statement(out, &known);
-                self.push(Fate::Described(Described {
+                self.push(Expected::Described(Described {
                     statement: self.client.statements.named(name).ok().cloned(),
                     is_shown: true,
                     is_check: false,
@@ -372,11 +368,11 @@ impl<'a> Exchange<'a> {
             FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
             FrontendMessage::Password(_) => {
                 let words = "a password that nobody asked for";
-                return Err(ExchangeError::Client(Malformed(words)));
+                return Err(RewriteError::Client(Malformed(words)));
             }
             other => self.note(&other, piece, out),
         }
-        Ok(Taken::Yes)
+        Ok(Forwarded::Yes)
     }
 
     /// What a query needs could not be prepared, which its client was told: the server skips to a Sync.
@@ -391,29 +387,29 @@ impl<'a> Exchange<'a> {
         out.extend_from_slice(piece.bytes);
         match piece.tag {
             b'P' => self.push_parsed(None, None, true),
-            b'C' => self.push(Fate::Closed {
+            b'C' => self.push(Expected::Closed {
                 had: None,
                 known: None,
             }),
             b'Q' => {
                 self.push_cycle(Sent::Query);
-                self.turn.may_copy();
+                self.pipeline.may_copy();
             }
             _ => {
-                self.turn.sent(Sent::Describe, 0);
+                self.pipeline.sent(Sent::Describe, 0);
             }
         }
     }
 
     /// Believes in what a message that was sent will do, and keeps what is to become of it.
-    fn push(&mut self, fate: Fate) {
-        let sent = match &fate {
-            Fate::Parsed { .. } => Sent::Parse,
-            Fate::Described(_) => Sent::Describe,
+    fn push(&mut self, expected: Expected) {
+        let sent = match &expected {
+            Expected::Parsed { .. } => Sent::Parse,
+            Expected::Described(_) => Sent::Describe,
             _ => Sent::Close,
         };
-        self.turn.sent(sent, fate.kept_bytes());
-        self.fates.push_back(fate);
+        self.pipeline.sent(sent, expected.kept_bytes());
+        self.expected.push_back(expected);
     }
 
     /// What is passed on as it is.
@@ -429,37 +425,37 @@ impl<'a> Exchange<'a> {
             FrontendMessage::Sync => self.push_cycle(Sent::Sync),
             // One with a body is refused like any other message of the extended protocol.
             FrontendMessage::Flush if piece.bytes.len() > HEADER_BYTES || !piece.is_last => {
-                self.turn.sent(Sent::Describe, 0);
+                self.pipeline.sent(Sent::Describe, 0);
             }
             FrontendMessage::Flush => {
-                self.turn.flushed();
-                self.flushed_count = self.turn.sent_count();
+                self.pipeline.flushed();
+                self.flushed_count = self.pipeline.sent_count();
                 self.is_flushed = true;
             }
-            FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.turn.copy_ended(),
+            FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.pipeline.copy_ended(),
             FrontendMessage::CopyData => {}
             FrontendMessage::Execute => {
-                self.turn.sent(Sent::Execute, 0);
+                self.pipeline.sent(Sent::Execute, 0);
                 if self.may_bind_copy {
-                    self.turn.may_copy();
+                    self.pipeline.may_copy();
                 }
             }
             _ => {
-                self.turn.sent(Sent::Describe, 0);
+                self.pipeline.sent(Sent::Describe, 0);
             }
         }
     }
 
     fn push_cycle(&mut self, sent: Sent) {
-        if self.turn.sent(sent, 0) {
-            self.fates.push_back(Fate::Cycle);
+        if self.pipeline.sent(sent, 0) {
+            self.expected.push_back(Expected::Cycle);
         }
     }
 
     fn count(&self, note: impl FnOnce(&mut StatementCounts)) {
-        let mut named = self.client.named.take();
+        let mut named = self.client.statement_counts.take();
         note(&mut named);
-        self.client.named.set(named);
+        self.client.statement_counts.set(named);
     }
 }
 

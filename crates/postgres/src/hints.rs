@@ -16,18 +16,18 @@ const KINDS: [&str; 4] = ["kind", "route", "action", "controller"];
 
 /// What a transaction says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Hints {
     /// Keys and values of its comments.
-    pub remarks: Vec<(String, String)>,
+    pub tags: Vec<(String, String)>,
     /// Its first statement that does something.
     pub shape: Option<Shape>,
 }
 
-impl Said {
+impl Hints {
     /// What a text says.
     pub fn of(sql: &[u8]) -> Self {
         Self {
-            remarks: sql::remarks(sql),
+            tags: sql::comment_tags(sql),
             shape: sql::shape(sql),
         }
     }
@@ -35,61 +35,61 @@ impl Said {
     /// What the beginning of a text says, the rest of which has not come.
     fn of_beginning(sql: &[u8]) -> Self {
         Self {
-            remarks: sql::remarks(sql),
+            tags: sql::comment_tags(sql),
             shape: sql::shape_of_beginning(sql),
         }
     }
 
     /// The value of a key, of the first comment that has it.
-    pub fn remark(&self, key: &str) -> Option<&str> {
-        let found = self.remarks.iter().find(|(own, _)| own == key);
+    pub fn tag(&self, key: &str) -> Option<&str> {
+        let found = self.tags.iter().find(|(own, _)| own == key);
         found.map(|(_, value)| value.as_str())
     }
 
     /// What its like are known by: what its comment calls it, else its first statement's fingerprint.
     pub fn kind(&self) -> Option<String> {
-        let named = KINDS.iter().find_map(|key| self.remark(key));
+        let named = KINDS.iter().find_map(|key| self.tag(key));
         let shape = || Some(format!("{:016x}", self.shape.as_ref()?.fingerprint));
         named.map(str::to_owned).or_else(shape)
     }
 
     fn add(&mut self, other: Self) {
-        self.remarks.extend(other.remarks);
+        self.tags.extend(other.tags);
         self.shape = self.shape.take().or(other.shape);
     }
 }
 
 /// What a client with these statements says by the messages in `input`, the last of which may not be whole.
-pub fn said(input: &[u8], statements: &ClientStatements) -> Said {
-    let (mut said, mut rest) = (Said::default(), input);
+pub fn hints_of(input: &[u8], statements: &ClientStatements) -> Hints {
+    let (mut hints, mut rest) = (Hints::default(), input);
     for _ in 0..MESSAGES_MAX {
         let Some((tag, body, is_whole)) = message(&mut rest) else {
             break;
         };
         let of = |sql: &[u8]| match is_whole {
-            true => Said::of(text(sql)),
-            false => Said::of_beginning(text(sql)),
+            true => Hints::of(text(sql)),
+            false => Hints::of_beginning(text(sql)),
         };
         match tag {
-            b'Q' => said.add(of(body)),
+            b'Q' => hints.add(of(body)),
             b'P' => {
                 let (_, text_and_types) = cut(body);
-                said.add(of(text_and_types));
+                hints.add(of(text_and_types));
             }
             b'B' => {
                 let (_, behind_portal) = cut(body);
                 let known = statements.named(text(behind_portal)).ok();
                 known
                     .into_iter()
-                    .for_each(|known| said.add(known.said().clone()));
+                    .for_each(|known| hints.add(known.hints().clone()));
             }
             _ => {}
         }
-        if said.shape.is_some() || !is_whole {
+        if hints.shape.is_some() || !is_whole {
             break;
         }
     }
-    said
+    hints
 }
 
 /// The next message's tag, what is there of its body, and whether that is all.
@@ -134,9 +134,9 @@ mod tests {
 
     /// What is said, as words.
     fn words(input: &[u8], statements: &ClientStatements) -> String {
-        let said = said(input, statements);
-        let shape = said.shape.as_ref().map_or("", |shape| &shape.text);
-        format!("{} {shape}", said.remark("class").unwrap_or("-"))
+        let hints = hints_of(input, statements);
+        let shape = hints.shape.as_ref().map_or("", |shape| &shape.text);
+        format!("{} {shape}", hints.tag("class").unwrap_or("-"))
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_what_a_comment_calls_it_or_a_fingerprint() {
-        let kind = |sql: &str| Said::of(sql.as_bytes()).kind();
+        let kind = |sql: &str| Hints::of(sql.as_bytes()).kind();
         assert_eq!(
             kind("SELECT 1 /*action=pay,route='/x'*/").as_deref(),
             Some("/x")
@@ -193,7 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_sent_says_something_or_nothing(input in prop::collection::vec(any::<u8>(), 0..200)) {
-            said(&input, &ClientStatements::default());
+            hints_of(&input, &ClientStatements::default());
         }
     }
 }

@@ -7,38 +7,38 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::{Exchange, Fate};
+use super::{Expected, Rewriter};
+use crate::pipeline::Verdict;
 use crate::statements::Statement;
-use crate::turn::Admission;
 use crate::wire::{FrontendMessage, Part, Piece, Target};
 
-impl Exchange<'_> {
+impl Rewriter<'_> {
     /// Whether a piece from the client cannot be taken yet, because an answer decides what it means. What makes the server give that is
     /// written to `out`.
     pub fn must_wait(&mut self, piece: &Piece<'_>, out: &mut BytesMut) -> bool {
         if piece.part == Part::More {
             return false;
         }
-        match self.turn.admission(piece.tag) {
-            Admission::Wait { flush } => {
+        match self.pipeline.verdict(piece.tag) {
+            Verdict::Wait { flush } => {
                 if flush {
                     self.flush(out);
                 }
                 true
             }
             // What it knows afterwards is known when it has answered.
-            Admission::Pass if self.must_learn() => true,
-            Admission::Pass if self.depends_on_failure(piece) => {
+            Verdict::Pass if self.must_learn() => true,
+            Verdict::Pass if self.depends_on_failure(piece) => {
                 self.flush(out);
                 true
             }
-            Admission::Pass if self.turn.is_answered() || !self.is_undecided(piece) => false,
+            Verdict::Pass if self.pipeline.is_answered() || !self.is_undecided(piece) => false,
             // While a COPY reads rows no answer comes that could decide it.
-            Admission::Pass if !self.turn.is_copying() => true,
-            Admission::Drop => false,
-            Admission::Pass | Admission::Ask => {
-                self.turn.probed();
-                self.has_doubt = true;
+            Verdict::Pass if !self.pipeline.is_copying() => true,
+            Verdict::Drop => false,
+            Verdict::Pass | Verdict::Probe => {
+                self.pipeline.probed();
+                self.wants_probe = true;
                 self.ask(out);
                 true
             }
@@ -47,13 +47,13 @@ impl Exchange<'_> {
 
     /// Whether the server may forget every statement by what it has not answered yet.
     fn must_learn(&self) -> bool {
-        self.forgets && self.turn.unanswered_cycles() > 0 && !self.turn.is_copying()
+        self.forgets && self.pipeline.unanswered_cycles() > 0 && !self.pipeline.is_copying()
     }
 
     /// Whether it describes what the server connection lacks, and how depends on whether the transaction will have failed.
     fn depends_on_failure(&self, piece: &Piece<'_>) -> bool {
         // While a COPY reads rows nothing tells, and what is no row ends the session.
-        if piece.tag != b'D' || self.turn.is_copying() || self.turn.has_failed().is_some() {
+        if piece.tag != b'D' || self.pipeline.is_copying() || self.pipeline.has_failed().is_some() {
             return false;
         }
         match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
@@ -66,8 +66,8 @@ impl Exchange<'_> {
 
     /// Whether an earlier cycle that is not answered decides what a message means.
     fn is_undecided(&self, piece: &Piece<'_>) -> bool {
-        let is_cycle = |fate: &Fate| *fate == Fate::Cycle;
-        let Some(end) = self.fates.iter().rposition(is_cycle) else {
+        let is_cycle = |expected: &Expected| *expected == Expected::Cycle;
+        let Some(end) = self.expected.iter().rposition(is_cycle) else {
             return false;
         };
         let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last);
@@ -83,7 +83,8 @@ impl Exchange<'_> {
             Ok(FrontendMessage::Close(Target::Statement, name)) => self.is_pending(end, name),
             // It takes the place of the statement without a name, unless that is given back, and may name others.
             Ok(FrontendMessage::Query(_)) => {
-                self.is_pending(end, b"") || self.fates.range(..end).any(Fate::is_about_a_name)
+                self.is_pending(end, b"")
+                    || self.expected.range(..end).any(Expected::is_about_a_name)
             }
             _ => false,
         }
@@ -95,7 +96,10 @@ impl Exchange<'_> {
         let statement = self.client.statements.named(name).ok();
         let is_new = |statement| self.server.statements.find(statement).is_none();
         statement.is_some_and(|statement| is_new(statement))
-            && self.fates.range(..end).any(|fate| fate.number().is_some())
+            && self
+                .expected
+                .range(..end)
+                .any(|expected| expected.number().is_some())
     }
 
     /// Whether a name of the client's, or what it stands for, is in what the first `end` fates are about, and the name in none behind them.
@@ -103,15 +107,21 @@ impl Exchange<'_> {
         let statement = self.client.statements.named(name).ok();
         let known = statement.and_then(|statement| self.server.statements.find(statement));
         let numbers = [statement, known].map(|one| one.map(|statement| statement.number()));
-        let is_renewed = || self.fates.range(end..).any(|fate| fate.is_about(name));
-        let names = |fate: &Fate| fate.is_about(name);
-        let mut earlier = self.fates.range(..end);
-        let is_number = |fate: &Fate| fate.number().is_some() && numbers.contains(&fate.number());
+        let is_renewed = || {
+            self.expected
+                .range(end..)
+                .any(|expected| expected.is_about(name))
+        };
+        let names = |expected: &Expected| expected.is_about(name);
+        let mut earlier = self.expected.range(..end);
+        let is_number = |expected: &Expected| {
+            expected.number().is_some() && numbers.contains(&expected.number())
+        };
         earlier.clone().any(is_number) || (earlier.any(names) && !is_renewed())
     }
 }
 
-impl Fate {
+impl Expected {
     /// Whether it decides what a client's name means.
     pub(super) fn is_about(&self, name: &[u8]) -> bool {
         match self {
@@ -153,7 +163,7 @@ impl Fate {
     fn number(&self) -> Option<u64> {
         match self {
             Self::Parsed { number, .. } => *number,
-            Self::ClosedUnseen(Some(known))
+            Self::ClosedHidden(Some(known))
             | Self::Closed {
                 known: Some(known), ..
             } => Some(known.statement.number()),

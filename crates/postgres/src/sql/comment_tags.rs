@@ -13,7 +13,7 @@ const PAIRS_MAX: usize = 16;
 const TEXT_BYTES_MAX: usize = 256;
 
 /// Keys and values, those of the first comment before those of the last.
-pub fn remarks(sql: &[u8]) -> Vec<(String, String)> {
+pub fn comment_tags(sql: &[u8]) -> Vec<(String, String)> {
     let first = first_comment(sql);
     let last =
         last_comment(sql).filter(|last| first.is_none_or(|first| first.as_ptr() != last.as_ptr()));
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn said(sql: &str) -> String {
-        let pairs = remarks(sql.as_bytes()).into_iter();
+        let pairs = comment_tags(sql.as_bytes()).into_iter();
         let written: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
         written.join("|")
     }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(said(&format!("SELECT 1 /*a='{}'*/", "x".repeat(300))), "");
         assert_eq!(said(&format!("SELECT 1 /*a=1,{}*/", "x".repeat(3000))), "");
         assert_eq!(
-            remarks(format!("/*{}*/", "a=1,".repeat(100)).as_bytes()).len(),
+            comment_tags(format!("/*{}*/", "a=1,".repeat(100)).as_bytes()).len(),
             PAIRS_MAX
         );
     }
@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(sql in prop::collection::vec(any::<u8>(), 0..300)) {
-            remarks(&sql);
+            comment_tags(&sql);
         }
 
         #[test]

@@ -1,9 +1,10 @@
 //! Conversations of two clients with one server connection, message by message.
 
-mod left_behind;
+mod session_changes;
 
 use super::*;
-use crate::sql;
+use crate::parameters::Parameters;
+use crate::session::Unnamed;
 use crate::wire::{
     Splitter, look_at_backend, look_at_frontend, write_close_statement, write_parse, write_query,
     write_sync,
@@ -20,7 +21,7 @@ impl Conversation {
     fn new(statements_max: usize) -> Self {
         Self {
             client: ClientState::default(),
-            server: ServerState::new(statements_max, Settings::new()),
+            server: ServerState::new(statements_max, Parameters::new()),
             all: RefCell::default(),
         }
     }
@@ -33,7 +34,7 @@ impl Conversation {
     /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over. `w:` is a word
     /// that the client would say: whether it has to wait.
     fn turn(&mut self, events: &str) -> String {
-        let mut exchange = Exchange::new(&mut self.client, &mut self.server, &self.all);
+        let mut exchange = Rewriter::new(&mut self.client, &mut self.server, &self.all);
         let mut said = Vec::new();
         for event in events.split_whitespace() {
             let (side, word) = event.split_at(2);
@@ -49,7 +50,7 @@ impl Conversation {
                 let mut splitter = Splitter::new(look_at_frontend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
                 let taken = exchange.from_client(&piece, &mut out).unwrap();
-                let held = if taken == Taken::NotYet { "?" } else { "" };
+                let held = if taken == Forwarded::NotYet { "?" } else { "" };
                 said.push(format!("c:{}{held}", words(&out, look_at_frontend)));
             } else {
                 bytes.extend_from_slice(&answer(word));
@@ -208,13 +209,13 @@ fn each_parse_goes_to_the_server() {
 fn a_server_that_does_not_know_it_is_asked_whether_it_is_still_the_same() {
     let mut talk = Conversation::new(10);
     talk.turn("c:Pa=1 c:S s:1 s:t s:r s:I");
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     assert_eq!(
         talk.turn("c:Ba s:1 s:t s:r c:Ba c:S s:2 s:I"),
         "c:P#1,D#1,H? s: s: s: c:B#1 c:S s:2 s:Z o"
     );
     // it has other columns now: as on one connection, 0A000 and not what the client does not expect
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     assert_eq!(
         talk.turn("c:Ba s:1 s:t s:n c:Ba c:E c:S s:3 s:E s:I"),
         "c:P#1,D#1,H? s: s: s: c:C#1,B#1 c:E c:S s: s:E(0A000) s:Z o"
@@ -232,13 +233,13 @@ fn another_clients_serves_where_it_was_prepared_later_and_is_the_same() {
     talk.turn("c:Pa=1 c:S s:1 s:t s:r s:I");
     let first = std::mem::take(&mut talk.client);
     let described = |column: &str| format!("c:Pa=1 c:S s:1 s:t s:{column} s:I");
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     talk.turn(&described("r"));
     talk.client = first;
     assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#2 c:S s:2 s:Z o");
     // one that has other columns does not
     let first = std::mem::take(&mut talk.client);
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     talk.turn(&described("n"));
     talk.client = first;
     let asked = "c:Ba s:1 s:t s:r c:Ba c:S s:2 s:I";
@@ -277,7 +278,7 @@ fn what_comes_behind_a_failure_is_skipped_and_not_believed() {
     assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
     // nor is anything prepared that would never be answered
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     let said = "c:E s:E c: c: c:S s:Z o";
     assert_eq!(talk.turn("c:E s:E c:Ba c:Da c:S s:I"), said);
 }
@@ -297,7 +298,7 @@ fn mistakes_are_left_to_the_server() {
     let unknown = "c:Bnone c:S s:E s:Z o";
     assert_eq!(talk.turn("c:Bnone c:S s:E s:I"), unknown);
     assert!(
-        talk.server.is_spoilt,
+        talk.server.is_tainted,
         "it may know what is not believed here"
     );
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
@@ -367,11 +368,11 @@ fn the_statement_without_a_name_follows_its_client() {
     assert_eq!(talk.turn("c:P=1 c:S s:1 s:I"), "c:P c:S s:1 s:Z o");
     assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
     // a command of the gate's own has taken its place
-    talk.server.unnamed = Unnamed::Nobodys;
+    talk.server.unnamed = Unnamed::Absent;
     assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
     // one that the client knows the columns of is asked for them again
     talk.turn("c:D c:S s:t s:r s:I");
-    talk.server.unnamed = Unnamed::Nobodys;
+    talk.server.unnamed = Unnamed::Absent;
     let asked = talk.turn("c:B s:1 s:t s:r c:B c:S s:2 s:I");
     assert_eq!(asked, "c:P,D,H? s: s: s: c:B c:S s:2 s:Z o");
     // another client has none, and does not reach this one's
@@ -405,13 +406,13 @@ fn sql_and_the_protocol_share_the_names_of_statements() {
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
     assert_eq!(talk.turn("c:QEXECUTE/**/a s:I"), "c:QEXECUTE/**/#1 s:Z o");
     // where it is not known it is prepared first
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     assert_eq!(
         talk.turn("c:QEXECUTE/**/A s:1 s:t s:n c:QEXECUTE/**/A s:I"),
         "c:P#1,D#1,H? s: s: s: c:QEXECUTE/**/#1 s:Z o"
     );
     // and where it cannot be, that is the answer
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     assert_eq!(
         talk.turn("c:QEXECUTE/**/a s:E c:QEXECUTE/**/a s:I"),
         "c:P#1,D#1,H? s:E c:S s:Z o"

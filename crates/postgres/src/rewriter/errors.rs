@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::prepared::STAND_IN;
-use super::{Exchange, Fate, OURS};
+use super::{Expected, OURS, Rewriter};
 use crate::wire::{ErrorReport, HEADER_BYTES, Piece, write_error};
 
 /// What PostgreSQL says of a statement that has other columns than when it was prepared.
@@ -16,7 +16,7 @@ const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {
     source: Some(("plancache.c", "RevalidateCachedQuery")),
 };
 
-impl Exchange<'_> {
+impl Rewriter<'_> {
     /// An error as the client is to see it; `None`: as it is.
     pub(super) fn in_clients_words(&mut self, piece: &Piece<'_>) -> Option<BytesMut> {
         if piece.tag != b'E' {
@@ -60,8 +60,8 @@ impl Exchange<'_> {
         }
         if text.starts_with(STAND_IN.as_bytes()) {
             let index = text[STAND_IN.len()..].iter().take_while(is_digit);
-            let taken = self.fates.iter().find_map(|fate| match fate {
-                Fate::Taken(name) => Some(name.clone()),
+            let taken = self.expected.iter().find_map(|expected| match expected {
+                Expected::NameInUse(name) => Some(name.clone()),
                 _ => None,
             });
             return (taken.unwrap_or_default(), STAND_IN.len() + index.count());

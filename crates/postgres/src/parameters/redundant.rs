@@ -1,11 +1,11 @@
 //! What drivers set at first although it is so already.
 
+use super::Parameters;
 use super::find;
-use crate::exchange::Settings;
 
 /// Whether a command is a SET of what is not reported and makes no difference: some drivers begin with it, and would all be tied. From PostgreSQL 12
 /// on, every `extra_float_digits` above 0 means the same, and 1 is the default.
-pub fn makes_no_difference(reported: &Settings, sql: &[u8]) -> bool {
+pub fn makes_no_difference(reported: &Parameters, sql: &[u8]) -> bool {
     const LONGEST_BYTES: usize = 40;
     if sql.len() > LONGEST_BYTES {
         return false;
@@ -22,7 +22,7 @@ pub fn makes_no_difference(reported: &Settings, sql: &[u8]) -> bool {
     is_known && is_shortest && major_version(reported) >= Some(12)
 }
 
-fn major_version(reported: &Settings) -> Option<u32> {
+fn major_version(reported: &Parameters) -> Option<u32> {
     let version = find(reported, b"server_version")?;
     let digits = version.split(|byte| !byte.is_ascii_digit()).next()?;
     str::from_utf8(digits).ok()?.parse().ok()
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn what_drivers_set_at_first_ties_nobody() {
         let server =
-            |version: &str| Settings::from_iter([(b"server_version".to_vec(), version.into())]);
+            |version: &str| Parameters::from_iter([(b"server_version".to_vec(), version.into())]);
         let is_nothing = |version, sql: &str| makes_no_difference(&server(version), sql.as_bytes());
         for sql in [
             "SET extra_float_digits = 3",

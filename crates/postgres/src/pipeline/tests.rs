@@ -8,14 +8,14 @@ use super::*;
 /// server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I` `O` `E` ready in no, an open
 /// or a failed transaction, `R` rows are expected, `!` an error.
 fn played(events: &str) -> String {
-    let mut turn = Turn::default();
+    let mut pipeline = Pipeline::default();
     let mut said = String::new();
     for (number, half) in events.split('|').enumerate() {
         for event in half.chars() {
             let client = number % 2 == 0;
             said.push(match client {
-                true => from_client(&mut turn, event),
-                false => from_server(&mut turn, event),
+                true => from_client(&mut pipeline, event),
+                false => from_server(&mut pipeline, event),
             });
         }
         said.push('|');
@@ -24,55 +24,55 @@ fn played(events: &str) -> String {
     said
 }
 
-fn from_client(turn: &mut Turn, event: char) -> char {
+fn from_client(pipeline: &mut Pipeline, event: char) -> char {
     let (tag, may_copy) = match event {
         'e' => ('E', true),
         'q' => ('Q', true),
         tag => (tag, false),
     };
-    match turn.admission(tag as u8) {
-        Admission::Drop => return 'x',
-        Admission::Wait { flush: false } => return 'w',
-        Admission::Ask => {
-            turn.probed();
+    match pipeline.verdict(tag as u8) {
+        Verdict::Drop => return 'x',
+        Verdict::Wait { flush: false } => return 'w',
+        Verdict::Probe => {
+            pipeline.probed();
             return 'b';
         }
-        Admission::Wait { flush: true } => {
-            turn.flushed();
+        Verdict::Wait { flush: true } => {
+            pipeline.flushed();
             return 'W';
         }
-        Admission::Pass => {}
+        Verdict::Pass => {}
     }
     match tag {
-        'P' => turn.sent(Sent::Parse, 0),
-        'B' => turn.sent(Sent::Bind, 0),
-        'D' => turn.sent(Sent::Describe, 0),
-        'E' => turn.sent(Sent::Execute, 0),
-        'C' => turn.sent(Sent::Close, 0),
-        'S' => turn.sent(Sent::Sync, 0),
-        'Q' => turn.sent(Sent::Query, 0),
-        'F' => turn.sent(Sent::FunctionCall, 0),
+        'P' => pipeline.sent(Sent::Parse, 0),
+        'B' => pipeline.sent(Sent::Bind, 0),
+        'D' => pipeline.sent(Sent::Describe, 0),
+        'E' => pipeline.sent(Sent::Execute, 0),
+        'C' => pipeline.sent(Sent::Close, 0),
+        'S' => pipeline.sent(Sent::Sync, 0),
+        'Q' => pipeline.sent(Sent::Query, 0),
+        'F' => pipeline.sent(Sent::FunctionCall, 0),
         'c' | 'f' => {
-            turn.copy_ended();
+            pipeline.copy_ended();
             false
         }
         'H' => {
-            turn.flushed();
+            pipeline.flushed();
             false
         }
         _ => false,
     };
     if may_copy {
-        turn.may_copy();
+        pipeline.may_copy();
     }
-    over(turn)
+    over(pipeline)
 }
 
-fn over(turn: &Turn) -> char {
-    if turn.is_over() { 'o' } else { '-' }
+fn over(pipeline: &Pipeline) -> char {
+    if pipeline.is_over() { 'o' } else { '-' }
 }
 
-fn from_server(turn: &mut Turn, event: char) -> char {
+fn from_server(pipeline: &mut Pipeline, event: char) -> char {
     let answered = match event {
         '1' => Answered::Parsed,
         '2' => Answered::Bound,
@@ -85,11 +85,11 @@ fn from_server(turn: &mut Turn, event: char) -> char {
         'R' => Answered::CopyIn,
         _ => Answered::Error,
     };
-    match turn.answered(answered) {
-        Ok(Meant::Client) => over(turn),
-        Ok(Meant::Probe) if turn.is_over() => 'O',
-        Ok(Meant::Probe) => 'h',
-        Ok(Meant::Doubt) => '?',
+    match pipeline.answered(answered) {
+        Ok(AnswerTo::Client) => over(pipeline),
+        Ok(AnswerTo::Probe) if pipeline.is_over() => 'O',
+        Ok(AnswerTo::Probe) => 'h',
+        Ok(AnswerTo::Doubt) => '?',
         Err(OutOfStep) => '!',
     }
 }
@@ -177,11 +177,11 @@ fn unanswered_messages_are_bounded_and_then_waited_for() {
     let many = "P".repeat(UNANSWERED_MAX);
     let said = played(&format!("{many}PP|1|P"));
     assert!(said.ends_with("Ww|-|-"), "{}", &said[said.len() - 20..]);
-    let mut turn = Turn::default();
-    turn.sent(Sent::Parse, KEPT_BYTES_MAX);
-    assert_eq!(turn.admission(b'B'), Admission::Wait { flush: true });
-    assert_eq!(turn.answered(Answered::Parsed), Ok(Meant::Client));
-    assert_eq!(turn.admission(b'B'), Admission::Pass);
+    let mut pipeline = Pipeline::default();
+    pipeline.sent(Sent::Parse, KEPT_BYTES_MAX);
+    assert_eq!(pipeline.verdict(b'B'), Verdict::Wait { flush: true });
+    assert_eq!(pipeline.answered(Answered::Parsed), Ok(AnswerTo::Client));
+    assert_eq!(pipeline.verdict(b'B'), Verdict::Pass);
 }
 
 #[test]

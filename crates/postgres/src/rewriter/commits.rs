@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Exchange;
+use super::Rewriter;
 use crate::sql;
 use crate::statements::Statement;
 
@@ -50,9 +50,9 @@ impl Effects {
     }
 }
 
-impl Exchange<'_> {
+impl Rewriter<'_> {
     /// Notes what a prepared statement may do that is bound.
-    pub(super) fn see_effects(&mut self, statement: Option<&Arc<Statement>>) {
+    pub(super) fn note_commits(&mut self, statement: Option<&Arc<Statement>>) {
         match statement {
             Some(statement) => {
                 for word in statement.first_words() {
@@ -68,22 +68,22 @@ impl Exchange<'_> {
 
     /// Whether a commit may be lost where what runs is cancelled.
     pub fn may_commit(&self) -> bool {
-        !self.turn.is_answered() && self.effects.commits
+        !self.pipeline.is_answered() && self.effects.commits
     }
 
     /// Whether the server has nothing to do before more comes.
     pub fn is_settled(&self) -> bool {
-        self.turn.is_settled()
+        self.pipeline.is_settled()
     }
 
     /// Whether what was sent so far leaves its last cycle open.
     pub fn is_unsynced(&self) -> bool {
-        self.turn.is_unsynced()
+        self.pipeline.is_unsynced()
     }
 
     /// Nothing more comes: the server is to answer what it has.
     pub fn flush(&mut self, out: &mut bytes::BytesMut) {
-        if self.turn.wants_flush() {
+        if self.pipeline.wants_flush() {
             self.hurry(out);
         }
     }

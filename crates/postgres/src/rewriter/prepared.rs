@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 
-use super::{Described, Exchange, Fate, NOBODYS, Taken, Unnamed, is_ours};
-use crate::settings;
+use super::{Described, Expected, Forwarded, NO_STATEMENT, Rewriter, is_ours};
+use crate::parameters;
+use crate::session::Unnamed;
 use crate::sql::{self, Tie};
-use crate::statements::{Known, Refused, Statement};
+use crate::statements::{Refused, ServerStatement, Statement};
 use crate::wire::{
     FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
 };
@@ -17,7 +18,7 @@ pub(super) const STAND_IN: &str = "sooner_~";
 /// As they stand in a Parse.
 const NO_PARAMETERS: [u8; 2] = [0, 0];
 
-impl Exchange<'_> {
+impl Rewriter<'_> {
     /// A client's Parse.
     pub(super) fn parse(
         &mut self,
@@ -25,7 +26,7 @@ impl Exchange<'_> {
         name: &[u8],
         rest: &[u8],
         out: &mut BytesMut,
-    ) -> Taken {
+    ) -> Forwarded {
         let text_end = rest.iter().position(|byte| *byte == 0);
         let (text, types) = rest.split_at(text_end.unwrap_or(rest.len()));
         let by_sql = match self.rewritten(text, piece.is_last, out) {
@@ -33,17 +34,17 @@ impl Exchange<'_> {
             Err(taken) => return taken,
         };
         self.count(|named| named.by_clients += u64::from(!name.is_empty()));
-        let leaves_something = self.see_prepared(text);
+        let changes_session = self.changes_session_when_executed(text);
         let is_new = self.client.statements.named(name).is_err();
         let has_sql_names = self.client.ties.contains(Tie::PreparedBySql);
         let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
         if is_raw || !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
-            self.see(text);
+            self.note_session_changes(text);
             self.pass_on_parse(piece, name, is_raw, out);
-            return Taken::Yes;
+            return Forwarded::Yes;
         }
-        let (rewritten, fates) = by_sql.map_or_else(Default::default, |by_sql| {
-            (Some([&by_sql.sql, types].concat()), by_sql.fates)
+        let (rewritten, expected) = by_sql.map_or_else(Default::default, |by_sql| {
+            (Some([&by_sql.sql, types].concat()), by_sql.expected)
         });
         let statement = match (&rewritten, name) {
             (Some(rest), _) => self.all.borrow_mut().own(rest),
@@ -53,16 +54,16 @@ impl Exchange<'_> {
                 self.all.borrow_mut().own(rest)
             }
             _ => {
-                let settings = settings::of_meaning(self.server);
+                let settings = parameters::parse_context(self.server);
                 self.all.borrow_mut().share(&settings, rest)
             }
         };
-        statement.note_leaves(leaves_something);
+        statement.note_changes_session(changes_session);
         let rest = rewritten.as_deref().unwrap_or(rest);
         let before = self.client.statements.named(b"").ok().cloned();
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
-                self.push(Fate::Parsed {
+                self.push(Expected::Parsed {
                     number: None,
                     name: Some(Vec::new()),
                     is_before_there: self.has_unnamed(before.as_ref()),
@@ -81,13 +82,13 @@ impl Exchange<'_> {
             Err(Refused::Exists | Refused::Unknown) => {
                 // The server says that it is taken, unless it finds something worse.
                 let stand_in = self.stand_in(0, out);
-                self.fates.push_back(Fate::Taken(name.to_vec()));
+                self.expected.push_back(Expected::NameInUse(name.to_vec()));
                 self.push_parsed(None, None, true);
                 write_parse(out, stand_in.as_bytes(), rest);
             }
         }
-        self.fates.extend(fates);
-        Taken::Yes
+        self.expected.extend(expected);
+        Forwarded::Yes
     }
 
     /// A statement that is too long to be kept, one of too many, or one of a client whose names the server itself keeps: it is this
@@ -130,7 +131,7 @@ impl Exchange<'_> {
             true => write_describe_statement(out, b""),
             false => write_describe_statement(out, &statement.server_name()),
         }
-        self.push(Fate::Described(Described {
+        self.push(Expected::Described(Described {
             statement: Some(statement),
             is_shown: false,
             is_check,
@@ -158,8 +159,8 @@ impl Exchange<'_> {
         let is_others = !matches!(self.server.unnamed, Unnamed::PassedOn);
         if name.is_empty() && is_others {
             write_close_statement(out, b"");
-            self.push(Fate::ClosedUnseen(None));
-            self.server.unnamed = Unnamed::Nobodys;
+            self.push(Expected::ClosedHidden(None));
+            self.server.unnamed = Unnamed::Absent;
         }
         name.to_vec()
     }
@@ -179,7 +180,7 @@ impl Exchange<'_> {
             .is_some()
         {
             write_close_statement(out, &statement.server_name());
-            self.push(Fate::ClosedUnseen(None));
+            self.push(Expected::ClosedHidden(None));
             self.says_changed = true;
             return Some(statement.server_name());
         }
@@ -207,8 +208,8 @@ impl Exchange<'_> {
             .is_some()
         {
             write_close_statement(out, b"");
-            self.push(Fate::ClosedUnseen(None));
-            self.server.unnamed = Unnamed::Nobodys;
+            self.push(Expected::ClosedHidden(None));
+            self.server.unnamed = Unnamed::Absent;
             self.says_changed = true;
             return Some(Vec::new());
         }
@@ -216,7 +217,7 @@ impl Exchange<'_> {
             self.push_parsed(None, None, false);
             write_parse(out, b"", &statement.parse_rest());
             self.server.unnamed = Unnamed::Known(statement.clone());
-            if statement.shape().is_some() {
+            if statement.description().is_some() {
                 self.await_description(statement, out);
                 return None;
             }
@@ -241,15 +242,15 @@ impl Exchange<'_> {
     /// Notes that a statement is prepared, and closes what has to go for it.
     fn make_room(&mut self, statement: &Arc<Statement>, parsed_at: u64, out: &mut BytesMut) {
         self.count(|named| named.at_servers += 1);
-        let settings = settings::of_meaning(self.server);
-        let closed = self.server.statements.insert(Known {
+        let settings = parameters::parse_context(self.server);
+        let closed = self.server.statements.insert(ServerStatement {
             statement: statement.clone(),
             parsed_at,
             is_shared: statement.text().is_shared_under(&settings),
         });
         for known in closed {
             write_close_statement(out, &known.statement.server_name());
-            self.push(Fate::ClosedUnseen(Some(known)));
+            self.push(Expected::ClosedHidden(Some(known)));
         }
     }
 
@@ -260,11 +261,11 @@ impl Exchange<'_> {
         name: &[u8],
         out: &mut BytesMut,
     ) -> Option<Vec<u8>> {
-        if self.turn.has_failed() != Some(true) {
+        if self.pipeline.has_failed() != Some(true) {
             return None;
         }
         let statement = self.absent_without_rows(name)?.clone();
-        let parameters = statement.shape()?.parameters();
+        let parameters = statement.description()?.parameters();
         Some(self.stand_in_with(0, parameters, out).into_bytes())
     }
 
@@ -272,7 +273,9 @@ impl Exchange<'_> {
     /// transaction that has failed.
     pub(super) fn absent_without_rows(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         let statement = self.client.statements.named(name).ok()?;
-        statement.shape().filter(|shape| !shape.has_columns())?;
+        statement
+            .description()
+            .filter(|description| !description.has_columns())?;
         let is_here = match name {
             b"" => self.has_unnamed(Some(statement)),
             _ => self.server.statements.find(statement).is_some(),
@@ -290,14 +293,14 @@ impl Exchange<'_> {
     fn stand_in_with(&mut self, index: usize, parameters: &[u8], out: &mut BytesMut) -> String {
         let name = format!("{STAND_IN}{index}");
         write_close_statement(out, name.as_bytes());
-        self.push(Fate::ClosedUnseen(None));
+        self.push(Expected::ClosedHidden(None));
         self.push_parsed(None, None, false);
         write_parse(out, name.as_bytes(), &[b"\0", parameters].concat());
         name
     }
 
     pub(super) fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
-        self.push(Fate::Parsed {
+        self.push(Expected::Parsed {
             number,
             name: name.map(<[u8]>::to_vec),
             before: None,
@@ -326,17 +329,17 @@ impl Exchange<'_> {
                 match &known {
                     Some(_) => write_close_statement(out, &statement.server_name()),
                     // Other clients may need it.
-                    None => write_close_statement(out, NOBODYS),
+                    None => write_close_statement(out, NO_STATEMENT),
                 }
             }
             None if is_statement && is_ours(name) => write_close_statement(out, &escaped(name)),
             _ => out.extend_from_slice(piece.bytes),
         }
         if is_statement && name.is_empty() {
-            self.server.unnamed = Unnamed::Nobodys;
+            self.server.unnamed = Unnamed::Absent;
         }
         let had = had.map(|statement| (name.to_vec(), statement));
-        self.push(Fate::Closed { had, known });
+        self.push(Expected::Closed { had, known });
     }
 }
 

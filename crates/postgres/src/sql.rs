@@ -5,9 +5,9 @@
 //! parser, and none is needed, because each of these commands begins with a word of its own or calls a function by name. What a function
 //! or a DO block does inside the server cannot be seen.
 
+mod comment_tags;
 mod first_words;
 mod pattern;
-mod remark;
 mod session_class;
 mod setting;
 mod shape;
@@ -18,9 +18,9 @@ use std::borrow::Cow;
 
 use tokens::{Token, Tokens};
 
+pub use comment_tags::comment_tags;
 pub use first_words::{begins_transaction, commits, ends_transaction, first_words, only_reads};
 pub use pattern::{NeverFits, check_pattern};
-pub use remark::remarks;
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};
 pub use statement_name::{StatementName, Uses, may_name_statements, statement_names};
@@ -42,38 +42,38 @@ pub enum Tie {
 
 /// Something that outlives a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leaves<'a> {
+pub enum SessionChange<'a> {
     /// A setting of the session, also by `set_config`.
-    Setting {
+    Parameter {
         /// In lower case.
         name: Cow<'a, [u8]>,
         /// What it is set to, where that is a constant.
         value: Option<&'a [u8]>,
     },
     /// A setting of this name is what it was at first.
-    Default(Cow<'a, [u8]>),
+    Reset(Cow<'a, [u8]>),
     /// A setting whose name is the parameter of this number.
-    Bound(usize),
+    BoundName(usize),
     /// A setting whose name cannot be read.
-    Unnamed,
+    ComputedName,
     /// Something that ties the session to its client.
-    Ties(Tie),
+    Tie(Tie),
     /// Perhaps no longer.
-    Unties(Tie),
+    Untie(Tie),
     /// A library was loaded.
     Library,
     /// Every setting of the session is what it was at first (RESET ALL).
-    NoSettings,
+    ResetAll,
     /// Settings that end with the transaction (SET LOCAL).
-    Local,
+    SetLocal,
     /// Prepared statements are gone.
-    NoStatements,
+    DeallocateAll,
     /// Everything is gone (DISCARD ALL).
-    Nothing,
+    DiscardAll,
 }
 
 /// What the commands of a text leave behind, in their order.
-pub fn leaves(sql: &[u8]) -> Vec<Leaves<'_>> {
+pub fn session_changes(sql: &[u8]) -> Vec<SessionChange<'_>> {
     let mut found = Vec::new();
     let mut command = Command::default();
     let mut tokens = Tokens::new(sql);
@@ -150,7 +150,7 @@ fn is_temporary(word: &[u8]) -> bool {
 
 impl<'a> Command<'a> {
     /// Takes a token; `behind` are those that follow.
-    fn next(&mut self, token: Token<'a>, behind: &Tokens<'a>, found: &mut Vec<Leaves<'a>>) {
+    fn next(&mut self, token: Token<'a>, behind: &Tokens<'a>, found: &mut Vec<SessionChange<'a>>) {
         let (word, name) = match token {
             Token::Word(word) => (word, word),
             Token::Quoted(name) => (&b""[..], name),
@@ -178,26 +178,26 @@ impl<'a> Command<'a> {
         self.last = word;
     }
 
-    fn by_first_words(&self) -> Option<Leaves<'a>> {
+    fn by_first_words(&self) -> Option<SessionChange<'a>> {
         let word = |index: usize| self.first.get(index).copied().unwrap_or_default();
         let at = self.first_count;
         match word(0) {
-            first if is(first, "listen") => Some(Leaves::Ties(Tie::Listening)),
-            first if is(first, "unlisten") => Some(Leaves::Unties(Tie::Listening)),
-            first if is(first, "close") => Some(Leaves::Unties(Tie::HeldCursor)),
-            first if is(first, "drop") => Some(Leaves::Unties(Tie::Temporary)),
-            first if is(first, "load") => Some(Leaves::Library),
+            first if is(first, "listen") => Some(SessionChange::Tie(Tie::Listening)),
+            first if is(first, "unlisten") => Some(SessionChange::Untie(Tie::Listening)),
+            first if is(first, "close") => Some(SessionChange::Untie(Tie::HeldCursor)),
+            first if is(first, "drop") => Some(SessionChange::Untie(Tie::Temporary)),
+            first if is(first, "load") => Some(SessionChange::Library),
             first if is(first, "prepare") && at == 2 => {
-                (!is(word(1), "transaction")).then_some(Leaves::Ties(Tie::PreparedBySql))
+                (!is(word(1), "transaction")).then_some(SessionChange::Tie(Tie::PreparedBySql))
             }
             first if is(first, "deallocate") && at > 1 => match word(at - 1) {
                 prepare if at == 2 && is(prepare, "prepare") => None,
-                all if is(all, "all") => Some(Leaves::NoStatements),
-                _ => Some(Leaves::Unties(Tie::PreparedBySql)),
+                all if is(all, "all") => Some(SessionChange::DeallocateAll),
+                _ => Some(SessionChange::Untie(Tie::PreparedBySql)),
             },
             first if is(first, "discard") && at == 2 => match word(1) {
-                what if is(what, "all") => Some(Leaves::Nothing),
-                what if is_temporary(what) => Some(Leaves::Unties(Tie::Temporary)),
+                what if is(what, "all") => Some(SessionChange::DiscardAll),
+                what if is_temporary(what) => Some(SessionChange::Untie(Tie::Temporary)),
                 _ => None,
             },
             first if is(first, "create") && at > 1 => {
@@ -205,7 +205,7 @@ impl<'a> Command<'a> {
                 let is_modifier =
                     |word: &&[u8]| is_one_of(word, &["or", "replace", "local", "global"]);
                 let is_temporary = is_temporary(word(at - 1));
-                let ties = Leaves::Ties(Tie::Temporary);
+                let ties = SessionChange::Tie(Tie::Temporary);
                 (is_temporary && before.iter().all(is_modifier)).then_some(ties)
             }
             _ => None,
@@ -213,18 +213,18 @@ impl<'a> Command<'a> {
     }
 
     /// What is said in the middle of a command.
-    fn inside(&self, word: &[u8], name: &[u8], behind: &Tokens<'a>) -> Option<Leaves<'a>> {
+    fn inside(&self, word: &[u8], name: &[u8], behind: &Tokens<'a>) -> Option<SessionChange<'a>> {
         if is_one_of(name, &SESSION_LOCKS) {
-            return Some(Leaves::Ties(Tie::AdvisoryLock));
+            return Some(SessionChange::Tie(Tie::AdvisoryLock));
         }
         if is_one_of(name, &SESSION_UNLOCKS) {
-            return Some(Leaves::Unties(Tie::AdvisoryLock));
+            return Some(SessionChange::Untie(Tie::AdvisoryLock));
         }
         if is(name, "set_config") {
             return setting::of_call(behind);
         }
         if is(name, "pg_temp") || (is_temporary(word) && is(self.last, "create")) {
-            return Some(Leaves::Ties(Tie::Temporary));
+            return Some(SessionChange::Tie(Tie::Temporary));
         }
         let begins_with = |keywords: &[&str]| {
             let first = self.first.first();
@@ -232,10 +232,10 @@ impl<'a> Command<'a> {
         };
         match word {
             hold if is(hold, "hold") && begins_with(&["declare"]) && is(self.last, "with") => {
-                Some(Leaves::Ties(Tie::HeldCursor))
+                Some(SessionChange::Tie(Tie::HeldCursor))
             }
             temporary if is_temporary(temporary) && is(self.last, "into") => {
-                let ties = Leaves::Ties(Tie::Temporary);
+                let ties = SessionChange::Tie(Tie::Temporary);
                 begins_with(&["select", "with"]).then_some(ties)
             }
             _ => None,
@@ -250,27 +250,30 @@ mod tests {
 
     /// The initial of each thing left, in order.
     fn left(sql: &str) -> String {
-        let letter = |leaves: &Leaves<'_>| match leaves {
-            Leaves::Setting { .. } | Leaves::Default(_) | Leaves::Bound(_) | Leaves::Unnamed => 'S',
-            Leaves::Ties(tie) | Leaves::Unties(tie) => match (leaves, tie) {
-                (Leaves::Unties(Tie::Listening), _) => 'U',
-                (Leaves::Unties(Tie::Temporary), _) => 't',
-                (Leaves::Unties(Tie::AdvisoryLock), _) => 'a',
-                (Leaves::Unties(Tie::HeldCursor), _) => 'h',
-                (Leaves::Unties(Tie::PreparedBySql), _) => 'p',
+        let letter = |session_changes: &SessionChange<'_>| match session_changes {
+            SessionChange::Parameter { .. }
+            | SessionChange::Reset(_)
+            | SessionChange::BoundName(_)
+            | SessionChange::ComputedName => 'S',
+            SessionChange::Tie(tie) | SessionChange::Untie(tie) => match (session_changes, tie) {
+                (SessionChange::Untie(Tie::Listening), _) => 'U',
+                (SessionChange::Untie(Tie::Temporary), _) => 't',
+                (SessionChange::Untie(Tie::AdvisoryLock), _) => 'a',
+                (SessionChange::Untie(Tie::HeldCursor), _) => 'h',
+                (SessionChange::Untie(Tie::PreparedBySql), _) => 'p',
                 (_, Tie::Listening) => 'L',
                 (_, Tie::Temporary) => 'T',
                 (_, Tie::AdvisoryLock) => 'A',
                 (_, Tie::HeldCursor) => 'H',
                 (_, Tie::PreparedBySql) => 'P',
             },
-            Leaves::Library => 'B',
-            Leaves::NoSettings => 'R',
-            Leaves::Local => 'l',
-            Leaves::NoStatements => 'N',
-            Leaves::Nothing => '0',
+            SessionChange::Library => 'B',
+            SessionChange::ResetAll => 'R',
+            SessionChange::SetLocal => 'l',
+            SessionChange::DeallocateAll => 'N',
+            SessionChange::DiscardAll => '0',
         };
-        leaves(sql.as_bytes()).iter().map(letter).collect()
+        session_changes(sql.as_bytes()).iter().map(letter).collect()
     }
 
     #[test]
@@ -354,7 +357,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_to_its_end(sql in prop::collection::vec(any::<u8>(), 0..200)) {
-            leaves(&sql);
+            session_changes(&sql);
         }
 
         #[test]

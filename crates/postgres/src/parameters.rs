@@ -5,13 +5,15 @@
 //! client sets later and is not reported the server is asked for ([`crate::session`]), and it
 //! follows as well.
 
-mod usual;
+mod map;
+mod redundant;
 
-use crate::exchange::{ClientState, ServerState, Settings};
+use crate::session::{ClientState, ServerState};
 use crate::sql;
 use crate::wire::Startup;
 
-pub use usual::makes_no_difference;
+pub use map::Parameters;
+pub use redundant::makes_no_difference;
 
 /// Reported, and not to be set.
 const FIXED: [&str; 7] = [
@@ -36,15 +38,15 @@ const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
 
 /// What a client's first packet asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    settings: Settings,
+pub struct RequestedParameters {
+    parameters: Parameters,
     /// Its word for its transactions ([`sql::SESSION_CLASS`]), which no server has to know.
     pub session_class: Option<String>,
 }
 
-impl Wanted {
+impl RequestedParameters {
     /// Reads it; a mistake in words.
-    pub fn read(startup: &Startup) -> Result<Wanted, String> {
+    pub fn read(startup: &Startup) -> Result<RequestedParameters, String> {
         if startup
             .parameter("replication")
             .is_some_and(|value| !["false", "off", "no", "0"].contains(&value))
@@ -53,7 +55,7 @@ impl Wanted {
                 "replication does not go through the gate: connect to the database itself".into(),
             );
         }
-        let mut wanted = Settings::new();
+        let mut wanted = Parameters::new();
         for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
             wanted.insert(name.into_bytes(), value.into_bytes());
         }
@@ -71,15 +73,15 @@ impl Wanted {
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
         let word = wanted.extract_if(.., |name, _| is_word(name)).last();
         let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
-        Ok(Wanted {
-            settings: wanted,
+        Ok(RequestedParameters {
+            parameters: wanted,
             session_class,
         })
     }
 
     /// What of it `user` may not ask for: an SQLSTATE and PostgreSQL's words.
     pub fn forbidden(&self, user: &str) -> Option<(&'static str, String)> {
-        self.settings.iter().find_map(|(name, value)| {
+        self.parameters.iter().find_map(|(name, value)| {
             let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
             if let Some(name) = INTERNAL.iter().find(|known| is(known)) {
                 return Some(("55P02", format!("parameter \"{name}\" cannot be changed")));
@@ -95,10 +97,10 @@ impl Wanted {
 
     /// What a client that asks for it is told on a server that greets new sessions with these settings, where that is known without asking the
     /// server: it asks for what everybody has, or for what is taken as it is.
-    pub fn greeted(&self, greeting: &Settings) -> Option<Settings> {
-        let mut told = greeting.clone();
-        for (name, value) in &self.settings {
-            let (name, usual) = greeting
+    pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
+        let mut told = initial.clone();
+        for (name, value) in &self.parameters {
+            let (name, usual) = initial
                 .iter()
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
             let is_usual = usual == value || is_same_encoding(name, usual, value);
@@ -113,18 +115,18 @@ impl Wanted {
     }
 
     /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
-    pub fn besides(&self, greeting: &Settings) -> Settings {
-        let is_own = |name: &[u8]| find(&self.settings, name).is_none();
-        let besides = greeting.iter().filter(|(name, _)| is_own(name));
+    pub fn missing_from(&self, initial: &Parameters) -> Parameters {
+        let is_own = |name: &[u8]| find(&self.parameters, name).is_none();
+        let besides = initial.iter().filter(|(name, _)| is_own(name));
         besides
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     }
 
     /// What of it a server with these settings does not report.
-    pub fn extras(&self, reported: &Settings) -> Settings {
+    pub fn unreported(&self, reported: &Parameters) -> Parameters {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
-        let wanted = self.settings.iter().filter(|(name, _)| is_extra(name));
+        let wanted = self.parameters.iter().filter(|(name, _)| is_extra(name));
         wanted
             .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
             .collect()
@@ -132,7 +134,7 @@ impl Wanted {
 
     /// Whether it asks for a value of this setting.
     pub fn names(&self, name: &[u8]) -> bool {
-        find(&self.settings, name).is_some()
+        find(&self.parameters, name).is_some()
     }
 }
 
@@ -151,16 +153,16 @@ fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
 }
 
 /// What no setting can be: a text without a zero.
-const NOBODY_KNOWS: &[u8] = b"\0";
+const NO_VALUE: &[u8] = b"\0";
 
 /// Its client has said a word that is meant for the gate: the next client is not to find it there.
-pub fn leave_session_class(server: &mut ServerState) {
+pub fn hide_session_class(server: &mut ServerState) {
     let name = sql::SESSION_CLASS.as_bytes().to_vec();
-    server.extras.insert(name, NOBODY_KNOWS.to_vec());
+    server.unreported.insert(name, NO_VALUE.to_vec());
 }
 
 /// Whether a setting follows its client because the server reports it, and it can be set by everybody.
-pub fn follows(reported: &Settings, name: &[u8]) -> bool {
+pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }
 
@@ -176,7 +178,7 @@ pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
 
 /// The settings that decide what a statement means when it is prepared: what its constants are, and by those that are not reported, such as
 /// search_path, which tables it names. Names with a dot are the application's own.
-pub fn of_meaning(server: &ServerState) -> Vec<u8> {
+pub fn parse_context(server: &ServerState) -> Vec<u8> {
     let names = [
         "TimeZone",
         "DateStyle",
@@ -184,11 +186,11 @@ pub fn of_meaning(server: &ServerState) -> Vec<u8> {
         "standard_conforming_strings",
         "client_encoding",
     ];
-    let value = |name: &str| find(&server.settings, name.as_bytes()).cloned();
+    let value = |name: &str| find(&server.reported, name.as_bytes()).cloned();
     let values = names.map(|name| value(name).unwrap_or_default());
     let mut all = values.join(&b'\n');
     let is_own = |name: &[u8]| name.contains(&b'.');
-    for (name, value) in server.extras.iter().filter(|(name, _)| !is_own(name)) {
+    for (name, value) in server.unreported.iter().filter(|(name, _)| !is_own(name)) {
         // What each is made of holds no zero.
         all.extend([b"\0", &name[..], b"\0", value].concat());
     }
@@ -202,7 +204,7 @@ fn is_fixed(name: &[u8]) -> bool {
 }
 
 /// Names of settings are the same in any case.
-pub fn find<'a>(settings: &'a Settings, name: &[u8]) -> Option<&'a Vec<u8>> {
+pub fn find<'a>(settings: &'a Parameters, name: &[u8]) -> Option<&'a Vec<u8>> {
     let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
     settings
         .iter()
@@ -217,18 +219,18 @@ fn is_part(name: &[u8]) -> bool {
 
 /// The commands that give a server connection a client's settings, and what it has besides the
 /// reported ones when they are done; `None` where it has them.
-pub fn to_follow(
-    wanted: &Wanted,
+pub fn commands_to_apply(
+    wanted: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
-) -> Option<(String, Settings)> {
+) -> Option<(String, Parameters)> {
     if has_all(wanted, client, server) {
         return None;
     }
-    let seen = &client.settings;
+    let seen = &client.reported;
     let (mut sets, mut sql) = (Vec::new(), String::new());
-    for (name, has) in server.settings.iter().filter(|(name, _)| !is_fixed(name)) {
-        let wants = find(seen, name).or_else(|| find(&wanted.settings, name));
+    for (name, has) in server.reported.iter().filter(|(name, _)| !is_fixed(name)) {
+        let wants = find(seen, name).or_else(|| find(&wanted.parameters, name));
         let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
@@ -236,25 +238,27 @@ pub fn to_follow(
         let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
-    let extras = extras(wanted, client, server);
+    let unreported = unreported(wanted, client, server);
     let is_role = |name: &[u8]| ROLES.contains(&name);
-    let has = |name: &[u8]| server.extras.get(name);
+    let has = |name: &[u8]| server.unreported.get(name);
     let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
     sets.extend(
-        extras
+        unreported
             .iter()
             .filter(differs)
             .filter(|(name, _)| !is_role(name)),
     );
-    let is_gone = |name: &&Vec<u8>| !extras.contains_key(*name) && !is_role(name);
-    let gone: Vec<&Vec<u8>> = server.extras.keys().filter(is_gone).collect();
-    let is_other_role = ROLES.iter().any(|role| extras.get(*role) != has(role));
+    let is_gone = |name: &&Vec<u8>| !unreported.contains_key(*name) && !is_role(name);
+    let gone: Vec<&Vec<u8>> = server.unreported.keys().filter(is_gone).collect();
+    let is_other_role = ROLES.iter().any(|role| unreported.get(*role) != has(role));
     let is_other = is_other_role || !sql.is_empty() || !sets.is_empty() || !gone.is_empty();
     let mut resets = String::new();
     if is_other {
         let roles = ROLES.iter().filter(|role| has(role).is_some());
         resets.extend(roles.map(|role| reset(role)));
-        let roles = ROLES.iter().filter_map(|role| extras.get_key_value(*role));
+        let roles = ROLES
+            .iter()
+            .filter_map(|role| unreported.get_key_value(*role));
         sets.extend(roles);
     }
     resets.extend(gone.into_iter().map(|name| reset(name)));
@@ -263,29 +267,33 @@ pub fn to_follow(
     if !calls.is_empty() {
         sql += &format!("SELECT {}", calls.join(","));
     }
-    (!sql.is_empty()).then_some((sql, extras))
+    (!sql.is_empty()).then_some((sql, unreported))
 }
 
 /// Whether the server connection has all of them as it is, which is the usual case and looked at first.
-fn has_all(wanted: &Wanted, client: &ClientState, server: &ServerState) -> bool {
-    let is_reported = |name: &Vec<u8>| find(&server.settings, name).is_some();
-    client.settings == server.settings
-        && match wanted.settings.keys().all(is_reported) {
-            true => client.own == server.extras,
-            false => extras(wanted, client, server) == server.extras,
+fn has_all(wanted: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
+    let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
+    client.reported == server.reported
+        && match wanted.parameters.keys().all(is_reported) {
+            true => client.unreported == server.unreported,
+            false => unreported(wanted, client, server) == server.unreported,
         }
 }
 
 /// What is not reported, of the client's first packet and set since.
-fn extras(wanted: &Wanted, client: &ClientState, server: &ServerState) -> Settings {
-    let mut extras = wanted.extras(&server.settings);
-    extras.extend(
+fn unreported(
+    wanted: &RequestedParameters,
+    client: &ClientState,
+    server: &ServerState,
+) -> Parameters {
+    let mut unreported = wanted.unreported(&server.reported);
+    unreported.extend(
         client
-            .own
+            .unreported
             .iter()
             .map(|(name, value)| (name.clone(), value.clone())),
     );
-    extras
+    unreported
 }
 
 fn reset(name: &[u8]) -> String {

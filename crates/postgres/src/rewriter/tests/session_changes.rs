@@ -1,6 +1,7 @@
 //! What a client leaves behind on its server connection, what ties it and what is asked.
 
 use super::*;
+use crate::session::PossibleChanges;
 
 #[test]
 fn discard_all_forgets_and_unpins() {
@@ -10,7 +11,7 @@ fn discard_all_forgets_and_unpins() {
     assert_eq!(talk.client.tied_by(), Some("LISTEN"));
     talk.turn("c:QDISCARD c:QLISTEN s:A s:I s:I");
     assert!(
-        talk.client.tied_by().is_some() && talk.server.is_spoilt,
+        talk.client.tied_by().is_some() && talk.server.is_tainted,
         "it listens again"
     );
     talk.turn("c:QDISCARD s:A s:I");
@@ -26,15 +27,15 @@ fn what_a_text_means_only_here_serves_for_no_other_client() {
     let prepares = "c:Pa=1 c:S s:1 s:t s:n s:T";
     let within = format!("c:QBEGIN s:T c:QSET/**/LOCAL s:T {prepares} c:QCOMMIT s:I");
     let is_asked = |talk: &mut Conversation, first: &mut ClientState| {
-        talk.server.extras.clear();
+        talk.server.unreported.clear();
         std::mem::swap(&mut talk.client, first);
         let said = talk.turn("c:Ba s:1 s:t s:n c:Ba c:S s:2 s:I");
-        talk.server = ServerState::new(10, Settings::new());
+        talk.server = ServerState::new(10, Parameters::new());
         std::mem::swap(&mut talk.client, first);
         talk.next_client();
         said.starts_with("c:P#1,D#1,H?")
     };
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     talk.turn(&within);
     assert!(is_asked(&mut talk, &mut first));
     talk.client.pinned_by = Some("LISTEN");
@@ -42,7 +43,7 @@ fn what_a_text_means_only_here_serves_for_no_other_client() {
     assert!(is_asked(&mut talk, &mut first));
     // nor with settings of a first packet that others do not have
     let extra = (b"search_path".to_vec(), b"shop".to_vec());
-    talk.server.extras.extend([extra]);
+    talk.server.unreported.extend([extra]);
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
     assert!(is_asked(&mut talk, &mut first));
     // but what is the same does
@@ -55,43 +56,47 @@ fn what_a_text_means_only_here_serves_for_no_other_client() {
 fn the_server_is_asked_for_what_may_have_changed() {
     let mut talk = Conversation::new(10);
     let asked = |talk: &Conversation| {
-        let asks = &talk.client.asks;
-        let names = asks
-            .settings
+        let changes = &talk.client.changes;
+        let names = changes
+            .parameters
             .keys()
             .map(|name| String::from_utf8_lossy(name));
         let names: Vec<_> = names.collect();
-        let ties = asks.ties.iter().map(sql::Tie::words);
+        let ties = changes.ties.iter().map(crate::sql::Tie::words);
         let ties: Vec<_> = ties.collect();
-        let resets = if asks.has_reset { "-" } else { "" };
+        let resets = if changes.has_reset { "-" } else { "" };
         format!("{resets}{} {}", names.join(","), ties.join(","))
     };
-    let mut asks = |events: &str| {
-        talk.client.asks = Asks::default();
+    let mut changes = |events: &str| {
+        talk.client.changes = PossibleChanges::default();
         talk.turn(events);
         asked(&talk)
     };
-    assert_eq!(asks("c:Q s:I"), " ");
-    assert_eq!(asks("c:QSET/**/work_mem=1 s:W s:I"), "work_mem ");
+    assert_eq!(changes("c:Q s:I"), " ");
+    assert_eq!(changes("c:QSET/**/work_mem=1 s:W s:I"), "work_mem ");
     // executed, not only prepared
-    assert_eq!(asks("c:Pa=SET/**/b=1 c:S s:1 s:I"), " ");
-    assert_eq!(asks("c:Ba c:E c:S s:2 s:W s:I"), "b ");
-    assert_eq!(asks("c:QRESET/**/a.b s:R s:I"), "-a.b ");
-    assert_eq!(asks("c:QLISTEN s:I"), " LISTEN");
+    assert_eq!(changes("c:Pa=SET/**/b=1 c:S s:1 s:I"), " ");
+    assert_eq!(changes("c:Ba c:E c:S s:2 s:W s:I"), "b ");
+    assert_eq!(changes("c:QRESET/**/a.b s:R s:I"), "-a.b ");
+    assert_eq!(changes("c:QLISTEN s:I"), " LISTEN");
     // what is known already is not asked again, and what is taken back only where it was
-    assert_eq!(asks("c:QLISTEN s:I"), " ");
-    assert_eq!(asks("c:QUNLISTEN/**/a s:I"), " LISTEN");
-    assert_eq!(asks("c:QCLOSE/**/a s:I"), " ");
-    talk.server.extras.insert(b"geqo".to_vec(), b"off".to_vec());
-    talk.client.own.insert(b"a.b".to_vec(), b"1".to_vec());
-    let mut asks = |events: &str| {
-        talk.client.asks = Asks::default();
+    assert_eq!(changes("c:QLISTEN s:I"), " ");
+    assert_eq!(changes("c:QUNLISTEN/**/a s:I"), " LISTEN");
+    assert_eq!(changes("c:QCLOSE/**/a s:I"), " ");
+    talk.server
+        .unreported
+        .insert(b"geqo".to_vec(), b"off".to_vec());
+    talk.client
+        .unreported
+        .insert(b"a.b".to_vec(), b"1".to_vec());
+    let mut changes = |events: &str| {
+        talk.client.changes = PossibleChanges::default();
         talk.turn(events);
         asked(&talk)
     };
-    assert_eq!(asks("c:QRESET/**/ALL s:R s:I"), "-a.b,geqo ");
-    assert_eq!(asks("c:QSET/**/a.b=1 s:W s:I"), " ", "it is");
-    assert_eq!(asks("c:QSET/**/a.b=2;SET/**/a.b=1 s:W s:I"), "a.b ");
+    assert_eq!(changes("c:QRESET/**/ALL s:R s:I"), "-a.b,geqo ");
+    assert_eq!(changes("c:QSET/**/a.b=1 s:W s:I"), " ", "it is");
+    assert_eq!(changes("c:QSET/**/a.b=2;SET/**/a.b=1 s:W s:I"), "a.b ");
 }
 
 #[test]
@@ -101,7 +106,7 @@ fn what_makes_the_server_forget_is_answered_before_anything_else() {
     // as Npgsql does
     let said = talk.turn("c:QDISCARD/**/ALL w:Pa=1 s:A s:I w:Pa=1");
     assert_eq!(said, "c:QDISCARD/**/ALL waits s:C s:Z goes o");
-    assert!(!talk.server.is_spoilt);
+    assert!(!talk.server.is_tainted);
     let said = talk.turn("c:P=DEALLOCATE/**/ALL c:B c:E w:S c:S w:Q s:1 s:2 s:I");
     assert_eq!(said, "c:P c:B c:E goes c:S waits s:1 s:2 s:Z o");
 }
@@ -116,7 +121,7 @@ fn a_word_for_the_gate_counts_when_its_transaction_is_over_and_ties_nobody() {
         ("gold", None)
     );
     // The next client's first command is to be that it is forgotten there.
-    assert!(talk.server.extras.contains_key(&b"sooner.class"[..]));
+    assert!(talk.server.unreported.contains_key(&b"sooner.class"[..]));
     let in_transaction = "c:QSET/**/sooner.class=tin s:W s:T";
     talk.turn(&format!(
         "c:QBEGIN s:W s:T {in_transaction} c:QROLLBACK s:K s:I"
@@ -138,8 +143,8 @@ fn a_prepared_word_for_the_gate_counts_each_time_that_it_is_executed() {
     let word = |talk: &Conversation| talk.client.session_class.clone().unwrap_or_default();
     let is_left = |talk: &Conversation| {
         talk.server
-            .extras
-            .contains_key(sql::SESSION_CLASS.as_bytes())
+            .unreported
+            .contains_key(crate::sql::SESSION_CLASS.as_bytes())
     };
     talk.turn("c:Pgold=SET/**/sooner.class=gold c:S s:1 s:t s:n s:I");
     talk.turn("c:Pnone=RESET/**/sooner.class c:S s:1 s:t s:n s:I");
@@ -150,7 +155,7 @@ fn a_prepared_word_for_the_gate_counts_each_time_that_it_is_executed() {
     talk.turn("c:Bnone c:E c:S s:2 s:R s:I");
     assert_eq!(word(&talk), "");
     // On a server connection that does not know it, which has to forget it, too.
-    talk.server = ServerState::new(10, Settings::new());
+    talk.server = ServerState::new(10, Parameters::new());
     talk.turn("c:Bgold s:1 s:t s:n c:Bgold c:E c:S s:2 s:W s:I");
     assert!(word(&talk) == "gold" && is_left(&talk));
     talk.turn("c:Bnone s:1 s:t s:n c:Bnone c:E c:S s:2 s:E s:I");
@@ -158,7 +163,7 @@ fn a_prepared_word_for_the_gate_counts_each_time_that_it_is_executed() {
     talk.turn("c:QBEGIN s:W s:T c:Bnone c:E c:S s:2 s:R s:T c:QROLLBACK s:K s:I");
     assert_eq!(word(&talk), "gold", "rolled back");
     talk.next_client();
-    talk.server.extras.clear();
+    talk.server.unreported.clear();
     talk.turn("c:Px=SET/**/sooner.class=gold c:Bx c:E c:S s:1 s:t s:n s:2 s:W s:I");
     assert_eq!(word(&talk), "gold");
     // Without a name, in a later turn.
@@ -173,10 +178,10 @@ fn what_was_prepared_once_leaves_the_same_behind_again() {
     let mut talk = Conversation::new(10);
     talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:t s:n s:I");
     talk.turn("c:Preset=RESET/**/ALL c:S s:1 s:t s:n s:I");
-    assert!(!talk.client.asks.has_reset);
+    assert!(!talk.client.changes.has_reset);
     talk.turn("c:Breset c:E c:S s:2 s:R s:I");
-    assert!(talk.client.asks.has_reset);
-    talk.client.asks = Asks::default();
+    assert!(talk.client.changes.has_reset);
+    talk.client.changes = PossibleChanges::default();
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
     talk.next_client();
     talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:t s:n s:I");

@@ -3,27 +3,27 @@
 use super::*;
 use crate::wire::Version;
 
-fn wanted(parameters: &[(&str, &str)]) -> Result<Wanted, String> {
+fn wanted(parameters: &[(&str, &str)]) -> Result<RequestedParameters, String> {
     let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-    Wanted::read(&Startup {
+    RequestedParameters::read(&Startup {
         version: Version::V3_0,
         parameters: parameters.iter().map(owned).collect(),
     })
 }
 
-fn settings(pairs: &[(&str, &str)]) -> Settings {
+fn settings(pairs: &[(&str, &str)]) -> Parameters {
     let bytes =
         |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
     pairs.iter().map(bytes).collect()
 }
 
 /// The commands for a client to which this was reported.
-fn follow(wanted: &Wanted, seen: &Settings, server: &ServerState) -> Option<String> {
+fn follow(wanted: &RequestedParameters, seen: &Parameters, server: &ServerState) -> Option<String> {
     let client = ClientState {
-        settings: seen.clone(),
+        reported: seen.clone(),
         ..ClientState::default()
     };
-    to_follow(wanted, &client, server).map(|(sql, _)| sql)
+    commands_to_apply(wanted, &client, server).map(|(sql, _)| sql)
 }
 
 #[test]
@@ -45,13 +45,14 @@ fn what_nobody_may_ask_for_is_said_in_the_servers_words() {
 
 #[test]
 fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
-    let greeting = settings(&[
+    let initial = settings(&[
         ("application_name", ""),
         ("client_encoding", "UTF8"),
         ("DateStyle", "ISO, MDY"),
     ]);
-    let told = |parameters: &[(&str, &str)]| wanted(parameters).unwrap().greeted(&greeting);
-    assert_eq!(told(&[("user", "ann")]), Some(greeting.clone()));
+    let told =
+        |parameters: &[(&str, &str)]| wanted(parameters).unwrap().reported_at_start(&initial);
+    assert_eq!(told(&[("user", "ann")]), Some(initial.clone()));
     let psql = told(&[("application_name", "psql"), ("client_encoding", "utf-8")]).unwrap();
     assert_eq!(psql[&b"application_name"[..]], b"psql");
     assert_eq!(psql[&b"client_encoding"[..]], b"UTF8");
@@ -71,7 +72,7 @@ fn half_a_setting_is_not_completed_by_another_client() {
     let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
     let wanted = wanted(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
     assert_eq!(
-        follow(&wanted, &Settings::new(), &server).unwrap(),
+        follow(&wanted, &Parameters::new(), &server).unwrap(),
         "RESET \"DateStyle\";SELECT pg_catalog.set_config(E'DateStyle',E'ISO',false)"
     );
     let seen = settings(&[("DateStyle", "ISO, MDY")]);
@@ -95,7 +96,7 @@ fn what_is_reported_follows_the_client() {
         ("application_name", "it's"),
     ])
     .unwrap();
-    let first = follow(&wanted, &Settings::new(), &server).unwrap();
+    let first = follow(&wanted, &Parameters::new(), &server).unwrap();
     assert_eq!(
         first,
         "SELECT pg_catalog.set_config(E'TimeZone',E'Asia/Tokyo',false),pg_catalog.set_config(E'application_name',E'it''s',false)"
@@ -112,7 +113,7 @@ fn what_is_reported_follows_the_client() {
         "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
     );
     server
-        .settings
+        .reported
         .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
     assert_eq!(follow(&wanted, &seen, &server), None);
 }
@@ -125,15 +126,15 @@ fn what_is_not_reported_is_set_and_taken_back() {
         ("options", "-c statement_timeout=5s --geqo=off"),
     ])
     .unwrap();
-    let sql = follow(&one, &Settings::new(), &server).unwrap();
+    let sql = follow(&one, &Parameters::new(), &server).unwrap();
     assert_eq!(
         sql,
         "SELECT pg_catalog.set_config(E'extra_float_digits',E'2',false),pg_catalog.set_config(E'geqo',E'off',false),pg_catalog.set_config(E'statement_timeout',E'5s',false)"
     );
-    server.extras = one.extras(&server.settings);
-    assert_eq!(follow(&one, &Settings::new(), &server), None);
+    server.unreported = one.unreported(&server.reported);
+    assert_eq!(follow(&one, &Parameters::new(), &server), None);
     let other = wanted(&[("extra_float_digits", "3")]).unwrap();
-    let sql = follow(&other, &Settings::new(), &server).unwrap();
+    let sql = follow(&other, &Parameters::new(), &server).unwrap();
     assert_eq!(
         sql,
         "RESET \"geqo\";RESET \"statement_timeout\";SELECT pg_catalog.set_config(E'extra_float_digits',E'3',false)"
@@ -144,12 +145,13 @@ fn what_is_not_reported_is_set_and_taken_back() {
 fn who_a_session_is_is_taken_back_first_and_set_last() {
     let mut server = ServerState::new(1, settings(&[("session_authorization", "ann")]));
     let mut client = ClientState {
-        own: settings(&[("role", "bob"), ("work_mem", "8MB"), ("zone", "1")]),
+        unreported: settings(&[("role", "bob"), ("work_mem", "8MB"), ("zone", "1")]),
         ..ClientState::default()
     };
     let mut follow = |client: &ClientState| {
-        let (sql, extras) = to_follow(&Wanted::default(), client, &server)?;
-        server.extras = extras;
+        let (sql, unreported) =
+            commands_to_apply(&RequestedParameters::default(), client, &server)?;
+        server.unreported = unreported;
         Some(sql.replace("pg_catalog.set_config", "set"))
     };
     assert_eq!(
@@ -157,12 +159,12 @@ fn who_a_session_is_is_taken_back_first_and_set_last() {
         "SELECT set(E'work_mem',E'8MB',false),set(E'zone',E'1',false),set(E'role',E'bob',false)"
     );
     assert_eq!(follow(&client), None);
-    client.own = settings(&[("role", "bob"), ("session_authorization", "eve")]);
+    client.unreported = settings(&[("role", "bob"), ("session_authorization", "eve")]);
     assert_eq!(
         follow(&client).unwrap(),
         "RESET \"role\";RESET \"work_mem\";RESET \"zone\";SELECT set(E'session_authorization',E'eve',false),set(E'role',E'bob',false)"
     );
-    client.own = settings(&[("zone", "2")]);
+    client.unreported = settings(&[("zone", "2")]);
     assert_eq!(
         follow(&client).unwrap(),
         "RESET \"session_authorization\";RESET \"role\";SELECT set(E'zone',E'2',false)"
@@ -183,10 +185,10 @@ fn what_cannot_be_followed_is_refused() {
     }
     assert_eq!(
         wanted(&[("replication", "off")]).unwrap(),
-        Wanted::default()
+        RequestedParameters::default()
     );
     let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
-    assert_eq!(spaced.settings[&b"search_path"[..]], b"a b,\\c");
+    assert_eq!(spaced.parameters[&b"search_path"[..]], b"a b,\\c");
 }
 
 #[test]

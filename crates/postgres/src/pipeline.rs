@@ -69,7 +69,7 @@ pub enum Answered {
 
 /// What an answer is to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meant {
+pub enum AnswerTo {
     /// Something of the client's, or of what was sent for it.
     Client,
     /// The probe: the client is not to see it.
@@ -80,7 +80,7 @@ pub enum Meant {
 
 /// Whether a message from the client can go to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum Verdict {
     /// It can.
     Pass,
     /// The server would pass over it.
@@ -92,7 +92,7 @@ pub enum Admission {
     },
     /// It is no row, and where the COPY has failed it is not known what the server makes of it: a probe is
     /// to be sent, which ends the session like any other message that is no row if the COPY has not failed.
-    Ask,
+    Probe,
 }
 
 /// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
@@ -129,7 +129,7 @@ struct Probe {
 
 /// A client's turn on a server connection.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct Pipeline {
     unanswered: VecDeque<(Sent, usize)>,
     /// How many messages were ever sent that have an answer.
     sent_count: u64,
@@ -149,7 +149,7 @@ pub struct Turn {
     status: TransactionStatus,
 }
 
-impl Default for Turn {
+impl Default for Pipeline {
     /// Nothing was sent, and no transaction is open.
     fn default() -> Self {
         Self {
@@ -168,10 +168,10 @@ impl Default for Turn {
     }
 }
 
-impl Turn {
+impl Pipeline {
     /// What is to become of a client's message of this type.
-    pub fn admission(&self, tag: u8) -> Admission {
-        let wait = |flush: bool| Admission::Wait {
+    pub fn verdict(&self, tag: u8) -> Verdict {
+        let wait = |flush: bool| Verdict::Wait {
             flush: flush && !self.is_flushed,
         };
         if self.probe.is_some() {
@@ -179,8 +179,8 @@ impl Turn {
         }
         if self.skips {
             return match tag {
-                b'S' => Admission::Pass,
-                _ => Admission::Drop,
+                b'S' => Verdict::Pass,
+                _ => Verdict::Drop,
             };
         }
         if let Some(copy) = self.copy
@@ -188,12 +188,12 @@ impl Turn {
         {
             return match tag {
                 _ if copy.is_ending => wait(true),
-                b'd' | b'c' | b'f' | b'S' => Admission::Pass,
-                b'H' => Admission::Drop,
+                b'd' | b'c' | b'f' | b'S' => Verdict::Pass,
+                b'H' => Verdict::Drop,
                 // What the server skips if it failed is not to be undone here.
-                b'Q' | b'F' if self.is_unsynced => Admission::Ask,
-                _ if copy.syncs > 0 => Admission::Ask,
-                _ => Admission::Pass,
+                b'Q' | b'F' if self.is_unsynced => Verdict::Probe,
+                _ if copy.syncs > 0 => Verdict::Probe,
+                _ => Verdict::Pass,
             };
         }
         let is_full = self.unanswered.len() >= UNANSWERED_MAX || self.kept_bytes >= KEPT_BYTES_MAX;
@@ -201,10 +201,10 @@ impl Turn {
             return wait(true);
         }
         match tag {
-            b'd' | b'c' | b'f' => Admission::Drop,
+            b'd' | b'c' | b'f' => Verdict::Drop,
             // Whether the server skips it has to be known first.
             b'Q' | b'F' if self.is_unsynced && !self.is_answered() => wait(true),
-            _ => Admission::Pass,
+            _ => Verdict::Pass,
         }
     }
 
@@ -265,7 +265,7 @@ impl Turn {
     }
 
     /// The server has answered this.
-    pub fn answered(&mut self, what: Answered) -> Result<Meant, OutOfStep> {
+    pub fn answered(&mut self, what: Answered) -> Result<AnswerTo, OutOfStep> {
         let front = self.unanswered.front().map(|(sent, _)| *sent);
         match what {
             Answered::Parsed => self.pop(Sent::Parse)?,
@@ -273,7 +273,7 @@ impl Turn {
             Answered::Closed => match &mut self.probe {
                 Some(probe) => {
                     probe.is_closed = true;
-                    return Ok(Meant::Probe);
+                    return Ok(AnswerTo::Probe);
                 }
                 None => self.pop(Sent::Close)?,
             },
@@ -292,7 +292,7 @@ impl Turn {
             }
             Answered::Error => return Ok(self.failed()),
         }
-        Ok(Meant::Client)
+        Ok(AnswerTo::Client)
     }
 
     fn pop(&mut self, what: Sent) -> Result<(), OutOfStep> {
@@ -302,7 +302,7 @@ impl Turn {
         Ok(())
     }
 
-    fn ready(&mut self, status: TransactionStatus) -> Result<Meant, OutOfStep> {
+    fn ready(&mut self, status: TransactionStatus) -> Result<AnswerTo, OutOfStep> {
         self.copy = None;
         self.status = status;
         match &mut self.probe {
@@ -311,16 +311,16 @@ impl Turn {
                 self.skips &= !probe.has_sync;
                 self.is_unsynced = self.skips;
                 self.probe = None;
-                return Ok(Meant::Probe);
+                return Ok(AnswerTo::Probe);
             }
             Some(probe) if !probe.after_query => {
                 let is_shown = probe.has_ready;
                 probe.has_sync |= is_shown;
                 probe.has_ready = true;
                 return Ok(if is_shown {
-                    Meant::Client
+                    AnswerTo::Client
                 } else {
-                    Meant::Probe
+                    AnswerTo::Probe
                 });
             }
             Some(probe) => probe.after_query = false,
@@ -332,11 +332,11 @@ impl Turn {
             .position(|(sent, _)| sent.ends_cycle());
         let answered = self.unanswered.drain(..=end.ok_or(OutOfStep)?);
         self.kept_bytes -= answered.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
-        Ok(Meant::Client)
+        Ok(AnswerTo::Client)
     }
 
     /// Something failed: in the extended protocol what was sent up to the next Sync is not answered.
-    fn failed(&mut self) -> Meant {
+    fn failed(&mut self) -> AnswerTo {
         let copy = self.copy.take();
         let front = self.unanswered.front();
         if front.is_some_and(|(sent, _)| !sent.ends_cycle()) {
@@ -351,10 +351,10 @@ impl Turn {
             self.skips = sync.is_none();
         }
         if self.probe.is_some() || copy.is_none_or(|copy| copy.syncs == 0) {
-            return Meant::Client;
+            return AnswerTo::Client;
         }
         self.probed();
-        Meant::Doubt
+        AnswerTo::Doubt
     }
 
     /// Whether the connection is free for another client.

@@ -6,32 +6,33 @@
 use bytes::BytesMut;
 
 use super::prepared::escaped;
-use super::{Exchange, Fate, OURS, Taken, Unnamed, is_ours};
+use super::{Expected, Forwarded, OURS, Rewriter, is_ours};
+use crate::pipeline::Sent;
+use crate::session::Unnamed;
 use crate::sql::{self, StatementName, Uses};
-use crate::turn::Sent;
 use crate::wire::{Piece, write_query};
 
 /// A text with the server connection's names in it.
 pub(super) struct Rewritten {
     pub(super) sql: Vec<u8>,
     /// What its answers say of the client's statements.
-    pub(super) fates: Vec<Fate>,
+    pub(super) expected: Vec<Expected>,
 }
 
-impl Exchange<'_> {
+impl Rewriter<'_> {
     /// A client's Query.
-    pub(super) fn query(&mut self, piece: &Piece<'_>, sql: &[u8], out: &mut BytesMut) -> Taken {
+    pub(super) fn query(&mut self, piece: &Piece<'_>, sql: &[u8], out: &mut BytesMut) -> Forwarded {
         let rewritten = match self.rewritten(sql, piece.is_last, out) {
             Ok(rewritten) => rewritten,
             Err(taken) => return taken,
         };
-        self.see(sql);
+        self.note_session_changes(sql);
         // A query takes the place of the statement without a name.
         self.client.statements.close(b"");
-        self.server.unnamed = Unnamed::Nobodys;
+        self.server.unnamed = Unnamed::Absent;
         match rewritten {
             Some(rewritten) => {
-                self.fates.extend(rewritten.fates);
+                self.expected.extend(rewritten.expected);
                 write_query(out, &rewritten.sql);
             }
             None => out.extend_from_slice(piece.bytes),
@@ -39,9 +40,9 @@ impl Exchange<'_> {
         let may_copy = self.effects.add_query(sql, piece.is_last);
         self.push_cycle(Sent::Query);
         if may_copy {
-            self.turn.may_copy();
+            self.pipeline.may_copy();
         }
-        Taken::Yes
+        Forwarded::Yes
     }
 
     /// A text with the names that the server connection has for this client's statements; `None` where there is nothing
@@ -51,7 +52,7 @@ impl Exchange<'_> {
         sql: &[u8],
         is_whole: bool,
         out: &mut BytesMut,
-    ) -> Result<Option<Rewritten>, Taken> {
+    ) -> Result<Option<Rewritten>, Forwarded> {
         let may_be_named = is_whole
             && (self.client.statements.has_named() || contains(sql, OURS))
             && sql::may_name_statements(sql);
@@ -68,7 +69,7 @@ impl Exchange<'_> {
             let is_ready = |statement| self.ready_statement(&statement, out).is_some();
             if !name.name.is_empty() && !statement.is_none_or(is_ready) {
                 self.held_by_sql = true;
-                return Err(Taken::NotYet);
+                return Err(Forwarded::NotYet);
             }
         }
         self.held_by_sql = false;
@@ -83,11 +84,12 @@ impl Exchange<'_> {
     ) -> Option<Rewritten> {
         let mut rewritten = Rewritten {
             sql: Vec::with_capacity(sql.len() + 16),
-            fates: Vec::new(),
+            expected: Vec::new(),
         };
         let mut done = 0;
         for (index, name) in names.iter().enumerate() {
-            let Some(replacement) = self.replacement(index, name, &mut rewritten.fates, out) else {
+            let Some(replacement) = self.replacement(index, name, &mut rewritten.expected, out)
+            else {
                 continue;
             };
             rewritten.sql.extend_from_slice(&sql[done..name.at.start]);
@@ -103,7 +105,7 @@ impl Exchange<'_> {
         &mut self,
         index: usize,
         name: &StatementName,
-        fates: &mut Vec<Fate>,
+        expected: &mut Vec<Expected>,
         out: &mut BytesMut,
     ) -> Option<Vec<u8>> {
         let statement = self.client.statements.named(&name.name).ok().cloned();
@@ -114,11 +116,11 @@ impl Exchange<'_> {
             (Uses::Execute, Some(statement)) => return self.ready_statement(&statement, out),
             (Uses::Deallocate, Some(statement)) => {
                 self.client.statements.close(&name.name);
-                fates.push(Fate::Deallocated(name.name.clone(), statement));
+                expected.push(Expected::Deallocated(name.name.clone(), statement));
                 self.stand_in(index, out)
             }
             (Uses::Prepare, Some(_)) => {
-                fates.push(Fate::Taken(name.name.clone()));
+                expected.push(Expected::NameInUse(name.name.clone()));
                 self.stand_in(index, out)
             }
         };
