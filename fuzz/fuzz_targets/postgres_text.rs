@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::{Secret, userlist};
-use sooner_pooler::command;
+use sooner_pooler::console::command;
 use sooner_pooler::config::{Config, ServerAddress};
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::sql::{session_changes, comment_tags, session_class, shape};

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_ipv6_v6only;
-use sooner_pooler::net::Listener;
+use sooner_pooler::Listener;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

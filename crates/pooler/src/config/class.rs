@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
+use super::matching::{comes_from, fits_beginning, fits_pattern};
 use super::target::{TargetTable, aims};
-use super::who::{comes_from, fits_beginning, fits_pattern};
 use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
 
@@ -71,7 +71,7 @@ fn middle() -> Spanned<u8> {
 
 /// What is known of a client that wants a turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Of<'a> {
+pub struct ClassSubject<'a> {
     /// Its user.
     pub user: &'a str,
     /// Its database, as it calls it.
@@ -83,7 +83,7 @@ pub struct Of<'a> {
     /// Its own word for its transactions; empty where it has none.
     pub session: &'a str,
     /// What the transaction says of itself.
-    pub said: &'a Hints,
+    pub hints: &'a Hints,
 }
 
 const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
@@ -137,22 +137,22 @@ impl ClassTable {
     }
 
     /// Whether a client is in it.
-    pub fn is_for(&self, of: Of<'_>) -> bool {
+    pub fn is_for(&self, of: ClassSubject<'_>) -> bool {
         fits_pattern(&self.user, of.user)
             && fits_pattern(&self.database, of.database)
             && fits_pattern(&self.application_name, of.application_name)
             && comes_from(&self.address, of.address)
             && fits_pattern(&self.session, of.session)
-            && self.fits_what_is_said(of.said)
+            && self.fits_hints(of.hints)
     }
 
-    fn fits_what_is_said(&self, said: &Hints) -> bool {
+    fn fits_hints(&self, hints: &Hints) -> bool {
         let tags = self.comment.iter().flatten();
-        let shape = || said.shape.as_ref();
+        let shape = || hints.shape.as_ref();
         let is_fingerprint = |own: &Spanned<String>| {
             shape().is_some_and(|shape| number_of(own.get_ref()) == Some(shape.fingerprint))
         };
-        let mut tags = tags.map(|(key, values)| (said.tag(key), values));
+        let mut tags = tags.map(|(key, values)| (hints.tag(key), values));
         tags.all(|(value, values)| value.is_some_and(|value| fits_beginning(values, value)))
             && self.statement.as_ref().is_none_or(|shapes| {
                 shape().is_some_and(|shape| fits_beginning(shapes, &shape.text))
@@ -164,7 +164,7 @@ impl ClassTable {
     }
 
     /// Whether it depends on what transactions say.
-    pub fn listens(&self) -> bool {
+    pub fn needs_hints(&self) -> bool {
         self.comment.is_some() || self.statement.is_some() || self.fingerprint.is_some()
     }
 }

@@ -75,12 +75,12 @@ impl Config {
     }
 
     /// Whether it matters what transactions say of themselves: for their class, or for how long they are expected to take.
-    pub fn listens(&self) -> bool {
-        let listens = self
+    pub fn needs_hints(&self) -> bool {
+        let needs_hints = self
             .class
             .iter()
-            .any(|class| class.listens() || class.has_target());
-        listens || matches!(self.order(), Order::Expected | Order::Longest)
+            .any(|class| class.needs_hints() || class.has_target());
+        needs_hints || matches!(self.order(), Order::Expected | Order::Longest)
     }
 
     /// What each class is to get, by number; who is in none has the number behind the last, and goes last.

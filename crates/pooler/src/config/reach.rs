@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sooner_config::{Misconfigured, Network, Spanned};
 
 use super::class::number_of;
-use super::who::covers_pattern;
+use super::matching::covers_pattern;
 use super::{ClassTable, Config, OWN_DATABASES};
 
 impl Config {

@@ -6,7 +6,7 @@ use sooner_tls::TlsConfig;
 use std::net::IpAddr;
 
 use super::OWN_DATABASES;
-use super::who::{comes_from, fits};
+use super::matching::{comes_from, fits};
 
 /// How clients prove who they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -76,7 +76,7 @@ pub enum Transport {
 
 /// What is known of a client that has said what it wants.
 #[derive(Clone, Copy, Debug)]
-pub struct Client<'a> {
+pub struct LoginAttempt<'a> {
     /// Its user.
     pub user: &'a str,
     /// Its database, as it calls it.
@@ -88,7 +88,11 @@ pub struct Client<'a> {
 }
 
 /// How a client has to prove who it is: by the first of `rules` that fits, by `otherwise` where there are none.
-pub fn demand(rules: &[RuleTable], otherwise: AuthMethod, client: Client<'_>) -> AuthMethod {
+pub fn required_auth(
+    rules: &[RuleTable],
+    otherwise: AuthMethod,
+    client: LoginAttempt<'_>,
+) -> AuthMethod {
     if rules.is_empty() {
         return otherwise;
     }
@@ -113,7 +117,7 @@ impl RuleTable {
         Ok(())
     }
 
-    fn is_for(&self, client: Client<'_>) -> bool {
+    fn is_for(&self, client: LoginAttempt<'_>) -> bool {
         let comes_so = |way: &Spanned<Transport>| *way.get_ref() == client.transport;
         let is_own = OWN_DATABASES.contains(&client.database);
         (fits(&self.database, client.database) || is_own && self.fits_console())

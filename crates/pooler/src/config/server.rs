@@ -15,7 +15,7 @@ const FORM: &str =
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerAddress {
     /// Where.
-    pub place: Place,
+    pub endpoint: Endpoint,
     /// Whether it is spoken to in clear text.
     pub encryption: Encryption,
     /// A PEM file of those whose signature makes its certificate good; default: whom the system trusts.
@@ -28,7 +28,7 @@ pub struct ServerAddress {
 
 /// Where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Endpoint {
     /// Name or address, and port.
     Tcp(String, u16),
     /// The folder of its socket file, and the port in that file's name.
@@ -52,13 +52,13 @@ pub enum Encryption {
 
 impl ServerAddress {
     /// There, encrypted as libpq does by default.
-    pub fn at(place: Place) -> Self {
-        let encryption = match place {
-            Place::Tcp(..) => Encryption::Prefer,
-            Place::Unix(..) => Encryption::Disable,
+    pub fn at(endpoint: Endpoint) -> Self {
+        let encryption = match endpoint {
+            Endpoint::Tcp(..) => Encryption::Prefer,
+            Endpoint::Unix(..) => Encryption::Disable,
         };
         Self {
-            place,
+            endpoint,
             encryption,
             authorities: None,
             certificate: None,
@@ -67,7 +67,7 @@ impl ServerAddress {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
@@ -79,7 +79,7 @@ impl fmt::Display for Place {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.place.fmt(f)
+        self.endpoint.fmt(f)
     }
 }
 
@@ -106,8 +106,8 @@ impl FromStr for ServerAddress {
             Some(port) => Some(port.parse().map_err(|_| format!("{port:?} is no port"))?),
             None => url.port(),
         };
-        let place = place(&host.unwrap_or_default(), port.unwrap_or(DEFAULT_PORT))?;
-        let mut address = Self::at(place);
+        let endpoint = endpoint(&host.unwrap_or_default(), port.unwrap_or(DEFAULT_PORT))?;
+        let mut address = Self::at(endpoint);
         address.read_encryption(&mut take)?;
         match parameters.first() {
             Some((name, _)) => Err(format!("{name:?} is not known; it is {FORM}")),
@@ -116,11 +116,14 @@ impl FromStr for ServerAddress {
     }
 }
 
-fn place(host: &str, port: u16) -> Result<Place, String> {
+fn endpoint(host: &str, port: u16) -> Result<Endpoint, String> {
     match host {
         "" => Err(format!("it names no host; it is {FORM}")),
-        folder if folder.starts_with('/') => Ok(Place::Unix(folder.into(), port)),
-        host => Ok(Place::Tcp(host.trim_matches(['[', ']']).to_owned(), port)),
+        folder if folder.starts_with('/') => Ok(Endpoint::Unix(folder.into(), port)),
+        host => Ok(Endpoint::Tcp(
+            host.trim_matches(['[', ']']).to_owned(),
+            port,
+        )),
     }
 }
 
@@ -130,7 +133,7 @@ impl ServerAddress {
         take: &mut impl FnMut(&str) -> Option<String>,
     ) -> Result<(), String> {
         self.authorities = take("sslrootcert").map(PathBuf::from);
-        let is_unix = matches!(self.place, Place::Unix(..));
+        let is_unix = matches!(self.endpoint, Endpoint::Unix(..));
         match take("sslmode") {
             None if self.authorities.is_some() => self.encryption = Encryption::VerifyCa,
             None => {}

@@ -94,8 +94,8 @@ fn mistakes_have_a_line_and_a_key() {
             "gate.toml:6: auth_query.query: it has no $1",
         ),
     ] {
-        let said = mistake(text);
-        assert!(said.starts_with(expected), "{said}");
+        let hints = mistake(text);
+        assert!(hints.starts_with(expected), "{hints}");
     }
 }
 
@@ -129,8 +129,8 @@ fn targets_and_weights_that_cannot_be_have_a_line_too() {
             "gate.toml:1: order: the order follows from the classes' targets or weights",
         ),
     ] {
-        let said = mistake(&text);
-        assert!(said.starts_with(expected), "{said}");
+        let hints = mistake(&text);
+        assert!(hints.starts_with(expected), "{hints}");
     }
 }
 
@@ -141,32 +141,35 @@ fn the_first_rule_that_fits_counts_and_who_fits_none_may_not_come() {
          [[rule]]\nuser = [\"ann\"]\nauth = \"md5\"\n\
          [[rule]]\ntransport = \"unix\"\n"
     ));
-    let demand = |user: &str, address: Option<&str>| {
+    let required_auth = |user: &str, address: Option<&str>| {
         let address: Option<IpAddr> = address.map(|text| text.parse().unwrap());
         let transport = match address {
             Some(_) => Transport::Clear,
             None => Transport::Unix,
         };
-        let client = Client {
+        let client = LoginAttempt {
             user,
             database: "shop",
             address,
             transport,
         };
-        super::demand(&config.rule, config.auth, client)
+        super::required_auth(&config.rule, config.auth, client)
     };
-    assert_eq!(demand("ann", Some("10.1.2.3")), AuthMethod::Trust);
-    assert_eq!(demand("ann", Some("192.0.2.1")), AuthMethod::Md5);
-    assert_eq!(demand("ann", None), AuthMethod::Md5);
-    assert_eq!(demand("bob", None), AuthMethod::Scram);
-    assert_eq!(demand("bob", Some("10.1.2.3")), AuthMethod::Reject);
-    let client = Client {
+    assert_eq!(required_auth("ann", Some("10.1.2.3")), AuthMethod::Trust);
+    assert_eq!(required_auth("ann", Some("192.0.2.1")), AuthMethod::Md5);
+    assert_eq!(required_auth("ann", None), AuthMethod::Md5);
+    assert_eq!(required_auth("bob", None), AuthMethod::Scram);
+    assert_eq!(required_auth("bob", Some("10.1.2.3")), AuthMethod::Reject);
+    let client = LoginAttempt {
         user: "bob",
         database: "shop",
         address: None,
         transport: Transport::Unix,
     };
-    assert_eq!(super::demand(&[], AuthMethod::Md5, client), AuthMethod::Md5);
+    assert_eq!(
+        super::required_auth(&[], AuthMethod::Md5, client),
+        AuthMethod::Md5
+    );
 }
 
 #[test]
@@ -175,18 +178,18 @@ fn a_class_is_who_fits_all_that_it_names() {
         "{SHOP}[[class]]\nname = \"buyers\"\npriority = 1\nuser = [\"shop\"]\napplication_name = [\"checkout\"]\n"
     ));
     let silent = Hints::default();
-    let of = |user, application_name| Of {
+    let of = |user, application_name| ClassSubject {
         user,
         database: "shop",
         application_name,
         address: None,
         session: "",
-        said: &silent,
+        hints: &silent,
     };
     let class = &config.class[0];
     assert!(class.is_for(of("shop", "checkout")));
     assert!(!class.is_for(of("shop", "report")) && !class.is_for(of("ann", "checkout")));
-    assert!(!config.listens());
+    assert!(!config.needs_hints());
 }
 
 #[test]
@@ -196,13 +199,13 @@ fn a_class_names_what_begins_so() {
     ));
     let silent = Hints::default();
     let is_in = |user, database, application_name, session| {
-        config.class[0].is_for(Of {
+        config.class[0].is_for(ClassSubject {
             user,
             database,
             application_name,
             address: None,
             session,
-            said: &silent,
+            hints: &silent,
         })
     };
     assert!(is_in("svc_1", "shop", "batch 7", "any"));
@@ -219,16 +222,16 @@ fn a_class_is_what_a_transaction_says_of_itself() {
          [[class]]\nname = \"print\"\nfingerprint = [\"90356c2a5f55a6f1\"]\n\
          [[class]]\nname = \"shape\"\nstatement = [\"select a from*\", \"select b\"]\n"
     ));
-    assert!(config.listens());
+    assert!(config.needs_hints());
     let class = |session: &str, sql: &str| {
-        let said = Hints::of(sql.as_bytes());
-        let of = Of {
+        let hints = Hints::of(sql.as_bytes());
+        let of = ClassSubject {
             user: "ann",
             database: "shop",
             application_name: "",
             address: None,
             session,
-            said: &said,
+            hints: &hints,
         };
         let at = config.class.iter().find(|class| class.is_for(of));
         at.map_or("", |class| class.name.get_ref())
@@ -274,8 +277,8 @@ fn a_class_that_nothing_can_be_in_is_a_mistake() {
             "gate.toml:6: class.fingerprint: a fingerprint has 16 digits",
         ),
     ] {
-        let said = mistake(&format!("{SHOP}{classes}"));
-        assert!(said.starts_with(expected), "{said}");
+        let hints = mistake(&format!("{SHOP}{classes}"));
+        assert!(hints.starts_with(expected), "{hints}");
     }
     let beside = class("a", "user = [\"ann\"]") + &class("b", "user = [\"ann\", \"bob\"]");
     config(&format!("{SHOP}{beside}"));
@@ -309,9 +312,9 @@ fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
         ),
         ("user = [\"a*\"]", "user = [\"ann\"]"),
     ] {
-        let said = mistake(&two(wide, narrow));
+        let hints = mistake(&two(wide, narrow));
         let expected = "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it";
-        assert!(said.starts_with(expected), "{said}");
+        assert!(hints.starts_with(expected), "{hints}");
     }
     for (narrow, wide) in [
         (
@@ -364,9 +367,9 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
             "gate.toml:10: class.priority: says nothing where classes have weights",
         ),
     ] {
-        let said = mistake(&text);
-        assert!(said.starts_with(expected), "{said}");
-        assert!(!said.contains('\n'), "{said}");
+        let hints = mistake(&text);
+        assert!(hints.starts_with(expected), "{hints}");
+        assert!(!hints.contains('\n'), "{hints}");
     }
     config(&format!(
         "{}[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
@@ -389,10 +392,10 @@ fn no_time_is_longer_than_clocks_can_count() {
         let text = |seconds: u64| format!("{SHOP}[limits]\n{key} = {seconds}\n");
         config(&text(SECONDS_MAX));
         for seconds in [SECONDS_MAX + 1, i64::MAX as u64] {
-            let said = mistake(&text(seconds));
+            let hints = mistake(&text(seconds));
             let expected =
                 format!("gate.toml:5: limits.{key}: {seconds} seconds is more than a year");
-            assert!(said.starts_with(&expected), "{said}");
+            assert!(hints.starts_with(&expected), "{hints}");
         }
     }
 }
@@ -450,18 +453,18 @@ fn what_rules_say_of_one_name_of_the_gates_own_database_holds_for_the_other() {
         "{SHOP}[[rule]]\ndatabase = [\"pgbouncer\"]\naddress = [\"10.0.0.5/32\"]\n\
          [[rule]]\ndatabase = [\"sooner\"]\nauth = \"reject\"\n[[rule]]\nauth = \"trust\"\n"
     ));
-    let demand = |database: &str, address: &str| {
-        let client = Client {
+    let required_auth = |database: &str, address: &str| {
+        let client = LoginAttempt {
             user: "ann",
             database,
             address: Some(address.parse().unwrap()),
             transport: Transport::Clear,
         };
-        super::demand(&config.rule, config.auth, client)
+        super::required_auth(&config.rule, config.auth, client)
     };
     for own in OWN_DATABASES {
-        assert_eq!(demand(own, "10.0.0.5"), AuthMethod::Scram, "{own}");
-        assert_eq!(demand(own, "10.0.0.6"), AuthMethod::Reject, "{own}");
+        assert_eq!(required_auth(own, "10.0.0.5"), AuthMethod::Scram, "{own}");
+        assert_eq!(required_auth(own, "10.0.0.6"), AuthMethod::Reject, "{own}");
     }
-    assert_eq!(demand("shop", "10.0.0.5"), AuthMethod::Trust);
+    assert_eq!(required_auth("shop", "10.0.0.5"), AuthMethod::Trust);
 }

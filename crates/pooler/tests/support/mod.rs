@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use sooner_pooler::config::Config;
-use sooner_pooler::net::{Gateway, Listener, Settings};
+use sooner_pooler::{Configuration, Gateway, Listener};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -369,11 +369,11 @@ impl Gate {
     }
 }
 
-fn settings(folder: &Path) -> Result<Settings, String> {
+fn settings(folder: &Path) -> Result<Configuration, String> {
     let text = fs::read_to_string(folder.join("gate.toml")).unwrap();
     let mut config = Config::parse(&text).map_err(|error| error.to_string())?;
     config.relative_to(folder);
-    let loaded = Settings::load(config, SystemTime::now());
+    let loaded = Configuration::load(config, SystemTime::now());
     loaded
         .map(|(settings, _)| settings)
         .map_err(|error| error.to_string())
