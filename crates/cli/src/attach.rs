@@ -1,5 +1,7 @@
 //! `sooner attach`: scheduling for servers that already run.
 
+mod table;
+
 use crate::notify::Supervisor;
 use crate::output;
 use anyhow::{Context, Result, bail, ensure};
@@ -8,7 +10,7 @@ use sooner_attach::config::{AttachConfig, Servers, Shaping};
 use sooner_attach::daemon::{self, Told};
 use sooner_attach::detach::{self, Detached};
 use sooner_attach::snapshot::Snapshot;
-use sooner_attach::{control, exposition, table};
+use sooner_attach::{control, exposition};
 use sooner_kernel::device::{self, Device};
 use sooner_operate::{print, say_as};
 use sooner_workload::Rate;

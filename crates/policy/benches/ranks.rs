@@ -1,7 +1,7 @@
 //! The time of one turn (next, progress, block, unblock) with many jobs waiting, guard and classes on; JSON lines.
 
 #![expect(
-    clippy::disallowed_types,
+    clippy::disallowed_methods,
     reason = "a benchmark is what reads the clock"
 )]
 

@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use sooner_gate::{Gate, JobId};
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use tokio::sync::Notify;
 
 use crate::client::cancel::CancelKeys;
@@ -208,7 +209,7 @@ impl Pooler {
     }
 
     /// Where clients wait, as which job, and their classes by these settings.
-    fn waiting(&self, configuration: &Rc<Configuration>) -> Vec<(Gate, JobId, u8)> {
+    fn waiting(&self, configuration: &Rc<Configuration>) -> Vec<(Limiter, JobId, u8)> {
         let clients = self.clients.borrow();
         let waiting = clients.values().filter_map(|handle| {
             let (limiter, job) = handle.queue_position()?;
@@ -222,7 +223,7 @@ impl Pooler {
     }
 
     /// All queues: of servers, of databases and users that are bounded.
-    fn limiters(&self) -> Vec<Gate> {
+    fn limiters(&self) -> Vec<Limiter> {
         let upstreams = self.upstreams();
         let upstreams = upstreams
             .iter()

@@ -184,7 +184,7 @@ impl Lookup<'_> {
         self.db.opened().await;
         let upstream = &self.db.upstream;
         // Its queue has no bound, so nobody is refused.
-        let _inside = upstream.lookup_limiter.enter(0, String::new()).await.ok();
+        let _inside = upstream.lookup_limiter.acquire(0, String::new()).await.ok();
         if self.db.is_replaced() {
             return Ok(None);
         }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
-use sooner_gate::{Gate, JobId};
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use tokio::sync::Notify;
 
 use crate::client::cancel::CancelTarget;
@@ -102,7 +103,7 @@ pub struct ClientHandle {
     /// The server connection that it has, as cancel requests need it.
     pub cancel_target: RefCell<Option<CancelTarget>>,
     /// The queue in which it waits, and as which job there.
-    queue_position: RefCell<Option<(Gate, JobId)>>,
+    queue_position: RefCell<Option<(Limiter, JobId)>>,
     /// Told when what waits for its turn is wanted no more.
     wait_cancelled: Notify,
     termination: Cell<Termination>,
@@ -179,13 +180,13 @@ impl ClientHandle {
     }
 
     /// It waits in this queue as this job until the result is dropped.
-    pub fn queued(&self, limiter: &Gate, job: JobId) -> Queued<'_> {
+    pub fn queued(&self, limiter: &Limiter, job: JobId) -> Queued<'_> {
         self.queue_position.replace(Some((limiter.clone(), job)));
         Queued(self)
     }
 
     /// The queue in which it waits, and as which job there.
-    pub fn queue_position(&self) -> Option<(Gate, JobId)> {
+    pub fn queue_position(&self) -> Option<(Limiter, JobId)> {
         self.queue_position.borrow().clone()
     }
 

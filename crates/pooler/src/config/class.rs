@@ -2,8 +2,8 @@
 //! itself, and what the transaction says of itself.
 
 use serde::Deserialize;
+use sooner_admission::Goal;
 use sooner_config::{Misconfigured, Network, Spanned};
-use sooner_gate::Goal;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;

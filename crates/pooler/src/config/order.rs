@@ -1,8 +1,8 @@
 //! `order` and `late`: in which order those who wait go in. It follows from the classes where these say something: targets or weights.
 
 use serde::Deserialize;
+use sooner_admission::{Goal, Lateness, Order};
 use sooner_config::Misconfigured;
-use sooner_gate::{Goal, Lateness, Order};
 
 use super::{ClassTable, Config};
 

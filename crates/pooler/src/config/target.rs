@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sooner_admission::Aim;
 use sooner_config::{Misconfigured, Spanned};
-use sooner_gate::Aim;
 
 /// Targets as they are written: `mean` or a percentile, and a time.
 pub type TargetTable = BTreeMap<String, Spanned<String>>;

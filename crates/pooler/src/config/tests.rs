@@ -1,7 +1,7 @@
 //! The gate's configuration: what is taken, what is refused, and with which words.
 
 use super::*;
-use sooner_gate::{Aim, Lateness, Order};
+use sooner_admission::{Aim, Lateness, Order};
 use sooner_postgres::hints::Hints;
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use sooner_gate::{Gate, Permit};
+use sooner_limiter::{Limiter, Permit};
 
 use crate::client::handle::{ClientHandle, Termination};
 use crate::configuration::Configuration;
@@ -94,7 +94,7 @@ impl AdmissionRequest<'_> {
             if must_log_in && login.is_none() {
                 let (upstream, logins) = (&self.db.upstream, &self.db.upstream.logins);
                 if !logins.has_room(upstream.limiter.status().limit) {
-                    permits.into_iter().flatten().for_each(Permit::step_out);
+                    permits.into_iter().flatten().for_each(Permit::yield_place);
                     upstream.login_share.borrow_mut().note_wait();
                     login = self
                         .pass(&logins.limiter, false)
@@ -122,20 +122,20 @@ impl AdmissionRequest<'_> {
         pool.open() >= most && pool.must_yield(&owner(&self.handle.user, self.db), most)
     }
 
-    async fn pass_bound(&self, limiter: Option<&Gate>, is_back: bool) -> Option<Permit> {
+    async fn pass_bound(&self, limiter: Option<&Limiter>, is_back: bool) -> Option<Permit> {
         self.pass(limiter?, is_back).await.0
     }
 
     /// In the class that it has at the moment: classes may have become others while it waited elsewhere.
-    async fn pass(&self, limiter: &Gate, is_back: bool) -> (Option<Permit>, ClientClass) {
+    async fn pass(&self, limiter: &Limiter, is_back: bool) -> (Option<Permit>, ClientClass) {
         let class = ClientClass::of(self.handle, self.pooler.configuration());
         // Its like tell how long this one will take: the guard against starvation counts time and not heads.
         let kind = self.handle.hints.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let enter = match is_back {
-            true => limiter.come_back(class.number(), kind, waited_ns),
-            false => limiter.enter_after(class.number(), kind, waited_ns),
+            true => limiter.acquire_again(class.number(), kind, waited_ns),
+            false => limiter.acquire_after(class.number(), kind, waited_ns),
         };
         let _waits = enter.job().map(|job| self.handle.queued(limiter, job));
         // The queue has no bound, so nobody is refused.

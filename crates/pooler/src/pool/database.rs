@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use sooner_gate::Gate;
+use sooner_limiter::Limiter;
 
 use crate::config::{Config, DatabaseTable};
 use crate::pool::Owner;
@@ -17,7 +17,7 @@ pub struct Database {
     pub table: DatabaseTable,
     pub upstream: Rc<Upstream>,
     /// Of its own transactions, where they are bounded.
-    pub limiter: Option<Gate>,
+    pub limiter: Option<Limiter>,
     is_paused: Cell<bool>,
     /// Whether new clients are sent away.
     pub is_disabled: Cell<bool>,
@@ -141,7 +141,7 @@ impl Drop for CountedClient {
 /// What the clients of one user share.
 pub struct User {
     /// Of its own transactions, where they are bounded.
-    pub limiter: Option<Gate>,
+    pub limiter: Option<Limiter>,
     /// Clients that are here.
     pub clients: ClientCount,
 }

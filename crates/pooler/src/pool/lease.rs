@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sooner_gate::Permit;
+use sooner_limiter::Permit;
 
 use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;

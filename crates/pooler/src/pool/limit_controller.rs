@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use sooner_gate::{Controller, ControllerLimits, Why, start};
+use sooner_admission::{Controller, ControllerLimits, Why, start};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::{Limits, Transactions};

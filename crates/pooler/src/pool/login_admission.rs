@@ -4,12 +4,12 @@
 //! another owner at once, users that come by turns would log in for every transaction. So a connection
 //! stays for some transactions before it goes to another owner, as a processor stays with a process for a while.
 //! With `n` owners of a class waiting, a login of `t` seconds and `limit` places, the last of them waits for
-//! `10 n t / limit` seconds at most; that a class before it does not starve it is the [`Gate`]'s promise.
+//! `10 n t / limit` seconds at most; that a class before it does not starve it is the [`Limiter`]'s promise.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sooner_gate::{Gate, Permit};
+use sooner_limiter::{Limiter, Permit};
 use tokio::time::sleep;
 
 use crate::pool::upstream::Upstream;
@@ -22,7 +22,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Those who may log in in place of another owner, and those who wait for that.
 pub struct LoginAdmission {
-    pub limiter: Gate,
+    pub limiter: Limiter,
 }
 
 /// Leave to log in in place of another owner.

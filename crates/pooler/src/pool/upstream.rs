@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sooner_gate::{Controller, Gate, GateLimits, Order};
+use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_limiter::Limiter;
 
 use crate::config::{Config, Limits, ServerAddress, Transactions};
 use crate::configuration::Configuration;
@@ -20,7 +21,7 @@ pub struct Upstream {
     pub address: ServerAddress,
     /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
     connector: RefCell<Option<Rc<Connector>>>,
-    pub limiter: Gate,
+    pub limiter: Limiter,
     /// Who may log in in place of another owner.
     pub logins: LoginAdmission,
     /// What finds the gate's limit, where that is not said.
@@ -38,7 +39,7 @@ pub struct Upstream {
     pub unreachable: Seldom,
     /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
     pub lookup_pool: RefCell<Pool>,
-    pub lookup_limiter: Gate,
+    pub lookup_limiter: Limiter,
 }
 
 impl Upstream {
@@ -63,7 +64,7 @@ impl Upstream {
             full: Seldom::default(),
             unreachable: Seldom::default(),
             lookup_pool: RefCell::default(),
-            lookup_limiter: Gate::new(GateLimits {
+            lookup_limiter: Limiter::new(AdmissionSettings {
                 limit: LOOKUPS,
                 order: Order::Fcfs,
                 waiting_max: None,
@@ -195,8 +196,8 @@ const LOOKUPS: usize = 2;
 const KIND_MEMORY: u64 = 64;
 
 /// Lets `limit` in at a time; its classes are numbered as in the configuration.
-pub(super) fn new_limiter(limit: usize, config: &Config) -> Gate {
-    let limiter = Gate::new(GateLimits {
+pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
+    let limiter = Limiter::new(AdmissionSettings {
         limit,
         order: config.order(),
         waiting_max: None,

@@ -1,6 +1,6 @@
 //! Tallies by kind of transaction, of those that come often; the counts of one that goes are among the others' from then on.
 
-use sooner_gate::SecondChance;
+use sooner_admission::SecondChance;
 
 use super::{LeaseUsage, NAMES_MAX, OTHERS, Tally};
 

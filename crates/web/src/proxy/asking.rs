@@ -10,7 +10,7 @@ use super::upload::Upload;
 use super::upstream::Choice;
 use super::{Report, Route};
 use hyper::http::request::Parts;
-use sooner_gate::Permit;
+use sooner_limiter::Permit;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl Asking<'_> {
 
     async fn enter(&self, report: &mut Report) -> Result<Permit, Failure> {
         let (route, parts) = (self.route, self.parts);
-        let key = sooner_gate::key(parts.method.as_str(), &route.path, parts.uri.path());
+        let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
         let permit = route
             .upstream
             .enter(route.gate_class(), key, route.times.queue)

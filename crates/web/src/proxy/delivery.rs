@@ -6,7 +6,7 @@ use super::trouble::Inquiry;
 use super::upload::Progress;
 use super::upstream::{Place, Upstream};
 use hyper::body::Incoming;
-use sooner_gate::Permit;
+use sooner_limiter::Permit;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! Only failures to answer count: a status of 500 is an answer. A failure that a request may have brought about counts once for each path,
 //! so that no path, however often it is asked for, puts out the server for all others.
 
-use sooner_gate::Time;
+use sooner_admission::Time;
 
 /// The first time out, ns.
 const OUT_NS_MIN: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@ use super::connect::Connector;
 use super::health::{Health, HealthLimits, Standing};
 use super::pool::Pool;
 use super::trouble::Trouble;
-use sooner_gate::{Mean, Time};
+use sooner_admission::{Mean, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;

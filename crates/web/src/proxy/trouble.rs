@@ -3,7 +3,7 @@
 
 use crate::limits::Complaint;
 use hyper::{Method, Uri};
-use sooner_gate::Time;
+use sooner_admission::Time;
 use sooner_operate::{is_printable, say};
 use std::cell::RefCell;
 use std::error::Error;

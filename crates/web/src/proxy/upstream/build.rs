@@ -11,7 +11,8 @@ use crate::proxy::server::Server;
 use crate::proxy::trouble::Trouble;
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
-use sooner_gate::{Gate, GateLimits, KEY_MEMORY, Order};
+use sooner_admission::{AdmissionSettings, KEY_MEMORY, Order};
+use sooner_limiter::Limiter;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Upstream {
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limit,
-            gate: Gate::new(GateLimits {
+            gate: Limiter::new(AdmissionSettings {
                 limit: 0,
                 order: match table.order {
                     OrderName::Expected => Order::Expected,

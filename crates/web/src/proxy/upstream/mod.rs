@@ -17,7 +17,8 @@ use crate::proxy::server::Server;
 use crate::proxy::trouble::{Inquiry, Trouble, reason};
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
-use sooner_gate::{Gate, GateStatus, Permit, Time};
+use sooner_admission::{AdmissionStatus, Time};
+use sooner_limiter::{Limiter, Permit};
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::pin::pin;
@@ -85,7 +86,7 @@ pub struct Upstream {
     /// How long a connection is kept that nobody uses.
     pub keep: Duration,
     limit: usize,
-    gate: Gate,
+    gate: Limiter,
     /// The server that is looked at first for the next job.
     turn: Cell<usize>,
     all_down: Notify,
@@ -126,7 +127,7 @@ impl Upstream {
     }
 
     /// How its queue is doing.
-    pub fn status(&self) -> GateStatus {
+    pub fn status(&self) -> AdmissionStatus {
         self.gate.status()
     }
 
@@ -151,7 +152,7 @@ impl Upstream {
         };
         tokio::select! {
             biased;
-            permit = self.gate.enter(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.gate.status().waiting }),
+            permit = self.gate.acquire(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.gate.status().waiting }),
             () = all_down => Err(self.down()),
             () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }

@@ -1,10 +1,9 @@
 //! In which order those who wait go in, and the queue that keeps them in it.
 
+use crate::{JobId, TURN_NS};
 use sooner_policy::{
     Guard, GuardLimits, Lateness, PolicyName, Promise, Scheduler, Shares, Targets,
 };
-
-use crate::{JobId, TURN_NS};
 
 /// In which order jobs go in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +22,13 @@ pub enum Order {
 }
 
 /// Those who wait.
-pub(crate) enum Queue {
+pub(crate) enum Ranking {
     Ranked(Box<dyn Scheduler + Send>),
     Targets(Guard<Targets>),
     Shares(Guard<Shares>),
 }
 
-impl Queue {
+impl Ranking {
     pub(crate) fn new(order: Order) -> Self {
         // Nobody outside a backend can be given a trickle: the guard's second promise is switched off.
         let limits = GuardLimits {

@@ -3,7 +3,7 @@
 use super::curve::{Curve, Family};
 use super::random::Random;
 use super::{LOSS, is_step, limits};
-use sooner_gate::Controller;
+use sooner_admission::Controller;
 
 /// The speed's standard deviation, of itself.
 const DEVIATION: f64 = 0.15;

@@ -1,11 +1,11 @@
 //! Who goes in when there are targets or weights, written down as strings: `a` is the first job that comes, `b` the second, and so on.
 
-use sooner_gate::{Admission, Coming, JobId, Lateness, Order, Promise, Time};
+use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, Time};
 
 const MS: u64 = 1_000_000;
 
 struct Play {
-    admission: Admission,
+    admission: AdmissionQueue,
     jobs: u64,
     now: Time,
     order: String,
@@ -15,7 +15,7 @@ impl Play {
     /// One job inside at a time; the first, `a`, is inside from the beginning.
     fn new(order: Order) -> Self {
         let mut play = Self {
-            admission: Admission::new(order, 1, None),
+            admission: AdmissionQueue::new(order, 1, None),
             jobs: 0,
             now: Time::ZERO,
             order: String::new(),
@@ -32,12 +32,12 @@ impl Play {
             target_ns: target_ms * MS,
             group: class,
         });
-        let coming = Coming {
+        let coming = Request {
             class,
             number: class,
             expected_ns: Some(MS / 100),
             promise,
-            ..Coming::default()
+            ..Request::default()
         };
         let job = JobId(self.jobs);
         self.jobs += 1;
@@ -46,7 +46,7 @@ impl Play {
 
     /// Another order, in which classes have other numbers.
     fn set_order(&mut self, order: Order, class: impl Fn(u8) -> u8) {
-        let renewed = |_, coming: Coming| Coming {
+        let renewed = |_, coming: Request| Request {
             class: class(coming.class),
             ..coming
         };

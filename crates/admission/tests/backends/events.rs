@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::random::Random;
 use super::{LOSS, TICK_NS, Window, is_step, limits};
-use sooner_gate::Controller;
+use sooner_admission::Controller;
 
 struct Backend {
     processors: f64,

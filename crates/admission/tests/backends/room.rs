@@ -4,7 +4,7 @@
 use super::curve::{Curve, Family};
 use super::random::Random;
 use super::{TICK_NS, limits};
-use sooner_gate::{Change, Controller, Need, Why};
+use sooner_admission::{Change, Controller, Need, Why};
 
 const MINUTE: usize = 60_000_000_000 / TICK_NS as usize;
 

@@ -1,7 +1,7 @@
 //! Whatever comes and goes, in whatever order.
 
 use proptest::prelude::*;
-use sooner_gate::{Admission, Coming, JobId, Lateness, Order, Promise, TURN_NS, Time};
+use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, TURN_NS, Time};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
     ) {
         let mut limit = 2;
-        let mut admission = Admission::new(order, limit, None);
+        let mut admission = AdmissionQueue::new(order, limit, None);
         let mut world = World::default();
         let mut now = Time::ZERO;
         admission.set_weight(1, 7);
@@ -121,7 +121,7 @@ proptest! {
                         target_ns,
                         group: class,
                     });
-                    admission.arrive(job, Coming { class, number: class, expected_ns, promise, came_ns: 0 }, now).unwrap();
+                    admission.arrive(job, Request { class, number: class, expected_ns, promise, came_ns: 0 }, now).unwrap();
                 }
                 Event::Pass(ns) => now = now.after(ns),
                 Event::Settle(index, actual_ns) if !world.seen.is_empty() => {

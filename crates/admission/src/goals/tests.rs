@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{Admission, Coming, JobId, Lateness, Order};
+use crate::{AdmissionQueue, JobId, Lateness, Order, Request};
 
 const MS: u64 = 1_000_000;
 
@@ -36,7 +36,7 @@ struct Job {
 }
 
 struct World {
-    admission: Admission,
+    admission: AdmissionQueue,
     goals: Goals,
     kinds: BTreeMap<u8, Mean>,
     random: Random,
@@ -57,7 +57,7 @@ impl World {
         let mut all = Goals::default();
         all.replace(goals);
         Self {
-            admission: Admission::new(order, limit, None),
+            admission: AdmissionQueue::new(order, limit, None),
             goals: all,
             kinds: BTreeMap::new(),
             random: Random(0x9e37_79b9_7f4a_7c15),
@@ -91,7 +91,7 @@ impl World {
         let kind_ns = self.kinds.get(&kind).and_then(Mean::get);
         let came_ns = self.now.as_ns() as i64;
         let promise = self.goals.arrive(class, kind_ns, came_ns);
-        let coming = Coming {
+        let request = Request {
             class: self.goals.rank(Order::default(), class),
             number: class,
             expected_ns: kind_ns,
@@ -108,7 +108,7 @@ impl World {
             left_ns,
         };
         self.jobs.insert(id, job);
-        self.admission.arrive(id, coming, self.now).unwrap();
+        self.admission.arrive(id, request, self.now).unwrap();
     }
 
     /// Until the next one is done.

@@ -12,7 +12,7 @@ mod room;
 
 use curve::{Curve, Family};
 use random::Random;
-use sooner_gate::{Controller, ControllerLimits, Why, Window};
+use sooner_admission::{Controller, ControllerLimits, Why, Window};
 
 const LOSS: f64 = 0.05;
 const MAX: usize = 100;

@@ -9,11 +9,9 @@
 //! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the oldest, under shortest-first the oldest
 //! is the longest, and 5 % of the jobs can be most of the work.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use crate::order::{Order, Ranking};
 use sooner_policy::{Arrival, JobId, Promise, Time};
-
-use crate::order::{Order, Queue};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The service in one turn of the oldest job, ns of expected time.
 pub const TURN_NS: u64 = 10_000_000;
@@ -23,7 +21,7 @@ const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What is known of a job that comes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Coming {
+pub struct Request {
     /// Its class, of which the lowest goes first where the order is by class.
     pub class: u8,
     /// Its class's number among the goals, by which its class is found again when they change.
@@ -48,39 +46,39 @@ pub struct QueueFull {
 ///
 /// The order of calls for a job: [`arrive`](Self::arrive), then [`leave`](Self::leave) at any time. After each of them, and after
 /// [`set_limit`](Self::set_limit), [`admit`](Self::admit) until it says `None`. Unknown jobs are ignored.
-pub struct Admission {
+pub struct AdmissionQueue {
     order: Order,
-    queue: Queue,
+    ranking: Ranking,
     limit: usize,
     waiting_max: Option<usize>,
     waiting: BTreeMap<JobId, Waiting>,
     /// Those who have been inside and come back, in front of all others.
-    back: VecDeque<(JobId, Coming)>,
+    back: VecDeque<(JobId, Request)>,
     /// With what was expected of them.
-    inside: BTreeMap<JobId, Coming>,
+    inside: BTreeMap<JobId, Request>,
     weights: BTreeMap<u8, u32>,
     arrivals: u64,
 }
 
 struct Waiting {
-    coming: Coming,
+    request: Request,
     /// The imagined service it still needs, ns.
     left_ns: u64,
     sequence: u64,
 }
 
-impl Coming {
+impl Request {
     fn size_ns(&self) -> Option<u64> {
         self.expected_ns.map(|ns| ns.clamp(1, EXPECTED_NS_MAX))
     }
 }
 
-impl Admission {
+impl AdmissionQueue {
     /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that is said.
     pub fn new(order: Order, limit: usize, waiting_max: Option<usize>) -> Self {
         Self {
             order,
-            queue: Queue::new(order),
+            ranking: Ranking::new(order),
             limit,
             waiting_max,
             waiting: BTreeMap::new(),
@@ -92,7 +90,7 @@ impl Admission {
     }
 
     /// A job comes.
-    pub fn arrive(&mut self, job: JobId, coming: Coming, now: Time) -> Result<(), QueueFull> {
+    pub fn arrive(&mut self, job: JobId, request: Request, now: Time) -> Result<(), QueueFull> {
         if let Some(waiting_max) = self.waiting_max
             && self.inside.len() >= self.limit
             && self.waiting.len() >= waiting_max
@@ -103,49 +101,49 @@ impl Admission {
             return Ok(());
         }
         let waiting = Waiting {
-            coming,
-            left_ns: coming.size_ns().unwrap_or(1),
+            request,
+            left_ns: request.size_ns().unwrap_or(1),
             sequence: self.arrivals,
         };
         self.arrivals += 1;
         self.waiting.insert(job, waiting);
-        self.enqueue(job, coming, now);
+        self.enqueue(job, request, now);
         Ok(())
     }
 
     /// A job comes back that was let in and has made room for others: it goes in before all who wait.
-    pub fn come_back(&mut self, job: JobId, coming: Coming) {
-        self.back.push_back((job, coming));
+    pub fn return_to(&mut self, job: JobId, request: Request) {
+        self.back.push_back((job, request));
     }
 
-    fn enqueue(&mut self, job: JobId, coming: Coming, now: Time) {
+    fn enqueue(&mut self, job: JobId, request: Request, now: Time) {
         let arrival = Arrival {
             id: job,
-            class: coming.class,
-            size: coming.size_ns(),
+            class: request.class,
+            size: request.size_ns(),
             trickle: 0,
             client: None,
         };
-        self.queue.scheduler().arrive(arrival, now);
-        if let Some(promise) = coming.promise {
-            self.queue.promise(job, promise);
+        self.ranking.scheduler().arrive(arrival, now);
+        if let Some(promise) = request.promise {
+            self.ranking.promise(job, promise);
         }
     }
 
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
         self.inside.remove(&job);
-        self.back.retain(|(known, _)| *known != job);
+        self.back.retain(|(back, _)| *back != job);
         if self.waiting.remove(&job).is_some() {
-            self.queue.scheduler().depart(job, now);
+            self.ranking.scheduler().depart(job, now);
         }
     }
 
     /// A job inside took `actual_ns`, whatever was expected.
     pub fn settle(&mut self, job: JobId, actual_ns: u64) {
-        if let Some(coming) = self.inside.get(&job) {
-            let expected_ns = coming.size_ns().unwrap_or(1);
-            self.queue.settle(coming.class, expected_ns, actual_ns);
+        if let Some(request) = self.inside.get(&job) {
+            let expected_ns = request.size_ns().unwrap_or(1);
+            self.ranking.settle(request.class, expected_ns, actual_ns);
         }
     }
 
@@ -154,26 +152,26 @@ impl Admission {
         if self.inside.len() >= self.limit {
             return None;
         }
-        if let Some((job, coming)) = self.back.pop_front() {
-            self.inside.insert(job, coming);
+        if let Some((job, request)) = self.back.pop_front() {
+            self.inside.insert(job, request);
             return Some(job);
         }
         let job = self.first_done(now)?;
         let waiting = self.waiting.remove(&job)?;
-        self.queue.scheduler().depart(job, now);
-        self.inside.insert(job, waiting.coming);
+        self.ranking.scheduler().depart(job, now);
+        self.inside.insert(job, waiting.request);
         Some(job)
     }
 
     /// Serves the waiting jobs in the imagination until one has had all it is expected to need.
     fn first_done(&mut self, now: Time) -> Option<JobId> {
         loop {
-            let grant = self.queue.scheduler().next(now)?;
+            let grant = self.ranking.scheduler().next(now)?;
             let waiting = self.waiting.get_mut(&grant.job)?;
             let served_ns = grant.max_amount.min(waiting.left_ns);
             waiting.left_ns -= served_ns;
             let is_done = waiting.left_ns == 0;
-            self.queue.scheduler().progress(grant.job, served_ns, now);
+            self.ranking.scheduler().progress(grant.job, served_ns, now);
             if is_done {
                 return Some(grant.job);
             }
@@ -185,43 +183,43 @@ impl Admission {
     pub fn set_order(
         &mut self,
         order: Order,
-        renewed: impl Fn(JobId, Coming) -> Coming,
+        renewed: impl Fn(JobId, Request) -> Request,
         now: Time,
     ) {
         let mut is_same = order == self.order;
-        for (&job, Waiting { coming, .. }) in &mut self.waiting {
-            let before = (coming.class, coming.promise);
-            *coming = renewed(job, *coming);
-            is_same &= (coming.class, coming.promise) == before;
+        for (&job, Waiting { request, .. }) in &mut self.waiting {
+            let before = (request.class, request.promise);
+            *request = renewed(job, *request);
+            is_same &= (request.class, request.promise) == before;
         }
-        let back = self.back.iter_mut().map(|(job, coming)| (*job, coming));
-        let inside = self.inside.iter_mut().map(|(&job, coming)| (job, coming));
-        for (job, coming) in inside.chain(back) {
-            *coming = renewed(job, *coming);
+        let back = self.back.iter_mut().map(|(job, request)| (*job, request));
+        let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
+        for (job, request) in inside.chain(back) {
+            *request = renewed(job, *request);
         }
         if is_same {
             return;
         }
         self.order = order;
-        self.queue = Queue::new(order);
+        self.ranking = Ranking::new(order);
         for (&class, &weight) in &self.weights {
-            self.queue.set_weight(class, weight);
+            self.ranking.set_weight(class, weight);
         }
-        let mut waiting: Vec<(u64, JobId, Coming)> = Vec::new();
+        let mut waiting: Vec<(u64, JobId, Request)> = Vec::new();
         for (&job, one) in &mut self.waiting {
-            one.left_ns = one.coming.size_ns().unwrap_or(1);
-            waiting.push((one.sequence, job, one.coming));
+            one.left_ns = one.request.size_ns().unwrap_or(1);
+            waiting.push((one.sequence, job, one.request));
         }
         waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
-        for (_, job, coming) in waiting {
-            self.enqueue(job, coming, now);
+        for (_, job, request) in waiting {
+            self.enqueue(job, request, now);
         }
     }
 
     /// In an order by weights `class` gets so many parts of the service; 1 if nobody says so.
     pub fn set_weight(&mut self, class: u8, weight: u32) {
         self.weights.insert(class, weight);
-        self.queue.set_weight(class, weight);
+        self.ranking.set_weight(class, weight);
     }
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.

@@ -1,7 +1,8 @@
-//! The gate's futures: nobody is polled who was not called, and still everybody gets in.
+//! The futures: a task that was not woken is not polled, and still every job gets in.
 
 use proptest::prelude::*;
-use sooner_gate::{Aim, Enter, Gate, GateLimits, Goal, KEY_MEMORY, Lateness, Order, Permit};
+use sooner_admission::{AdmissionSettings, Aim, Goal, KEY_MEMORY, Lateness, Order};
+use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ impl Wake for Flag {
 }
 
 struct Task {
-    enter: Option<Pin<Box<Enter>>>,
+    enter: Option<Pin<Box<Acquire>>>,
     permit: Option<Permit>,
     called: Arc<Flag>,
 }
 
 impl Task {
-    fn new(enter: Enter) -> Self {
+    fn new(enter: Acquire) -> Self {
         let called = Arc::new(Flag(AtomicBool::new(true)));
         Self {
             enter: Some(Box::pin(enter)),
@@ -48,8 +49,8 @@ impl Task {
     }
 }
 
-fn gate(limit: usize) -> Gate {
-    Gate::new(GateLimits {
+fn limiter(limit: usize) -> Limiter {
+    Limiter::new(AdmissionSettings {
         limit,
         order: Order::Expected,
         waiting_max: None,
@@ -69,18 +70,18 @@ fn goals(names: &[&str]) -> Vec<Goal> {
 
 #[test]
 fn who_waits_goes_in_by_the_goals_of_now() {
-    let gate = gate(1);
-    gate.set_goals(
+    let limiter = limiter(1);
+    limiter.set_goals(
         Order::Fcfs,
         goals(&["gold", "silver", "rest"]),
         &HashMap::new(),
     );
-    let enter = |class| Task::new(gate.enter(class, String::new()));
+    let enter = |class| Task::new(limiter.acquire(class, String::new()));
     // One is inside; then come gold, silver, rest and rest again.
     let mut tasks = vec![enter(0), enter(0), enter(1), enter(2), enter(2)];
     let last = tasks[4].enter.as_ref().and_then(|enter| enter.job());
     let numbers = HashMap::from([(last.expect("it waits"), 1)]);
-    gate.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
+    limiter.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
     // Another one of what is silver now.
     tasks.push(enter(1));
     // Gold is gone: the second one is among the others; of the last one was told that it is silver now.
@@ -104,14 +105,14 @@ fn order_of(tasks: &mut [Task]) -> Vec<usize> {
 
 #[test]
 fn who_waits_is_due_by_the_targets_of_now() {
-    let gate = gate(1);
-    gate.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
-    let enter = |class| Task::new(gate.enter(class, String::new()));
+    let limiter = limiter(1);
+    limiter.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
+    let enter = |class| Task::new(limiter.acquire(class, String::new()));
     // One is inside; then come the rest, gold, and the rest again.
     let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
     let mut with_target = goals(&["gold", "rest"]);
     with_target[0].aims = vec![Aim::Mean(1)];
-    gate.set_goals(
+    limiter.set_goals(
         Order::Targets(Lateness::ByPriority),
         with_target,
         &HashMap::new(),
@@ -123,7 +124,7 @@ fn who_waits_is_due_by_the_targets_of_now() {
 
 #[derive(Clone, Debug)]
 enum Event {
-    Enter(u8),
+    Acquire(u8),
     /// Gives up or leaves, whatever the task is doing.
     Drop(prop::sample::Index),
     Complete(prop::sample::Index),
@@ -134,7 +135,7 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
-        4 => (0..3u8).prop_map(Event::Enter),
+        4 => (0..3u8).prop_map(Event::Acquire),
         2 => index().prop_map(Event::Drop),
         2 => index().prop_map(Event::Complete),
         4 => index().prop_map(Event::Run),
@@ -145,11 +146,11 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #[test]
     fn no_call_is_lost_whoever_gives_up(events in prop::collection::vec(event(), 1..300)) {
-        let gate = gate(2);
+        let limiter = limiter(2);
         let mut tasks: Vec<Task> = Vec::new();
         for event in events {
             match event {
-                Event::Enter(class) => tasks.push(Task::new(gate.enter(class, format!("{class}")))),
+                Event::Acquire(class) => tasks.push(Task::new(limiter.acquire(class, format!("{class}")))),
                 _ if tasks.is_empty() => {}
                 Event::Drop(index) => drop(tasks.remove(index.index(tasks.len()))),
                 Event::Complete(index) => {
@@ -163,9 +164,9 @@ proptest! {
                     let index = index.index(tasks.len());
                     tasks[index].run();
                 }
-                Event::Limit(limit) => gate.set_limit(limit),
+                Event::Limit(limit) => limiter.set_limit(limit),
             }
-            let status = gate.status();
+            let status = limiter.status();
             prop_assert_eq!(status.inside + status.waiting, tasks.len());
             prop_assert!(status.waiting == 0 || status.inside >= status.limit);
         }
@@ -177,23 +178,23 @@ proptest! {
             tasks.retain(|task| task.permit.is_none());
             prop_assert!(tasks.len() < before, "{} wait and nobody is called", before);
         }
-        prop_assert_eq!(gate.status().inside, 0);
+        prop_assert_eq!(limiter.status().inside, 0);
     }
 }
 
 #[test]
 fn a_permit_that_is_dropped_lets_the_next_one_in_and_teaches_nothing() {
-    let gate = gate(1);
-    let mut first = Task::new(gate.enter(0, "k".into()));
-    let mut second = Task::new(gate.enter(0, "k".into()));
+    let limiter = limiter(1);
+    let mut first = Task::new(limiter.acquire(0, "k".into()));
+    let mut second = Task::new(limiter.acquire(0, "k".into()));
     first.run();
     second.run();
     assert!(first.permit.is_some() && second.permit.is_none());
     drop(first);
     second.run();
-    assert_eq!(gate.status().mean_service_ns, None);
+    assert_eq!(limiter.status().mean_service_ns, None);
     second.permit.take().expect("it was called").complete();
-    let status = gate.status();
+    let status = limiter.status();
     assert!(status.mean_service_ns.is_some());
     assert_eq!(
         (status.admitted, status.completed, status.inside),
@@ -203,58 +204,61 @@ fn a_permit_that_is_dropped_lets_the_next_one_in_and_teaches_nothing() {
 
 #[test]
 fn a_permit_whose_job_was_void_counts_as_none_that_was_done() {
-    let gate = gate(1);
-    let mut task = Task::new(gate.enter(0, "k".into()));
+    let limiter = limiter(1);
+    let mut task = Task::new(limiter.acquire(0, "k".into()));
     task.run();
     let mut permit = task.permit.take().expect("nobody else is there");
     permit.fail();
     permit.complete();
-    let status = gate.status();
+    let status = limiter.status();
     assert_eq!((status.completed, status.inside), (0, 0));
     assert_eq!(status.mean_service_ns, None);
 }
 
 #[test]
 fn a_full_queue_says_so() {
-    let gate = Gate::new(GateLimits {
+    let limiter = Limiter::new(AdmissionSettings {
         limit: 0,
         order: Order::Fcfs,
         waiting_max: Some(0),
         key_memory: KEY_MEMORY,
     });
-    let mut enter = Box::pin(gate.enter(0, String::new()));
+    let mut enter = Box::pin(limiter.acquire(0, String::new()));
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Err(_))));
 }
 
 #[test]
 fn a_place_that_is_kept_makes_room_for_another_and_counts_once() {
-    let gate = gate(1);
-    let mut first = Task::new(gate.enter(0, "k".into()));
-    let mut second = Task::new(gate.enter(0, "k".into()));
+    let limiter = limiter(1);
+    let mut first = Task::new(limiter.acquire(0, "k".into()));
+    let mut second = Task::new(limiter.acquire(0, "k".into()));
     first.run();
     second.run();
     let mut permit = first.permit.take().expect("nobody else is there");
     permit.done();
-    let mean = gate.status().mean_service_ns;
-    assert_eq!((gate.status().inside, gate.status().completed), (1, 1));
-    gate.set_kept(1);
+    let mean = limiter.status().mean_service_ns;
+    assert_eq!(
+        (limiter.status().inside, limiter.status().completed),
+        (1, 1)
+    );
+    limiter.set_kept(1);
     second.run();
     assert!(second.permit.is_some());
     permit.done();
     assert_eq!(
-        (gate.status().completed, gate.status().mean_service_ns),
+        (limiter.status().completed, limiter.status().mean_service_ns),
         (1, mean)
     );
     // What its client does next in the place that it keeps is work of the backend, and tells nothing else.
     permit.done_again(7);
     drop(permit);
     assert_eq!(
-        (gate.status().completed, gate.status().mean_service_ns),
+        (limiter.status().completed, limiter.status().mean_service_ns),
         (2, mean)
     );
-    let window = gate.take_window();
+    let window = limiter.take_window();
     assert_eq!(window.completed, 2);
-    gate.set_kept(0);
-    assert_eq!(gate.status().limit, 1);
+    limiter.set_kept(0);
+    assert_eq!(limiter.status().limit, 1);
 }

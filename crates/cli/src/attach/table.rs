@@ -1,9 +1,8 @@
-//! A snapshot for people.
+//! What `attach status` and `attach top` print of a snapshot.
 
+use sooner_attach::snapshot::{BandView, SizeView, Snapshot};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, bytes, duration, round_rate, significant};
-
-use crate::snapshot::{BandView, SizeView, Snapshot};
 
 /// One line: where, since when, and how much.
 pub fn status_line(snapshot: &Snapshot) -> String {

@@ -2,7 +2,8 @@
 
 use super::random::Random;
 use super::{MAX, TICK_NS, Window};
-use sooner_theory::closed::{Station, throughputs};
+use sooner_admission::start;
+use sooner_theory::closed::{Station, throughputs, users_for_share};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -119,4 +120,25 @@ impl Curve {
             service_squares_ns2: completed as f64 * service_ns.powi(2) * (1.0 + self.c2),
         }
     }
+}
+
+/// Two stations with equally much to do, one of them of several processors (thesis 9.3.5).
+#[test]
+fn the_start_is_what_the_closed_network_says() {
+    for processors in 1..=32 {
+        let stations = [
+            Station::Servers {
+                demand: processors as f64,
+                count: processors,
+            },
+            Station::Queue { demand: 1.0 },
+        ];
+        for loss in [0.013, 0.027, 0.07, 0.11, 0.3] {
+            let found = users_for_share(&stations, 1.0 - loss).expect("a network with a queue");
+            assert_eq!(Some(start(processors, loss)), found, "{processors} {loss}");
+        }
+    }
+    assert_eq!(start(1, 0.05), 19, "two equal queues: m / (m + 1)");
+    assert_eq!(start(0, 0.05), 19);
+    assert!(start(8, 0.05) > 19 && start(1, 0.2) < 19);
 }

@@ -1,20 +1,20 @@
 //! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and so on.
 
-use sooner_gate::{Admission, Coming, JobId, Order, QueueFull, TURN_NS, Time};
+use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, TURN_NS, Time};
 
 const MS: u64 = 1_000_000;
 
-fn coming(class: u8, expected_ns: Option<u64>) -> Coming {
-    Coming {
+fn coming(class: u8, expected_ns: Option<u64>) -> Request {
+    Request {
         class,
         number: class,
         expected_ns,
-        ..Coming::default()
+        ..Request::default()
     }
 }
 
 struct Play {
-    admission: Admission,
+    admission: AdmissionQueue,
     jobs: u64,
     order: String,
 }
@@ -22,7 +22,7 @@ struct Play {
 impl Play {
     fn new(order: Order, limit: usize) -> Self {
         Self {
-            admission: Admission::new(order, limit, None),
+            admission: AdmissionQueue::new(order, limit, None),
             jobs: 0,
             order: String::new(),
         }
@@ -121,7 +121,7 @@ fn a_smaller_limit_holds_from_the_next_job_on_and_a_larger_one_at_once() {
 
 #[test]
 fn a_bounded_queue_refuses_only_who_would_wait() {
-    let mut admission = Admission::new(Order::Expected, 1, Some(1));
+    let mut admission = AdmissionQueue::new(Order::Expected, 1, Some(1));
     let mut come = |job| {
         let result = admission.arrive(JobId(job), coming(0, None), Time::ZERO);
         while admission.admit(Time::ZERO).is_some() {}
@@ -185,7 +185,7 @@ fn who_has_made_room_goes_in_before_all_who_wait() {
     assert_eq!(play.order, "ab");
     let back = JobId(3);
     play.jobs += 1;
-    play.admission.come_back(back, coming(1, Some(5 * MS)));
+    play.admission.return_to(back, coming(1, Some(5 * MS)));
     play.come(0, 5);
     assert_eq!(play.admission.waiting(), 3);
     play.leave('b');
@@ -200,7 +200,7 @@ fn who_has_made_room_goes_in_before_all_who_wait() {
 fn who_gives_up_coming_back_is_forgotten() {
     let mut play = Play::new(Order::Fcfs, 1);
     play.come(0, 5);
-    play.admission.come_back(JobId(7), coming(0, None));
+    play.admission.return_to(JobId(7), coming(0, None));
     play.admission.leave(JobId(7), Time::ZERO);
     assert_eq!(play.admission.waiting(), 0);
     play.come(0, 5);
