@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     session_changes(bytes);
     comment_tags(bytes);
     session_class(bytes);
-    said(bytes, &ClientStatements::default());
+    hints_of(bytes, &ClientStatements::default());
     // One that was read once is read the same again, if nothing is cut off.
     if let Some(first) = shape(bytes).filter(|shape| shape.text.len() < 512) {
         assert!(shape(first.text.as_bytes()).is_some(), "{first:?}");

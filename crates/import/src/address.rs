@@ -1,8 +1,7 @@
 //! Addresses and masks of a pg_hba.conf as networks.
 
-use std::net::IpAddr;
-
 use sooner_config::{Network, NetworkError};
+use std::net::IpAddr;
 
 /// What an address stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,11 +49,12 @@ fn bits(address: &str, mask: &str) -> Result<u32, String> {
             128,
         ),
     };
-    match ones + zeros == width {
-        true => Ok(ones),
-        false => Err(format!(
+    if ones + zeros == width {
+        Ok(ones)
+    } else {
+        Err(format!(
             "{mask} is a mask with gaps; write the networks one by one"
-        )),
+        ))
     }
 }
 

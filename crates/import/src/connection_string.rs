@@ -12,14 +12,13 @@ pub fn read(text: &str) -> Result<Vec<(String, String)>, String> {
             _ => return Err(format!("{rest:?} has no value; write KEY=VALUE")),
         };
         let behind = behind.trim_start();
-        let (value, behind) = match behind.starts_with('\'') {
-            true => in_quotes(behind, '\'').ok_or_else(|| {
+        let (value, behind) = if behind.starts_with('\'') {
+            in_quotes(behind, '\'').ok_or_else(|| {
                 format!("the quote of {key} has no end; write '...', and '' for one inside")
-            })?,
-            false => {
-                let (value, behind) = behind.split_once(' ').unwrap_or((behind, ""));
-                (value.to_owned(), behind)
-            }
+            })?
+        } else {
+            let (value, behind) = behind.split_once(' ').unwrap_or((behind, ""));
+            (value.to_owned(), behind)
         };
         if value.is_empty() {
             return Err(format!("{key} is empty; leave it out"));

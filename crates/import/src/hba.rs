@@ -1,11 +1,10 @@
 //! Lines of a pg_hba.conf, as PgBouncer reads them: what it passes over with a warning is passed over here with a remark.
 
-use std::path::Path;
-
 use crate::address::{self, Found};
 use crate::ini::{At, ImportError};
 use crate::names::in_double_quotes;
 use crate::place::Place;
+use std::path::Path;
 
 /// Files of names inside each other.
 const DEPTH_MAX: usize = 10;
@@ -202,9 +201,10 @@ impl Reader<'_> {
         if text == "all" {
             return Ok(Some(vec!["0.0.0.0/0".into(), "::/0".into()]));
         }
-        let mask = match text.contains('/') || !address::is_one(&text) {
-            true => None,
-            false => Some(self.word("mask")?),
+        let mask = if text.contains('/') || !address::is_one(&text) {
+            None
+        } else {
+            Some(self.word("mask")?)
         };
         let found = address::network(&text, mask.as_deref());
         match found.map_err(|what| self.at.wrong(what))? {

@@ -1,9 +1,8 @@
 //! Lines of a pgbouncer.ini: sections, settings with the lines they stand in, files that are included in their place.
 
-use std::sync::Arc;
-
 use crate::names::in_double_quotes;
 use crate::place::Place;
+use std::sync::Arc;
 
 /// Files inside files that PgBouncer reads.
 const DEPTH_MAX: usize = 10;

@@ -1,12 +1,11 @@
 //! `[limits]`. What PgBouncer bounds by pools becomes one bound for a server; times become whole seconds.
 
-use std::collections::BTreeMap;
-
 use crate::document::Group;
 use crate::ini::ImportError;
 use crate::number::Seconds;
 use crate::source::Entry;
 use crate::translation::{Translation, read_number};
+use std::collections::BTreeMap;
 
 const GROUP: Group = Group::Limits;
 /// PgBouncer's own.

@@ -1,11 +1,10 @@
 //! Where clients come in.
 
-use std::net::{IpAddr, SocketAddr};
-
 use crate::document::Group;
 use crate::ini::ImportError;
 use crate::names;
 use crate::translation::Translation;
+use std::net::{IpAddr, SocketAddr};
 
 const DEFAULT_PORT: u16 = 6432;
 /// PgBouncer's own, for clients and for servers without a host.

@@ -1,8 +1,7 @@
 //! Names in double quotes, which are doubled inside; the names in a userlist.txt.
 
-use std::sync::Arc;
-
 use crate::ini::{At, ImportError};
+use std::sync::Arc;
 
 /// A text in double quotes at the beginning, and what follows it.
 pub fn in_double_quotes(text: &str) -> Option<(String, &str)> {

@@ -20,9 +20,10 @@ pub fn whole(text: &str) -> Result<i64, String> {
     };
     let number = i32::from_str_radix(digits, radix);
     match number {
-        Ok(number) if !digits.starts_with(['+', '-']) => Ok(match is_negative {
-            true => -i64::from(number),
-            false => i64::from(number),
+        Ok(number) if !digits.starts_with(['+', '-']) => Ok(if is_negative {
+            -i64::from(number)
+        } else {
+            i64::from(number)
         }),
         _ => Err(format!("{text:?} is no whole number; write digits")),
     }

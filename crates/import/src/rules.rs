@@ -1,11 +1,10 @@
 //! `[[rule]]`, and a pg_hba.conf as rules in its order.
 
-use std::sync::Arc;
-
 use crate::document::Group;
 use crate::hba::{self, Hints, Names};
 use crate::ini::{At, ImportError};
 use crate::translation::Translation;
+use std::sync::Arc;
 
 const GROUP: Group = Group::Rule;
 
@@ -164,11 +163,12 @@ impl Translation<'_> {
             return Ok(());
         }
         let is_open = ["trust", "certificate"].contains(&auth) && users == Names::All;
-        let comment = match is_open {
-            true => format!(
+        let comment = if is_open {
+            format!(
                 "{setting}: PgBouncer asked the database (auth_user) whether there is such a user, the gate does not"
-            ),
-            false => setting,
+            )
+        } else {
+            setting
         };
         for (database, user) in pairs {
             self.write_rule(&Rule {

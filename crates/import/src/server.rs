@@ -1,12 +1,11 @@
 //! Where a database is, as a URL of the gate's.
 
-use std::net::Ipv6Addr;
-
 use crate::ini::ImportError;
 use crate::names;
 use crate::source::Entry;
 use crate::translation::{Translation, read_number};
 use sooner_pooler::config::ServerAddress;
+use std::net::Ipv6Addr;
 
 const DEFAULT_PORT: i64 = 5432;
 
@@ -42,12 +41,11 @@ impl Translation<'_> {
             return Ok(Err("the gate reaches socket files that are files only"));
         }
         let others = hosts;
-        let url = match entry.get("host").is_some() && !host.starts_with('/') {
-            true => self.tcp_url(&host, port)?,
-            false => {
-                let folder = self.place.absolute(&host);
-                format!("postgresql:///?host={}&port={port}", escaped(&folder))
-            }
+        let url = if entry.get("host").is_some() && !host.starts_with('/') {
+            self.tcp_url(&host, port)?
+        } else {
+            let folder = self.place.absolute(&host);
+            format!("postgresql:///?host={}&port={port}", escaped(&folder))
         };
         match url.parse::<ServerAddress>() {
             Ok(_) => Ok(Ok(Server { url, others })),

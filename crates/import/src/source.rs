@@ -1,10 +1,9 @@
 //! What a pgbouncer.ini says in all, once its lines are read: the settings in force and the entries of the other sections.
 
-use std::collections::BTreeMap;
-
 use crate::connection_string;
 use crate::ini::{At, ImportError, Line};
 use crate::known_keys::{self, KEYS_THAT_STAY};
+use std::collections::BTreeMap;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]

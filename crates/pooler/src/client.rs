@@ -13,11 +13,6 @@ pub mod slots;
 pub mod startup;
 pub mod verifiers;
 
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use bytes::BytesMut;
-
 use crate::client::cancel::CancelKey;
 use crate::client::handle::{Activity, ClientHandle, Termination};
 use crate::client::refusal::Refusal;
@@ -32,6 +27,7 @@ use crate::pool::server_session::LoginSecret;
 use crate::pooler::Pooler;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
+use bytes::BytesMut;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::rewriter::Rewriter;
@@ -40,6 +36,8 @@ use sooner_postgres::wire::{
     ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
     write_parameter_status, write_ready,
 };
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// A client that has been let in.
 pub struct Client {

@@ -1,20 +1,18 @@
 //! The configuration, with everything that it names read and checked.
 
+use crate::config::{AuthQueryTable, Config, DatabaseTable, Mode, ServerAddress};
+use crate::tls::{self, Connector};
+use rustls::ServerConfig;
+use sooner_config::{Misconfigured, Spanned};
+use sooner_postgres::auth::mock::Kind;
+use sooner_postgres::auth::{Secret, userlist};
+use sooner_postgres::wire::truncate_name;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-use rustls::ServerConfig;
-use sooner_config::{Misconfigured, Spanned};
-
-use crate::config::{AuthQueryTable, Config, DatabaseTable, Mode, ServerAddress};
-use crate::tls::{self, Connector};
-use sooner_postgres::auth::mock::Kind;
-use sooner_postgres::auth::{Secret, userlist};
-use sooner_postgres::wire::truncate_name;
 
 /// What a gate does.
 pub struct Configuration {
@@ -66,12 +64,11 @@ impl Configuration {
                 connectors.insert(table.server.get_ref().clone(), Rc::new(connector));
             }
         }
-        let (tls, mut warnings) = match config.tls.is_empty() {
-            true => (None, Vec::new()),
-            false => {
-                let prepared = sooner_tls::prepare(&config.tls, &[tls::PROTOCOL], now)?;
-                (Some(prepared.config), prepared.warnings)
-            }
+        let (tls, mut warnings) = if config.tls.is_empty() {
+            (None, Vec::new())
+        } else {
+            let prepared = sooner_tls::prepare(&config.tls, &[tls::PROTOCOL], now)?;
+            (Some(prepared.config), prepared.warnings)
         };
         let asked = config.auth_query.as_ref();
         warnings.extend(asked.and_then(AuthQueryTable::warning));

@@ -5,11 +5,6 @@ mod set;
 mod show;
 mod table;
 
-use std::rc::Rc;
-
-use bytes::BytesMut;
-use sooner_config::Spanned;
-
 use crate::client::connection::refuse;
 use crate::client::handle::{ClientHandle, Termination};
 use crate::client::refusal::Refusal;
@@ -19,11 +14,14 @@ use crate::console::command::Command;
 use crate::pool::database::Database;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
+use bytes::BytesMut;
+use sooner_config::Spanned;
 use sooner_postgres::wire::{
     ErrorReport, FrontendMessage, HEADER_BYTES, Look, ParameterStatus, Splitter, TransactionStatus,
     truncate_name, write_authentication, write_complete, write_empty, write_error, write_key_data,
     write_notice, write_parameter_status, write_ready,
 };
+use std::rc::Rc;
 use table::Table;
 
 /// The longest command, and all else that is sent here.
@@ -277,9 +275,10 @@ fn resume(pooler: &Pooler, name: Option<String>) -> Result<(), String> {
                 Some(_) => return Err(unknown_database(&name)),
                 None => database(pooler, &name)?,
             };
-            match db.is_paused() {
-                true => db.resume(),
-                false => return Err(format!("database {name:?} is not paused")),
+            if db.is_paused() {
+                db.resume()
+            } else {
+                return Err(format!("database {name:?} is not paused"));
             }
             Ok(())
         }

@@ -1,14 +1,12 @@
 //! Asks a gate that runs: its own database, over the same protocol as any other client.
 
-use std::time::Duration;
-
-use bytes::BytesMut;
-
 use crate::config::{Encryption, Endpoint, OWN_DATABASES, ServerAddress};
 use crate::pool::server_session::{self, LoginError, LoginSecret, Rows, ServerSession};
+use bytes::BytesMut;
 use sooner_postgres::auth::Secret;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::wire::message_of_error;
+use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,11 +2,6 @@
 //!
 //! One thread: everything that is shared is behind an `Rc`, and no lock is held while somebody waits.
 
-use std::rc::Rc;
-use std::time::Duration;
-
-use tokio::net::{TcpListener, UnixListener};
-
 use crate::client::connection;
 use crate::configuration::Configuration;
 use crate::console::command::Stop;
@@ -17,6 +12,9 @@ use crate::pool::server_session::keep_alive;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use crate::{metrics_server, upkeep};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
 
 /// How the configuration is read again; a mistake in words.
 pub type Reload = Box<dyn Fn() -> Result<Configuration, String>>;

@@ -1,12 +1,11 @@
 //! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for whoever only asks whether it lives.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::fmt;
-use std::future::ready;
-use std::rc::Rc;
-use std::time::Duration;
-
+use crate::client::handle::{Activity, ClassCount};
+use crate::config::name_of;
+use crate::openmetrics::{Snapshot, encode};
+use crate::pool::idle_holders::idle_holders;
+use crate::pool::upstream::Upstream;
+use crate::pooler::Pooler;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -15,16 +14,15 @@ use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::ready;
+use std::rc::Rc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-use crate::client::handle::{Activity, ClassCount};
-use crate::config::name_of;
-use crate::openmetrics::{Snapshot, encode};
-use crate::pool::idle_holders::idle_holders;
-use crate::pool::upstream::Upstream;
-use crate::pooler::Pooler;
 
 /// More collectors than anybody has; for the next one, the first ends.
 const CONNECTIONS_MAX: usize = 64;

@@ -1,13 +1,11 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
 
-use std::fmt;
-
+use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
+use std::fmt;
 
 /// What is told.
 pub struct Snapshot<'a> {

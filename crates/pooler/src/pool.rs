@@ -16,14 +16,13 @@ pub mod probe;
 pub mod server_session;
 pub mod upstream;
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
 use crate::client::cancel::CancelLock;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Whose connection it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,5 @@
 //! What all clients share: the settings in force, the ways to the databases, who is here, what was measured.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use sooner_admission::JobId;
-use sooner_limiter::Limiter;
-use tokio::sync::Notify;
-
 use crate::client::cancel::CancelKeys;
 use crate::client::handle::{ClassCount, ClientHandle, Termination};
 use crate::client::slots::{SlotLimits, Slots};
@@ -22,8 +14,14 @@ use crate::pool::database::{Database, User};
 use crate::pool::upstream::Upstream;
 use crate::random;
 use crate::statistics::Statistics;
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use sooner_postgres::auth::mock::Kind;
 use sooner_postgres::statements::Statements;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::Notify;
 
 /// All of it.
 pub struct Pooler {
@@ -276,10 +274,7 @@ impl Pooler {
     pub fn set_paused(&self, is_paused: bool) {
         self.is_paused.set(is_paused);
         for db in self.databases() {
-            match is_paused {
-                true => db.pause(),
-                false => db.resume(),
-            }
+            if is_paused { db.pause() } else { db.resume() }
         }
     }
 

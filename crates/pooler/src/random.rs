@@ -1,10 +1,9 @@
 //! Numbers that nobody can guess, from the operating system.
 
-use std::fs::File;
-use std::io::{self, Read};
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// Bytes that nobody can guess.
 pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {

@@ -5,10 +5,9 @@ mod kinds;
 
 pub use kinds::Kinds;
 
-use std::collections::BTreeMap;
-
 use hdrhistogram::Histogram;
 use sooner_postgres::statements::StatementCounts;
+use std::collections::BTreeMap;
 
 /// Names of one kind that are told apart; what comes later is counted together.
 const NAMES_MAX: usize = 256;
@@ -279,9 +278,10 @@ impl Tallies {
         if let Some(tally) = self.0.get_mut(name) {
             return tally.add(usage);
         }
-        let name = match self.0.len() < NAMES_MAX {
-            true => name,
-            false => OTHERS,
+        let name = if self.0.len() < NAMES_MAX {
+            name
+        } else {
+            OTHERS
         };
         self.0.entry(name.to_owned()).or_default().add(usage);
     }

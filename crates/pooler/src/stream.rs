@@ -1,20 +1,18 @@
 //! A connection of any kind, and reading from it without keeping a buffer for those who are silent.
 
+use crate::client::slots::Origin;
+use crate::config::Transport;
+use bytes::{Buf, BytesMut};
+use rustls::pki_types::CertificateDer;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-
-use bytes::{Buf, BytesMut};
-use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
-
-use crate::client::slots::Origin;
-use crate::config::Transport;
 
 /// What is read at a time.
 const READ_BYTES: usize = 16 * 1024;

@@ -2,9 +2,8 @@
 //!
 //! Nothing that came in clear text before a handshake may be taken for what was sent after it (CVE-2021-23214).
 
-use std::io;
-use std::sync::Arc;
-
+use crate::config::{Encryption, Endpoint, ServerAddress};
+use crate::stream::Stream;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -12,11 +11,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use sooner_config::{Misconfigured, Spanned};
 use sooner_tls::{certificates, private_key, read_roots, system_roots};
+use std::io;
+use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
-
-use crate::config::{Encryption, Endpoint, ServerAddress};
-use crate::stream::Stream;
 
 /// What is spoken inside (ALPN), as IANA has it.
 pub const PROTOCOL: &[u8] = b"postgresql";

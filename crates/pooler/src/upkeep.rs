@@ -1,16 +1,14 @@
 //! What is done every second, whoever comes or not.
 
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use tokio::time::{MissedTickBehavior, interval};
-
 use crate::config::Limits;
 use crate::log::log;
 use crate::pool::capacity::ManyLogins;
 use crate::pool::idle_holders;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::time::{MissedTickBehavior, interval};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How often what was measured becomes that of the last minute, seconds.

@@ -43,9 +43,10 @@ impl Secret {
         let is_md5 = text.strip_prefix("md5").is_some_and(|digits| {
             digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         });
-        Ok(match is_md5 {
-            true => Secret::Md5(text.to_ascii_lowercase()),
-            false => Secret::Plain(text.to_owned()),
+        Ok(if is_md5 {
+            Secret::Md5(text.to_ascii_lowercase())
+        } else {
+            Secret::Plain(text.to_owned())
         })
     }
 

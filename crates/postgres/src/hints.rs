@@ -3,11 +3,10 @@
 //! Nothing is waited for: what is not there yet says nothing. A client that sends BEGIN alone and waits for the answer has said no more than what
 //! stands in a comment of that.
 
-use bytes::Buf;
-
 use crate::sql::{self, Shape};
 use crate::statements::ClientStatements;
 use crate::wire::HEADER_BYTES;
+use bytes::Buf;
 
 /// Messages that are looked at: BEGIN and what comes with it may be before the first statement.
 const MESSAGES_MAX: usize = 16;
@@ -66,9 +65,12 @@ pub fn hints_of(input: &[u8], statements: &ClientStatements) -> Hints {
         let Some((tag, body, is_whole)) = message(&mut rest) else {
             break;
         };
-        let of = |sql: &[u8]| match is_whole {
-            true => Hints::of(text(sql)),
-            false => Hints::of_beginning(text(sql)),
+        let of = |sql: &[u8]| {
+            if is_whole {
+                Hints::of(text(sql))
+            } else {
+                Hints::of_beginning(text(sql))
+            }
         };
         match tag {
             b'Q' => hints.add(of(body)),

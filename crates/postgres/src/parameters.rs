@@ -274,9 +274,10 @@ pub fn commands_to_apply(
 fn has_all(wanted: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
     let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
     client.reported == server.reported
-        && match wanted.parameters.keys().all(is_reported) {
-            true => client.unreported == server.unreported,
-            false => unreported(wanted, client, server) == server.unreported,
+        && if wanted.parameters.keys().all(is_reported) {
+            client.unreported == server.unreported
+        } else {
+            unreported(wanted, client, server) == server.unreported
         }
 }
 

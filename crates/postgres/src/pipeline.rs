@@ -14,9 +14,8 @@
 //! probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all answers before
 //! CloseComplete are theirs, but for the last, which is the probe's own.
 
-use std::collections::VecDeque;
-
 use crate::wire::TransactionStatus;
+use std::collections::VecDeque;
 
 /// A message to the server that has an answer of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,12 +16,6 @@ mod prepared;
 mod session_changes;
 mod sql_commands;
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use bytes::BytesMut;
-
 use crate::hints::{Hints, hints_of};
 use crate::pipeline::{OutOfStep, Pipeline, Sent, Verdict};
 use crate::session::{ClientState, ServerState};
@@ -30,8 +24,11 @@ use crate::wire::{
     FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
     write_describe_statement, write_flush, write_sync,
 };
-
+use bytes::BytesMut;
 use commits::Effects;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NO_STATEMENT: &[u8] = b"sooner_0";

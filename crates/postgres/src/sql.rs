@@ -15,7 +15,6 @@ mod statement_name;
 mod tokens;
 
 use std::borrow::Cow;
-
 use tokens::{Token, Tokens};
 
 pub use comment_tags::comment_tags;

@@ -10,11 +10,10 @@ mod client;
 mod description;
 mod server;
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
-
 use crate::hints::Hints;
 use crate::sql;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
 
 pub use client::{ClientStatements, Refused};
 pub use description::Description;

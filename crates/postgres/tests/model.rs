@@ -4,10 +4,6 @@
 //! The model knows statements, portals, transactions and how an error skips to the next Sync, as PostgreSQL's documentation has them ("Extended
 //! Query"). COPY is not in it: what is special about that is tried with a real server.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-
 use bytes::{BufMut, BytesMut};
 use proptest::prelude::*;
 use sooner_postgres::parameters::Parameters;
@@ -15,6 +11,9 @@ use sooner_postgres::rewriter::{Forwarded, Rewriter};
 use sooner_postgres::session::{ClientState, ServerState};
 use sooner_postgres::statements::Statements;
 use sooner_postgres::wire::{Splitter, look_at_backend, look_at_frontend};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 /// What a client sends.
 #[derive(Clone)]
@@ -178,9 +177,10 @@ impl Model {
 
     /// In a failed transaction only its end is taken, and what does nothing.
     fn check(&self, sql: &[u8]) -> Result<(), Failed> {
-        match self.has_failed && sql != b"commit" && !sql.is_empty() {
-            true => Err("25P02"),
-            false => Ok(()),
+        if self.has_failed && sql != b"commit" && !sql.is_empty() {
+            Err("25P02")
+        } else {
+            Ok(())
         }
     }
 

@@ -4,10 +4,6 @@
 //! nothing yet is not to take the place of those who have. The database may belong to a stranger who may set its search_path, so each question
 //! says where its names are looked for, and one row of the answer is read.
 
-use std::fmt;
-use std::rc::Rc;
-use std::time::Instant;
-
 use crate::config::{AuthQueryTable, ServerAddress};
 use crate::configuration::Configuration;
 use crate::log::log;
@@ -18,6 +14,9 @@ use crate::pool::{Owner, ServerConnection};
 use crate::pooler::Pooler;
 use sooner_postgres::auth::Secret;
 use sooner_postgres::wire::{code_of_error, message_of_error};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Instant;
 
 /// What was learnt of a user.
 pub enum LookupResult {
@@ -49,9 +48,10 @@ pub async fn look_up(pooler: &Pooler, user: &str, database: &str) -> LookupResul
                 "cannot look up the secret of user {user:?}: {error}"
             ));
             // Before the proof, the server does not say either which databases there are.
-            return match error.is_about_database() {
-                true => LookupResult::Secret(None),
-                false => LookupResult::Nothing,
+            return if error.is_about_database() {
+                LookupResult::Secret(None)
+            } else {
+                LookupResult::Nothing
             };
         }
         tokio::time::sleep(RETRY_PAUSE).await;
@@ -123,9 +123,10 @@ impl fmt::Display for LookupError {
         };
         f.write_str(&message_of_error(message))?;
         let unknown: [&[u8]; 2] = [b"42P01", b"42883"];
-        match unknown.contains(&code_of_error(message)) {
-            true => f.write_str("; names in auth_query.query need their schema"),
-            false => Ok(()),
+        if unknown.contains(&code_of_error(message)) {
+            f.write_str("; names in auth_query.query need their schema")
+        } else {
+            Ok(())
         }
     }
 }

@@ -1,18 +1,16 @@
 //! A client's proof of who it is, as its rule demands it.
 
-use std::cell::RefCell;
-
-use bytes::{Bytes, BytesMut};
-
 use crate::client::refusal::Refusal;
 use crate::client::verifiers::{SecretSource, Verifiers};
 use crate::config::AuthMethod;
 use crate::pool::server_session::LoginSecret;
 use crate::random;
 use crate::stream::Stream;
+use bytes::{Bytes, BytesMut};
 use sooner_postgres::auth::scram::{Proof, ScramError, ServerExchange};
 use sooner_postgres::auth::{Md5Salt, Secret};
 use sooner_postgres::wire::{FrameError, HEADER_BYTES, Look, Splitter, write_authentication};
+use std::cell::RefCell;
 
 /// Answers to requests for a proof.
 const PROOF_BYTES_MAX: usize = 1 << 16;
@@ -72,9 +70,10 @@ impl Authentication<'_> {
         self.ask(3, b"").await?;
         let password = text(self.answer().await?)?;
         // Held against what is mocked as well, which takes as long.
-        match self.secret.is_password(self.user, &password) && self.source != SecretSource::Mock {
-            true => Ok(Some(LoginSecret::Kept(Secret::Plain(password)))),
-            false => Err(Refusal::wrong(self.user)),
+        if self.secret.is_password(self.user, &password) && self.source != SecretSource::Mock {
+            Ok(Some(LoginSecret::Kept(Secret::Plain(password))))
+        } else {
+            Err(Refusal::wrong(self.user))
         }
     }
 
@@ -83,9 +82,10 @@ impl Authentication<'_> {
         self.ask(5, &salt).await?;
         let said = text(self.answer().await?)?;
         let is_right = Md5Salt(salt).is_answer(self.user, self.secret, &said);
-        match is_right && self.source != SecretSource::Mock {
-            true => Ok(()),
-            false => Err(Refusal::wrong(self.user)),
+        if is_right && self.source != SecretSource::Mock {
+            Ok(())
+        } else {
+            Err(Refusal::wrong(self.user))
         }
     }
 

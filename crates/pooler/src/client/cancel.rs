@@ -1,18 +1,16 @@
 //! Cancel requests: a client knows a number and a key of the gate's, which stand for the server connection it has at the moment, if any.
 
-use std::collections::HashMap;
-use std::io;
-use std::rc::{Rc, Weak};
-use std::time::Instant;
-
-use bytes::{BufMut, BytesMut};
-
 use crate::client::handle::ClientHandle;
 use crate::pool::lease::{COMMAND_PATIENCE, in_time};
 use crate::pool::server_session::{self, LoginError, ServerKey};
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
 use crate::random;
+use bytes::{BufMut, BytesMut};
+use std::collections::HashMap;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::time::Instant;
 
 /// The longest key, for clients that speak protocol 3.2.
 const SECRET_BYTES: usize = 32;

@@ -3,10 +3,9 @@
 //! The cycle is a query or a function call; where it begins with a message of the extended protocol it goes up to the next Sync, as what comes
 //! before that is skipped after an error. A Sync alone cannot be cancelled. The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
 
-use bytes::{Buf, BytesMut};
-
 use crate::client::refusal::Refusal;
 use crate::stream::Stream;
+use bytes::{Buf, BytesMut};
 use sooner_postgres::wire::{
     ErrorReport, Splitter, TransactionStatus, look_at_frontend, write_error, write_ready,
 };

@@ -1,10 +1,5 @@
 //! A client from its first byte to its last: greeted, given its places, served, and told why where it must go.
 
-use std::rc::Rc;
-use std::time::Duration;
-
-use bytes::BytesMut;
-
 use crate::client::Client;
 use crate::client::handle::{ClientHandle, Termination};
 use crate::client::refusal::Refusal;
@@ -17,6 +12,9 @@ use crate::pool::database::CountedClient;
 use crate::pool::lease::RETRY_PAUSE;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
+use bytes::BytesMut;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// Serves a client.
 pub async fn serve(pooler: Rc<Pooler>, stream: Stream, login_slot: LoginSlot) {

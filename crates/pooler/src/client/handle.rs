@@ -1,21 +1,19 @@
 //! The clients that are here: what tables say of them, and how they are told to leave.
 
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::{Instant, SystemTime};
-
-use sooner_admission::JobId;
-use sooner_limiter::Limiter;
-use tokio::sync::Notify;
-
 use crate::client::cancel::CancelTarget;
 use crate::client::refusal::Refusal;
 use crate::config::{ClassSubject, ClassTable};
 use crate::pool::upstream::IdleLease;
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
 use sooner_postgres::hints::Hints;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::session::ClientState;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+use tokio::sync::Notify;
 
 /// What a client is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

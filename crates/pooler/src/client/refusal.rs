@@ -1,15 +1,13 @@
 //! Why a client is sent away: what it is told, with a code and a hint, and what the operator reads in one line.
 
-use std::fmt;
-
-use bytes::{Bytes, BytesMut};
-
 use crate::client::handle::IdleHold;
 use crate::client::slots::NoSlot;
 use crate::config::ServerAddress;
 use crate::pool::Owner;
 use crate::pool::server_session::LoginError;
+use bytes::{Bytes, BytesMut};
 use sooner_postgres::wire::{ErrorReport, StartupError, write_error};
+use std::fmt;
 
 /// Why a client is sent away.
 #[derive(Debug)]

@@ -1,22 +1,19 @@
 //! A turn's bytes in both directions, each as fast as its reader takes them and with a bounded amount between.
 
+use crate::client::handle::{Activity, ClientHandle, Termination};
+use crate::pool::server_session::ServerSession;
+use crate::stream::Stream;
+use bytes::{Buf, BytesMut};
+use sooner_postgres::rewriter::{Forwarded, Rewriter};
+use sooner_postgres::wire::{
+    FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate,
+};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-
-use bytes::{Buf, BytesMut};
-
-use crate::client::handle::{Activity, ClientHandle, Termination};
-use crate::pool::server_session::ServerSession;
-use crate::stream::Stream;
 use tokio::time::{Sleep, sleep};
-
-use sooner_postgres::rewriter::{Forwarded, Rewriter};
-use sooner_postgres::wire::{
-    FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate,
-};
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
@@ -339,9 +336,10 @@ impl Relay<'_, '_> {
         self.unread_bytes += self.to_client.len() as u64;
         let moved = !self.to_client.is_empty();
         self.to_client.clear();
-        match self.unread_bytes > UNREAD_BYTES {
-            true => Err(End::ClientLeft),
-            false => Ok(moved),
+        if self.unread_bytes > UNREAD_BYTES {
+            Err(End::ClientLeft)
+        } else {
+            Ok(moved)
         }
     }
 
@@ -357,9 +355,10 @@ impl Relay<'_, '_> {
         let is_due = !self.rewriter.is_hurried()
             || self.rewriter.is_flushed()
             || matches!(self.leaving, Some(Leaving::Broke(_)));
-        let later_bytes = match is_due {
-            true => 0,
-            false => self.unflushed_bytes % SEND_BUFFER_BYTES,
+        let later_bytes = if is_due {
+            0
+        } else {
+            self.unflushed_bytes % SEND_BUFFER_BYTES
         };
         let due_bytes = self.kept_back.len().saturating_sub(later_bytes);
         if due_bytes > 0 {
@@ -435,9 +434,10 @@ impl Relay<'_, '_> {
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;
             };
-            let out = match self.rewriter.is_hurried() {
-                true => &mut self.kept_back,
-                false => &mut self.to_client,
+            let out = if self.rewriter.is_hurried() {
+                &mut self.kept_back
+            } else {
+                &mut self.to_client
             };
             let before = out.len();
             let taken = self.rewriter.from_server(&piece, out);

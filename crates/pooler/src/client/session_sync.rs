@@ -1,17 +1,14 @@
 //! Between a client's turns: the server connection is given its settings, and asked what its commands have changed.
 
-use bytes::BytesMut;
-
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::log::log;
 use crate::pool::ServerConnection;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, in_time, run};
 use crate::pool::server_session::LoginError;
-use sooner_postgres::parameters::Parameters;
-use sooner_postgres::parameters::{self, RequestedParameters};
-use sooner_postgres::session::{self, SessionQuery};
-use sooner_postgres::session::{ClientState, PossibleChanges};
+use bytes::BytesMut;
+use sooner_postgres::parameters::{self, Parameters, RequestedParameters};
+use sooner_postgres::session::{self, ClientState, PossibleChanges, SessionQuery};
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
 
 /// A statement was cancelled.

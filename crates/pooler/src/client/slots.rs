@@ -5,11 +5,10 @@
 //! ones, so the one that comes from elsewhere stays. Clients that have proved who they are keep
 //! their places, and one too many of them is told so (53300). Knows no socket and no clock.
 
+use sooner_config::ClientNetwork;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-use sooner_config::ClientNetwork;
 use tokio::sync::Notify;
 
 /// Where connections come from, as far as they are bounded together.
@@ -195,9 +194,10 @@ impl LoginSlot {
         let Some(of) = state.of.get_mut(&self.origin) else {
             return;
         };
-        let (from, to) = match is_busy {
-            true => (&mut of.silent, &mut of.busy),
-            false => (&mut of.busy, &mut of.silent),
+        let (from, to) = if is_busy {
+            (&mut of.silent, &mut of.busy)
+        } else {
+            (&mut of.busy, &mut of.silent)
         };
         if let Some(told) = from.remove(&self.id) {
             to.insert(self.id, told);

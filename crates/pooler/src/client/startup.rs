@@ -1,9 +1,5 @@
 //! The beginning of a client: what it wants, whether it may have that, and the proof of who it is.
 
-use std::time::Instant;
-
-use bytes::{Buf, BytesMut};
-
 use crate::client::auth_query::{self, LookupResult};
 use crate::client::authentication::Authentication;
 use crate::client::cancel;
@@ -16,10 +12,12 @@ use crate::pool::server_session::LoginSecret;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use crate::tls;
+use bytes::{Buf, BytesMut};
 use sooner_postgres::auth::Secret;
 use sooner_postgres::auth::mock::{self, Kind};
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::wire::{FirstPacket, Startup, Version, write_negotiate_version};
+use std::time::Instant;
 
 const NO_ENCRYPTION: &[u8] = b"N";
 const ENCRYPTION: &[u8] = b"S";
@@ -174,16 +172,20 @@ async fn authenticate(
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
     // Before anything is computed or looked up for it; whoever wants to see what is wrong comes in all the same.
-    let place = match is_own {
-        true => Ok(()),
-        false => login_slot.has_room(pooler.slot_limits()),
+    let place = if is_own {
+        Ok(())
+    } else {
+        login_slot.has_room(pooler.slot_limits())
     };
     place.map_err(Refusal::full)?;
-    let client_slot = |is_own| match is_own {
-        true => login_slot.console().map_err(Refusal::full),
-        false => login_slot
-            .client(pooler.slot_limits())
-            .map_err(Refusal::full),
+    let client_slot = |is_own| {
+        if is_own {
+            login_slot.console().map_err(Refusal::full)
+        } else {
+            login_slot
+                .client(pooler.slot_limits())
+                .map_err(Refusal::full)
+        }
     };
     let client = LoginAttempt {
         user,

@@ -1,10 +1,9 @@
 //! Verifiers of passwords in clear text. Each takes thousands of hashes, which a client would notice: so a login computes one that is still needed,
 //! whoever comes, until those of all users in the files are there. Clients that have proved nothing cause no more work than that.
 
-use std::collections::BTreeMap;
-
 use sooner_postgres::auth::scram::{Verifier, salt_of};
 use sooner_postgres::auth::{Secret, mock};
+use std::collections::BTreeMap;
 
 /// Beyond so many that were looked up, all of those are forgotten.
 const LOOKED_UP_MAX: usize = 10_000;

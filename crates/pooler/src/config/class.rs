@@ -1,17 +1,16 @@
 //! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows from who its client is, what it calls
 //! itself, and what the transaction says of itself.
 
+use super::matching::{comes_from, fits_beginning, fits_pattern};
+use super::target::{TargetTable, aims};
 use serde::Deserialize;
 use sooner_admission::Goal;
 use sooner_config::{Misconfigured, Network, Spanned};
+use sooner_postgres::hints::Hints;
+use sooner_postgres::sql;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-
-use super::matching::{comes_from, fits_beginning, fits_pattern};
-use super::target::{TargetTable, aims};
-use sooner_postgres::hints::Hints;
-use sooner_postgres::sql;
 
 /// One class. All of what it names must fit; what it does not name fits everybody.
 #[derive(Clone, Debug, Deserialize)]

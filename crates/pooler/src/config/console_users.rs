@@ -1,8 +1,7 @@
 //! Names as PostgreSQL reads them, and people of the console who can never enter it.
 
-use sooner_config::{Misconfigured, Spanned};
-
 use super::{AuthMethod, Config, OWN_DATABASES};
+use sooner_config::{Misconfigured, Spanned};
 
 impl Config {
     /// Admins and watchers, with their keys.
@@ -30,9 +29,10 @@ impl Config {
             return None;
         }
         let rules = self.rule.iter().filter(|rule| rule.may_enter_console(user));
-        let methods: Vec<AuthMethod> = match self.rule.is_empty() {
-            true => vec![self.auth],
-            false => rules.map(|rule| *rule.auth.get_ref()).collect(),
+        let methods: Vec<AuthMethod> = if self.rule.is_empty() {
+            vec![self.auth]
+        } else {
+            rules.map(|rule| *rule.auth.get_ref()).collect()
         };
         if methods.iter().all(|method| *method == AuthMethod::Reject) {
             return Some("no [[rule]] lets it into the database \"sooner\"; write one that does");

@@ -1,11 +1,10 @@
 //! `[[database]]`: what a client's database name stands for.
 
+use super::{OWN_DATABASES, ServerAddress};
 use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned, parsed};
-use std::num::NonZeroUsize;
-
-use super::{OWN_DATABASES, ServerAddress};
 use sooner_postgres::wire::truncate_name;
+use std::num::NonZeroUsize;
 
 /// One name, or `*` for all that have no entry of their own above it.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,11 +1,10 @@
 //! `[limits]`: every bound with its reason.
 
+use super::transactions::Transactions;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use sooner_config::{Misconfigured, Spanned};
 use std::num::NonZeroUsize;
-
-use super::transactions::Transactions;
 
 /// The longest time, seconds (a year): what is longer is never, and clocks cannot count it.
 pub const SECONDS_MAX: u64 = 365 * 86_400;

@@ -1,10 +1,9 @@
 //! What rules and classes name, held against a client: a list that is not there fits everybody.
 
 use sooner_config::Network;
+use sooner_postgres::wire::truncate_name;
 use std::borrow::Borrow;
 use std::net::IpAddr;
-
-use sooner_postgres::wire::truncate_name;
 
 /// Whether a name is one of these.
 pub fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {

@@ -1,10 +1,9 @@
 //! `order` and `late`: in which order those who wait go in. It follows from the classes where these say something: targets or weights.
 
+use super::{ClassTable, Config};
 use serde::Deserialize;
 use sooner_admission::{Goal, Lateness, Order};
 use sooner_config::Misconfigured;
-
-use super::{ClassTable, Config};
 
 /// In which order transactions of one class go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,13 +1,11 @@
 //! Classes that nothing can be in: an empty list, a database that there is not, or an earlier class that takes all of it. Said at the start, because
 //! otherwise nobody would notice.
 
-use std::collections::BTreeMap;
-
-use sooner_config::{Misconfigured, Network, Spanned};
-
 use super::class::number_of;
 use super::matching::covers_pattern;
 use super::{ClassTable, Config, OWN_DATABASES};
+use sooner_config::{Misconfigured, Network, Spanned};
+use std::collections::BTreeMap;
 
 impl Config {
     pub(super) fn check_reach(&self) -> Result<(), Misconfigured> {

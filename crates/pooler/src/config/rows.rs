@@ -1,10 +1,8 @@
 //! The configuration in force as keys and values.
 
-use sooner_config::Spanned;
-
-use std::num::NonZeroUsize;
-
 use super::{Config, Limits};
+use sooner_config::Spanned;
+use std::num::NonZeroUsize;
 
 /// Keys that count from the next start on.
 pub const FIXED_KEYS: [&str; 3] = ["listen", "metrics", "system_user"];

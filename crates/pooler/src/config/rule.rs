@@ -1,12 +1,11 @@
 //! `[[rule]]`: who may come from where, and how it proves who it is. What pg_hba.conf is to a server: the first that fits counts.
 
+use super::OWN_DATABASES;
+use super::matching::{comes_from, fits};
 use serde::Deserialize;
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_tls::TlsConfig;
 use std::net::IpAddr;
-
-use super::OWN_DATABASES;
-use super::matching::{comes_from, fits};
 
 /// How clients prove who they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-
 use url::Url;
 
 /// PostgreSQL's.

@@ -1,10 +1,9 @@
 //! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting included.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use sooner_admission::Aim;
 use sooner_config::{Misconfigured, Spanned};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Targets as they are written: `mean` or a percentile, and a time.
 pub type TargetTable = BTreeMap<String, Spanned<String>>;

@@ -1,10 +1,9 @@
 //! How many transactions a server gets at a time: so many, or as many as are found to be enough.
 
+use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
-
-use serde::Deserialize;
 
 /// `transactions = 20`, or `transactions = "auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,10 +1,9 @@
 //! `[[user]]` and `[auth_query]`: what is known of single users, and where secrets of others are looked up.
 
+use super::{Config, Mode, OWN_DATABASES};
 use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned};
 use std::num::NonZeroUsize;
-
-use super::{Config, Mode, OWN_DATABASES};
 
 /// One user.
 #[derive(Clone, Debug, Deserialize)]

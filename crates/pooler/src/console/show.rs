@@ -1,14 +1,13 @@
 //! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads ours, and our own, with percentiles.
 
-use std::rc::Rc;
-use std::time::{Instant, SystemTime};
-
 use super::table::{Field, Table};
 use crate::client::handle::Activity;
 use crate::config::{Endpoint, FIXED_KEYS, Mode};
 use crate::pool::database::Database;
 use crate::pooler::Pooler;
 use crate::statistics::{Phase, Sums, Tally};
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
 
 mod connections;
 mod statistics;

@@ -2,7 +2,6 @@
 
 use bytes::BytesMut;
 use sooner_operate::printable;
-
 use sooner_postgres::wire::{write_columns, write_complete, write_row};
 
 /// Columns, of which some hold numbers, and rows.

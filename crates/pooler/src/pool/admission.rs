@@ -3,13 +3,6 @@
 //! The narrower bound comes first: whoever waits for it takes no place from others, and whoever has it waits in the common queue, whose order
 //! is the one that counts. Places are taken in this order everywhere, so nobody waits in a circle.
 
-use std::io;
-use std::rc::Rc;
-use std::time::Instant;
-
-use bytes::BytesMut;
-use sooner_limiter::{Limiter, Permit};
-
 use crate::client::handle::{ClientHandle, Termination};
 use crate::configuration::Configuration;
 use crate::pool::database::{Database, User};
@@ -17,7 +10,12 @@ use crate::pool::lease::{Admitted, owner};
 use crate::pool::login_admission::LoginPermit;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
+use bytes::BytesMut;
+use sooner_limiter::{Limiter, Permit};
 use sooner_postgres::wire::{Splitter, look_at_frontend};
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
 
 /// What a client may send ahead while it waits for its turn.
 const AHEAD_BYTES: usize = 64 * 1024;
@@ -133,9 +131,10 @@ impl AdmissionRequest<'_> {
         let kind = self.handle.hints.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
-        let enter = match is_back {
-            true => limiter.acquire_again(class.number(), kind, waited_ns),
-            false => limiter.acquire_after(class.number(), kind, waited_ns),
+        let enter = if is_back {
+            limiter.acquire_again(class.number(), kind, waited_ns)
+        } else {
+            limiter.acquire_after(class.number(), kind, waited_ns)
         };
         let _waits = enter.job().map(|job| self.handle.queued(limiter, job));
         // The queue has no bound, so nobody is refused.

@@ -1,8 +1,7 @@
 //! How many connections a server allows, which it says itself, and how many of the recent transactions had to log in first.
 
-use std::time::{Duration, Instant};
-
 use crate::pool::server_session::{LoginError, ServerSession};
+use std::time::{Duration, Instant};
 
 /// Known for so long; another value needs a new start of the server, after which it is asked again.
 const KNOWN_FOR: Duration = Duration::from_secs(60);

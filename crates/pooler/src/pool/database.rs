@@ -1,15 +1,13 @@
 //! What the clients of one database share, and those of one user: where the database is, how many of them may be inside, and whether it is
 //! paused.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
-use sooner_limiter::Limiter;
-
 use crate::config::{Config, DatabaseTable};
 use crate::pool::Owner;
 use crate::pool::leases::Leases;
 use crate::pool::upstream::{Upstream, new_limiter};
+use sooner_limiter::Limiter;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// The way to one database, by the name that clients use.
 pub struct Database {

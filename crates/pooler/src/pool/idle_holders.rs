@@ -1,15 +1,14 @@
 //! Clients that hold a place inside and do not use it: the operator is told where others wait for it, and such clients are ended where the
 //! configuration says so.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
 use crate::client::handle::IdleHold;
 use crate::config::ServerAddress;
 use crate::log::log;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// For how long others wait before it is worth a line.
 const PATIENCE: Duration = Duration::from_secs(2);

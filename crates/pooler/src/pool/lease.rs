@@ -1,27 +1,24 @@
 //! Server connections on loan: opened or taken from the idle ones, given a client's settings, and given back as they were.
 
-use std::cell::RefCell;
-use std::io;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-use bytes::Bytes;
-use sooner_limiter::Permit;
-
 use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
-use crate::pool::capacity;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
 use crate::pool::login_admission::LoginPermit;
 use crate::pool::server_session::{self, LoginError, LoginSecret};
 use crate::pool::upstream::IdleLease;
-use crate::pool::{Owner, Pool, ServerConnection};
+use crate::pool::{Owner, Pool, ServerConnection, capacity};
 use crate::pooler::Pooler;
+use bytes::Bytes;
+use sooner_limiter::Permit;
 use sooner_postgres::session::Unnamed;
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Between two attempts to reach a server that does not answer.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -273,9 +270,10 @@ impl LeaseRequest<'_> {
             format!("{address} has no connection left (53300); transactions wait for one")
         });
         let now = Instant::now();
-        let given_up = match may_yield && yields_at <= now {
-            true => upstream.pool.borrow_mut().give_up(),
-            false => None,
+        let given_up = if may_yield && yields_at <= now {
+            upstream.pool.borrow_mut().give_up()
+        } else {
+            None
         };
         if let Some(server) = given_up {
             let ends = server.session.end();

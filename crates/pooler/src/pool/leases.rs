@@ -5,7 +5,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
 use tokio::sync::Notify;
 
 /// The server connections of one database. Clones are the same.

@@ -1,15 +1,13 @@
 //! How many transactions a server gets at a time, where the gate finds that out by itself.
 
-use std::rc::Rc;
-use std::time::Duration;
-
-use sooner_admission::{Controller, ControllerLimits, Why, start};
-use tokio::time::{MissedTickBehavior, interval};
-
 use crate::config::{Limits, Transactions};
 use crate::log::log;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
+use sooner_admission::{Controller, ControllerLimits, Why, start};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How often somebody looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

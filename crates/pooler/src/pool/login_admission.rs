@@ -6,13 +6,11 @@
 //! With `n` owners of a class waiting, a login of `t` seconds and `limit` places, the last of them waits for
 //! `10 n t / limit` seconds at most; that a class before it does not starve it is the [`Limiter`]'s promise.
 
+use crate::pool::upstream::Upstream;
+use sooner_limiter::{Limiter, Permit};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-
-use sooner_limiter::{Limiter, Permit};
 use tokio::time::sleep;
-
-use crate::pool::upstream::Upstream;
 
 /// Of so many places one is for logins.
 const PLACES_EACH: usize = 10;

@@ -1,15 +1,14 @@
 //! A look at the servers of a configuration before anybody wants one: whether they answer, and whether they allow as many
 //! connections as the limits need. What it finds is no reason not to start: a server may come later.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use crate::config::{AuthMethod, DatabaseTable, Limits, ServerAddress};
 use crate::configuration::Configuration;
 use crate::pool::capacity::{self, Capacity};
 use crate::pool::lease::in_time;
 use crate::pool::server_session::{self, LoginError, LoginSecret};
 use sooner_postgres::auth::Secret;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// A server that takes longer is one that does not answer.
 const LOOK_WITHIN: Duration = Duration::from_secs(2);

@@ -1,16 +1,10 @@
 //! A new connection to the database: found, logged in, ready.
 
-use std::fmt;
-use std::io;
-use std::time::Duration;
-
-use bytes::{Bytes, BytesMut};
-use tokio::net::{TcpStream, UnixStream};
-
 use crate::config::{Encryption, Endpoint, ServerAddress};
 use crate::random;
 use crate::stream::Stream;
 use crate::tls::Connector;
+use bytes::{Bytes, BytesMut};
 use sooner_postgres::auth::scram::{ClientExchange, Proof};
 use sooner_postgres::auth::{Md5Salt, Secret};
 use sooner_postgres::parameters::Parameters;
@@ -18,6 +12,10 @@ use sooner_postgres::wire::{
     BackendMessage, HEADER_BYTES, Look, Malformed, Splitter, Startup, Version, look_at_backend,
     names_of_columns, texts_of_row, write_password, write_query, write_question, write_sasl_first,
 };
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
 
 /// The longest message before a session is ready.
 const MESSAGE_BYTES_MAX: usize = 1 << 16;
@@ -55,9 +53,10 @@ fn not_encrypted(error: io::Error) -> LoginError {
         || error
             .get_ref()
             .is_some_and(|cause| cause.is::<rustls::Error>());
-    match is_lasting {
-        true => LoginError::Impossible(format!("TLS: {error}")),
-        false => LoginError::Unreachable(error),
+    if is_lasting {
+        LoginError::Impossible(format!("TLS: {error}"))
+    } else {
+        LoginError::Unreachable(error)
     }
 }
 

@@ -1,20 +1,17 @@
 //! A PostgreSQL server behind the pooler: its pool, its admission queue and what bounds both.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::rc::Rc;
-
-use sooner_admission::{AdmissionSettings, Controller, Order};
-use sooner_limiter::Limiter;
-
 use crate::config::{Config, Limits, ServerAddress, Transactions};
 use crate::configuration::Configuration;
 use crate::log::{Seldom, log};
-use crate::pool::Pool;
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
-use crate::pool::limit_controller;
 use crate::pool::login_admission::LoginAdmission;
+use crate::pool::{Pool, limit_controller};
 use crate::tls::Connector;
+use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_limiter::Limiter;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A server, and the one queue of all who want into it.
 pub struct Upstream {

@@ -1,8 +1,7 @@
 //! Tallies by kind of transaction, of those that come often; the counts of one that goes are among the others' from then on.
 
-use sooner_admission::SecondChance;
-
 use super::{LeaseUsage, NAMES_MAX, OTHERS, Tally};
+use sooner_admission::SecondChance;
 
 /// The kinds that come often, and together those that went.
 pub struct Kinds {

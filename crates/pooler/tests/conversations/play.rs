@@ -124,9 +124,10 @@ impl Place {
             let (heard, errors): (Vec<_>, Vec<_>) = played.partition(Result::is_ok);
             // One client may wait for another one: what each waited for tells which.
             let errors: Vec<String> = errors.into_iter().filter_map(Result::err).collect();
-            match errors.is_empty() {
-                true => Ok(heard.into_iter().flatten().collect()),
-                false => Err(errors.join("; ")),
+            if errors.is_empty() {
+                Ok(heard.into_iter().flatten().collect())
+            } else {
+                Err(errors.join("; "))
             }
         })
     }

@@ -128,9 +128,10 @@ impl Session {
 
     /// How much was heard for sure: how much a server sends because its buffer is full depends on all that is in there.
     pub fn sure(&self) -> usize {
-        match self.unflushed_bytes + self.input.len() < SEND_BUFFER_BYTES {
-            true => self.heard.len(),
-            false => self.flushed,
+        if self.unflushed_bytes + self.input.len() < SEND_BUFFER_BYTES {
+            self.heard.len()
+        } else {
+            self.flushed
         }
     }
 

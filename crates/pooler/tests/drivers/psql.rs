@@ -251,18 +251,20 @@ pub fn run(place: &Place<'_>) -> String {
 
 /// What it answers. A command of psql's own would take the semicolon that is put behind it for a part of it.
 fn ask(talk: &mut Talk, what: &str) -> String {
-    match what.starts_with('\\') || what.ends_with('\n') {
-        true => talk.ask(&format!("{what}\nSELECT 'done'")),
-        false => talk.ask(what),
+    if what.starts_with('\\') || what.ends_with('\n') {
+        talk.ask(&format!("{what}\nSELECT 'done'"))
+    } else {
+        talk.ask(what)
     }
 }
 
 /// A step; without numbers where they are of processes and large objects.
 fn line(who: char, what: &str, answer: &str) -> String {
     let has_numbers = answer.contains("PID") || what.contains("\\lo_");
-    let hidden: String = match has_numbers {
-        true => answer.split(|c: char| c.is_ascii_digit()).collect(),
-        false => answer.to_owned(),
+    let hidden: String = if has_numbers {
+        answer.split(|c: char| c.is_ascii_digit()).collect()
+    } else {
+        answer.to_owned()
     };
     format!("{who}: {what:?}: {hidden:?}\n")
 }

@@ -9,9 +9,10 @@ fn refusal(gate: &Gate, database: &Database, [user, password, name]: [&str; 3]) 
     psql.env("PGPASSWORD", password)
         .env("PGOPTIONS", "-c geqo=off");
     let output = psql.args(["-d", name, "-c", "SHOW geqo"]).output().unwrap();
-    match output.status.success() {
-        true => String::new(),
-        false => said(&output),
+    if output.status.success() {
+        String::new()
+    } else {
+        said(&output)
     }
 }
 

@@ -1,10 +1,9 @@
 //! PgBouncer's userlist.txt: a line a user, `"name" "secret"`, each in double quotes that are doubled inside; lines that begin with `;` and empty
 //! ones say nothing, and what follows the secret is not looked at.
 
-use std::collections::BTreeMap;
-
 use super::Secret;
 use crate::wire::truncate_name;
+use std::collections::BTreeMap;
 
 /// A line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! What drivers set at first although it is so already.
 
-use super::Parameters;
-use super::find;
+use super::{Parameters, find};
 
 /// Whether a command is a SET of what is not reported and makes no difference: some drivers begin with it, and would all be tied. From PostgreSQL 12
 /// on, every `extra_float_digits` above 0 means the same, and 1 is the default.

@@ -13,9 +13,10 @@ fn played(events: &str) -> String {
     for (number, half) in events.split('|').enumerate() {
         for event in half.chars() {
             let client = number % 2 == 0;
-            said.push(match client {
-                true => from_client(&mut pipeline, event),
-                false => from_server(&mut pipeline, event),
+            said.push(if client {
+                from_client(&mut pipeline, event)
+            } else {
+                from_server(&mut pipeline, event)
             });
         }
         said.push('|');

@@ -1,10 +1,9 @@
 //! What a client's commands may do that outlasts it: where it leaves, they are not cancelled.
 
-use std::sync::Arc;
-
 use super::Rewriter;
 use crate::sql;
 use crate::statements::Statement;
+use std::sync::Arc;
 
 /// What commands may do that were sent since all was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! A COPY that reads rows, where client and server may not agree on what belongs to it.
 
-use bytes::BytesMut;
-
 use super::{NO_STATEMENT, Rewriter};
 use crate::wire::{write_close_statement, write_sync};
+use bytes::BytesMut;
 
 impl Rewriter<'_> {
     /// What the server is to be asked now that it has answered: how many of the Syncs between a COPY's rows it did not read as such.

@@ -1,10 +1,9 @@
 //! Errors in the client's words: the server knows statements by names of ours.
 
-use bytes::BytesMut;
-
 use super::prepared::STAND_IN;
 use super::{Expected, OURS, Rewriter};
 use crate::wire::{ErrorReport, HEADER_BYTES, Piece, write_error};
+use bytes::BytesMut;
 
 /// What PostgreSQL says of a statement that has other columns than when it was prepared.
 const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {

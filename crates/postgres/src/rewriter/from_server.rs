@@ -1,13 +1,12 @@
 //! The server's side of a turn: what was believed when something was passed on becomes known, or is taken back.
 
-use bytes::BytesMut;
-
 use super::commits::Effects;
 use super::{Described, Expected, RewriteError, Rewriter, STATEMENT_ERRORS};
 use crate::pipeline::{AnswerTo, Answered, OutOfStep};
 use crate::session::{PossibleChanges, Ties, Unnamed};
 use crate::statements::Description;
 use crate::wire::{BackendMessage, Part, Piece, TransactionStatus, columns, is_fatal};
+use bytes::BytesMut;
 
 impl Rewriter<'_> {
     /// Takes a piece from the server; what goes to the client is written to `out`.

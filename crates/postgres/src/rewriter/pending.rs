@@ -3,14 +3,12 @@
 //! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
 //! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
 
-use std::sync::Arc;
-
-use bytes::BytesMut;
-
 use super::{Expected, Rewriter};
 use crate::pipeline::Verdict;
 use crate::statements::Statement;
 use crate::wire::{FrontendMessage, Part, Piece, Target};
+use bytes::BytesMut;
+use std::sync::Arc;
 
 impl Rewriter<'_> {
     /// Whether a piece from the client cannot be taken yet, because an answer decides what it means. What makes the server give that is

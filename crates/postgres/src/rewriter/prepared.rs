@@ -1,9 +1,5 @@
 //! Statements prepared by the protocol: what the client calls them, and what they are called on the server connection.
 
-use std::sync::Arc;
-
-use bytes::BytesMut;
-
 use super::{Described, Expected, Forwarded, NO_STATEMENT, Rewriter, is_ours};
 use crate::parameters;
 use crate::session::Unnamed;
@@ -12,6 +8,8 @@ use crate::statements::{Refused, ServerStatement, Statement};
 use crate::wire::{
     FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
 };
+use bytes::BytesMut;
+use std::sync::Arc;
 
 /// A statement that stands in for one whose name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
@@ -127,9 +125,10 @@ impl Rewriter<'_> {
 
     fn describe(&mut self, statement: Arc<Statement>, is_check: bool, out: &mut BytesMut) {
         let is_unnamed = is_check && self.client.statements.named(b"") == Ok(&statement);
-        match is_unnamed {
-            true => write_describe_statement(out, b""),
-            false => write_describe_statement(out, &statement.server_name()),
+        if is_unnamed {
+            write_describe_statement(out, b"")
+        } else {
+            write_describe_statement(out, &statement.server_name())
         }
         self.push(Expected::Described(Described {
             statement: Some(statement),

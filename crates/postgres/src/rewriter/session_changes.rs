@@ -1,12 +1,11 @@
 //! What a client's commands leave behind, noted when they pass: at once what is a text, and each time that it is bound what was prepared.
 
-use std::sync::Arc;
-
 use super::Rewriter;
 use crate::parameters;
 use crate::sql::{self, SessionChange};
 use crate::statements::Statement;
 use crate::wire::parameter_of_bind;
+use std::sync::Arc;
 
 /// What is noted as the reason where a setting cannot be followed.
 const UNREADABLE_NAME: &str = "a setting whose name is computed";

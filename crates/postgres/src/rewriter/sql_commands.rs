@@ -3,14 +3,13 @@
 //! A client's names stand for ours on the server connection, so they are replaced in such a command. DEALLOCATE of a
 //! statement that other clients may need, and PREPARE of a name that is taken, get an empty statement that stands in.
 
-use bytes::BytesMut;
-
 use super::prepared::escaped;
 use super::{Expected, Forwarded, OURS, Rewriter, is_ours};
 use crate::pipeline::Sent;
 use crate::session::Unnamed;
 use crate::sql::{self, StatementName, Uses};
 use crate::wire::{Piece, write_query};
+use bytes::BytesMut;
 
 /// A text with the server connection's names in it.
 pub(super) struct Rewritten {

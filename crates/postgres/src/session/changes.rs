@@ -3,9 +3,8 @@
 //! Whether a command did what it says depends on failures, rollbacks and functions. So nothing is
 //! counted here: the server says what is there.
 
-use std::collections::BTreeMap;
-
 use crate::sql::Tie;
+use std::collections::BTreeMap;
 
 /// Bytes of names and values that are kept for a client, or waited for.
 pub const KEPT_BYTES_MAX: usize = 16 << 10;

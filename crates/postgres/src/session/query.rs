@@ -36,9 +36,10 @@ impl SessionQuery {
         let is_asked = |name: &&Vec<u8>| {
             let is_first = wanted.names(name);
             let is_reported = parameters::is_tracked(&server.reported, name);
-            let matters = match is_kept {
-                true => changes.has_reset && is_first,
-                false => is_first || !is_reported,
+            let matters = if is_kept {
+                changes.has_reset && is_first
+            } else {
+                is_first || !is_reported
             };
             matters || (!is_kept && is_role(name))
         };
@@ -48,9 +49,10 @@ impl SessionQuery {
             .filter(is_asked)
             .cloned()
             .collect();
-        let ties = match is_kept {
-            true => Ties::default(),
-            false => changes.ties,
+        let ties = if is_kept {
+            Ties::default()
+        } else {
+            changes.ties
         };
         let may_set_all = server.role.is_superuser || !is_superuser(server);
         let is_plain = |name: &[u8]| is_of_application(name) || is_role(name);
@@ -158,9 +160,10 @@ impl SessionQuery {
             Some(value) => {
                 let may_set = server.role.is_superuser || !found.is_superusers;
                 if found.is_long || !may_set {
-                    client.pinned_by.get_or_insert(match may_set {
-                        true => "a long setting",
-                        false => "a setting that its user may not set",
+                    client.pinned_by.get_or_insert(if may_set {
+                        "a long setting"
+                    } else {
+                        "a setting that its user may not set"
                     });
                 }
                 server.unreported.insert(name.clone(), value.clone());
@@ -197,13 +200,14 @@ fn settings_sql(rows: &str, is_thorough: bool) -> String {
             "pg_catalog.encode(pg_catalog.convert_to({text},pg_catalog.getdatabaseencoding()),'hex')"
         )
     };
-    let (value, more, from) = match is_thorough {
-        true => (
+    let (value, more, from) = if is_thorough {
+        (
             "CASE WHEN s.name IS NOT NULL THEN s.setting WHEN a.p THEN pg_catalog.current_setting(a.n,true) END",
             "s.source,s.setting OPERATOR(pg_catalog.=) s.reset_val,s.context",
             " LEFT JOIN pg_catalog.pg_settings AS s ON pg_catalog.lower(s.name) OPERATOR(pg_catalog.=) a.n",
-        ),
-        false => ("pg_catalog.current_setting(a.n,true)", "NULL,NULL,NULL", ""),
+        )
+    } else {
+        ("pg_catalog.current_setting(a.n,true)", "NULL,NULL,NULL", "")
     };
     let inner = format!("SELECT a.n,{value} AS v,{more} FROM (VALUES {rows}) AS a(n,p){from}");
     let is_long = format!("pg_catalog.octet_length(b.v) OPERATOR(pg_catalog.>) {VALUE_BYTES_MAX}");

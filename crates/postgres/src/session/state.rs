@@ -1,12 +1,11 @@
 //! What a client and a server connection have from one turn to the next.
 
-use std::cell::Cell;
-use std::sync::Arc;
-
 use super::changes::{PossibleChanges, Ties};
 use crate::parameters::Parameters;
 use crate::sql::Tie;
 use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
+use std::cell::Cell;
+use std::sync::Arc;
 
 /// What a client has between its turns.
 #[derive(Debug, Default)]

@@ -1,9 +1,8 @@
 //! The settings that SET, RESET and `set_config` name.
 
-use std::borrow::Cow;
-
 use super::tokens::{Token, Tokens};
 use super::{SessionChange, is, is_one_of};
+use std::borrow::Cow;
 
 /// What SET SESSION CHARACTERISTICS changes.
 const CHARACTERISTICS: [&[u8]; 3] = [

@@ -1,9 +1,8 @@
 //! The statements of one client, by its own names.
 
+use super::{ENTRY_BYTES, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use super::{ENTRY_BYTES, Statement};
 
 /// The statements of one client, by its own names.
 #[derive(Debug, Default)]

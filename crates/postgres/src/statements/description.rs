@@ -1,8 +1,7 @@
 //! What a server says of a prepared statement: the types of its parameters, and its columns.
 
-use sha2::{Digest, Sha256};
-
 use crate::wire::Column;
+use sha2::{Digest, Sha256};
 
 /// What a server said of a statement when it was prepared.
 ///

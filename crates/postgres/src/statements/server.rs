@@ -1,9 +1,8 @@
 //! The statements that one server connection knows.
 
+use super::Statement;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-use super::Statement;
 
 /// A statement that a server connection knows.
 #[derive(Clone, Debug, PartialEq, Eq)]

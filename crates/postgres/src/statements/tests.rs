@@ -1,12 +1,10 @@
 //! Statements of clients and of server connections, without a server.
 
-use std::collections::HashSet;
-
-use proptest::prelude::*;
-
 use super::client::Refused;
 use super::*;
 use crate::wire::Column;
+use proptest::prelude::*;
+use std::collections::HashSet;
 
 #[test]
 fn equal_texts_of_all_clients_are_one_and_their_statements_are_not() {

@@ -1,11 +1,9 @@
 //! Who has to make room and who may stay, by turns and at random.
 
+use super::*;
+use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use std::task::{Context, Poll, Waker};
-
-use proptest::prelude::*;
-
-use super::*;
 
 fn at(last: u8) -> Origin {
     Origin::Network(ClientNetwork::V4(Ipv4Addr::new(192, 0, 2, last)))

@@ -1,9 +1,8 @@
 //! Clients, server connections and pools, as tables. What is idle is known to its pool, what is in use to its client.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::client::handle::ClientHandle;
+use std::collections::BTreeMap;
 
 const LINES: [&str; 21] = [
     "type",
