@@ -6,7 +6,8 @@
 //! statements names that hold on every connection, which [`statements`] keeps. [`sql`] reads what a
 //! command leaves behind, [`session`] what a client and a server connection have between
 //! transactions, [`parameters`] which settings follow a client, [`hints`] what a transaction says
-//! of itself before it is let in, and [`auth`] who a client is.
+//! of itself before it is let in, [`auth`] who a client is,
+//! and [`uri`] where a server is.
 //! Nothing here does I/O, reads a clock or draws random numbers: these come in as values.
 
 pub mod auth;
@@ -17,4 +18,5 @@ pub mod rewriter;
 pub mod session;
 pub mod sql;
 pub mod statements;
+pub mod uri;
 pub mod wire;

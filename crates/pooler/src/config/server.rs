@@ -1,9 +1,9 @@
 //! Where a database is, as its clients write it: a URL whose parameters have libpq's names.
 
+use sooner_postgres::uri::{ConnectionUri, Host, UriError};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use url::Url;
 
 /// PostgreSQL's.
 const DEFAULT_PORT: u16 = 5432;
@@ -86,26 +86,28 @@ impl FromStr for ServerAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("{error}; it is {FORM}"))?;
-        if !["postgresql", "postgres"].contains(&url.scheme()) {
-            return Err(format!("it is {FORM}"));
-        }
-        if !url.username().is_empty() || url.password().is_some() || url.path().len() > 1 {
+        let uri = ConnectionUri::parse(text).map_err(|error| match error {
+            UriError::Scheme => format!("it is {FORM}"),
+            error => format!("{error}; it is {FORM}"),
+        })?;
+        if uri.user_info.is_some_and(|user| !user.is_empty()) || !uri.database.is_empty() {
             return Err(format!(
                 "users and databases are the clients'; it is {FORM}"
             ));
         }
-        let mut parameters: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let [of_authority] = <[Host; 1]>::try_from(uri.hosts)
+            .map_err(|_| format!("a database has one server; it is {FORM}"))?;
+        let mut parameters = uri.parameters;
         let mut take = |name: &str| {
             let at = parameters.iter().position(|(own, _)| own == name)?;
             Some(parameters.remove(at).1)
         };
-        let host = take("host").or_else(|| url.host_str().map(str::to_owned));
-        let port = match take("port") {
-            Some(port) => Some(port.parse().map_err(|_| format!("{port:?} is no port"))?),
-            None => url.port(),
+        let host = take("host").unwrap_or(of_authority.name);
+        let port = match take("port").or(Some(of_authority.port).filter(|port| !port.is_empty())) {
+            Some(port) => port.parse().map_err(|_| format!("{port:?} is no port"))?,
+            None => DEFAULT_PORT,
         };
-        let endpoint = endpoint(&host.unwrap_or_default(), port.unwrap_or(DEFAULT_PORT))?;
+        let endpoint = endpoint(&host, port)?;
         let mut address = Self::at(endpoint);
         address.read_encryption(&mut take)?;
         match parameters.first() {
@@ -201,6 +203,8 @@ mod tests {
             ),
             ("postgresql:///?host=/a%20b&port=6000", "/a b/.s.PGSQL.6000"),
             ("postgresql://db?sslmode=require", "db:5432"),
+            ("postgresql://%2Frun:6000", "/run/.s.PGSQL.6000"),
+            ("postgresql://db:/", "db:5432"),
         ] {
             assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
         }
@@ -211,6 +215,8 @@ mod tests {
             "postgresql://",
             "postgresql://ann@db",
             "postgresql://db/shop",
+            "postgresql://db1,db2",
+            "postgresql://db:x",
             "postgresql://db?sslmode=always",
             "postgresql://db?port=x",
             "postgresql://db?sslcert=a.pem",
