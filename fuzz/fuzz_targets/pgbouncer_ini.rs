@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_postgres::import::{ImportError, Place, import};
+use sooner_import::{ImportError, Place, import};
 use std::io;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! `sooner gate check` beside a gate that runs before a real PostgreSQL.
 
-#[path = "../../postgres/tests/support/mod.rs"]
+#[path = "../../pooler/tests/support/mod.rs"]
 mod support;
 
 use std::fs;

@@ -5,7 +5,7 @@
 
 #[expect(dead_code, reason = "nobody is under fire here")]
 mod gate_fire;
-#[path = "../../postgres/tests/support/mod.rs"]
+#[path = "../../pooler/tests/support/mod.rs"]
 mod support;
 
 use gate_fire::messages::query;

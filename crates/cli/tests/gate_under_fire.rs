@@ -10,7 +10,7 @@
 //! seed alone, when it happens on the machine as well. Needs PostgreSQL.
 
 mod gate_fire;
-#[path = "../../postgres/tests/support/mod.rs"]
+#[path = "../../pooler/tests/support/mod.rs"]
 mod support;
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! `sooner load tpcc` and `tpcw` before a real PostgreSQL: its data, its users, its checks, and what it says when something is wrong.
 
-#[path = "../../postgres/tests/support/mod.rs"]
+#[path = "../../pooler/tests/support/mod.rs"]
 mod support;
 
 use std::io::{BufRead, BufReader};

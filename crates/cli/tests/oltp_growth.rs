@@ -3,7 +3,7 @@
 //! In runs of minutes tables become many times as long. A plan that changes then is a database that is slower from one moment to the next, whatever is
 //! held against what.
 
-#[path = "../../postgres/tests/support/mod.rs"]
+#[path = "../../pooler/tests/support/mod.rs"]
 mod support;
 
 use std::process::Command;

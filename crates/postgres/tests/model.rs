@@ -4,15 +4,16 @@
 //! The model knows statements, portals, transactions and how an error skips to the next Sync, as PostgreSQL's documentation has them ("Extended
 //! Query"). COPY is not in it: what is special about that is tried with a real server.
 
+use bytes::{BufMut, BytesMut};
+use proptest::prelude::*;
+use sooner_postgres::parameters::Parameters;
+use sooner_postgres::rewriter::{Forwarded, Rewriter};
+use sooner_postgres::session::{ClientState, ServerState};
+use sooner_postgres::statements::Statements;
+use sooner_postgres::wire::{Splitter, look_at_backend, look_at_frontend};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-
-use bytes::{BufMut, BytesMut};
-use proptest::prelude::*;
-use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings, Taken};
-use sooner_postgres::statements::Statements;
-use sooner_postgres::wire::{Splitter, look_at_backend, look_at_frontend};
 
 /// What a client sends.
 #[derive(Clone)]
@@ -176,9 +177,10 @@ impl Model {
 
     /// In a failed transaction only its end is taken, and what does nothing.
     fn check(&self, sql: &[u8]) -> Result<(), Failed> {
-        match self.has_failed && sql != b"commit" && !sql.is_empty() {
-            true => Err("25P02"),
-            false => Ok(()),
+        if self.has_failed && sql != b"commit" && !sql.is_empty() {
+            Err("25P02")
+        } else {
+            Ok(())
         }
     }
 
@@ -276,7 +278,7 @@ struct Connection {
 impl Connection {
     fn new() -> Self {
         Self {
-            state: ServerState::new(2, Settings::new()),
+            state: ServerState::new(2, Parameters::new()),
             model: Model::default(),
         }
     }
@@ -289,7 +291,7 @@ fn turn(
     all: &RefCell<Statements>,
     choices: &mut impl Iterator<Item = bool>,
 ) -> bool {
-    let mut exchange = Exchange::new(&mut client.state, &mut connection.state, all);
+    let mut exchange = Rewriter::new(&mut client.state, &mut connection.state, all);
     let mut to_server = BytesMut::new();
     let (mut has_begun, mut is_held) = (false, false);
     loop {
@@ -306,7 +308,7 @@ fn turn(
         if sends
             && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece, &mut to_server))
         {
-            is_held = exchange.from_client(&piece, &mut to_server).unwrap() == Taken::NotYet;
+            is_held = exchange.from_client(&piece, &mut to_server).unwrap() == Forwarded::NotYet;
             if !is_held {
                 client.script.pop_front();
             }
@@ -332,7 +334,7 @@ fn turn(
             }
         }
     }
-    !connection.state.is_spoilt
+    !connection.state.is_tainted
 }
 
 fn name() -> impl Strategy<Value = &'static str> {

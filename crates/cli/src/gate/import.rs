@@ -2,7 +2,7 @@
 
 use crate::output;
 use clap::Args;
-use sooner_postgres::import::{Imported, Place, import};
+use sooner_import::{Imported, Place, import};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

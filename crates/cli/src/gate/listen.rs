@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
 use sooner_operate::ListenError;
-use sooner_postgres::net::Listener;
+use sooner_pooler::Listener;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -16,8 +16,8 @@ use args::GateCommand;
 use listen::SocketFiles;
 use sooner_config::SourceText;
 use sooner_kernel::descriptors;
-use sooner_postgres::config::{Config, Transactions};
-use sooner_postgres::net::{Gateway, Listener, Settings, Stop};
+use sooner_pooler::config::{Config, Transactions};
+use sooner_pooler::{Configuration, Gateway, Listener, Stop};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
@@ -43,7 +43,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     user::check(&config, &source)?;
     if args.check {
         let settings = check::load_strictly(config, &source)?;
-        check::look_at_servers(&settings)?;
+        check::probe_servers(&settings)?;
         output::line("the gate would start")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -77,7 +77,7 @@ fn descriptors_of(config: &Config) -> usize {
 }
 
 /// Reads all files; says what is right today and will not be for long, and who cannot enter the console.
-fn load(config: Config, source: &SourceText) -> Result<Settings> {
+fn load(config: Config, source: &SourceText) -> Result<Configuration> {
     let settings = read_files(config, source)?;
     for mistake in settings.shut_out() {
         say(&source.render(&mistake));
@@ -86,8 +86,8 @@ fn load(config: Config, source: &SourceText) -> Result<Settings> {
 }
 
 /// Reads all files; says what is right today and will not be for long.
-fn read_files(config: Config, source: &SourceText) -> Result<Settings> {
-    let loaded = Settings::load(config, SystemTime::now());
+fn read_files(config: Config, source: &SourceText) -> Result<Configuration> {
+    let loaded = Configuration::load(config, SystemTime::now());
     let (settings, warnings) = loaded.map_err(|mistake| located(source, &mistake))?;
     for warning in warnings {
         say(&source.render(&warning));
@@ -103,7 +103,7 @@ async fn serve(
     args: GateArgs,
     config: Config,
     source: SourceText,
-    settings: Settings,
+    settings: Configuration,
 ) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     let mut files = SocketFiles::default();
@@ -134,7 +134,7 @@ async fn serve(
     let looks = gateway.clone();
     // Nothing waits for it: a server may come later.
     tokio::task::spawn_local(async move {
-        for line in looks.look_at_servers().await {
+        for line in looks.probe_servers().await {
             say(&line);
         }
     });

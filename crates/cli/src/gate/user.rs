@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use sooner_config::{Misconfigured, SourceText};
 use sooner_kernel::privilege::Keep;
-use sooner_postgres::config::Config;
+use sooner_pooler::config::Config;
 use sooner_web::tls;
 
 use super::listen::SocketFiles;

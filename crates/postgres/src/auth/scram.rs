@@ -6,14 +6,12 @@
 //!
 //! **Left out:** channel binding (`SCRAM-SHA-256-PLUS`). It binds the proof to one TLS connection, and there are two.
 
-use std::str::FromStr;
-
+use super::same;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-
-use super::same;
+use std::str::FromStr;
 
 /// How a verifier begins.
 pub const PREFIX: &str = "SCRAM-SHA-256$";
@@ -280,18 +278,20 @@ impl ClientEnd {
     pub fn check(self, server_last: &[u8]) -> Result<(), ScramError> {
         let signature = text(server_last)?.strip_prefix("v=").and_then(key);
         let signature = signature.ok_or(ScramError::Malformed("the server's last"))?;
-        match same(&signature, &hmac(&self.server_key, self.signed.as_bytes())) {
-            true => Ok(()),
-            false => Err(ScramError::Wrong),
+        if same(&signature, &hmac(&self.server_key, self.signed.as_bytes())) {
+            Ok(())
+        } else {
+            Err(ScramError::Wrong)
         }
     }
 }
 
 fn text(message: &[u8]) -> Result<&str, ScramError> {
     let text = str::from_utf8(message).map_err(|_| ScramError::Malformed("it is not UTF-8"))?;
-    match text.len() <= MESSAGE_BYTES_MAX {
-        true => Ok(text),
-        false => Err(ScramError::Malformed("it is too long")),
+    if text.len() <= MESSAGE_BYTES_MAX {
+        Ok(text)
+    } else {
+        Err(ScramError::Malformed("it is too long"))
     }
 }
 

@@ -59,9 +59,10 @@ fn beginning_of_shape(beginning: &str, has_more: bool) -> Option<String> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
     let more = format!("{beginning}x");
-    match has_more && beginning.ends_with(' ') && shape(beginning).is_some() {
-        true => shape(&more)?.strip_suffix('x').map(str::to_owned),
-        false => None,
+    if has_more && beginning.ends_with(' ') && shape(beginning).is_some() {
+        shape(&more)?.strip_suffix('x').map(str::to_owned)
+    } else {
+        None
     }
     .or_else(|| shape(beginning))
 }

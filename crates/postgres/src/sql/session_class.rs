@@ -35,10 +35,7 @@ pub fn session_class(sql: &[u8]) -> Option<Option<String>> {
     if !is_it || !(is_set || is_reset) {
         return None;
     }
-    let value = match is_set {
-        true => value(&mut next)?,
-        false => None,
-    };
+    let value = if is_set { value(&mut next)? } else { None };
     let mut behind = std::iter::from_fn(next).skip_while(|(token, _)| *token == Token::Semicolon);
     behind.next().is_none().then_some(value)
 }

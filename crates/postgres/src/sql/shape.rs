@@ -289,34 +289,35 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn no_constant_is_seen_whatever_the_setting(
-            parts in prop::collection::vec("('|\\\\|x|SECRET| |--|/\\*|;|\\$\\$|\"){0,8}", 1..5),
-            is_on in any::<bool>(), prefix in "|E|N",
-        ) {
-            let escaped = |part: &String| match is_on && prefix != "E" {
-                true => part.replace('\'', "''"),
-                false => part.replace('\\', "\\\\").replace('\'', "\\'"),
-            };
-            let constants: Vec<String> = parts.iter().map(|part| format!("{prefix}'{}'", escaped(part))).collect();
-            let sql = format!("SELECT {} FROM t", constants.join(", a, "));
-            let shown = text(&sql);
-            prop_assert!(!shown.contains("secret") && !shown.contains("SECRET"), "{sql}\n{shown}");
-        }
+            #[test]
+            fn no_constant_is_seen_whatever_the_setting(
+                parts in prop::collection::vec("('|\\\\|x|SECRET| |--|/\\*|;|\\$\\$|\"){0,8}", 1..5),
+                is_on in any::<bool>(), prefix in "|E|N",
+            ) {
+                let escaped = |part: &String| if is_on && prefix != "E" {
+    part.replace('\'', "''")
+    } else {
+    part.replace('\\', "\\\\").replace('\'', "\\'")
+    };
+                let constants: Vec<String> = parts.iter().map(|part| format!("{prefix}'{}'", escaped(part))).collect();
+                let sql = format!("SELECT {} FROM t", constants.join(", a, "));
+                let shown = text(&sql);
+                prop_assert!(!shown.contains("secret") && !shown.contains("SECRET"), "{sql}\n{shown}");
+            }
 
-        #[test]
-        fn any_text_has_a_shape_or_none(sql in prop::collection::vec(any::<u8>(), 0..300)) {
-            shape(&sql);
-        }
+            #[test]
+            fn any_text_has_a_shape_or_none(sql in prop::collection::vec(any::<u8>(), 0..300)) {
+                shape(&sql);
+            }
 
-        #[test]
-        fn constants_do_not_count(
-            number in any::<u32>(), words in "[a-z '\\\\]{0,12}", many in prop::collection::vec(any::<u8>(), 1..9),
-        ) {
-            let quoted = words.replace('\'', "''");
-            let list: Vec<String> = many.iter().map(u8::to_string).collect();
-            let sql = format!("UPDATE t SET a = {number}, b = '{quoted}' WHERE c IN ({})", list.join(" , "));
-            prop_assert_eq!(text(&sql), "update t set a = ?, b = ? where c in(?)");
+            #[test]
+            fn constants_do_not_count(
+                number in any::<u32>(), words in "[a-z '\\\\]{0,12}", many in prop::collection::vec(any::<u8>(), 1..9),
+            ) {
+                let quoted = words.replace('\'', "''");
+                let list: Vec<String> = many.iter().map(u8::to_string).collect();
+                let sql = format!("UPDATE t SET a = {number}, b = '{quoted}' WHERE c IN ({})", list.join(" , "));
+                prop_assert_eq!(text(&sql), "update t set a = ?, b = ? where c in(?)");
+            }
         }
-    }
 }

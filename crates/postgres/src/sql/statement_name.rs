@@ -1,9 +1,8 @@
 //! Names of prepared statements in commands: EXECUTE, DEALLOCATE and PREPARE.
 
-use std::ops::Range;
-
 use super::tokens::{Token, Tokens};
 use super::{is, is_one_of};
+use std::ops::Range;
 
 /// What a command does with a prepared statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

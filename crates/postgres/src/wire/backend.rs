@@ -1,10 +1,9 @@
 //! Messages from a server: those whose content matters to a proxy, and those it says itself.
 
-use bytes::{BufMut, BytesMut};
-
 use super::fields::{Fields, Malformed};
 use super::frame::Look;
 use super::startup::Version;
+use bytes::{BufMut, BytesMut};
 
 /// The longest text of a server's that is looked at.
 const TEXT_BYTES_MAX: usize = 1 << 20;

@@ -1,9 +1,8 @@
 //! Messages from a client: those whose content matters to a proxy, and the same with another statement's name.
 
-use bytes::{BufMut, BytesMut};
-
 use super::fields::{Fields, Malformed};
 use super::frame::{HEADER_BYTES, Look};
+use bytes::{BufMut, BytesMut};
 
 /// The longest name of a statement or portal; PostgreSQL cuts identifiers at 63 bytes, but not these.
 const NAME_BYTES_MAX: usize = 8192;

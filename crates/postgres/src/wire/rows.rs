@@ -1,9 +1,8 @@
 //! Rows: those of answers to the gate's own questions, and those that it answers with itself. All of them are text.
 
-use bytes::{BufMut, BytesMut};
-
 use super::fields::{Fields, Malformed};
 use super::frontend::{write_parse, write_sync};
+use bytes::{BufMut, BytesMut};
 
 /// The type of every column of ours that is text.
 const TEXT_OID: i32 = 25;

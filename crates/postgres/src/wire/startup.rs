@@ -1,7 +1,6 @@
 //! What comes before the first message: a packet without a tag, in which a client asks for encryption, for a cancellation or for a session.
 
 use super::fields::{Fields, Malformed};
-use crate::config::cut;
 
 /// The longest first packet; what PostgreSQL takes.
 pub const FIRST_PACKET_BYTES_MAX: usize = 10_000;
@@ -11,9 +10,17 @@ const SECRET_BYTES_MIN: usize = 4;
 /// How a TLS handshake begins (RFC 8446, 5.1), sent without asking since PostgreSQL 17.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// The longest name of a user or database, bytes; PostgreSQL ignores what is behind them.
+const NAME_BYTES_MAX: usize = 63;
+
 const CANCEL: i32 = 80_877_102;
 const ENCRYPT_BY_TLS: i32 = 80_877_103;
 const ENCRYPT_BY_GSS: i32 = 80_877_104;
+
+/// A name of a user or database as PostgreSQL reads it, in a first packet as in SQL.
+pub fn truncate_name(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES_MAX)]
+}
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,13 +81,13 @@ impl Startup {
 
     /// Who it is, as PostgreSQL reads it.
     pub fn user(&self) -> &str {
-        cut(self.parameter("user").unwrap_or_default())
+        truncate_name(self.parameter("user").unwrap_or_default())
     }
 
     /// The database: by default of the user's name.
     pub fn database(&self) -> &str {
         let asked = self.parameter("database").filter(|name| !name.is_empty());
-        asked.map_or(self.user(), cut)
+        asked.map_or(self.user(), truncate_name)
     }
 
     /// Extensions of the protocol, none of which is known here.
@@ -226,6 +233,15 @@ mod tests {
     /// What psql 18 sends, but for the names.
     const PSQL: &[u8] =
         b"user\0ann\0database\0shop\0application_name\0psql\0client_encoding\0UTF8\0\0";
+
+    #[test]
+    fn names_end_where_postgresql_truncates_them() {
+        let (name, longer) = ("n".repeat(63), "n".repeat(70));
+        assert_eq!(truncate_name(&longer), name);
+        assert_eq!(truncate_name("ann"), "ann");
+        // A letter is not cut in the middle, as in CREATE ROLE.
+        assert_eq!(truncate_name(&format!("{}\u{e9}", &name[1..])), &name[1..]);
+    }
 
     #[test]
     fn a_session_has_a_version_a_user_and_a_database() {
