@@ -1,6 +1,6 @@
-//! The uplink's gate under any order of calls, with responses on connections and on streams: no
-//! grant is empty or too large, the link is never overbooked, no byte is charged twice, and when
-//! those who wait come when called, all they have is sent in the end, whoever else does not come.
+//! The uplink's gate under any order of calls, with responses on connections and on streams: no grant is empty or too
+//! large, the link is never overbooked, no byte is charged twice, and when those who wait come when called, all they have
+//! is sent in the end, whoever else does not come.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
