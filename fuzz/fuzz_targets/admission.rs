@@ -1,5 +1,4 @@
-//! The gate in front of a backend under any order of calls: never more inside than the limit, no
-//! place empty while a job waits.
+//! The gate in front of a backend under any order of calls: never more inside than the limit, no place empty while a job waits.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -1,5 +1,4 @@
-//! Whatever a program under test sends is carried unchanged to the client it belongs to, or counted
-//! as nobody's.
+//! Whatever a program under test sends is carried unchanged to the client it belongs to, or counted as nobody's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! What /proc says of sockets, counters and processes: any text is read, and no port has more
-//! sockets than there are lines.
+//! What /proc says of sockets, counters and processes: any text is read, and no port has more sockets than there are lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! A pgbouncer.ini, with a pg_hba.conf behind a line `---`, is refused or becomes a gate.toml that
-//! the gate reads.
+//! A pgbouncer.ini, with a pg_hba.conf behind a line `---`, is refused or becomes a gate.toml that the gate reads.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Every policy, guarded or not, under any order of calls: it serves while a job can be served, and
-//! only jobs that can.
+//! Every policy, guarded or not, under any order of calls: it serves while a job can be served, and only jobs that can.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -1,5 +1,4 @@
-//! Whatever a client sends: first packets, messages and proofs are read or refused, and the server
-//! never gets what is no message.
+//! Whatever a client sends: first packets, messages and proofs are read or refused, and the server never gets what is no message.
 #![no_main]
 
 use std::cell::RefCell;

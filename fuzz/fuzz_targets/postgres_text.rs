@@ -1,5 +1,4 @@
-//! Whatever stands in a command, a users file, a configuration, a row or an address: read to its
-//! end, or refused.
+//! Whatever stands in a command, a users file, a configuration, a row or an address: read to its end, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

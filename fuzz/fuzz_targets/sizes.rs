@@ -1,5 +1,4 @@
-//! Text as a distribution; what is read must have a mean, quantiles that rise, and be written in
-//! the form that is read.
+//! Text as a distribution; what is read must have a mean, quantiles that rise, and be written in the form that is read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

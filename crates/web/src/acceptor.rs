@@ -216,9 +216,9 @@ impl Acceptor {
         let stream = RequestText::new(stream);
         let stream = LingeringStream::new(stream, activity.clone(), LINGER_BYTES_MAX);
         let stream = ActivityStream::new(stream, activity.clone());
-        let client = Http1Service::new(context);
-        let upgrade = client.upgrade();
-        let connection = active_config.http1.serve(stream, client);
+        let service = Http1Service::new(context);
+        let upgrade = service.upgrade();
+        let connection = active_config.http1.serve(stream, service);
         drop(active_config);
         let mut connection = pin!(connection);
         let result = match until_closed(connection.as_mut(), &handle).await {
@@ -281,10 +281,11 @@ async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0; 3];
     let mut pause = REST_OF_PREFACE_AFTER;
     loop {
-        let seen = stream.peek(&mut first).await?;
-        let is_undecided = (1..first.len()).contains(&seen) && PREFACE.starts_with(&first[..seen]);
+        let peeked_bytes = stream.peek(&mut first).await?;
+        let is_undecided =
+            (1..first.len()).contains(&peeked_bytes) && PREFACE.starts_with(&first[..peeked_bytes]);
         if !is_undecided {
-            return Ok(seen == first.len() && PREFACE.starts_with(&first));
+            return Ok(peeked_bytes == first.len() && PREFACE.starts_with(&first));
         }
         // Readiness does not tell of more while something is unread.
         tokio::time::sleep(pause).await;

@@ -65,13 +65,13 @@ impl Http1 {
     pub fn serve<Io>(
         &self,
         io: Io,
-        client: Http1Service,
+        service: Http1Service,
     ) -> UpgradeableConnection<TokioIo<Io>, Http1Service>
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         self.0
-            .serve_connection(TokioIo::new(io), client)
+            .serve_connection(TokioIo::new(io), service)
             .with_upgrades()
     }
 }
@@ -181,8 +181,8 @@ impl HyperService<Request<Incoming>> for Http1Service {
             &connection.context.peer,
             now,
         ) {
-            Reply::Now(answer) => {
-                ResponseFuture::Now(Some(connection.respond(request_context, head, answer)))
+            Reply::Now(response) => {
+                ResponseFuture::Now(Some(connection.respond(request_context, head, response)))
             }
             Reply::Later(future) => ResponseFuture::Later {
                 future,
@@ -209,17 +209,19 @@ impl Future for ResponseFuture {
     type Output = Result<hyper::Response<ResponseBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = match &mut *self {
-            Self::Now(response) => response.take(),
+        let http_response = match &mut *self {
+            Self::Now(http_response) => http_response.take(),
             Self::Later { future, pending } => {
-                let answer = ready!(future.as_mut().poll(cx));
+                let response = ready!(future.as_mut().poll(cx));
                 pending.take().map(|(connection, request_context, head)| {
-                    connection.respond(request_context, head, answer)
+                    connection.respond(request_context, head, response)
                 })
             }
         };
         // hyper polls no future again that was ready.
-        response.map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+        http_response.map_or(Poll::Pending, |http_response| {
+            Poll::Ready(Ok(http_response))
+        })
     }
 }
 
@@ -229,29 +231,29 @@ impl Connection {
         &self,
         request_context: RequestContext,
         head: HeadSize,
-        answer: Response,
+        response: Response,
     ) -> hyper::Response<ResponseBody> {
-        let head_bytes = head.bytes(&answer);
+        let head_bytes = head.bytes(&response);
         let announcement = self
             .context
             .service
-            .announce(request_context, &answer, head_bytes);
+            .announce(request_context, &response, head_bytes);
         self.context
             .flow
             .start(announcement.start, announcement.on_end);
         let mut body = ResponseBody::new(
-            answer.source,
+            response.source,
             self.context.flow.clone(),
             self.activity.clone(),
         );
-        if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
             body.lasts_as_long_as_its_connection();
             self.activity.switch();
         }
-        let mut response = hyper::Response::new(body);
-        *response.status_mut() = answer.status;
-        *response.headers_mut() = answer.headers;
-        response
+        let mut http_response = hyper::Response::new(body);
+        *http_response.status_mut() = response.status;
+        *http_response.headers_mut() = response.headers;
+        http_response
     }
 }
 
@@ -269,16 +271,16 @@ impl HeadSize {
     }
 
     /// The length of the head as hyper writes it.
-    fn bytes(self, answer: &Response) -> u32 {
-        let reason = answer.status.canonical_reason().unwrap_or("<none>");
+    fn bytes(self, response: &Response) -> u32 {
+        let reason = response.status.canonical_reason().unwrap_or("<none>");
         let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
-        let headers: usize = answer
+        let headers: usize = response
             .headers
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
             .sum();
         // A backend's answer has its own.
-        let date = if answer.headers.contains_key(DATE) {
+        let date = if response.headers.contains_key(DATE) {
             "\r\n".len()
         } else {
             DATE_BYTES
@@ -318,24 +320,24 @@ mod tests {
     fn counts_the_head_as_it_is_written() {
         let mut headers = HeaderMap::new();
         headers.insert("content-length", HeaderValue::from_static("0"));
-        let answer = Response {
+        let response = Response {
             status: StatusCode::NOT_FOUND,
             headers,
             source: Source::Empty,
         };
         let written = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
         let plain = HeadSize::of(&Request::new(()));
-        assert_eq!(plain.bytes(&answer) as usize, written.len());
+        assert_eq!(plain.bytes(&response) as usize, written.len());
         let closing = Request::builder()
             .header("connection", "te, Close")
             .body(())
             .unwrap();
         assert_eq!(
-            HeadSize::of(&closing).bytes(&answer) as usize,
+            HeadSize::of(&closing).bytes(&response) as usize,
             written.len() + "connection: close\r\n".len()
         );
         let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
-        let mut dated = answer;
+        let mut dated = response;
         dated.headers.insert(DATE, date);
         assert_eq!(plain.bytes(&dated) as usize, written.len());
     }

@@ -199,7 +199,7 @@ impl Proxy {
                 name: upstream.name.clone(),
                 server: server.name.clone(),
                 standing: server.standing(now),
-                inside: server.inside(),
+                inside: server.in_flight(),
                 waiting: status.waiting,
                 limit: status.limit,
                 requests: server.requests(),

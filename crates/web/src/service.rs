@@ -1,9 +1,9 @@
 //! From a request to its response, and what the uplink, the log and the metrics get to know of it.
 //!
 //! One service stands behind all connections of a server; the protocols bring requests and take
-//! answers, and share nothing else. The calls, for every request: [`Service::context`] while the
-//! request is at hand, [`Service::respond`], which takes it, and, when there is an answer,
-//! [`Service::announce`], with a result for the uplink.
+//! responses, and share nothing else. The calls, for every request: [`Service::begin_request`]
+//! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
+//! response, [`Service::announce`], with a result for the uplink.
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
@@ -13,8 +13,7 @@ use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
 use crate::proxy::{Forwarded, Route, Tunnel, TunnelEnd};
 use crate::request_body::RequestBody;
-use crate::response::Response;
-use crate::response::plain;
+use crate::response::{Response, plain};
 use crate::static_site::{PendingListing, StaticReply};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_http::forwarding::routes::host_name;
@@ -49,7 +48,7 @@ const NEVER_QUEUED: JobReport = JobReport {
 pub enum Reply {
     /// It is here.
     Now(Response),
-    /// A backend makes it; dropping the future gives it up.
+    /// An upstream or a thread makes it; dropping the future cancels it.
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
@@ -64,7 +63,7 @@ pub struct RequestContext {
     outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
 }
 
-/// What is known of a request that was passed on, when its answer is there.
+/// What is known of a request that was forwarded, when its response is there.
 struct ProxyOutcome {
     upstream_facts: UpstreamFacts,
     tunnel: Option<Tunnel>,
@@ -118,7 +117,7 @@ impl Service {
         *self.active_config.borrow_mut() = Rc::new(active_config);
     }
 
-    /// What requests are answered by now.
+    /// The configuration in force.
     pub fn active_config(&self) -> Rc<ActiveConfig> {
         self.active_config.borrow().clone()
     }
@@ -158,7 +157,7 @@ impl Service {
         }
     }
 
-    /// Answers a request, or has it answered.
+    /// Responds to a request, now or later.
     pub fn respond(
         &self,
         context: &mut RequestContext,
@@ -308,17 +307,17 @@ impl Service {
             .log
             .begin_unreadable(&mut clock, Instant::now(), &peer.named)
         {
-            let answered = ResponseFacts {
+            let facts = ResponseFacts {
                 status: status.as_u16(),
                 ..ResponseFacts::default()
             };
             self.log
-                .write(&record.with_response(answered), &NEVER_QUEUED, None);
+                .write(&record.with_response(facts), &NEVER_QUEUED, None);
         }
     }
 }
 
-/// Has a request answered by a backend.
+/// Forwards a request to an upstream.
 fn forward(
     context: &mut RequestContext,
     route: &Rc<Route>,

@@ -78,10 +78,10 @@ pub fn incoming(
     Ok(framing)
 }
 
-/// Makes `headers` of a response with status 101 the client's, who has `asked` for a protocol. It
+/// Makes `headers` of a response with status 101 the client's, who has `requested` for a protocol. It
 /// has no body.
 pub fn switching(
-    asked: Option<&HeaderValue>,
+    requested: Option<&HeaderValue>,
     version: Version,
     headers: &mut HeaderMap,
 ) -> Result<(), BadResponse> {
@@ -90,7 +90,7 @@ pub fn switching(
             .to_str()
             .is_ok_and(|protocol| headers::has_token(headers, &UPGRADE, protocol))
     };
-    let protocol = asked.filter(is_agreed).ok_or(BadResponse::Status)?;
+    let protocol = requested.filter(is_agreed).ok_or(BadResponse::Status)?;
     pass_on(headers, version);
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -275,8 +275,8 @@ mod tests {
         ];
         assert_eq!(headers, map(&kept));
         let other = HeaderValue::from_static("x");
-        for asked in [None, Some(&other)] {
-            let refused = switching(asked, Version::HTTP_11, &mut map(&length));
+        for requested in [None, Some(&other)] {
+            let refused = switching(requested, Version::HTTP_11, &mut map(&length));
             assert_eq!(refused, Err(BadResponse::Status));
         }
     }

@@ -5,7 +5,7 @@
 //! SETTINGS frame, which the HTTP/2 library writes, and it takes no settings that it does not know.
 //!
 //! One is changed: how long heads may be. The library takes longer ones than that
-//! ([`super::bounds`]), to leave the refusal to us.
+//! (`web::http2::bounds`), to leave the refusal to us.
 
 use super::{FrameHeader, HEADER_BYTES, kind};
 

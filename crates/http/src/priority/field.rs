@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse(field: &str) -> Option<(Option<u8>, Option<bool>)> {
-        Priority::parse(field.as_bytes()).map(|said| (said.urgency, said.incremental))
+        Priority::parse(field.as_bytes()).map(|priority| (priority.urgency, priority.incremental))
     }
 
     #[test]
@@ -160,8 +160,11 @@ mod tests {
         assert_eq!(Priority::of(&headers), None);
         headers.append("priority", HeaderValue::from_static("u=1, i"));
         headers.append("priority", HeaderValue::from_static("u=6"));
-        let said = Priority::of(&headers).unwrap();
-        assert_eq!((said.urgency, said.incremental), (Some(6), Some(true)));
+        let priority = Priority::of(&headers).unwrap();
+        assert_eq!(
+            (priority.urgency, priority.incremental),
+            (Some(6), Some(true))
+        );
         headers.append("priority", HeaderValue::from_static(""));
         assert_eq!(Priority::of(&headers), None, "an empty member");
     }
@@ -169,8 +172,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_give_a_valid_urgency_or_none(field in proptest::collection::vec(any::<u8>(), 0..40)) {
-            if let Some(said) = Priority::parse(&field) {
-                prop_assert!(said.urgency_or_default() <= URGENCY_MAX);
+            if let Some(priority) = Priority::parse(&field) {
+                prop_assert!(priority.urgency_or_default() <= URGENCY_MAX);
             }
         }
 

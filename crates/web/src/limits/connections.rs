@@ -136,8 +136,8 @@ impl Connections {
         self.0.state.borrow().refused
     }
 
-    /// Waits until one more connection may be accepted. Several acceptors may be told so for the
-    /// same place, so the bound may be exceeded by one less than there are acceptors.
+    /// Waits until one more connection may be accepted. Several acceptors may wake for the same
+    /// place, so the bound may be exceeded by one less than there are acceptors.
     pub async fn wait_for_room(&self) {
         if !self.0.state.borrow().counts.is_full() {
             return;
@@ -163,8 +163,8 @@ impl Connections {
         self.0.state.borrow_mut().evict()
     }
 
-    /// The server stops: asks all connections to close, those that are busy when they have
-    /// answered.
+    /// The server stops: asks all connections to close, those with requests in flight after their
+    /// responses.
     pub fn drain(&self) {
         let state = self.0.state.borrow();
         let connections = state.connections.values();
@@ -222,7 +222,7 @@ impl State {
     /// when those do not go at once.
     fn make_room(&mut self, now_ms: u64) {
         self.evicted_ms
-            .retain(|told_ms| now_ms.saturating_sub(*told_ms) < EVICTION_MS);
+            .retain(|evicted_ms| now_ms.saturating_sub(*evicted_ms) < EVICTION_MS);
         while self.evicted_ms.len() < self.waiting && self.evict() {
             self.evicted_ms.push(now_ms);
         }

@@ -1,8 +1,7 @@
 //! Why a request got no response from its upstream, and the response to its client instead.
 
 use super::upload::ClientFault;
-use crate::response::Response;
-use crate::response::plain;
+use crate::response::{Response, plain};
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
 use rustix::io::Errno;

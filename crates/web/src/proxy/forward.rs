@@ -40,7 +40,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Passes `request` on, and tells `report` how it went.
+    /// Forwards `request`, and notes in `report` how it went.
     pub async fn run(
         &self,
         mut request: Request<RequestBody>,
@@ -64,7 +64,7 @@ impl Forwarding {
         let (upstream_response, in_flight) = routed.send(upload, report).await?;
         report.response_ns = Some(in_flight.sent_at.elapsed().as_nanos() as u64);
         let server = in_flight.slot.server().name.clone();
-        let answer = if upstream_response.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let response = if upstream_response.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.switch(
                 upstream_response,
                 in_flight,
@@ -72,14 +72,14 @@ impl Forwarding {
                 client_side,
                 upgrade_guard,
             )
-            .map(|(answer, tunnel)| {
+            .map(|(response, tunnel)| {
                 report.tunnel = Some(tunnel);
-                answer
+                response
             })
         } else {
             self.deliver(upstream_response, in_flight, &outgoing.method)
         };
-        answer.inspect_err(|failure| report.note_failed(&server, failure))
+        response.inspect_err(|failure| report.note_failed(&server, failure))
     }
 
     fn outgoing(&self, parts: &Parts, upload: &Upload) -> Result<Outgoing, Failure> {
@@ -180,11 +180,11 @@ impl Forwarding {
             joined.await;
             drop(upgrade_guard);
         });
-        let answer = Response {
+        let client_response = Response {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
             source: Source::Empty,
         };
-        Ok((answer, tunnel))
+        Ok((client_response, tunnel))
     }
 }

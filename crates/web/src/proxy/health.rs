@@ -110,7 +110,7 @@ impl Health {
         self.ejected_until = Some(now.after(out_ns));
     }
 
-    /// It answered a regular question well, or not.
+    /// It passed a health check, or not.
     pub fn checked(&mut self, is_well: bool) {
         if is_well != self.is_ejected_by_checks {
             self.contrary_checks = 0;

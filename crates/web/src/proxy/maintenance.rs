@@ -46,7 +46,7 @@ async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
 async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
     while let Some(upstream) = upstream.upgrade() {
         let server = &upstream.servers[index];
-        let answer = match probe_request(&upstream) {
+        let result = match probe_request(&upstream) {
             Some(probe_request) => {
                 let probing = probe(server.pool.connector(), &probe_request);
                 timeout(interval, probing).await.unwrap_or_else(|_| {
@@ -57,7 +57,7 @@ async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Durat
             }
             None => return,
         };
-        match answer {
+        match result {
             Ok(()) => upstream.checked(server, Ok(())),
             Err(ProbeError::Unhealthy(why)) => upstream.checked(server, Err(why)),
             Err(ProbeError::NotProbed) => {}
@@ -85,9 +85,9 @@ fn probe_request(upstream: &Upstream) -> Option<Outgoing> {
     })
 }
 
-/// Why a server is not known to be well.
+/// Why a health check did not pass.
 enum ProbeError {
-    /// It did not answer well.
+    /// It did not respond well.
     Unhealthy(String),
     /// This host could not connect, which tells nothing of the server.
     NotProbed,

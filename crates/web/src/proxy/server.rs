@@ -21,10 +21,10 @@ pub struct Server {
     /// Lines about requests without a response.
     pub failure_log: FailureLog,
     health: RefCell<Health>,
-    inside: Cell<usize>,
-    /// Those of them that went in before it went out the last time.
+    in_flight: Cell<usize>,
+    /// Those of them from before its last ejection.
     left_over: Cell<usize>,
-    /// How often it went out.
+    /// How often it was ejected.
     ejections: Cell<u64>,
     requests: Cell<u64>,
     failures: Cell<u64>,
@@ -40,7 +40,7 @@ impl Server {
             pool: Rc::new(Pool::new(connector)),
             failure_log: FailureLog::default(),
             health: RefCell::new(Health::new(limits)),
-            inside: Cell::new(0),
+            in_flight: Cell::new(0),
             left_over: Cell::new(0),
             ejections: Cell::new(0),
             requests: Cell::new(0),
@@ -68,7 +68,7 @@ impl Server {
 
     /// A request goes in; gives what [`Server::leave`] takes.
     pub fn enter(&self) -> Entry {
-        self.inside.set(self.inside.get() + 1);
+        self.in_flight.set(self.in_flight.get() + 1);
         Entry {
             ejections: self.ejections.get(),
         }
@@ -76,15 +76,15 @@ impl Server {
 
     /// The request of `entry` leaves.
     pub fn leave(&self, entry: Entry) {
-        self.inside.set(self.inside.get() - 1);
+        self.in_flight.set(self.in_flight.get() - 1);
         if entry.ejections < self.ejections.get() {
             self.left_over.set(self.left_over.get() - 1);
         }
     }
 
     /// How many requests are in flight.
-    pub fn inside(&self) -> usize {
-        self.inside.get()
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.get()
     }
 
     /// It is sent a request, or cannot be reached with one.
@@ -122,7 +122,7 @@ impl Server {
         self.service_ns.borrow_mut().add(service_ns);
     }
 
-    /// It answered. Whether that changes how it stands.
+    /// It responded. Whether that changes its standing.
     pub fn succeeded(&self, now: Time) -> bool {
         self.change_health(now, Health::succeeded)
     }
@@ -143,7 +143,7 @@ impl Server {
         self.change_health(now, |health| health.failed_at(path, now))
     }
 
-    /// It answered a regular question, well or not. Whether that changes how it stands.
+    /// It passed a health check, or not. Whether that changes its standing.
     pub fn checked(&self, is_well: bool, now: Time) -> bool {
         self.change_health(now, |health| health.checked(is_well))
     }
@@ -160,7 +160,7 @@ impl Server {
         let after = (health.standing(now), health.changes_at(now));
         if after.0 == Standing::Down && before.0 != Standing::Down {
             self.ejections.set(self.ejections.get() + 1);
-            self.left_over.set(self.inside.get());
+            self.left_over.set(self.in_flight.get());
         }
         before != after
     }

@@ -54,12 +54,12 @@ pub enum HostRule {
     Fixed(HeaderValue),
 }
 
-/// The regular question to the servers.
+/// The health check of the servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheck {
     /// The path to get.
     pub path: String,
-    /// The time from one question to the next, and for an answer.
+    /// The time from one check to the next, and for a response.
     pub interval: Duration,
 }
 
@@ -79,7 +79,7 @@ pub struct Upstream {
     pub retries: u32,
     /// Which `Host` its servers get.
     pub host: HostRule,
-    /// The regular question.
+    /// The health check.
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
     pub keep: Duration,
@@ -100,7 +100,7 @@ pub struct Upstream {
 
 /// The server for a request.
 pub enum Choice {
-    /// There.
+    /// This one.
     Server(ServerSlot),
     /// None right now: a server was ejected after the request was admitted.
     Full,
@@ -167,11 +167,11 @@ impl Upstream {
             let server = &self.servers[index];
             let capacity = server.capacity(self.limit, now);
             is_up |= capacity > 0;
-            if server.inside() >= capacity {
+            if server.in_flight() >= capacity {
                 continue;
             }
-            let rank = (tried.contains(&server.name), server.inside());
-            if best.is_none_or(|(was_tried, inside, _)| rank < (was_tried, inside)) {
+            let rank = (tried.contains(&server.name), server.in_flight());
+            if best.is_none_or(|(was_tried, in_flight, _)| rank < (was_tried, in_flight)) {
                 best = Some((rank.0, rank.1, index));
             }
         }
@@ -258,20 +258,20 @@ impl Upstream {
         }
     }
 
-    /// `server` answered the regular question well, or not, and why not.
-    pub fn checked(self: &Rc<Self>, server: &Server, answer: Result<(), String>) {
-        if let Err(why) = &answer {
+    /// `server` passed a health check, or why it did not.
+    pub fn checked(self: &Rc<Self>, server: &Server, result: Result<(), String>) {
+        if let Err(why) = &result {
             let why = format!("asked how it is: {why}");
-            let told = format!(
+            let line = format!(
                 "upstream `{}`, {}: {}",
                 self.name,
                 server.name,
                 one_line(&why)
             );
-            server.failure_log.report(self.now(), told);
+            server.failure_log.report(self.now(), line);
             self.note_failure(server, &why);
         }
-        if server.checked(answer.is_ok(), self.now()) {
+        if server.checked(result.is_ok(), self.now()) {
             self.standing_changed(server);
         }
     }
@@ -339,7 +339,7 @@ impl Upstream {
         let limit = self
             .servers
             .iter()
-            .map(|server| server.capacity(self.limit, now).max(server.inside()))
+            .map(|server| server.capacity(self.limit, now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
         self.gate.set_limit(limit);
         if self.is_down() {

@@ -2,8 +2,7 @@
 
 use crate::body::Source;
 use crate::files::FileError;
-use crate::response::Response;
-use crate::response::{plain, plain_with, visible};
+use crate::response::{Response, plain, plain_with, visible};
 use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
 use sooner_http::target::{TargetError, directory_location};

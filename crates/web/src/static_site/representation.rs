@@ -3,8 +3,7 @@
 
 use crate::body::Source;
 use crate::files::{File, Resource};
-use crate::response::Response;
-use crate::response::{plain, plain_with, visible};
+use crate::response::{Response, plain, plain_with, visible};
 use hyper::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     HeaderName, HeaderValue, RANGE,
