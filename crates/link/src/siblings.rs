@@ -404,7 +404,8 @@ mod tests {
                     );
                 }
                 let returns = siblings.streams.values().any(|sibling| sibling.returns);
-                prop_assert!(returns || !siblings.siblings.waiting().is_empty() != after.is_empty());
+                let none_waits = siblings.siblings.waiting().is_empty();
+                prop_assert!(returns || none_waits == after.is_empty());
                 prop_assert!(siblings.siblings.levels.values().all(|level| !level.is_empty()));
             }
         }
