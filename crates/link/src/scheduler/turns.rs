@@ -95,8 +95,8 @@ impl Turns {
 }
 
 impl LinkScheduler {
-    /// Whether the flow may write `want_bytes` now, or a stream hand them over; if not, its waker is
-    /// kept.
+    /// Whether the flow may write `want_bytes` now, or a stream hand them over; if not, its waker
+    /// is kept.
     pub fn ask(&mut self, flow: FlowId, want_bytes: u64, waker: &Waker, now: Time) -> Answer {
         self.check();
         self.turns.clear_woken(flow);
