@@ -29,7 +29,8 @@ pub enum Ahead {
 /// Text that is no [`Ahead`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no amount ahead of the link; write packets (\"5\"), bytes (\"30kb\") or time (\"20ms\")"
+    "`{text}` is no amount ahead of the link; \
+     write packets (\"5\"), bytes (\"30kb\") or time (\"20ms\")"
 )]
 pub struct NotAnAmount {
     text: String,
@@ -125,7 +126,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused_and_any_amount_has_a_bound(text: String, rate in 0_u64.., number: u64) {
+        fn any_text_is_read_or_refused_and_any_amount_has_a_bound(
+            text: String,
+            rate in 0_u64..,
+            number: u64,
+        ) {
             let _ = text.parse::<Ahead>();
             for amount in [Ahead::Packets(number), Ahead::Bytes(number), Ahead::Ns(number)] {
                 prop_assert!(amount.ns(rate) <= AHEAD_NS_MAX);

@@ -31,7 +31,7 @@ const NS_PER_US: u64 = 1_000;
 
 /// A job as far as its band depends on it, bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BandInput {
+pub(crate) struct BandInput {
     /// The whole of it, if known.
     pub size_bytes: Option<u64>,
     /// What was sent of it.
@@ -91,7 +91,7 @@ impl BandChooser {
     }
 
     /// The band of a job, 0 first; what is not known falls back to what was sent.
-    pub fn band(&self, job: BandInput) -> u8 {
+    pub(crate) fn band(&self, job: BandInput) -> u8 {
         match &self.measure {
             Measure::Remaining(cutoffs) => cutoffs.band(job.remaining_bytes()),
             Measure::Size(cutoffs) => cutoffs.band(job.size_bytes.unwrap_or(job.sent_bytes)),

@@ -11,7 +11,7 @@ const PS_PER_BYTE_AT_1_BIT_PER_SEC: u128 = 8 * 1_000_000_000_000;
 
 /// Meters bytes at a rate.
 #[derive(Clone, Copy, Debug)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     rate_bits_per_sec: u64,
     /// Unused time that may be made up for, ns: what a late wake-up left unsent.
     credit_ns: u64,
@@ -66,11 +66,6 @@ impl Bucket {
     /// When the link has sent everything charged, rounded up to a nanosecond.
     pub fn free_at(&self) -> Time {
         Time::from_ns(u64::try_from(self.free_at_ps.div_ceil(PS_PER_NS)).unwrap_or(u64::MAX))
-    }
-
-    /// The time to send `bytes`, ns.
-    pub fn transmission_ns(&self, bytes: u64) -> u64 {
-        transmission_ns(bytes, self.rate_bits_per_sec)
     }
 }
 

@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
-pub mod band_chooser;
-pub mod bucket;
+mod band_chooser;
+mod bucket;
 pub mod flood;
-pub mod path_estimate;
+mod path_estimate;
 mod response;
 pub mod scheduler;
 mod send_buffer;
@@ -19,6 +19,9 @@ mod snapshot;
 pub mod wire;
 
 pub use ahead::{Ahead, NotAnAmount};
+pub use band_chooser::BandChooser;
+pub use bucket::transmission_ns;
+pub use path_estimate::{PathEstimate, PathSample};
 pub use response::{JobReport, ResponseStart};
 pub use scheduler::{
     Answer, Effects, EndedResponse, FlowId, LinkConfig, LinkLimits, LinkScheduler, OnEnd, Pacing,

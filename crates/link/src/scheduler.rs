@@ -35,21 +35,21 @@ mod account;
 mod audit;
 mod config;
 mod flow;
+mod paths;
 mod responses;
 mod streams;
 mod turns;
 mod writes;
 
-use crate::band_chooser::{BandChooser, BandInput};
+use crate::band_chooser::BandChooser;
 use crate::bucket::Bucket;
-use crate::path_estimate::PathSample;
 use crate::siblings::StreamRule;
 use crate::wire;
 pub use account::{EndedResponse, OnEnd, StartedResponse};
 use audit::Audit;
 pub use config::{LinkConfig, LinkLimits, Pacing};
 use flow::Flow;
-use sooner_policy::{ClientId, JobId, Path, PolicyName, Time};
+use sooner_policy::{ClientId, JobId, PolicyName, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 use turns::Turns;
@@ -57,10 +57,6 @@ use turns::Turns;
 /// Names a connection or a stream: never used twice, and higher for a stream that was requested
 /// later.
 pub type FlowId = u64;
-
-/// Where the names of clients begin that are connections: an address names a client by the first
-/// half of an IPv6 address, and 8000::/16 is not assigned.
-const NAMELESS_CLIENTS: u64 = 1 << 63;
 
 /// What a flow may do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,87 +180,6 @@ impl LinkScheduler {
         effects
     }
 
-    /// Whether the policy wants to know the networks to the clients.
-    pub fn asks_for_paths(&self) -> bool {
-        let orders = self.is_paced || self.bands.is_some();
-        orders && self.policy.is_some_and(PolicyName::asks_for_path)
-    }
-
-    /// The kernel was asked about the connection: what is known of its path with that counts from
-    /// now on.
-    pub fn sample_path(&mut self, connection: FlowId, sample: PathSample) {
-        let Some(flow) = self.flows.get_mut(&connection) else {
-            return;
-        };
-        // A connection with streams does not wait, they do.
-        let takes_turns = self.is_paced && flow.streams.is_none();
-        let sample = PathSample {
-            own_bytes: flow.account.sent_bytes,
-            all_bytes: self.socket_bytes,
-            waited_ns: takes_turns.then(|| flow.account.waited_ns_at(0, sample.at)),
-            ..sample
-        };
-        let link_bytes_per_sec = self.rate_bits_per_sec.unwrap_or(u64::MAX) / 8;
-        let estimate = flow.path_estimate.get_or_insert_default();
-        let path = estimate.add(sample, link_bytes_per_sec);
-        self.observe(connection, path, sample.at);
-    }
-
-    /// The path to the connection's client is known to be `path`: what it has to write, and what
-    /// its streams have, may rank otherwise.
-    pub fn observe(&mut self, connection: FlowId, path: Path, now: Time) {
-        let Some(flow) = self.flows.get_mut(&connection) else {
-            return;
-        };
-        if std::mem::replace(&mut flow.path, path) == path {
-            return;
-        }
-        self.turns.scheduler.observe(JobId(connection), path, now);
-        for stream in self.streams_on(connection) {
-            self.turns.scheduler.observe(JobId(stream), path, now);
-        }
-    }
-
-    /// The kernel band that the connection's next bytes belong in, if it is another than theirs so
-    /// far, and that one; with streams, the best of theirs.
-    pub fn new_band(&self, connection: FlowId) -> Option<(u8, Option<u8>)> {
-        let bands = self.bands.as_ref()?;
-        let flow = self.flows.get(&connection)?;
-        let path = self.path_of(connection);
-        let band_of = |flow: &Flow| {
-            bands.band(BandInput {
-                size_bytes: flow.account.size_bytes(),
-                sent_bytes: flow.account.attained_bytes(),
-                path,
-            })
-        };
-        let band = match &flow.streams {
-            None => band_of(flow),
-            Some(streams) => {
-                let present = streams.present.iter();
-                let busy = present
-                    .filter_map(|stream| self.flows.get(stream))
-                    .filter(|stream| stream.account.has_responses());
-                // Frames without a response are as urgent as a response of no size.
-                busy.map(band_of).min().unwrap_or_else(|| {
-                    bands.band(BandInput {
-                        size_bytes: Some(0),
-                        path,
-                        ..BandInput::default()
-                    })
-                })
-            }
-        };
-        (flow.band != Some(band)).then_some((band, flow.band))
-    }
-
-    /// The connection's socket was marked for `band`.
-    pub fn set_band(&mut self, connection: FlowId, band: u8) {
-        if let Some(flow) = self.flows.get_mut(&connection) {
-            flow.band = Some(band);
-        }
-    }
-
     /// Whether writes wait for the link.
     pub fn is_paced(&self) -> bool {
         self.is_paced
@@ -299,25 +214,6 @@ impl LinkScheduler {
         let flow = self.opened;
         self.opened += 1;
         flow
-    }
-
-    /// The client of a connection, or of a stream's connection.
-    fn client_of(&self, flow: FlowId) -> ClientId {
-        let connection = self.connection_of(flow);
-        let client = self.flows.get(&connection).and_then(|flow| flow.client);
-        client.unwrap_or(ClientId(NAMELESS_CLIENTS | connection))
-    }
-
-    /// The path to the client of a connection, or of a stream's connection.
-    fn path_of(&self, flow: FlowId) -> Path {
-        let connection = self.flows.get(&self.connection_of(flow));
-        connection.map_or_else(Path::default, |connection| connection.path)
-    }
-
-    /// The flow itself, or a stream's connection.
-    fn connection_of(&self, flow: FlowId) -> FlowId {
-        let stream = self.flows.get(&flow).and_then(|flow| flow.stream.as_ref());
-        stream.map_or(flow, |stream| stream.connection)
     }
 
     /// The connection's writes are charged and its jobs ordered from now on.

@@ -369,13 +369,22 @@ mod tests {
                 let job = figure.response_ns as usize;
                 prop_assert_eq!(figure.wire_bytes, jobs[job].1);
                 let off = (figure.fair_response_ns as f64 - expected[job]).abs();
-                prop_assert!(off <= 2.0 + jobs.len() as f64 / 64.0, "job {}: {} is not {}", job, figure.fair_response_ns, expected[job]);
+                prop_assert!(
+                    off <= 2.0 + jobs.len() as f64 / 64.0,
+                    "job {}: {} is not {}",
+                    job,
+                    figure.fair_response_ns,
+                    expected[job]
+                );
             }
             prop_assert!(shadow.jobs.is_empty() && shadow.present() == 0);
         }
 
         #[test]
-        fn work_is_conserved(jobs in arrivals(), is_sized in proptest::collection::vec(any::<bool>(), 40)) {
+        fn work_is_conserved(
+            jobs in arrivals(),
+            is_sized in proptest::collection::vec(any::<bool>(), 40),
+        ) {
             let mut shadow = shadow();
             // The link is busy for as long in any order that wastes nothing.
             let mut busy_until = 0;
@@ -393,7 +402,12 @@ mod tests {
         }
 
         #[test]
-        fn any_sequence_of_calls_is_survived(calls in proptest::collection::vec((0_u8..4, 0_u64..6, proptest::option::of(0_u64..5000), 0_u64..3000), 0..200)) {
+        fn any_sequence_of_calls_is_survived(
+            calls in proptest::collection::vec(
+                (0_u8..4, 0_u64..6, proptest::option::of(0_u64..5000), 0_u64..3000),
+                0..200,
+            ),
+        ) {
             let mut shadow = Shadow::new(RATE_BITS_PER_SEC, 4);
             let mut now = 0;
             for (call, job, size, gap) in calls {

@@ -375,12 +375,18 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         /// Streams that gain or lose their turn are named, and one may go whenever one waits.
         #[test]
         fn streams_that_gain_or_lose_their_turn_are_affected(
-            changes in proptest::collection::vec((0..6_u64, 0..3_u8, 0..3_usize, any::<bool>(), 0..3_u64, any::<bool>()), 1..60),
+            changes in proptest::collection::vec(
+                (0..6_u64, 0..3_u8, 0..3_usize, any::<bool>(), 0..3_u64, any::<bool>()),
+                1..60,
+            ),
         ) {
             let mut siblings = Connection::default();
             for (stream, urgency, order, waits, attained_bytes, close) in changes {
@@ -399,7 +405,9 @@ mod tests {
                 let changed = stream;
                 for stream in 0..6 {
                     prop_assert!(
-                        before.contains(&stream) == after.contains(&stream) || stream == changed || affected.contains(&stream),
+                        before.contains(&stream) == after.contains(&stream)
+                            || stream == changed
+                            || affected.contains(&stream),
                         "{stream} is not in {affected:?}"
                     );
                 }

@@ -151,7 +151,8 @@ proptest! {
     #[test]
     fn every_policy_is_work_conserving(jobs in jobs(), guarded: bool) {
         let guard = guarded.then(|| GuardLimits::with_turn(3));
-        let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
+        let fcfs = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true);
+        let busy_end = fcfs.done_at.into_iter().max();
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(1, guard), true);
             prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
@@ -162,7 +163,8 @@ proptest! {
     #[test]
     fn what_changes_loses_no_work(jobs in jobs(), changes in changes(), guarded: bool) {
         let guard = guarded.then(|| GuardLimits::with_turn(3));
-        let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
+        let fcfs = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true);
+        let busy_end = fcfs.done_at.into_iter().max();
         for policy in PolicyName::ALL {
             let played = run_changing(&jobs, &changes, policy.scheduler(1, guard), true);
             prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
@@ -191,13 +193,19 @@ proptest! {
     fn fair_in_quanta_is_near_exact_sharing(jobs in jobs()) {
         let quanta = run(&jobs, PolicyName::Fair.scheduler(1, None), true).done_at;
         for (quanta, sharing) in quanta.iter().zip(processor_sharing(&jobs)) {
-            prop_assert!(quanta.abs_diff(sharing) <= 2 * jobs.len() as u64, "{quanta} against {sharing}");
+            let off = quanta.abs_diff(sharing);
+            prop_assert!(off <= 2 * jobs.len() as u64, "{quanta} against {sharing}");
         }
     }
 
     #[test]
     fn the_guard_bounds_every_wait(jobs in jobs()) {
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             let mut older = 0;
@@ -210,7 +218,10 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_silence(mut jobs in jobs(), trickles in proptest::collection::vec(1..6_u64, 30)) {
+    fn the_guard_bounds_every_silence(
+        mut jobs in jobs(),
+        trickles in proptest::collection::vec(1..6_u64, 30),
+    ) {
         for (job, trickle) in jobs.iter_mut().zip(trickles) {
             job.trickle = trickle;
         }
@@ -225,7 +236,11 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_guard_bounds_every_wait_by_client(mut jobs in jobs(), clients in clients()) {
@@ -233,7 +248,12 @@ proptest! {
             job.client = client.map(ClientId);
         }
         let client_count = jobs.iter().map(|job| job.client).collect::<BTreeSet<_>>().len() as u64;
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             for (index, job) in jobs.iter().enumerate() {
@@ -247,8 +267,16 @@ proptest! {
     }
 
     #[test]
-    fn the_only_job_of_a_client_waits_no_longer_for_more_jobs_of_another(size in 1..50_u64, others in 1..200_usize) {
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+    fn the_only_job_of_a_client_waits_no_longer_for_more_jobs_of_another(
+        size in 1..50_u64,
+        others in 1..200_usize,
+    ) {
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         let of_client = |client, size| Play { client: Some(ClientId(client)), ..play(0, size) };
         let mut jobs = vec![of_client(1, 100); others];
         jobs.push(of_client(2, size));
@@ -260,7 +288,11 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_silence_by_client(mut jobs in jobs(), clients in clients(), trickle in 1..6_u64) {
+    fn the_guard_bounds_every_silence_by_client(
+        mut jobs in jobs(),
+        clients in clients(),
+        trickle in 1..6_u64,
+    ) {
         for (job, client) in jobs.iter_mut().zip(&clients) {
             job.client = client.map(ClientId);
             job.trickle = trickle;

@@ -71,7 +71,8 @@ pub enum UplinkError {
     NoSuchDevice(#[source] std::io::Error),
     /// Bands were asked for, but nothing says where.
     #[error(
-        "bands need a device: no listener's address belongs to one that leaves this machine; name it with --uplink-device"
+        "bands need a device: no listener's address belongs to one that leaves this machine; \
+         name it with --uplink-device"
     )]
     NoDevice,
     /// The bands could not be set up.

@@ -9,9 +9,7 @@ use crate::pacer::Backlog;
 use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_link::band_chooser::BandChooser;
-use sooner_link::bucket::transmission_ns;
-use sooner_link::{LinkLimits, Pacing};
+use sooner_link::{BandChooser, LinkLimits, Pacing, transmission_ns};
 use sooner_policy::{BAND_COUNT, GuardLimits};
 
 const _: () = assert!(

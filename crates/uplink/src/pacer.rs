@@ -4,7 +4,7 @@ use crate::shared_link::SharedLink;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
-use sooner_link::bucket::transmission_ns;
+use sooner_link::transmission_ns;
 use sooner_policy::Time;
 use std::sync::Weak;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::path_estimate::PathEstimate;
 use crate::send_buffer::SendBuffer;
 use crate::siblings::{Sibling, Siblings};
 use crate::wire;
-use sooner_policy::{ClientId, Path};
+use sooner_policy::{ClientId, Path, Time};
 use std::collections::BTreeSet;
 use std::task::Waker;
 
@@ -96,6 +96,15 @@ impl Flow {
                 sibling: Sibling::default(),
             }),
             ..Self::default()
+        }
+    }
+
+    /// It is not its turn yet: `waker` is to be woken then.
+    pub(super) fn wait(&mut self, waker: &Waker, backed_up_ns: u64, now: Time) {
+        self.account.begin_wait(backed_up_ns, now);
+        match &mut self.waker {
+            Some(kept) => kept.clone_from(waker),
+            none => *none = Some(waker.clone()),
         }
     }
 

@@ -39,9 +39,8 @@ impl LinkScheduler {
         };
         let job_bytes = size_bytes.map(|size| opening_bytes + wire::payload_cost_bytes(size));
         let rank_at_start = self.start_job(flow, job_bytes, response.class, opening_bytes, now);
-        let path = self.path_of(flow);
-        if let (Some(bands), Some(size)) = (&mut self.bands, size_bytes) {
-            bands.record(size, path);
+        if let Some(size_bytes) = size_bytes {
+            self.record_size(flow, size_bytes);
         }
         self.started += 1;
         if let Some(record) = self.flows.get_mut(&flow) {
@@ -159,7 +158,7 @@ impl LinkScheduler {
         had_bytes: u64,
         now: Time,
     ) -> u64 {
-        let (path, client) = (self.path_of(flow), self.client_of(flow));
+        let (client, path) = self.client_of(flow);
         let record = self.flows.get_mut(&flow);
         let Some(record) = record.filter(|record| record.is_ordered) else {
             return 0;
@@ -205,7 +204,8 @@ impl LinkScheduler {
         completed: bool,
         now: Time,
     ) -> Vec<EndedResponse> {
-        let sums = (self.response_bytes, self.backed_up_ns(flow, now));
+        let connection = self.connection_of_stream(flow);
+        let sums = (self.response_bytes, self.backed_up_ns(connection, now));
         let policy = self.policy_name();
         let Some(record) = self.flows.get_mut(&flow) else {
             return Vec::new();

@@ -97,7 +97,8 @@ impl LinkScheduler {
 
     /// The stream has handed over everything and wants no more turns; its response is not over yet.
     pub fn finish_stream(&mut self, stream: FlowId, now: Time) {
-        let backed_up_ns = self.backed_up_ns(stream, now);
+        let connection = self.connection_of_stream(stream);
+        let backed_up_ns = self.backed_up_ns(connection, now);
         if let Some(flow) = self.flows.get_mut(&stream) {
             flow.account.end_wait(backed_up_ns, now);
             flow.account.end_bodies();
@@ -109,8 +110,8 @@ impl LinkScheduler {
     /// The connection has written the last of what the stream handed over: the stream's response
     /// ends at the connection's next flush.
     pub fn stream_written(&mut self, stream: FlowId) {
-        let flow = self.flows.get(&stream).and_then(|flow| flow.stream);
-        if let Some(streams) = flow.and_then(|stream| self.streams_of(stream.connection)) {
+        let connection = self.connection_of_stream(stream);
+        if let Some(streams) = connection.and_then(|connection| self.streams_of(connection)) {
             streams.written.push(stream);
         }
     }
@@ -122,12 +123,16 @@ impl LinkScheduler {
         }
     }
 
-    /// For how long in all the stream's connection was backed up, ns; 0 for a connection.
-    pub(super) fn backed_up_ns(&self, flow: FlowId, now: Time) -> u64 {
-        let stream = self.flows.get(&flow).filter(|flow| flow.is_ordered);
-        stream
-            .and_then(|flow| self.flows.get(&flow.stream?.connection)?.streams.as_deref())
+    /// For how long in all a stream's connection was backed up, ns; 0 for a connection.
+    pub(super) fn backed_up_ns(&self, connection: Option<FlowId>, now: Time) -> u64 {
+        connection
+            .and_then(|connection| self.flows.get(&connection)?.streams.as_deref())
             .map_or(0, |streams| streams.send_buffer.backed_up_ns_at(now))
+    }
+
+    pub(super) fn connection_of_stream(&self, stream: FlowId) -> Option<FlowId> {
+        let stream = self.flows.get(&stream)?.stream?;
+        Some(stream.connection)
     }
 
     /// Changes a stream among its siblings and lets its siblings go where that gives them their

@@ -98,24 +98,34 @@ impl LinkScheduler {
     /// Whether the flow may write `want_bytes` now, or a stream hand them over; if not, its waker
     /// is kept.
     pub fn ask(&mut self, flow: FlowId, want_bytes: u64, waker: &Waker, now: Time) -> Answer {
-        self.turns.clear_woken(flow);
-        self.begin_burst(flow, now);
-        let answer = self.answer(flow, want_bytes, now);
-        let backed_up_ns = self.backed_up_ns(flow, now);
-        if let Some(record) = self.flows.get_mut(&flow) {
-            match answer {
-                Answer::Go(_) => record.account.end_wait(backed_up_ns, now),
-                Answer::Wait => {
-                    record.account.begin_wait(backed_up_ns, now);
-                    match &mut record.waker {
-                        Some(kept) => kept.clone_from(waker),
-                        none => *none = Some(waker.clone()),
-                    }
-                }
-            }
-        }
         self.check();
-        answer
+        self.turns.clear_woken(flow);
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return Answer::Go(want_bytes);
+        };
+        if record.tunnel.is_some_and(|tunnel| !tunnel.is_in_burst) {
+            self.begin_burst(flow, now);
+            return self.ask(flow, want_bytes, waker, now);
+        }
+        if !record.is_ordered || !record.has_job {
+            record.account.end_wait(0, now);
+            // Small, or not ours to order; charged when it is settled.
+            let most_bytes = if record.is_ordered {
+                UNORDERED_BYTES_MAX
+            } else {
+                u64::MAX
+            };
+            return Answer::Go(want_bytes.min(most_bytes));
+        }
+        let connection = record.stream.map(|stream| stream.connection);
+        if connection.is_some() {
+            self.returning.remove(&flow);
+            self.reorder(flow, Sibling::wait, now);
+        } else {
+            self.turns.set_ready(flow, record, true, now);
+        }
+        self.pass_over_absent(now);
+        self.answer(flow, connection, want_bytes, waker, now)
     }
 
     /// The flow to wake now, if one waits and the link can take more.
@@ -143,36 +153,35 @@ impl LinkScheduler {
         (!self.returning.is_empty()).then(|| self.opens_at())
     }
 
-    fn answer(&mut self, flow: FlowId, want_bytes: u64, now: Time) -> Answer {
-        let record = self.flows.get_mut(&flow);
-        let Some(record) = record.filter(|record| record.is_ordered) else {
-            return Answer::Go(want_bytes);
-        };
-        if !record.has_job {
-            // Small, or not ours to order; charged when it is settled.
-            return Answer::Go(want_bytes.min(UNORDERED_BYTES_MAX));
-        }
-        let quantum_bytes = if record.stream.is_some() {
-            self.returning.remove(&flow);
-            self.reorder(flow, Sibling::wait, now);
+    /// Grants a flow that waits its turn, or keeps its waker; a stream's is of `connection`.
+    fn answer(
+        &mut self,
+        flow: FlowId,
+        connection: Option<FlowId>,
+        want_bytes: u64,
+        waker: &Waker,
+        now: Time,
+    ) -> Answer {
+        let quantum_bytes = if connection.is_some() {
             self.limits.stream_quantum_bytes()
         } else {
-            self.turns.set_ready(flow, record, true, now);
             self.limits.quantum_bytes
         };
-        self.pass_over_absent(now);
         let grant = if self.opens_at() <= now {
             self.turns.turn_of(flow, now)
         } else {
             None
         };
+        let backed_up_ns = self.backed_up_ns(connection, now);
         let Some(record) = self.flows.get_mut(&flow) else {
             return Answer::Wait;
         };
         let Some(grant) = grant else {
             record.has_waited = record.is_ready;
+            record.wait(waker, backed_up_ns, now);
             return Answer::Wait;
         };
+        record.account.end_wait(backed_up_ns, now);
         let within_bytes = wire::payload_within_bytes(grant.max_amount);
         let granted_bytes = want_bytes.min(within_bytes).min(quantum_bytes);
         self.audit.grant(&mut record.granted_bytes, granted_bytes);

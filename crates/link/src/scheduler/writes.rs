@@ -23,6 +23,7 @@ impl LinkScheduler {
         if !flow.is_ordered {
             return;
         }
+        let has_streams = flow.streams.is_some();
         self.audit.settle(&mut flow.granted_bytes, written_bytes);
         let cost_bytes = flow.charge_sent(sent_bytes);
         if cost_bytes > 0 {
@@ -37,7 +38,9 @@ impl LinkScheduler {
             }
             self.turns.set_ready(connection, flow, false, now);
         }
-        self.review_send_buffer(connection, now);
+        if has_streams {
+            self.review_send_buffer(connection, now);
+        }
         self.check();
     }
 

@@ -363,9 +363,13 @@ proptest! {
     /// Whatever the order, the link is never idle while a flow waits and never faster than its
     /// rate.
     #[test]
-    fn the_link_is_kept_busy_and_never_exceeded(sizes in proptest::collection::vec(1..40_000_u64, 1..20), policy in 0..PolicyName::ALL.len()) {
+    fn the_link_is_kept_busy_and_never_exceeded(
+        sizes in proptest::collection::vec(1..40_000_u64, 1..20),
+        policy in 0..PolicyName::ALL.len(),
+    ) {
         let mut world = World::new(PolicyName::ALL[policy]);
-        let wire_bytes: u64 = sizes.iter().map(|size| wire::CONNECTION_BYTES + wire::payload_cost_bytes(*size)).sum();
+        let cost = |size: &u64| wire::CONNECTION_BYTES + wire::payload_cost_bytes(*size);
+        let wire_bytes: u64 = sizes.iter().map(cost).sum();
         for size in &sizes {
             world.add(*size);
         }
@@ -374,13 +378,18 @@ proptest! {
         // Grants may cut a response into one more segment than it needs each time another gets in.
         let cuts = world.decisions.len() as u64 * wire::HEADER_BYTES;
         prop_assert!(end_bytes <= wire_bytes + cuts, "{end_bytes} > {wire_bytes} + {cuts}");
-        prop_assert!(end_bytes + wire::PACKET_BYTES >= wire_bytes, "{end_bytes} + a packet < {wire_bytes}");
+        prop_assert!(
+            end_bytes + wire::PACKET_BYTES >= wire_bytes,
+            "{end_bytes} + a packet < {wire_bytes}"
+        );
         prop_assert!(world.done_at.iter().all(Option::is_some));
     }
 
     /// Any calls in any order: nothing panics, counts agree, and what waits is called in the end.
     #[test]
-    fn any_order_of_calls_is_safe(calls in proptest::collection::vec((0..7_u8, 0..6_usize, 0..5_000_u64), 0..200)) {
+    fn any_order_of_calls_is_safe(
+        calls in proptest::collection::vec((0..7_u8, 0..6_usize, 0..5_000_u64), 0..200),
+    ) {
         let limits = LinkLimits::at_rate(RATE);
         let guard = GuardLimits::with_turn(limits.quantum_wire_bytes());
         let mut link = paced(PolicyName::Srpt, limits, Some(guard));
@@ -392,7 +401,10 @@ proptest! {
             let flow = flows[index].unwrap_or(1_000);
             match call {
                 0 => _ = flows[index].get_or_insert_with(|| link.open(now)),
-                1 => _ = start(&mut link, flow, (amount % 3 > 0).then_some(amount), (amount % 2) as u8, now),
+                1 => {
+                    let size_bytes = (amount % 3 > 0).then_some(amount);
+                    _ = start(&mut link, flow, size_bytes, (amount % 2) as u8, now);
+                }
                 2 => _ = ask(&mut link, flow, amount + 1, now),
                 3 => link.settle(flow, amount, amount, now),
                 4 => finish(&mut link, flow, now),

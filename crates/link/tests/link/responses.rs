@@ -1,9 +1,9 @@
 //! The accounts of responses: their ends, their bands, what is told of them.
 
-use sooner_link::band_chooser::BandChooser;
-use sooner_link::path_estimate::PathSample;
+use sooner_link::BandChooser;
 use sooner_link::{
-    Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Load, ResponseStart, Snapshot,
+    Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Load, PathSample, ResponseStart,
+    Snapshot,
 };
 use sooner_policy::{GuardLimits, PolicyName, Time};
 use std::task::Waker;

@@ -378,11 +378,11 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => Just(Event::Connect),
         4 => (index.clone(), 1..20_000_u64, 0..3_u8, 0..3_usize)
-            .prop_map(|(connection, bytes, class, order)| Event::Stream(connection, bytes, class, order)),
+            .prop_map(|(on, bytes, class, order)| Event::Stream(on, bytes, class, order)),
         4 => index.clone().prop_map(Event::Write),
         1 => index.clone().prop_map(Event::GiveBack),
-        3 => (index.clone(), 0..5_000_u64).prop_map(|(connection, bytes)| Event::Engine(connection, bytes)),
-        2 => (index.clone(), any::<bool>()).prop_map(|(connection, open)| Event::Window(connection, open)),
+        3 => (index.clone(), 0..5_000_u64).prop_map(|(on, bytes)| Event::Engine(on, bytes)),
+        2 => (index.clone(), any::<bool>()).prop_map(|(on, open)| Event::Window(on, open)),
         1 => index.clone().prop_map(Event::Drop),
         2 => (index.clone(), 0..3_u8, 0..3_usize)
             .prop_map(|(stream, class, order)| Event::Urgency(stream, class, order)),
@@ -413,9 +413,10 @@ fn apply(world: &mut World, event: &Event) {
         }
         Event::Window(index, open) => {
             let connection = connection(index);
-            match open {
-                true => world.open_window(connection),
-                false => world.shut_window(connection),
+            if *open {
+                world.open_window(connection);
+            } else {
+                world.shut_window(connection);
             }
         }
         Event::Drop(index) => {
@@ -451,7 +452,11 @@ fn apply(world: &mut World, event: &Event) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever happens: streams that could go are counted, engines hold little, and when all
     /// windows open everything is sent although no stream asks again before it is woken.
@@ -463,15 +468,19 @@ proptest! {
         limited: bool,
     ) {
         let guard = guarded.then(|| GuardLimits::with_turn(wire::PACKET_BYTES));
-        let mut world = match limited {
-            true => World::new(PolicyName::ALL[policy], guard),
-            false => World::without_rate(),
+        let mut world = if limited {
+            World::new(PolicyName::ALL[policy], guard)
+        } else {
+            World::without_rate()
         };
         world.engines_wait();
         for event in &events {
             apply(&mut world, event);
             prop_assert!(world.link.wake_at().is_some() || world.link.waiting() == 0);
-            prop_assert!(world.connections_that_could_go() <= world.link.waiting(), "{event:?}: a stream is forgotten");
+            prop_assert!(
+                world.connections_that_could_go() <= world.link.waiting(),
+                "{event:?}: a stream is forgotten"
+            );
             prop_assert!(world.most_handed_over_bytes() <= 3 * world.quantum_bytes().max(SEGMENT));
         }
         world.open_everything();

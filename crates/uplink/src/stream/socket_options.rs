@@ -3,7 +3,7 @@
 
 use super::GatedStream;
 use sooner_kernel::socket::{self, TcpInfo};
-use sooner_link::path_estimate::PathSample;
+use sooner_link::PathSample;
 use sooner_policy::Time;
 
 /// Bytes between two looks at the network to the client: as often as SWIFT weighs a response again.
@@ -92,7 +92,7 @@ fn sample_of(info: &TcpInfo, at: Time) -> PathSample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sooner_link::path_estimate::PathEstimate;
+    use sooner_link::PathEstimate;
     use sooner_policy::Path;
 
     #[test]
