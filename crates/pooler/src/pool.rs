@@ -88,7 +88,9 @@ pub struct Pool {
         reason = "they are lent in their boxes, which are as small as a place in a client's task should be"
     )]
     idle: BTreeMap<Owner, Vec<Box<ServerConnection>>>,
-    /// Those that are lent as well.
+    /// Those that are leased, being opened or asked whether they work.
+    leased: usize,
+    /// Those that are idle or leased.
     open: usize,
     /// How many of them were needed at a time, since some were closed because nobody needed them.
     most: usize,
@@ -100,13 +102,23 @@ impl Pool {
     /// An idle one that still works.
     pub fn take(&mut self, owner: &Owner) -> Option<Box<ServerConnection>> {
         let idle = self.idle.get_mut(owner)?;
+        let mut taken = None;
         while let Some(mut server) = idle.pop() {
             if server.session.is_quiet() {
-                return Some(server);
+                self.leased += 1;
+                taken = Some(server);
+                break;
             }
             self.open -= 1;
         }
-        None
+        self.check();
+        taken
+    }
+
+    /// Each open connection is idle or leased, and by one client.
+    fn check(&self) {
+        assert!(self.leased <= self.open);
+        debug_assert_eq!(self.open, self.leased + self.idle_count());
     }
 
     /// Whether a transaction of this owner takes another one's connection, where there may be `max`.
@@ -132,13 +144,17 @@ impl Pool {
         // Of each owner the first is the one that was used least recently.
         let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
         let idle = idle.min_by_key(|idle| idle[0].used_at)?;
+        let given_up = idle.remove(0);
         self.open -= 1;
-        Some(idle.remove(0))
+        self.check();
+        Some(given_up)
     }
 
     /// One is being opened; whether there were never so many.
     pub fn opens(&mut self) -> bool {
+        self.leased += 1;
         self.open += 1;
+        self.check();
         let is_more = self.open > self.most;
         self.most = self.most.max(self.open);
         is_more
@@ -146,15 +162,21 @@ impl Pool {
 
     /// One that was lent or opened is no more.
     pub fn closed(&mut self) {
+        assert!(self.leased > 0, "closed twice");
+        self.leased -= 1;
         self.open -= 1;
+        self.check();
     }
 
     /// One comes back.
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
+        assert!(self.leased > 0, "given back twice");
+        self.leased -= 1;
         match self.idle.get_mut(owner) {
             Some(idle) => idle.push(server),
             None => drop(self.idle.insert(owner.clone(), vec![server])),
         }
+        self.check();
     }
 
     /// Closes the idle ones of these owners.
@@ -180,6 +202,7 @@ impl Pool {
             dead += before - servers.len();
         }
         self.open -= dead;
+        self.check();
         if dead > 0 {
             self.most = self.open;
         }
@@ -192,6 +215,7 @@ impl Pool {
         }
         let closed = before - self.idle_count();
         self.open -= closed;
+        self.check();
         if closed > 0 {
             self.most = self.open;
         }

@@ -226,6 +226,7 @@ impl Pipeline {
         self.unanswered.push_back((what, kept_bytes));
         self.sent_count += 1;
         self.kept_bytes += kept_bytes;
+        self.check();
         what.ends_cycle()
     }
 
@@ -265,6 +266,7 @@ impl Pipeline {
 
     /// The server has answered this.
     pub fn answered(&mut self, what: Answered) -> Result<AnswerTo, OutOfStep> {
+        self.check();
         let front = self.unanswered.front().map(|(sent, _)| *sent);
         match what {
             Answered::Parsed => self.pop(Sent::Parse)?,
@@ -286,7 +288,8 @@ impl Pipeline {
             }
             Answered::Ready(status) => return self.ready(status),
             Answered::CopyIn => {
-                self.is_lost |= self.unanswered.len() > 1;
+                let is_of_one = matches!(front, Some(Sent::Query | Sent::Execute));
+                self.is_lost |= !is_of_one || self.unanswered.len() > 1;
                 self.copy = Some(Copy::default());
             }
             Answered::Error => return Ok(self.failed()),
@@ -296,9 +299,25 @@ impl Pipeline {
 
     fn pop(&mut self, what: Sent) -> Result<(), OutOfStep> {
         let front = self.unanswered.pop_front();
-        let (_, kept_bytes) = front.filter(|(sent, _)| *sent == what).ok_or(OutOfStep)?;
+        let kept_bytes = front.map(|(_, kept_bytes)| kept_bytes).unwrap_or_default();
+        self.release(kept_bytes);
+        let is_it = front.is_some_and(|(sent, _)| sent == what);
+        is_it.then_some(()).ok_or(OutOfStep)
+    }
+
+    fn release(&mut self, kept_bytes: usize) {
+        assert!(kept_bytes <= self.kept_bytes, "released more than was kept");
         self.kept_bytes -= kept_bytes;
-        Ok(())
+    }
+
+    /// What holds between two messages.
+    fn check(&self) {
+        assert!(self.unanswered.len() as u64 <= self.sent_count);
+        assert!(!self.unanswered.is_empty() || self.kept_bytes == 0);
+        debug_assert_eq!(
+            self.kept_bytes,
+            self.unanswered.iter().map(|(_, kept)| kept).sum::<usize>()
+        );
     }
 
     fn ready(&mut self, status: TransactionStatus) -> Result<AnswerTo, OutOfStep> {
@@ -330,7 +349,8 @@ impl Pipeline {
             .iter()
             .position(|(sent, _)| sent.ends_cycle());
         let answered = self.unanswered.drain(..=end.ok_or(OutOfStep)?);
-        self.kept_bytes -= answered.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+        let kept_bytes = answered.map(|(_, kept_bytes)| kept_bytes).sum();
+        self.release(kept_bytes);
         Ok(AnswerTo::Client)
     }
 
@@ -346,7 +366,8 @@ impl Pipeline {
             let skipped = self
                 .unanswered
                 .drain(..sync.unwrap_or(self.unanswered.len()));
-            self.kept_bytes -= skipped.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+            let kept_bytes = skipped.map(|(_, kept_bytes)| kept_bytes).sum();
+            self.release(kept_bytes);
             self.skips = sync.is_none();
         }
         if self.probe.is_some() || copy.is_none_or(|copy| copy.syncs == 0) {
@@ -362,6 +383,11 @@ impl Pipeline {
             && !self.is_unsynced
             && !self.is_lost
             && self.status == TransactionStatus::Idle
+    }
+
+    /// Whether the server has begun a COPY that nothing announced: no other client gets it.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Whether the server skips everything up to a Sync that was not sent yet.

@@ -8,7 +8,6 @@
 //! the client's (`errors`).
 
 mod commits;
-mod copy;
 mod errors;
 mod from_server;
 mod pending;
@@ -122,6 +121,11 @@ pub enum RewriteError {
 /// What names on server connections begin with.
 const OURS: &[u8] = b"sooner_";
 
+/// Whether a message of this tag is answered by ReadyForQuery without a Sync.
+fn ends_cycle(tag: u8) -> bool {
+    matches!(tag, b'Q' | b'F')
+}
+
 /// Whether a name may be one of those that statements have on server connections: no client has one of these.
 fn is_ours(name: &[u8]) -> bool {
     name.starts_with(OURS)
@@ -171,8 +175,8 @@ pub struct Rewriter<'a> {
     says_changed: bool,
     /// What is being described, and its parameters.
     describing: Option<(Described, Option<Vec<u8>>)>,
-    /// Whether a command in SQL waits for a statement that it names.
-    held_by_sql: bool,
+    /// Whether a query waits for the answer to a message of ours.
+    holds_query: bool,
     /// The cycles in which the server was made to answer earlier than the client made it.
     hurried: VecDeque<u64>,
     /// How many messages the client had sent when it said Flush last.
@@ -211,7 +215,7 @@ impl<'a> Rewriter<'a> {
             changed: None,
             says_changed: false,
             describing: None,
-            held_by_sql: false,
+            holds_query: false,
             hurried: VecDeque::new(),
             flushed_count: 0,
             is_flushed: false,
@@ -297,11 +301,13 @@ impl<'a> Rewriter<'a> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<Forwarded, RewriteError> {
+        self.check();
         if piece.part == Part::First {
-            if self.held_by_sql && self.pipeline.skips() && piece.tag == b'Q' {
+            if self.holds_query && self.pipeline.skips() && ends_cycle(piece.tag) {
                 self.give_up_query(out);
                 return Ok(Forwarded::Yes);
             }
+            self.holds_query &= !ends_cycle(piece.tag);
             match self.pipeline.verdict(piece.tag) {
                 _ if piece.tag == b'X' => self.drops = true,
                 Verdict::Drop => self.drops = true,
@@ -331,7 +337,7 @@ impl<'a> Rewriter<'a> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<Forwarded, RewriteError> {
-        self.describe_what_was_prepared(&message, out);
+        self.describe_what_was_prepared(Some(&message), out);
         match message {
             FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
             FrontendMessage::Bind {
@@ -374,7 +380,7 @@ impl<'a> Rewriter<'a> {
 
     /// What a query needs could not be prepared, which its client was told: the server skips to a Sync.
     fn give_up_query(&mut self, out: &mut BytesMut) {
-        self.held_by_sql = false;
+        self.holds_query = false;
         self.push_cycle(Sent::Sync);
         write_sync(out);
     }
@@ -441,6 +447,23 @@ impl<'a> Rewriter<'a> {
                 self.pipeline.sent(Sent::Describe, 0);
             }
         }
+    }
+
+    /// What holds between two messages: the ends of cycles that are expected are those that the
+    /// server has yet to answer, and behind the last answer nothing is expected.
+    fn check(&self) {
+        if self.pipeline.is_lost() {
+            return;
+        }
+        debug_assert_eq!(
+            self.expected
+                .iter()
+                .filter(|expected| **expected == Expected::Cycle)
+                .count(),
+            self.pipeline.unanswered_cycles()
+        );
+        debug_assert!(!self.pipeline.is_over() || self.expected.is_empty());
+        debug_assert!(!self.pipeline.is_over() || self.awaited.is_none());
     }
 
     fn push_cycle(&mut self, sent: Sent) {

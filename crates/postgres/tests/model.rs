@@ -329,7 +329,7 @@ fn turn(
                     .unwrap();
                 let length = piece.bytes.len();
                 exchange.from_server(&piece, &mut client.seen).unwrap();
-                exchange.ask(&mut to_server);
+                exchange.follow_up(&mut to_server);
                 let _ = answers.split_to(length);
             }
         }

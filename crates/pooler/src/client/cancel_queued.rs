@@ -3,7 +3,7 @@
 //! The cycle is a query or a function call; where it begins with a message of the extended protocol it goes up to the next Sync, as what comes
 //! before that is skipped after an error. A Sync alone cannot be cancelled. The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
 
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
 use sooner_postgres::wire::{
@@ -12,10 +12,7 @@ use sooner_postgres::wire::{
 
 /// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it. An error where the client has left, or sends
 /// what cannot be understood.
-pub async fn cancel_queued(
-    stream: &mut Stream,
-    input: &mut BytesMut,
-) -> Result<(), Option<Refusal>> {
+pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Departure> {
     let mut out = BytesMut::new();
     if input.first() != Some(&b'S') {
         let report = ErrorReport {
@@ -26,17 +23,23 @@ pub async fn cancel_queued(
             source: None,
         };
         write_error(&mut out, &report);
-        stream.flush_all(&mut out).await.map_err(|_| None)?;
+        stream
+            .flush_all(&mut out)
+            .await
+            .map_err(|_| Departure::Left)?;
     }
     let mut discard = Discard::new();
     while !discard.take(input)? {
         match stream.more(input).await {
             Ok(1..) => {}
-            _ => return Err(None),
+            _ => return Err(Departure::Left),
         }
     }
     write_ready(&mut out, TransactionStatus::Idle);
-    stream.flush_all(&mut out).await.map_err(|_| None)
+    stream
+        .flush_all(&mut out)
+        .await
+        .map_err(|_| Departure::Left)
 }
 
 /// The rest of a cycle that nobody is to see.
@@ -55,10 +58,10 @@ impl Discard {
     }
 
     /// Takes away what there is of it; whether that was its end.
-    fn take(&mut self, input: &mut BytesMut) -> Result<bool, Option<Refusal>> {
+    fn take(&mut self, input: &mut BytesMut) -> Result<bool, Departure> {
         loop {
             let piece = self.splitter.next(input);
-            let piece = piece.map_err(|error| Some(Refusal::of_protocol(&error.to_string())))?;
+            let piece = piece.map_err(|error| Refusal::of_protocol(&error.to_string()))?;
             let Some(piece) = piece else {
                 return Ok(false);
             };
@@ -69,7 +72,7 @@ impl Discard {
             let count = piece.bytes.len();
             input.advance(count);
             if is_goodbye {
-                return Err(None);
+                return Err(Departure::Left);
             }
             if ends {
                 return Ok(true);

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::client::handle::{ClientHandle, Termination};
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::client::slots::LoginSlot;
 use crate::client::startup::{self, AuthenticatedClient};
 use crate::config::OWN_DATABASES;
@@ -37,7 +37,7 @@ pub async fn serve(pooler: Rc<Pooler>, stream: Stream, login_slot: LoginSlot) {
     let registered = Registered::register(&pooler, client.handle.clone());
     let served = client.begin_and_serve(version).await;
     drop(registered);
-    if let Err(Some(refusal)) = served {
+    if let Err(Departure::Refused(refusal)) = served {
         refuse(&mut client.stream, &refusal).await;
     }
 }

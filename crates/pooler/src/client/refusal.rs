@@ -27,6 +27,21 @@ enum Wording {
     None,
 }
 
+/// Why a client is served no longer.
+#[derive(Debug)]
+pub enum Departure {
+    /// It has left.
+    Left,
+    /// It is told why it must go.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Departure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

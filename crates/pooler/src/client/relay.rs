@@ -344,9 +344,9 @@ impl Relay<'_, '_> {
     }
 
     /// What the gate has to ask the server it asks between two messages of the client.
-    fn ask(&mut self) {
+    fn follow_up(&mut self) {
         if self.from_client.is_between_messages() {
-            self.rewriter.ask(&mut self.to_server);
+            self.rewriter.follow_up(&mut self.to_server);
         }
     }
 
@@ -411,7 +411,7 @@ impl Relay<'_, '_> {
             self.input.advance(count);
             self.received_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
             if self.rewriter.is_left() {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
@@ -447,7 +447,7 @@ impl Relay<'_, '_> {
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
         }
         Ok(moved)
     }

@@ -1,7 +1,7 @@
 //! Between a client's turns: the server connection is given its settings, and asked what its commands have changed.
 
 use crate::client::handle::ClientHandle;
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::log::log;
 use crate::pool::ServerConnection;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, in_time, run};
@@ -53,7 +53,7 @@ pub async fn read_back(
     handle: &ClientHandle,
     lease: &mut Lease,
     by_session: bool,
-) -> Result<BytesMut, Option<Refusal>> {
+) -> Result<BytesMut, Departure> {
     let was_tied = handle.pinned_by.get().is_some();
     let for_client = query_and_restore(client, wanted, lease, by_session).await;
     let tied_by = client.tied_by();
@@ -64,7 +64,7 @@ pub async fn read_back(
             "a client of user {user:?} keeps its server connection to {database:?}, for {reason}"
         ));
     }
-    for_client.map_err(|error| Some(Refusal::lost(&error.to_string())))
+    for_client.map_err(|error| Refusal::lost(&error.to_string()).into())
 }
 
 async fn query_and_restore(

@@ -160,7 +160,20 @@ impl State {
         }
     }
 
+    /// The sums are those of the origins.
+    fn check(&self) {
+        debug_assert_eq!(
+            self.logins,
+            self.of.values().map(OfOrigin::logins).sum::<usize>()
+        );
+        debug_assert_eq!(
+            self.clients,
+            self.of.values().map(|of| of.clients).sum::<usize>()
+        );
+    }
+
     fn forget_if_gone(&mut self, origin: Origin) {
+        self.check();
         let is_gone = |of: &OfOrigin| of.clients == 0 && of.logins() == 0;
         if self.of.get(&origin).is_some_and(is_gone) {
             self.of.remove(&origin);
@@ -266,9 +279,11 @@ impl Drop for ClientSlot {
     fn drop(&mut self) {
         let mut state = self.slots.0.borrow_mut();
         let Some(origin) = self.origin else {
+            assert!(state.consoles > 0, "a session ends twice");
             state.consoles -= 1;
             return;
         };
+        assert!(state.clients > 0, "a client leaves twice");
         state.clients -= 1;
         if let Some(of) = state.of.get_mut(&origin) {
             of.clients -= 1;

@@ -132,6 +132,7 @@ impl ClientCount {
 impl Drop for CountedClient {
     fn drop(&mut self) {
         let Self(ClientCount(count)) = self;
+        assert!(count.get() > 0, "a client leaves twice");
         count.set(count.get() - 1);
     }
 }

@@ -4,9 +4,9 @@ use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
+use crate::pool::admission::Admitted;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
-use crate::pool::login_admission::LoginPermit;
 use crate::pool::server_session::{self, LoginError, LoginSecret};
 use crate::pool::upstream::IdleLease;
 use crate::pool::{Owner, Pool, ServerConnection, capacity};
@@ -27,26 +27,6 @@ pub const COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
 const YIELD_PAUSE: Duration = Duration::from_secs(1);
-
-/// Leave to be inside.
-pub struct Admitted {
-    /// Of the user's transactions and the database's where these have a bound, and the server's.
-    permits: Vec<Permit>,
-    /// And to log in in place of another owner, where that is needed.
-    login: Option<LoginPermit>,
-}
-
-impl Admitted {
-    /// Of the user's, the database's and the server's transactions.
-    pub fn new(permits: [Option<Permit>; 3], login: Option<LoginPermit>) -> Self {
-        let mut all = Vec::with_capacity(permits.len());
-        all.extend(permits.into_iter().flatten());
-        Self {
-            permits: all,
-            login,
-        }
-    }
-}
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lease {
@@ -175,11 +155,13 @@ impl LeaseRequest<'_> {
     pub async fn lease(
         &self,
         pooler: &Pooler,
-        inside: Admitted,
+        admitted: Admitted,
         mut follow: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
     ) -> Result<Option<Lease>, Refusal> {
         let begin = Instant::now();
-        let Admitted { permits, mut login } = inside;
+        let Admitted {
+            permits, mut login, ..
+        } = admitted;
         let mut lease = self.pending(permits);
         let mut again = false;
         loop {

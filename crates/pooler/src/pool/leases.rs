@@ -89,7 +89,9 @@ impl Leases {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let mut open = self.leases.0.open.borrow_mut();
-        if let Some(count) = open.get_mut(&self.generation) {
+        let count = open.get_mut(&self.generation);
+        assert!(count.is_some(), "a lease ends twice");
+        if let Some(count) = count {
             *count -= 1;
             if *count == 0 {
                 open.remove(&self.generation);

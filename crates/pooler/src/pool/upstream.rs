@@ -163,7 +163,9 @@ impl IdleLease {
 
 impl Drop for IdleLease {
     fn drop(&mut self) {
-        self.0.idle_leases.set(self.0.idle_leases.get() - 1);
+        let count = self.0.idle_leases.get();
+        assert!(count > 0, "an idle lease ends twice");
+        self.0.idle_leases.set(count - 1);
     }
 }
 

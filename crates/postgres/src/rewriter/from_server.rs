@@ -15,6 +15,7 @@ impl Rewriter<'_> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RewriteError> {
+        self.check();
         if piece.part == Part::First {
             self.is_flushed = matches!(piece.tag, b'Z' | b'E' | b'N' | b'G' | b'W');
             let message =
@@ -205,10 +206,8 @@ impl Rewriter<'_> {
     /// Takes back what was believed of the messages of the first cycle that are not answered.
     fn undo_to_cycle(&mut self) {
         let (client, server) = (&mut *self.client, &mut *self.server);
-        let end = self
-            .expected
-            .iter()
-            .position(|expected| *expected == Expected::Cycle);
+        let mut expected = self.expected.iter();
+        let end = expected.position(|expected| *expected == Expected::Cycle);
         let end = end.unwrap_or(self.expected.len());
         let has_later_unnamed = self
             .expected

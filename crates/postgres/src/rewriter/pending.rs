@@ -3,10 +3,10 @@
 //! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
 //! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
 
-use super::{Expected, Rewriter};
+use super::{Expected, NO_STATEMENT, Rewriter, ends_cycle};
 use crate::pipeline::Verdict;
 use crate::statements::Statement;
-use crate::wire::{FrontendMessage, Part, Piece, Target};
+use crate::wire::{FrontendMessage, Part, Piece, Target, write_close_statement, write_sync};
 use bytes::BytesMut;
 use std::sync::Arc;
 
@@ -26,6 +26,13 @@ impl Rewriter<'_> {
             }
             // What it knows afterwards is known when it has answered.
             Verdict::Pass if self.must_learn() => true,
+            // A query behind a Describe of ours that fails would be skipped, and never answered.
+            Verdict::Pass if self.undescribed.is_some() && ends_cycle(piece.tag) => {
+                self.describe_what_was_prepared(None, out);
+                self.flush(out);
+                self.holds_query = true;
+                true
+            }
             Verdict::Pass if self.depends_on_failure(piece) => {
                 self.flush(out);
                 true
@@ -37,9 +44,19 @@ impl Rewriter<'_> {
             Verdict::Pass | Verdict::Probe => {
                 self.pipeline.probed();
                 self.wants_probe = true;
-                self.ask(out);
+                self.follow_up(out);
                 true
             }
+        }
+    }
+
+    /// Sends what the server is to be asked now that it has answered: how many of the Syncs between
+    /// the rows of a COPY it did not read as such.
+    pub fn follow_up(&mut self, out: &mut BytesMut) {
+        if std::mem::take(&mut self.wants_probe) {
+            write_sync(out);
+            write_close_statement(out, NO_STATEMENT);
+            write_sync(out);
         }
     }
 

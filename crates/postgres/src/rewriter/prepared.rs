@@ -109,7 +109,7 @@ impl Rewriter<'_> {
     /// it does so at once.
     pub(super) fn describe_what_was_prepared(
         &mut self,
-        next: &FrontendMessage<'_>,
+        next: Option<&FrontendMessage<'_>>,
         out: &mut BytesMut,
     ) {
         let Some(statement) = self.undescribed.take() else {
@@ -117,7 +117,7 @@ impl Rewriter<'_> {
         };
         let is_it = |name: &[u8]| self.client.statements.named(name) == Ok(&statement);
         let is_described =
-            matches!(next, FrontendMessage::Describe(Target::Statement, name) if is_it(name));
+            matches!(next, Some(FrontendMessage::Describe(Target::Statement, name)) if is_it(name));
         if !is_described {
             self.describe(statement, false, out);
         }

@@ -67,11 +67,10 @@ impl Rewriter<'_> {
             let statement = self.client.statements.named(&name.name).ok().cloned();
             let is_ready = |statement| self.ready_statement(&statement, out).is_some();
             if !name.name.is_empty() && !statement.is_none_or(is_ready) {
-                self.held_by_sql = true;
+                self.holds_query = true;
                 return Err(Forwarded::NotYet);
             }
         }
-        self.held_by_sql = false;
         Ok(self.with_names(sql, &names, out))
     }
 

@@ -1,5 +1,6 @@
 //! Conversations of two clients with one server connection, message by message.
 
+mod any_answer;
 mod session_changes;
 
 use super::*;
@@ -58,7 +59,7 @@ impl Conversation {
                 let piece = splitter.next(&bytes).unwrap().unwrap();
                 exchange.from_server(&piece, &mut out).unwrap();
                 let mut asked = BytesMut::new();
-                exchange.ask(&mut asked);
+                exchange.follow_up(&mut asked);
                 let (shown, asked) = (
                     words(&out, look_at_backend),
                     words(&asked, look_at_frontend),

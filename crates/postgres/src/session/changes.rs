@@ -85,7 +85,12 @@ impl PossibleChanges {
     pub fn remove(&mut self, names: &[Vec<u8>]) {
         for name in names {
             if self.parameters.remove(name).is_some() {
-                self.kept_bytes -= ENTRY_BYTES + name.len();
+                let entry_bytes = ENTRY_BYTES + name.len();
+                assert!(
+                    entry_bytes <= self.kept_bytes,
+                    "released more than was kept"
+                );
+                self.kept_bytes -= entry_bytes;
             }
         }
     }
