@@ -8,7 +8,7 @@ use std::net::IpAddr;
 pub enum Found {
     /// A network.
     Network(String),
-    /// It has bits beyond its mask, and so PgBouncer finds nobody in it.
+    /// It has bits beyond its mask, and so PgBouncer finds no client in it.
     Nobody,
     /// A name, or something that begins like one.
     NoAddress,

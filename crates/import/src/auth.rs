@@ -75,7 +75,8 @@ impl Translation<'_> {
         self.demand("trust");
     }
 
-    /// A method that asks for no secret is for names that PgBouncer knows: to the gate, all names are equal.
+    /// A method that asks for no secret is for names that PgBouncer knows: to the gate, all names
+    /// are equal.
     fn known_users_only(&mut self, method: &str) -> Result<(), ImportError> {
         if self.asks_for_users() {
             let words = format!(

@@ -1,8 +1,10 @@
-//! `host=... password='it''s'`: what stands behind a name in `[databases]`, `[users]` and `[peers]`.
+//! `host=... password='it''s'`: what stands behind a name in `[databases]`, `[users]` and
+//! `[peers]`.
 
 use crate::names::in_quotes;
 
-/// The pairs in their order; of a parameter that comes twice the last one counts, as PgBouncer has it.
+/// The pairs in their order; of a parameter that comes twice the last one counts, as PgBouncer has
+/// it.
 pub fn read(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut rest = text.trim_start();

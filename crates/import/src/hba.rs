@@ -1,4 +1,5 @@
-//! Lines of a pg_hba.conf, as PgBouncer reads them: what it passes over with a warning is passed over here with a remark.
+//! Lines of a pg_hba.conf, as PgBouncer reads them: what it passes over with a warning is passed
+//! over here with a remark.
 
 use crate::address::{self, Found};
 use crate::ini::{At, ImportError};
@@ -24,7 +25,7 @@ const METHODS_OF_POSTGRESQL: [&str; 7] = ["ident", "gss", "sspi", "pam", "radius
 pub enum Hints {
     /// A comment, or nothing.
     Nothing,
-    /// PgBouncer does not understand it, or nobody can fit.
+    /// PgBouncer does not understand it, or no client can fit.
     PassedOver(&'static str),
     /// A rule.
     Rule(Rule),

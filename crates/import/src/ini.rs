@@ -1,4 +1,5 @@
-//! Lines of a pgbouncer.ini: sections, settings with the lines they stand in, files that are included in their place.
+//! Lines of a pgbouncer.ini: sections, settings with the lines they stand in, files that are
+//! included in their place.
 
 use crate::names::in_double_quotes;
 use crate::place::Place;

@@ -1,9 +1,12 @@
-//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say is said as a comment where it would stand.
+//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say
+//! is said as a comment where it would stand.
 //!
-//! There is no general INI reader here on purpose: what counts are PgBouncer's own rules (comments only at the beginning of a line,
-//! `%include`, quotes doubled inside connection strings, a section that begins again and forgets what was said), and the line of every
-//! mistake. `ini` and its helpers read, one file a topic translates, `document` writes. What narrows who may come is never widened: where
-//! a rule cannot be said, those whom it may have meant are rejected. Files are read through a [`Place`], so nothing here does I/O.
+//! There is no general INI reader here on purpose: what counts are PgBouncer's own rules (comments
+//! only at the beginning of a line, `%include`, quotes doubled inside connection strings, a section
+//! that begins again and forgets what was said), and the line of every mistake. `ini` and its
+//! helpers read, one file a topic translates, `document` writes. What narrows who may come is never
+//! widened: where a rule cannot be said, those whom it may have meant are rejected. Files are read
+//! through a [`Place`], so nothing here does I/O.
 
 mod address;
 mod auth;

@@ -2,7 +2,7 @@
 
 use sooner_pooler::config;
 
-/// Longer ones are all for ever, and the configuration has none.
+/// Longer ones mean without end, and the configuration has none.
 const SECONDS_MAX: f64 = config::SECONDS_MAX as f64;
 
 /// A whole number: decimal, octal after a 0, hexadecimal after 0x, with a sign.

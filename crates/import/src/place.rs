@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// PgBouncer takes relative names from the folder that it was started in, those after `%include` too.
+/// PgBouncer takes relative names from the folder that it was started in, those after `%include`
+/// too.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// That folder.

@@ -181,7 +181,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Nobody shall come in by a later rule whom this one would have asked for more.
+    /// No client may come in by a later rule where this one would have asked for more.
     fn reject_instead(&mut self, rule: Rule<'_>, setting: &str, why: Option<&str>) {
         self.document.gap(GROUP);
         let why = format!(

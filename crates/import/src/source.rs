@@ -1,4 +1,5 @@
-//! What a pgbouncer.ini says in all, once its lines are read: the settings in force and the entries of the other sections.
+//! What a pgbouncer.ini says in all, once its lines are read: the settings in force and the entries
+//! of the other sections.
 
 use crate::connection_string;
 use crate::ini::{At, ImportError, Line};
@@ -129,7 +130,8 @@ impl Source {
         Ok(())
     }
 
-    /// What is said of a key, if anything is: an empty text is nothing, an empty number or word is a mistake.
+    /// What is said of a key, if anything is: an empty text is nothing, an empty number or word is
+    /// a mistake.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         let setting = self.settings.get(key);
         setting.filter(|setting| !setting.value.is_empty())

@@ -1,5 +1,5 @@
-//! The work itself: what has been read on one side, the gate.toml as it grows on the other. Each topic has a file; here is their order, and
-//! what they share.
+//! The work itself: what has been read on one side, the gate.toml as it grows on the other. Each
+//! topic has a file; here is their order, and what they share.
 
 use crate::document::{Document, Group};
 use crate::ini::{At, ImportError};
@@ -16,7 +16,8 @@ pub struct Translation<'a> {
     pub document: Document,
     /// Databases that could be written.
     pub written: Vec<String>,
-    /// Whom of the admins and watchers the gate could never let in, each with the reason, names in quotes first.
+    /// Whom of the admins and watchers the gate could never let in, each with the reason, names in
+    /// quotes first.
     pub shut_out: Vec<String>,
 }
 
@@ -128,12 +129,12 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Whether somebody may come whom no file names, because the database is asked.
+    /// Whether users may come that no file names, because the database is asked.
     pub fn asks_for_users(&self) -> bool {
         self.everywhere("auth_user").is_some()
     }
 
-    /// Users of `auth_file` whose secret is not empty; `None` where it cannot be read, which is for others to say.
+    /// Users of `auth_file` with a secret; `None` where it cannot be read, which others report.
     pub fn users_with_secrets(&self) -> Option<Vec<String>> {
         let Some(setting) = self.source.get("auth_file") else {
             return Some(Vec::new());

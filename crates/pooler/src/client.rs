@@ -1,4 +1,4 @@
-//! A client that has been let in, served turn by turn.
+//! A client with a session, served transaction by transaction.
 
 pub mod auth_query;
 pub mod authentication;
@@ -84,7 +84,7 @@ impl Client {
 
     /// Serves it turn by turn until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
-        // Nobody has its key yet, so nothing is withdrawn.
+        // No client has its key yet, so nothing is cancelled.
         let held = self.learn_settings().await?;
         let server = held.as_ref().and_then(|lease| lease.server.as_ref());
         let kept_id = server.map(|server| server.key().process_id);
@@ -111,7 +111,7 @@ impl Client {
     ) -> Result<(), Departure> {
         self.welcome(cancel_key).await?;
         loop {
-            // Whoever keeps a server connection hears of it as well.
+            // A client with a lease waits for its server connection as well.
             if self.input.is_empty() && held.is_none() && !self.hear().await? {
                 return Ok(());
             }
@@ -120,7 +120,8 @@ impl Client {
             }
             let transaction = match held.take() {
                 Some(lease) => Some(self.next_transaction(lease)),
-                // In boxes, like all else that a client is rarely in: whoever is silent keeps no room for it.
+                // In boxes, like all else that a client is rarely in: a silent client keeps no room
+                // for it.
                 None => Box::pin(self.begin_transaction()).await?,
             };
             held = match transaction {
@@ -179,7 +180,7 @@ impl Client {
         Ok(held)
     }
 
-    /// A server connection, where nobody has to be waited for.
+    /// A lease, where there need be no wait for it.
     async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Departure> {
         let user = self.pooler.user(&self.handle.user);
         let request = AdmissionRequest {
@@ -216,7 +217,7 @@ impl Client {
 
     /// Waits for something from the client; whether it is still there.
     async fn hear(&mut self) -> Result<bool, Departure> {
-        // Whoever is silent keeps no buffer.
+        // A silent client keeps no buffer.
         self.input = BytesMut::new();
         self.handle.set_activity(Activity::Idle);
         tokio::select! {
@@ -232,7 +233,8 @@ impl Client {
         db.ok_or_else(|| Refusal::no_database(name).into())
     }
 
-    /// Waits to be let in, then for a server connection with the client's settings; `None` where the client wants it no more.
+    /// Waits to be let in, then for a server connection with the client's settings; `None` where
+    /// the client wants it no more.
     async fn begin_transaction(&mut self) -> Result<Option<Transaction>, Departure> {
         let came_at = Instant::now();
         loop {
@@ -274,7 +276,8 @@ impl Client {
         }))
     }
 
-    /// A server connection with the client's settings, unless the client gives up before there is one.
+    /// A server connection with the client's settings, unless the client gives up before there is
+    /// one.
     async fn lease(
         &mut self,
         db: Rc<Database>,
@@ -319,7 +322,8 @@ impl Client {
         }
     }
 
-    /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
+    /// Outside the database, together with all others; a client that leaves meanwhile is waited for
+    /// no more.
     async fn wait_for_admission(
         &mut self,
         db: &Database,
@@ -417,7 +421,7 @@ impl Client {
             self.give_back(lease).await;
         } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
             let key = server.key().clone();
-            // What it runs is nobody's any more; until that is over it has its place inside.
+            // No client waits for what it runs any more; until that is over it keeps its permits.
             let cancelled = cancel::send(&lease.db.upstream, &key);
             let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
             drop(lease);

@@ -1,8 +1,9 @@
-//! Server connections that nobody uses, and what is known of the databases behind them.
+//! Idle server connections of one upstream, and what is known of the databases behind them.
 //!
-//! There are as many connections as a server may have, and fewer transactions are let in, so each that was let in finds one: an
-//! idle one of its own user and database, the last used first, because its caches are warm; else a new one. Only where there are
-//! as many as there may be, the idle one that was used least recently is closed for it.
+//! There are as many connections as a server may have, and fewer transactions are let in, so each
+//! that was let in finds one: an idle one of its own user and database, the last used first,
+//! because its caches are warm; else a new one. Only where there are as many as there may be, the
+//! idle one that was used least recently is closed for it.
 
 pub mod admission;
 pub mod capacity;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Whose connection it is.
+/// The user and database that a server connection is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// As the server knows it.
@@ -92,7 +93,7 @@ pub struct Pool {
     leased: usize,
     /// Those that are idle or leased.
     open: usize,
-    /// How many of them were needed at a time, since some were closed because nobody needed them.
+    /// How many of them were needed at a time, since some were closed because they were not needed.
     most: usize,
     /// Settings as each database reported them to a new session.
     initial_parameters: BTreeMap<Owner, Parameters>,
@@ -121,7 +122,8 @@ impl Pool {
         debug_assert_eq!(self.open, self.leased + self.idle_count());
     }
 
-    /// Whether a transaction of this owner takes another one's connection, where there may be `max`.
+    /// Whether a transaction of this owner takes another one's connection, where there may be
+    /// `max`.
     pub fn must_yield(&self, owner: &Owner, max: usize) -> bool {
         let has_idle = self.idle.get(owner).is_some_and(|idle| !idle.is_empty());
         self.open >= max && !has_idle

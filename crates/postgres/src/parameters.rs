@@ -1,9 +1,10 @@
-//! A client's settings on server connections that change: what it asked for when it came, and what was reported to it since.
+//! A client's settings on server connections that change: what it asked for when it came, and what
+//! was reported to it since.
 //!
-//! A server reports some settings when they change; these follow a client everywhere. Others are known only from its first packet; a connection
-//! remembers which of those it was given, so that the next client can be rid of them. What a
-//! client sets later and is not reported the server is asked for ([`crate::session`]), and it
-//! follows as well.
+//! A server reports some settings when they change; these follow a client everywhere. Others are
+//! known only from its first packet; a connection remembers which of those it was given, so that
+//! the next client can be rid of them. What a client sets later and is not reported the server is
+//! asked for ([`crate::session`]), and it follows as well.
 
 mod map;
 mod redundant;
@@ -95,8 +96,9 @@ impl RequestedParameters {
         })
     }
 
-    /// What a client that asks for it is told on a server that greets new sessions with these settings, where that is known without asking the
-    /// server: it asks for what everybody has, or for what is taken as it is.
+    /// What a client that asks for it is told on a server that greets new sessions with these
+    /// settings, where that is known without asking the server: it asks for what everybody has, or
+    /// for what is taken as it is.
     pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
         let mut told = initial.clone();
         for (name, value) in &self.parameters {
@@ -114,7 +116,8 @@ impl RequestedParameters {
         Some(told)
     }
 
-    /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
+    /// What a client that asks for it has besides, on a server that greets new sessions with these
+    /// settings.
     pub fn missing_from(&self, initial: &Parameters) -> Parameters {
         let is_own = |name: &[u8]| find(&self.parameters, name).is_none();
         let besides = initial.iter().filter(|(name, _)| is_own(name));
@@ -145,7 +148,8 @@ fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
     name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
 }
 
-/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by more than one.
+/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by
+/// more than one.
 fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
     let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
     let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
@@ -161,7 +165,8 @@ pub fn hide_session_class(server: &mut ServerState) {
     server.unreported.insert(name, NO_VALUE.to_vec());
 }
 
-/// Whether a setting follows its client because the server reports it, and it can be set by everybody.
+/// Whether a setting follows its client because the server reports it, and it can be set by
+/// everybody.
 pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }
@@ -176,8 +181,9 @@ pub fn is_on(value: &[u8]) -> bool {
 /// last: the role that has them may not set the rest.
 pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
 
-/// The settings that decide what a statement means when it is prepared: what its constants are, and by those that are not reported, such as
-/// search_path, which tables it names. Names with a dot are the application's own.
+/// The settings that decide what a statement means when it is prepared: what its constants are, and
+/// by those that are not reported, such as search_path, which tables it names. Names with a dot are
+/// the application's own.
 pub fn parse_context(server: &ServerState) -> Vec<u8> {
     let names = [
         "TimeZone",
@@ -212,7 +218,8 @@ pub fn find<'a>(settings: &'a Parameters, name: &[u8]) -> Option<&'a Vec<u8>> {
         .map(|(_, value)| value)
 }
 
-/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what new sessions have, not what another client left.
+/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what
+/// new sessions have, not what another client left.
 fn is_part(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"DateStyle")
 }
@@ -270,7 +277,8 @@ pub fn commands_to_apply(
     (!sql.is_empty()).then_some((sql, unreported))
 }
 
-/// Whether the server connection has all of them as it is, which is the usual case and looked at first.
+/// Whether the server connection has all of them as it is, which is the usual case and looked at
+/// first.
 fn has_all(wanted: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
     let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
     client.reported == server.reported
@@ -307,8 +315,9 @@ fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
     format!("pg_catalog.set_config({name},{value},false)")
 }
 
-/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever encoding the last client has left: beyond ASCII
-/// its bytes are the database's own, as in a first packet.
+/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever
+/// encoding the last client has left: beyond ASCII its bytes are the database's own, as in a first
+/// packet.
 pub fn literal(text: &[u8]) -> String {
     let mut literal = String::from("E'");
     for byte in text {
@@ -329,7 +338,8 @@ fn quoted(text: &[u8], quote: char) -> String {
     format!("{quote}{doubled}{quote}")
 }
 
-/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next character.
+/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next
+/// character.
 fn options(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

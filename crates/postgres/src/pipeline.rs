@@ -1,18 +1,19 @@
-//! When a server connection is free for another client: a model of how PostgreSQL takes messages and answers them.
+//! When a server connection is free for another client: a model of how PostgreSQL takes messages
+//! and answers them.
 //!
 //! What PostgreSQL does (`PostgresMain` in its `postgres.c`, `CopyGetData` in `copyfromparse.c`):
-//! - It takes messages one by one, and answers in their order. A query, a function call and a Sync end
-//!   with ReadyForQuery; each message of the extended protocol has a last answer of its own.
+//! - It takes messages one by one, and answers in their order. A query, a function call and a Sync
+//!   end with ReadyForQuery; each message of the extended protocol has a last answer of its own.
 //! - After an error in a message of the extended protocol it skips everything up to the next Sync:
 //!   queries and function calls as well, without an answer. After an error in a query it does not.
-//! - While a COPY reads rows, that COPY reads the connection. It passes over Sync and Flush, and ends
-//!   the session at any other message that is no row. Rows outside a COPY are passed over.
+//! - While a COPY reads rows, that COPY reads the connection. It passes over Sync and Flush, and
+//!   ends the session at any other message that is no row. Rows outside a COPY are passed over.
 //!
-//! Which messages a COPY read before it failed cannot be seen from outside. The gate therefore sends
-//! nothing behind a command that may be such a COPY, or behind the end of its rows, before that is
-//! answered; only the Syncs between its rows remain. Where it fails with some of them on the way, a
-//! probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all answers before
-//! CloseComplete are theirs, but for the last, which is the probe's own.
+//! Which messages a COPY read before it failed cannot be seen from outside. The gate therefore
+//! sends nothing behind a command that may be such a COPY, or behind the end of its rows, before
+//! that is answered; only the Syncs between its rows remain. Where it fails with some of them on
+//! the way, a probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all
+//! answers before CloseComplete are theirs, but for the last, which is the probe's own.
 
 use crate::wire::TransactionStatus;
 use std::collections::VecDeque;
@@ -84,17 +85,20 @@ pub enum Verdict {
     Pass,
     /// The server would pass over it.
     Drop,
-    /// Not before what was sent is answered; with a Flush, without which the server may keep its answer back.
+    /// Not before what was sent is answered; with a Flush, without which the server may keep its
+    /// answer back.
     Wait {
         /// Whether the Flush is to be sent now.
         flush: bool,
     },
-    /// It is no row, and where the COPY has failed it is not known what the server makes of it: a probe is
-    /// to be sent, which ends the session like any other message that is no row if the COPY has not failed.
+    /// It is no row, and where the COPY has failed it is not known what the server makes of it: a
+    /// probe is to be sent, which ends the session like any other message that is no row if the
+    /// COPY has not failed.
     Probe,
 }
 
-/// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
+/// An answer that was not asked for: client and server no longer mean the same, so the connection
+/// cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server answered what was not asked")]
 pub struct OutOfStep;
@@ -207,7 +211,8 @@ impl Pipeline {
         }
     }
 
-    /// This was sent to the server, and so many bytes are kept until it is answered. Whether it begins a cycle that will be answered.
+    /// This was sent to the server, and so many bytes are kept until it is answered. Whether it
+    /// begins a cycle that will be answered.
     pub fn sent(&mut self, what: Sent, kept_bytes: usize) -> bool {
         if let (Sent::Sync, Some(copy)) = (what, &mut self.copy)
             && !copy.is_ending
@@ -325,7 +330,8 @@ impl Pipeline {
         self.status = status;
         match &mut self.probe {
             Some(probe) if probe.is_closed => {
-                // A Sync of the client's that was answered ended the skipping, and else the probe's.
+                // A Sync of the client's that was answered ended the skipping, and else the
+                // probe's.
                 self.skips &= !probe.has_sync;
                 self.is_unsynced = self.skips;
                 self.probe = None;
@@ -354,7 +360,8 @@ impl Pipeline {
         Ok(AnswerTo::Client)
     }
 
-    /// Something failed: in the extended protocol what was sent up to the next Sync is not answered.
+    /// Something failed: in the extended protocol what was sent up to the next Sync is not
+    /// answered.
     fn failed(&mut self) -> AnswerTo {
         let copy = self.copy.take();
         let front = self.unanswered.front();
@@ -406,7 +413,8 @@ impl Pipeline {
         self.status == TransactionStatus::Idle
     }
 
-    /// Whether the transaction that is open has failed; `None` where that depends on what is not answered.
+    /// Whether the transaction that is open has failed; `None` where that depends on what is not
+    /// answered.
     pub fn has_failed(&self) -> Option<bool> {
         let changes = |(sent, _): &(Sent, usize)| sent.ends_cycle() || *sent == Sent::Execute;
         let is_known = self.probe.is_none() && !self.unanswered.iter().any(changes);
@@ -418,12 +426,13 @@ impl Pipeline {
         self.unanswered.is_empty() && self.probe.is_none()
     }
 
-    /// Whether a COPY reads rows whose end was not sent.
+    /// Whether a COPY reads rows and the end of them was not sent.
     pub fn is_copying(&self) -> bool {
         self.copy.is_some_and(|copy| !copy.is_ending)
     }
 
-    /// Whether the server has nothing to do before more comes: everything is answered, or it waits for rows.
+    /// Whether the server has nothing to do before more comes: everything is answered, or it waits
+    /// for rows.
     pub fn is_settled(&self) -> bool {
         self.is_answered() || self.is_copying()
     }

@@ -1,7 +1,10 @@
-//! What a client sent and wants no more before it had its turn: one cycle is thrown away and answered as if it had been cancelled.
+//! A transaction that its client cancels before it is admitted: one cycle is thrown away and
+//! answered as if it had been cancelled by the server.
 //!
-//! The cycle is a query or a function call; where it begins with a message of the extended protocol it goes up to the next Sync, as what comes
-//! before that is skipped after an error. A Sync alone cannot be cancelled. The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
+//! The cycle is a query or a function call; where it begins with a message of the extended protocol
+//! it goes up to the next Sync, as what comes before that is skipped after an error. A Sync alone
+//! cannot be cancelled. The error comes first, because a client may wait for it before it sends the
+//! rest of its cycle; the end of the cycle is answered when it has come.
 
 use crate::client::refusal::{Departure, Refusal};
 use crate::stream::Stream;
@@ -10,8 +13,8 @@ use sooner_postgres::wire::{
     ErrorReport, Splitter, TransactionStatus, look_at_frontend, write_error, write_ready,
 };
 
-/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it. An error where the client has left, or sends
-/// what cannot be understood.
+/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it.
+/// An error where the client has left, or sends what cannot be understood.
 pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Departure> {
     let mut out = BytesMut::new();
     if input.first() != Some(&b'S') {
@@ -42,7 +45,7 @@ pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<
         .map_err(|_| Departure::Left)
 }
 
-/// The rest of a cycle that nobody is to see.
+/// The rest of a cycle that is thrown away.
 struct Discard {
     splitter: Splitter,
     /// Whether everything up to the next Sync belongs to it.
@@ -86,7 +89,8 @@ mod tests {
     use super::*;
     use sooner_postgres::wire::{write_parse, write_query, write_sync};
 
-    /// How many bytes are left of what comes in pieces of this size, once a cycle has been thrown away.
+    /// How many bytes are left of what comes in pieces of this size, once a cycle has been thrown
+    /// away.
     fn left(all: &[u8], piece_bytes: usize) -> usize {
         let mut discard = Discard::new();
         let mut input = BytesMut::new();

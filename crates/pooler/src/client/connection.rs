@@ -1,4 +1,5 @@
-//! A client from its first byte to its last: greeted, given its places, served, and told why where it must go.
+//! The connection of a client from its first byte to its last: authenticated, counted, served, and
+//! told why where it must go.
 
 use crate::client::Client;
 use crate::client::handle::{ClientHandle, Termination};
@@ -134,6 +135,6 @@ pub async fn refuse(stream: &mut Stream, refusal: &Refusal) {
     let mut out = BytesMut::new();
     refusal.write(&mut out);
     let told = stream.flush_all(&mut out);
-    // Whoever does not read is not waited for.
+    // A client that does not read is not waited for.
     let _ = tokio::time::timeout(RETRY_PAUSE, told).await;
 }

@@ -1,4 +1,4 @@
-//! The clients that are here: what tables say of them, and how they are told to leave.
+//! The handle of a client: what tables say of it, and how it is told to leave.
 
 use crate::client::cancel::CancelTarget;
 use crate::client::refusal::Refusal;
@@ -26,7 +26,8 @@ pub enum Activity {
     Active,
 }
 
-/// How many clients of a class are here, and of these those that wait for their turn and those that have a server connection.
+/// How many clients of a class are here, and of these those that wait for their turn and those that
+/// have a server connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCount {
     pub clients: usize,
@@ -53,7 +54,7 @@ pub enum Termination {
     No,
     /// When its transaction is over: the gate stops.
     WhenIdle,
-    /// At once: somebody said so.
+    /// At once: an admin said so.
     Now,
 }
 

@@ -1,4 +1,5 @@
-//! Between a client's turns: the server connection is given its settings, and asked what its commands have changed.
+//! Between two transactions of a client: the server connection is given its parameters, and asked
+//! what its commands have changed.
 
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::{Departure, Refusal};

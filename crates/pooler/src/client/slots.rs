@@ -1,4 +1,5 @@
-//! How many connections there may be, in all and from one origin, and which one ends when there are too many.
+//! How many connections there may be, in all and from one origin, and which one ends when there are
+//! too many.
 //!
 //! A connection that has not proved yet who it is must never keep another one out: at a bound, one
 //! of these ends. That is the one that has been silent longest, of the origin that has most silent
@@ -77,7 +78,8 @@ impl OfOrigin {
         self.silent.len() + self.busy.len()
     }
 
-    /// Ends the login that has taken longest; one that waits for the gate only where no other is left.
+    /// Ends the login that has taken longest; one that waits for the gate only where no other is
+    /// left.
     fn end_first(&mut self) -> bool {
         let first = self.silent.pop_first().or_else(|| self.busy.pop_first());
         let Some((_, told)) = first else { return false };
@@ -268,7 +270,8 @@ impl Drop for LoginSlot {
     }
 }
 
-/// A client's place among all, or that of a session in the gate's own database; free again when dropped.
+/// A client's place among all, or that of a session in the gate's own database; free again when
+/// dropped.
 pub struct ClientSlot {
     slots: Slots,
     /// `None` in the gate's own database.

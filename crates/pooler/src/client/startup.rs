@@ -1,4 +1,4 @@
-//! The beginning of a client: what it wants, whether it may have that, and the proof of who it is.
+//! The startup of a client: what it wants, whether it may have that, and the proof of who it is.
 
 use crate::client::auth_query::{self, LookupResult};
 use crate::client::authentication::Authentication;
@@ -49,7 +49,8 @@ impl From<Refusal> for StartupFailure {
     }
 }
 
-/// Finds out what a client wants and who it is; `None` where it wanted something else, which is done.
+/// Finds out what a client wants and who it is; `None` where it wanted something else, which is
+/// done.
 pub async fn start_up(
     pooler: &Pooler,
     stream: Stream,
@@ -62,7 +63,7 @@ pub async fn start_up(
     let startup = loop {
         let packet = match first_packet(&mut stream, input).await {
             Ok(packet) => packet,
-            // Somebody who only wanted to know whether the gate is there.
+            // A probe of whether the gate is there.
             Err(_) if is_silent && input.is_empty() => return Ok(None),
             Err(refusal) => return Err(failed(stream, refusal)),
         };
@@ -155,7 +156,8 @@ async fn first_packet(stream: &mut Stream, input: &mut BytesMut) -> Result<First
     }
 }
 
-/// What the client wants besides its name and database, what logs in as it elsewhere, and its place among all clients.
+/// What the client wants besides its name and database, what logs in as it elsewhere, and its place
+/// among all clients.
 async fn authenticate(
     pooler: &Pooler,
     stream: &mut Stream,
@@ -171,7 +173,8 @@ async fn authenticate(
     let configuration = pooler.configuration();
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
-    // Before anything is computed or looked up for it; whoever wants to see what is wrong comes in all the same.
+    // Before anything is computed or looked up for it; the console is open all the same, to see
+    // what is wrong.
     let place = if is_own {
         Ok(())
     } else {
@@ -194,7 +197,7 @@ async fn authenticate(
         transport: stream.transport(),
     };
     if is_own && OWN_DATABASES.contains(&user) && stream.is_own_user() {
-        // Whoever runs the gate could do everything that is done there anyway.
+        // The user that runs the gate could do all of that anyway.
         return Ok((wanted, None, client_slot(is_own)?));
     }
     let config = &configuration.config;
@@ -229,8 +232,8 @@ async fn authenticate(
     }
 }
 
-/// What a client has to prove, and whence that is: `None` where the database could not be asked. Of a user whom nobody knows, it is what such a
-/// user might have, and the way to it is the same.
+/// What a client has to prove, and whence that is: `None` where the database could not be asked. Of
+/// an unknown user, it is what such a user might have, and the way to it is the same.
 async fn secret_of(
     pooler: &Pooler,
     configuration: &Configuration,

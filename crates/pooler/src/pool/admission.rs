@@ -1,7 +1,9 @@
-//! Waiting outside the database: for the database to be open, for the client's own bounds, then in the one queue of all.
+//! Admission: a client waits for its database to be open, for its own bounds, then in the one queue
+//! of all.
 //!
-//! The narrower bound comes first: whoever waits for it takes no place from others, and whoever has it waits in the common queue, whose order
-//! is the one that counts. Places are taken in this order everywhere, so nobody waits in a circle.
+//! The narrower bound comes first: a client that waits for it takes no place from others, and then
+//! waits in the common queue, of which the order is the one that counts. Permits are acquired in
+//! this order everywhere, so no clients wait in a circle.
 
 use crate::client::handle::{ClientHandle, Termination};
 use crate::configuration::Configuration;
@@ -20,7 +22,7 @@ use std::time::Instant;
 /// What a client may send ahead while it waits for its turn.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-/// Somebody who waits.
+/// A client that wants a server connection.
 pub struct AdmissionRequest<'a> {
     pub db: &'a Database,
     pub user: &'a User,
@@ -83,8 +85,9 @@ pub enum Interrupted {
 }
 
 impl AdmissionRequest<'_> {
-    /// Waits for admission. Where the client must log in in place of another owner it needs a permit
-    /// for that as well: it makes room for others while it waits, and goes first when it is back.
+    /// Waits for admission. Where the client must log in in place of another owner it needs a
+    /// permit for that as well: it makes room for others while it waits, and goes first when it is
+    /// back.
     async fn wait(&self) -> Admitted {
         let mut login = None;
         let mut is_back = false;
@@ -126,7 +129,7 @@ impl AdmissionRequest<'_> {
         let (upstream, configuration) = (&self.db.upstream, self.pooler.configuration());
         let most = upstream.connections(&configuration.config.limits);
         let pool = upstream.pool.borrow();
-        // In the usual case there is room, and no need to know whose.
+        // In the usual case there is room, and no need to look at owners.
         pool.open() >= most && pool.must_yield(&owner(&self.handle.user, self.db), most)
     }
 
@@ -166,7 +169,7 @@ impl AdmissionRequest<'_> {
         acquire.await.ok()
     }
 
-    /// Goes in if nobody has to be waited for.
+    /// Admits the client if it need not wait.
     pub async fn admit_now(&self) -> Option<Admitted> {
         tokio::select! {
             biased;
@@ -191,7 +194,8 @@ impl AdmissionRequest<'_> {
     }
 }
 
-/// Ready when a client gives up what it waits for. What it sends meanwhile is kept, as long as it is not too much.
+/// Ready when a client gives up what it waits for. What it sends meanwhile is kept, as long as it
+/// is not too much.
 pub async fn interruption(
     stream: &mut Stream,
     input: &mut BytesMut,
@@ -229,7 +233,7 @@ fn says_goodbye(mut messages: &[u8]) -> bool {
     false
 }
 
-/// Whether somebody said something, and did not leave.
+/// Whether the client said something, and did not leave.
 pub fn is_there(heard: &io::Result<usize>) -> bool {
     matches!(heard, Ok(1..))
 }

@@ -1,4 +1,5 @@
-//! The server's side of a turn: what was believed when something was passed on becomes known, or is taken back.
+//! The server's side of a turn: what was believed when something was passed on becomes known, or is
+//! taken back.
 
 use super::commits::Effects;
 use super::{Described, Expected, RewriteError, Rewriter, STATEMENT_ERRORS};
@@ -179,7 +180,8 @@ impl Rewriter<'_> {
         described.is_shown
     }
 
-    /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
+    /// Something failed: the server skips to the end of the cycle, so what was asked for until then
+    /// is not answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), RewriteError> {
         if self.pipeline.is_parse_next()
             && let Some(Expected::Parsed {
@@ -229,7 +231,8 @@ impl Rewriter<'_> {
                     }
                     number.and_then(|number| server.statements.forget(number));
                     match name.as_deref() {
-                        // One that a later cycle brings stays, and takes the place of the one before.
+                        // One that a later cycle brings stays, and takes the place of the one
+                        // before.
                         Some(b"") if has_later_unnamed => {
                             let mut later = self.expected.iter_mut();
                             let later = later.find(|expected| expected.is_about(b""));
@@ -288,7 +291,8 @@ impl Rewriter<'_> {
         if !discards && tag != b"DEALLOCATE ALL" {
             return;
         }
-        // Behind it there may be statements already, or what ties the client: only alone it means what it says.
+        // Behind it there may be statements already, or what ties the client: only alone it means
+        // what it says.
         if self.pipeline.unanswered_cycles() > 1
             || self
                 .expected

@@ -32,8 +32,9 @@ impl Conversation {
         self.client = ClientState::default();
     }
 
-    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over. `w:` is a word
-    /// that the client would say: whether it has to wait.
+    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the
+    /// other, and `o` where the turn is over. `w:` is a word that the client would say: whether it
+    /// has to wait.
     fn turn(&mut self, events: &str) -> String {
         let mut exchange = Rewriter::new(&mut self.client, &mut self.server, &self.all);
         let mut said = Vec::new();
@@ -79,7 +80,8 @@ impl Conversation {
     }
 }
 
-/// `Q` query, `S` Sync, `E` Execute, `d` a row, `c` CopyDone; `Pname=text`, `Bname`, `Dname`, `Cname`.
+/// `Q` query, `S` Sync, `E` Execute, `d` a row, `c` CopyDone; `Pname=text`, `Bname`, `Dname`,
+/// `Cname`.
 fn write_word(out: &mut BytesMut, word: &str) {
     let rest = &word[1..];
     match &word[..1] {
@@ -104,8 +106,9 @@ fn write_word(out: &mut BytesMut, word: &str) {
     }
 }
 
-/// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed plan, `G` rows are expected, `A` DISCARD ALL is done,
-/// `R` RESET, `W` SET, `K` ROLLBACK, `d` DEALLOCATE; `t` parameters (none), `r` a column, `n` none.
+/// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed
+/// plan, `G` rows are expected, `A` DISCARD ALL is done, `R` RESET, `W` SET, `K` ROLLBACK, `d`
+/// DEALLOCATE; `t` parameters (none), `r` a column, `n` none.
 fn answer(word: &str) -> Vec<u8> {
     match word {
         "I" => b"Z\0\0\0\x05I".to_vec(),
@@ -457,7 +460,8 @@ fn what_is_skipped_goes_to_no_server_and_leaves_nothing() {
     assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
 }
 
-/// Which statement goes depends on whether the one before it came: in a transaction that has failed it did not.
+/// Which statement goes depends on whether the one before it came: in a transaction that has failed
+/// it did not.
 #[test]
 fn what_needs_room_waits_for_what_is_being_prepared() {
     let mut talk = Conversation::new(1);

@@ -1,4 +1,5 @@
-//! What the server is to be asked when a turn is over: what the client's commands may have changed in its session.
+//! What the server is to be asked when a turn is over: what the client's commands may have changed
+//! in its session.
 //!
 //! Whether a command did what it says depends on failures, rollbacks and functions. So nothing is
 //! counted here: the server says what is there.

@@ -1,5 +1,5 @@
-//! What a client's commands have changed of its session, asked of the server when its turn is over: settings that follow the client from
-//! then on, and what ties it to its server connection.
+//! What a client's commands have changed of its session, asked of the server when its turn is over:
+//! settings that follow the client from then on, and what ties it to its server connection.
 //!
 //! Pure: a question as text, and what its answer means.
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A statement that a server connection knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatement {
-    /// By whose number it is called there.
+    /// The one that it is named after there.
     pub statement: Arc<Statement>,
     /// How many statements there were when the server was told to prepare it.
     pub parsed_at: u64,
