@@ -3,9 +3,9 @@
 
 use crate::document::Group;
 use crate::ini::ImportError;
-use crate::number::Seconds;
 use crate::source::Entry;
 use crate::translation::{Translation, read_number};
+use crate::values::Seconds;
 use std::collections::BTreeMap;
 
 const GROUP: Group = Group::Limits;

@@ -46,7 +46,7 @@ pub struct Client {
     pub stream: Stream,
     input: BytesMut,
     pub handle: Rc<ClientHandle>,
-    wanted: RequestedParameters,
+    requested: RequestedParameters,
     proof: Option<LoginSecret>,
     state: ClientState,
     pooler: Rc<Pooler>,
@@ -74,7 +74,7 @@ impl Client {
             handle: ClientHandle::new(id, &authenticated.user, &authenticated.database, peer, tls),
             stream,
             input,
-            wanted: authenticated.wanted,
+            requested: authenticated.requested,
             proof: authenticated.proof,
             state: ClientState::default(),
             pooler: pooler.clone(),
@@ -144,7 +144,7 @@ impl Client {
         let secret_of = {
             let pool = db.upstream.pool.borrow();
             let initial = pool.initial_parameters(&owner);
-            initial.and_then(|initial| self.wanted.reported_at_start(initial))
+            initial.and_then(|initial| self.requested.reported_at_start(initial))
         };
         let mut held = None;
         match secret_of {
@@ -288,13 +288,13 @@ impl Client {
             db: db.clone(),
             proof: self.proof.as_ref(),
         };
-        let (wanted, state, owner) = (&self.wanted, &mut self.state, request.owner());
+        let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
         let apply = async |server: &mut ServerConnection| {
             // Copied only where it is needed, which is not at every transaction.
             let is_new = state.reported.is_empty();
             let pool = is_new.then(|| db.upstream.pool.borrow());
             let initial = pool.and_then(|pool| pool.initial_parameters(&owner).cloned());
-            session_sync::apply_parameters(state, wanted, initial.as_ref(), server).await
+            session_sync::apply_parameters(state, requested, initial.as_ref(), server).await
         };
         let leasing = request.lease(&self.pooler, admitted, apply);
         tokio::select! {
@@ -371,9 +371,9 @@ impl Client {
         let for_client = match outcome.end {
             End::Over => {
                 let by_session = self.by_session(&lease);
-                let (state, wanted) = (&mut self.state, &self.wanted);
+                let (state, requested) = (&mut self.state, &self.requested);
                 let synced =
-                    session_sync::read_back(state, wanted, &self.handle, &mut lease, by_session);
+                    session_sync::read_back(state, requested, &self.handle, &mut lease, by_session);
                 synced.await?
             }
             _ => BytesMut::new(),
@@ -502,6 +502,6 @@ impl Client {
     }
 
     fn note_session(&self) {
-        self.handle.note_session(&self.state, &self.wanted);
+        self.handle.note_session(&self.state, &self.requested);
     }
 }

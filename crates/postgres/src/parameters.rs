@@ -56,9 +56,9 @@ impl RequestedParameters {
                 "replication does not go through the gate: connect to the database itself".into(),
             );
         }
-        let mut wanted = Parameters::new();
+        let mut requested = Parameters::new();
         for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
-            wanted.insert(name.into_bytes(), value.into_bytes());
+            requested.insert(name.into_bytes(), value.into_bytes());
         }
         let strings = startup.parameter("standard_conforming_strings");
         if strings.is_some_and(|value| value != "on") {
@@ -68,14 +68,14 @@ impl RequestedParameters {
         }
         for (name, value) in &startup.parameters {
             if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
-                wanted.insert(name.clone().into_bytes(), value.clone().into_bytes());
+                requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
             }
         }
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
-        let word = wanted.extract_if(.., |name, _| is_word(name)).last();
+        let word = requested.extract_if(.., |name, _| is_word(name)).last();
         let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
         Ok(RequestedParameters {
-            parameters: wanted,
+            parameters: requested,
             session_class,
         })
     }
@@ -129,8 +129,8 @@ impl RequestedParameters {
     /// What of it a server with these settings does not report.
     pub fn unreported(&self, reported: &Parameters) -> Parameters {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
-        let wanted = self.parameters.iter().filter(|(name, _)| is_extra(name));
-        wanted
+        let requested = self.parameters.iter().filter(|(name, _)| is_extra(name));
+        requested
             .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
             .collect()
     }
@@ -227,17 +227,17 @@ fn is_part(name: &[u8]) -> bool {
 /// The commands that give a server connection a client's settings, and what it has besides the
 /// reported ones when they are done; `None` where it has them.
 pub fn commands_to_apply(
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
 ) -> Option<(String, Parameters)> {
-    if has_all(wanted, client, server) {
+    if has_all(requested, client, server) {
         return None;
     }
     let seen = &client.reported;
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.reported.iter().filter(|(name, _)| !is_fixed(name)) {
-        let wants = find(seen, name).or_else(|| find(&wanted.parameters, name));
+        let wants = find(seen, name).or_else(|| find(&requested.parameters, name));
         let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
@@ -245,7 +245,7 @@ pub fn commands_to_apply(
         let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
-    let unreported = unreported(wanted, client, server);
+    let unreported = unreported(requested, client, server);
     let is_role = |name: &[u8]| ROLES.contains(&name);
     let has = |name: &[u8]| server.unreported.get(name);
     let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
@@ -279,23 +279,23 @@ pub fn commands_to_apply(
 
 /// Whether the server connection has all of them as it is, which is the usual case and looked at
 /// first.
-fn has_all(wanted: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
+fn has_all(requested: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
     let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
     client.reported == server.reported
-        && if wanted.parameters.keys().all(is_reported) {
+        && if requested.parameters.keys().all(is_reported) {
             client.unreported == server.unreported
         } else {
-            unreported(wanted, client, server) == server.unreported
+            unreported(requested, client, server) == server.unreported
         }
 }
 
 /// What is not reported, of the client's first packet and set since.
 fn unreported(
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
 ) -> Parameters {
-    let mut unreported = wanted.unreported(&server.reported);
+    let mut unreported = requested.unreported(&server.reported);
     unreported.extend(
         client
             .unreported

@@ -294,11 +294,11 @@ fn turn(
     all: &RefCell<Statements>,
     choices: &mut impl Iterator<Item = bool>,
 ) -> bool {
-    let mut exchange = Rewriter::new(&mut client.state, &mut connection.state, all);
+    let mut rewriter = Rewriter::new(&mut client.state, &mut connection.state, all);
     let mut to_server = BytesMut::new();
     let (mut has_begun, mut is_held) = (false, false);
     loop {
-        if has_begun && exchange.is_over() && to_server.is_empty() {
+        if has_begun && rewriter.is_over() && to_server.is_empty() {
             break;
         }
         let sends = to_server.is_empty() || (!is_held && choices.next().unwrap_or(true));
@@ -309,9 +309,9 @@ fn turn(
         let mut splitter = Splitter::new(look_at_frontend);
         let next = splitter.next(&bytes).unwrap();
         if sends
-            && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece, &mut to_server))
+            && let Some(piece) = next.filter(|piece| !rewriter.must_wait(piece, &mut to_server))
         {
-            is_held = exchange.from_client(&piece, &mut to_server).unwrap() == Forwarded::NotYet;
+            is_held = rewriter.from_client(&piece, &mut to_server).unwrap() == Forwarded::NotYet;
             if !is_held {
                 client.script.pop_front();
             }
@@ -331,8 +331,8 @@ fn turn(
                     .unwrap()
                     .unwrap();
                 let length = piece.bytes.len();
-                exchange.from_server(&piece, &mut client.seen).unwrap();
-                exchange.follow_up(&mut to_server);
+                rewriter.from_server(&piece, &mut client.seen).unwrap();
+                rewriter.follow_up(&mut to_server);
                 let _ = answers.split_to(length);
             }
         }

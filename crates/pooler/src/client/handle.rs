@@ -159,12 +159,12 @@ impl ClientHandle {
     }
 
     /// What it says of itself by its settings.
-    pub fn note_session(&self, state: &ClientState, wanted: &RequestedParameters) {
+    pub fn note_session(&self, state: &ClientState, requested: &RequestedParameters) {
         let name = state.reported.get(&b"application_name"[..]);
         let name = name.map(Vec::as_slice).unwrap_or_default();
         note(&self.application_name, &String::from_utf8_lossy(name));
         let word = state.session_class.as_ref();
-        let word = word.or(wanted.session_class.as_ref());
+        let word = word.or(requested.session_class.as_ref());
         note(&self.session_class, word.map_or("", String::as_str));
     }
 

@@ -30,7 +30,7 @@ pub struct AuthenticatedClient {
     pub user: String,
     /// As the client calls it.
     pub database: String,
-    pub wanted: RequestedParameters,
+    pub requested: RequestedParameters,
     /// What logs in as it elsewhere.
     pub proof: Option<LoginSecret>,
     pub version: Version,
@@ -86,12 +86,12 @@ pub async fn start_up(
         }
     };
     match authenticate(pooler, &mut stream, input, &startup, login_slot).await {
-        Ok((wanted, proof, client_slot)) => Ok(Some(AuthenticatedClient {
+        Ok((requested, proof, client_slot)) => Ok(Some(AuthenticatedClient {
             client_slot,
             stream,
             user: startup.user().to_owned(),
             database: startup.database().to_owned(),
-            wanted,
+            requested,
             proof,
             version: startup.version.min(Version::V3_2),
         })),
@@ -166,8 +166,8 @@ async fn authenticate(
     login_slot: &LoginSlot,
 ) -> Result<(RequestedParameters, Option<LoginSecret>, ClientSlot), Refusal> {
     negotiate(stream, startup).await?;
-    let wanted = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
-    if let Some((sqlstate, words)) = wanted.forbidden(startup.user()) {
+    let requested = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
+    if let Some((sqlstate, words)) = requested.forbidden(startup.user()) {
         return Err(Refusal::forbidden(sqlstate, words));
     }
     let configuration = pooler.configuration();
@@ -198,7 +198,7 @@ async fn authenticate(
     };
     if is_own && OWN_DATABASES.contains(&user) && stream.is_own_user() {
         // The user that runs the gate could do all of that anyway.
-        return Ok((wanted, None, client_slot(is_own)?));
+        return Ok((requested, None, client_slot(is_own)?));
     }
     let config = &configuration.config;
     let method = required_auth(&config.rule, config.auth, client);
@@ -225,7 +225,7 @@ async fn authenticate(
     };
     match authentication.run(method).await {
         // Others may have come while it proved who it is.
-        Ok(proof) => Ok((wanted, proof, client_slot(is_own)?)),
+        Ok(proof) => Ok((requested, proof, client_slot(is_own)?)),
         // It may have been right.
         Err(refusal) if !could_ask && refusal.is_of_proof() => Err(Refusal::not_looked_up()),
         Err(refusal) => Err(refusal),

@@ -36,7 +36,7 @@ impl Conversation {
     /// other, and `o` where the turn is over. `w:` is a word that the client would say: whether it
     /// has to wait.
     fn turn(&mut self, events: &str) -> String {
-        let mut exchange = Rewriter::new(&mut self.client, &mut self.server, &self.all);
+        let mut rewriter = Rewriter::new(&mut self.client, &mut self.server, &self.all);
         let mut said = Vec::new();
         for event in events.split_whitespace() {
             let (side, word) = event.split_at(2);
@@ -44,23 +44,23 @@ impl Conversation {
             if side == "w:" {
                 write_word(&mut bytes, word);
                 let piece = Splitter::new(look_at_frontend).next(&bytes);
-                let waits = exchange.must_wait(&piece.unwrap().unwrap(), &mut out);
+                let waits = rewriter.must_wait(&piece.unwrap().unwrap(), &mut out);
                 let put_in = words(&out, look_at_frontend);
                 said.push(if waits { "waits" } else { "goes" }.to_owned() + &put_in);
             } else if side == "c:" {
                 write_word(&mut bytes, word);
                 let mut splitter = Splitter::new(look_at_frontend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
-                let taken = exchange.from_client(&piece, &mut out).unwrap();
+                let taken = rewriter.from_client(&piece, &mut out).unwrap();
                 let held = if taken == Forwarded::NotYet { "?" } else { "" };
                 said.push(format!("c:{}{held}", words(&out, look_at_frontend)));
             } else {
                 bytes.extend_from_slice(&answer(word));
                 let mut splitter = Splitter::new(look_at_backend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
-                exchange.from_server(&piece, &mut out).unwrap();
+                rewriter.from_server(&piece, &mut out).unwrap();
                 let mut asked = BytesMut::new();
-                exchange.follow_up(&mut asked);
+                rewriter.follow_up(&mut asked);
                 let (shown, asked) = (
                     words(&out, look_at_backend),
                     words(&asked, look_at_frontend),
@@ -73,7 +73,7 @@ impl Conversation {
                 said.push(format!("s:{shown}{asked}"));
             }
         }
-        if exchange.is_over() {
+        if rewriter.is_over() {
             said.push("o".into());
         }
         said.join(" ")
