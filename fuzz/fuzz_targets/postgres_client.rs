@@ -25,17 +25,17 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let nobody = Verifier::of_nobody(&[0; 32], "x", 4096);
     if let Ok((exchange, _)) = ServerExchange::begin(bytes, nobody, "nonce") {
-        assert!(exchange.end(bytes).is_err());
+        assert!(rewriter.end(bytes).is_err());
     }
     let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();
-    let mut exchange = Rewriter::new(&mut client, &mut server, &all);
+    let mut rewriter = Rewriter::new(&mut client, &mut server, &all);
     let (mut splitter, mut rest, mut out) =
         (Splitter::new(look_at_frontend), bytes, BytesMut::new());
     while let Ok(Some(piece)) = splitter.next(rest) {
         // Nothing answers here, so it is sent although it would have to wait.
-        let _ = exchange.must_wait(&piece, &mut out);
-        match exchange.from_client(&piece, &mut out) {
+        let _ = rewriter.must_wait(&piece, &mut out);
+        match rewriter.from_client(&piece, &mut out) {
             Ok(Forwarded::Yes) => {}
             // It would be shown again with what the server answers.
             Ok(Forwarded::NotYet) => break,

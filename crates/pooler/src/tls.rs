@@ -1,6 +1,8 @@
-//! Encryption on both sides: clients that ask for it or begin it at once, and servers that are asked for it.
+//! Encryption on both sides: clients that ask for it or begin it at once, and servers that are
+//! asked for it.
 //!
-//! Nothing that came in clear text before a handshake may be taken for what was sent after it (CVE-2021-23214).
+//! Nothing that came in clear text before a handshake may be taken for what was sent after it
+//! (CVE-2021-23214).
 
 use crate::config::{Encryption, Endpoint, ServerAddress};
 use crate::stream::Stream;
@@ -86,7 +88,7 @@ impl Connector {
     }
 }
 
-/// Asks a server for encryption: whether it agrees. What it says beyond its one byte would be nobody's.
+/// Asks a server for encryption: whether it agrees. What it says beyond its one byte is not read.
 async fn ask(stream: &mut TcpStream) -> io::Result<bool> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     stream.write_all(REQUEST).await?;

@@ -1,4 +1,5 @@
-//! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between them.
+//! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between
+//! them.
 
 mod support;
 
@@ -109,7 +110,7 @@ fn a_certificate_opens_for_its_own_name_only() {
     database.ask("CREATE ROLE bob LOGIN");
     let folder = folder_with_certificates();
     let own = |name: &str| {
-        // libpq reads a key only if nobody else may.
+        // libpq reads a key only if no other user may.
         database.give(&folder.path().join(format!("{name}.key")));
         let file = |ending: &str| {
             folder

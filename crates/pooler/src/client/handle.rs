@@ -1,4 +1,4 @@
-//! The clients that are here: what tables say of them, and how they are told to leave.
+//! The handle of a client: what tables say of it, and how it is told to leave.
 
 use crate::client::cancel::CancelTarget;
 use crate::client::refusal::Refusal;
@@ -26,7 +26,8 @@ pub enum Activity {
     Active,
 }
 
-/// How many clients of a class are here, and of these those that wait for their turn and those that have a server connection.
+/// How many clients of a class are here, and of these those that wait for their turn and those that
+/// have a server connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCount {
     pub clients: usize,
@@ -53,7 +54,7 @@ pub enum Termination {
     No,
     /// When its transaction is over: the gate stops.
     WhenIdle,
-    /// At once: somebody said so.
+    /// At once: an admin said so.
     Now,
 }
 
@@ -158,12 +159,12 @@ impl ClientHandle {
     }
 
     /// What it says of itself by its settings.
-    pub fn note_session(&self, state: &ClientState, wanted: &RequestedParameters) {
+    pub fn note_session(&self, state: &ClientState, requested: &RequestedParameters) {
         let name = state.reported.get(&b"application_name"[..]);
         let name = name.map(Vec::as_slice).unwrap_or_default();
         note(&self.application_name, &String::from_utf8_lossy(name));
         let word = state.session_class.as_ref();
-        let word = word.or(wanted.session_class.as_ref());
+        let word = word.or(requested.session_class.as_ref());
         note(&self.session_class, word.map_or("", String::as_str));
     }
 

@@ -1,4 +1,5 @@
-//! A turn's bytes in both directions, each as fast as its reader takes them and with a bounded amount between.
+//! The bytes of a transaction in both directions, each as fast as its reader takes them and with a
+//! bounded amount between.
 
 use crate::client::handle::{Activity, ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
@@ -17,7 +18,8 @@ use tokio::time::{Sleep, sleep};
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
-/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its `pqcomm.c`).
+/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its
+/// `pqcomm.c`).
 const SEND_BUFFER_BYTES: usize = 8192;
 /// What most turns write in either direction, so that their buffers need not grow.
 const SMALL_BYTES: usize = 512;
@@ -51,7 +53,7 @@ pub enum End {
     ClientBroke(String),
     /// The server connection is no more, or no use.
     ServerBroke(String),
-    /// Somebody wants the client gone.
+    /// The client has been told to go.
     Terminated,
 }
 
@@ -79,8 +81,9 @@ pub struct RelayOutcome {
     pub sent_bytes: u64,
 }
 
-/// Plays a turn to its end, or until the client is told to leave: before anything has been asked, or at once. `input` is what the client has sent
-/// and nobody has looked at; with `needs_hints` what it says of its transaction there is noted when that begins.
+/// Plays a turn to its end, or until the client is told to leave: before anything has been asked,
+/// or at once. `input` is what the client has sent and has not been looked at; with `needs_hints`
+/// what it says of its transaction there is noted when that begins.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
@@ -238,7 +241,8 @@ impl Relay<'_, '_> {
             && self.server.stream.is_flushed()
     }
 
-    /// Whether a client that leaves can go; what is asked of the server for that begins to be written.
+    /// Whether a client that leaves can go; what is asked of the server for that begins to be
+    /// written.
     fn poll_leaving(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let Some(leaving) = &self.leaving else {
             return Poll::Pending;
@@ -265,7 +269,8 @@ impl Relay<'_, '_> {
         self.poll_grace(cx)
     }
 
-    /// The rest of a message never comes: the server is to see the same of it, behind what it has yet to do.
+    /// The rest of a message never comes: the server is to see the same of it, behind what it has
+    /// yet to do.
     fn poll_cut_off(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.to_server.is_empty() && self.server.stream.is_flushed() {
             // Where that fails the server is gone, which reading it tells.
@@ -344,13 +349,14 @@ impl Relay<'_, '_> {
     }
 
     /// What the gate has to ask the server it asks between two messages of the client.
-    fn ask(&mut self) {
+    fn follow_up(&mut self) {
         if self.from_client.is_between_messages() {
-            self.rewriter.ask(&mut self.to_server);
+            self.rewriter.follow_up(&mut self.to_server);
         }
     }
 
-    /// What the server would have sent by now goes to the client: all, or as much as its buffer sends each time that it is full.
+    /// What the server would have sent by now goes to the client: all, or as much as its buffer
+    /// sends each time that it is full.
     fn release(&mut self) {
         let is_due = !self.rewriter.is_hurried()
             || self.rewriter.is_flushed()
@@ -411,7 +417,7 @@ impl Relay<'_, '_> {
             self.input.advance(count);
             self.received_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
             if self.rewriter.is_left() {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
@@ -426,8 +432,9 @@ impl Relay<'_, '_> {
 
     fn take_from_server(&mut self) -> Step {
         let mut moved = false;
-        // What comes behind the end of a turn, such as that the server ends this connection, is no answer to the client: if it keeps the connection
-        // it hears of it in its next turn, else the connection is not lent again.
+        // What comes behind the end of a turn, such as that the server ends this connection, is no
+        // answer to the client: if it keeps the connection it hears of it in its next turn, else
+        // the connection is not lent again.
         while self.to_client.len() < OUTPUT_BYTES && !self.is_over_but_for_output() {
             self.release();
             let broke = |error: FrameError| End::ServerBroke(error.to_string());
@@ -447,12 +454,13 @@ impl Relay<'_, '_> {
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
         }
         Ok(moved)
     }
 
-    /// Not before what came last was passed on: a client that does not read slows its server down, and nothing piles up here.
+    /// Not before what came last was passed on: a client that does not read slows its server down,
+    /// and nothing piles up here.
     fn read_server(&mut self, cx: &mut Context<'_>) -> Step {
         if !self.to_client.is_empty() || self.server.input.len() > INPUT_BYTES {
             return Ok(false);
