@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let nobody = Verifier::of_nobody(&[0; 32], "x", 4096);
     if let Ok((exchange, _)) = ServerExchange::begin(bytes, nobody, "nonce") {
-        assert!(rewriter.end(bytes).is_err());
+        assert!(exchange.end(bytes).is_err());
     }
     let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();

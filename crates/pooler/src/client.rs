@@ -11,6 +11,7 @@ pub mod relay;
 pub mod session_sync;
 pub mod slots;
 pub mod startup;
+mod transaction;
 pub mod verifiers;
 
 use crate::client::cancel::CancelKey;
@@ -19,18 +20,14 @@ use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::{End, RelayOutcome, relay};
 use crate::client::slots::ClientSlot;
 use crate::client::startup::AuthenticatedClient;
-use crate::pool::ServerConnection;
-use crate::pool::admission::{
-    AdmissionRequest, Admitted, ClientClass, Interrupted, interruption, is_there,
-};
-use crate::pool::database::{Database, User};
-use crate::pool::lease::{COMMAND_PATIENCE, Lease, LeaseRequest, owner};
+use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_there};
+use crate::pool::database::Database;
+use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pool::server_session::LoginSecret;
 use crate::pooler::Pooler;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
 use bytes::BytesMut;
-use sooner_postgres::hints::hints_of;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::rewriter::Rewriter;
 use sooner_postgres::session::ClientState;
@@ -40,6 +37,7 @@ use sooner_postgres::wire::{
 };
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use transaction::Transaction;
 
 /// A client that has been let in.
 pub struct Client {
@@ -55,14 +53,6 @@ pub struct Client {
 
 /// The kind of what began with no more than BEGIN.
 const UNSAID: &str = "(not said)";
-
-/// What a turn begins with.
-struct Transaction {
-    lease: Lease,
-    /// `None` where nothing was waited for: it is known when something comes.
-    class: Option<ClientClass>,
-    outside: Duration,
-}
 
 impl Client {
     /// One that has proved who it is.
@@ -85,7 +75,7 @@ impl Client {
     /// Serves it turn by turn until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
         // No client has its key yet, so nothing is cancelled.
-        let held = self.learn_settings().await?;
+        let held = self.learn_parameters().await?;
         let server = held.as_ref().and_then(|lease| lease.server.as_ref());
         let kept_id = server.map(|server| server.key().process_id);
         let takes_long_key = version >= Version::V3_2;
@@ -125,7 +115,7 @@ impl Client {
                 None => Box::pin(self.begin_transaction()).await?,
             };
             held = match transaction {
-                Some(transaction) => Box::pin(self.transaction(transaction)).await?,
+                Some(transaction) => Box::pin(self.serve_transaction(transaction)).await?,
                 None => None,
             };
         }
@@ -134,7 +124,7 @@ impl Client {
     /// What it is told at the beginning depends on its database, which may have to be asked. One
     /// that keeps its server connection has it from here on, if one is free: the number that it is
     /// told is that of the server process then.
-    async fn learn_settings(&mut self) -> Result<Option<Lease>, Departure> {
+    async fn learn_parameters(&mut self) -> Result<Option<Lease>, Departure> {
         let db = self.database()?;
         let owner = owner(&self.handle.user, &db);
         let by_session = self
@@ -233,123 +223,11 @@ impl Client {
         db.ok_or_else(|| Refusal::no_database(name).into())
     }
 
-    /// Waits to be let in, then for a server connection with the client's settings; `None` where
-    /// the client wants it no more.
-    async fn begin_transaction(&mut self) -> Result<Option<Transaction>, Departure> {
-        let came_at = Instant::now();
-        loop {
-            match self.start_transaction(came_at).await? {
-                Ok(transaction) => return Ok(Some(transaction)),
-                // It is looked for where it is now.
-                Err(Interrupted::DatabaseMoved) => {}
-                Err(Interrupted::Cancelled) => {
-                    Box::pin(cancel_queued::cancel_queued(
-                        &mut self.stream,
-                        &mut self.input,
-                    ))
-                    .await?;
-                    return Ok(None);
-                }
-                Err(Interrupted::Left) => return Err(Departure::Left),
-                Err(Interrupted::Terminated) => return Err(self.handle.refusal().into()),
-            }
-        }
-    }
-
-    async fn start_transaction(
+    /// One transaction; gives the lease, if the client keeps it.
+    async fn serve_transaction(
         &mut self,
-        came_at: Instant,
-    ) -> Result<Result<Transaction, Interrupted>, Departure> {
-        let db = self.database()?;
-        let user = self.pooler.user(&self.handle.user);
-        let admitted = match self.wait_for_admission(&db, &user, came_at).await? {
-            Ok(admitted) => admitted,
-            Err(interrupted) => return Ok(Err(interrupted)),
-        };
-        let outside = came_at.elapsed();
-        let class = admitted.class.clone();
-        let lease = self.lease(db, admitted).await?;
-        Ok(lease.map(|lease| Transaction {
-            lease,
-            class: Some(class),
-            outside,
-        }))
-    }
-
-    /// A server connection with the client's settings, unless the client gives up before there is
-    /// one.
-    async fn lease(
-        &mut self,
-        db: Rc<Database>,
-        admitted: Admitted,
-    ) -> Result<Result<Lease, Interrupted>, Refusal> {
-        let request = LeaseRequest {
-            user: &self.handle.user,
-            db: db.clone(),
-            proof: self.proof.as_ref(),
-        };
-        let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
-        let apply = async |server: &mut ServerConnection| {
-            // Copied only where it is needed, which is not at every transaction.
-            let is_new = state.reported.is_empty();
-            let pool = is_new.then(|| db.upstream.pool.borrow());
-            let initial = pool.and_then(|pool| pool.initial_parameters(&owner).cloned());
-            session_sync::apply_parameters(state, requested, initial.as_ref(), server).await
-        };
-        let leasing = request.lease(&self.pooler, admitted, apply);
-        tokio::select! {
-            biased;
-            lease = leasing => Ok(lease?.ok_or(Interrupted::DatabaseMoved)),
-            interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Ok(Err(interrupted)),
-        }
-    }
-
-    /// One that begins on a server connection that it has kept.
-    fn next_transaction(&self, lease: Lease) -> Transaction {
-        self.handle.set_activity(Activity::Idle);
-        Transaction {
-            lease,
-            class: None,
-            outside: Duration::ZERO,
-        }
-    }
-
-    /// What it says of its transaction in what it has sent.
-    fn note_hints(&self) {
-        if self.pooler.configuration().needs_hints {
-            let hints = hints_of(&self.input, &self.state.statements);
-            self.handle.hints.replace(hints);
-        }
-    }
-
-    /// Outside the database, together with all others; a client that leaves meanwhile is waited for
-    /// no more.
-    async fn wait_for_admission(
-        &mut self,
-        db: &Database,
-        user: &User,
-        came_at: Instant,
-    ) -> Result<Result<Admitted, Interrupted>, Departure> {
-        self.handle.set_activity(Activity::Waiting);
-        self.note_hints();
-        let request = AdmissionRequest {
-            db,
-            user,
-            handle: &self.handle,
-            pooler: &self.pooler,
-            came_at,
-        };
-        let admit = request.admit(&mut self.stream, &mut self.input);
-        let Some(most) = self.pooler.configuration().query_wait() else {
-            return Ok(admit.await);
-        };
-        let until = tokio::time::Instant::from_std(came_at + most);
-        let went = tokio::time::timeout_at(until, admit).await;
-        went.map_err(|_| Refusal::waited(most.as_secs()).into())
-    }
-
-    /// One turn; the server connection, if the client keeps it.
-    async fn transaction(&mut self, transaction: Transaction) -> Result<Option<Lease>, Departure> {
+        transaction: Transaction,
+    ) -> Result<Option<Lease>, Departure> {
         let Transaction {
             mut lease,
             class,

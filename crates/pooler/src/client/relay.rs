@@ -1,20 +1,21 @@
 //! The bytes of a transaction in both directions, each as fast as its reader takes them and with a
 //! bounded amount between.
 
+mod leaving;
+
 use crate::client::handle::{Activity, ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
+use leaving::Leaving;
 use sooner_postgres::rewriter::{Forwarded, Rewriter};
-use sooner_postgres::wire::{
-    FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate,
-};
+use sooner_postgres::wire::{FrameError, Splitter, look_at_backend, look_at_frontend};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::time::{Sleep, sleep};
+use tokio::time::Sleep;
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
@@ -26,21 +27,8 @@ const SMALL_BYTES: usize = 512;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
-/// How long what cannot commit anything may go on for a client that is gone.
-const GRACE: Duration = Duration::from_secs(2);
 /// What is thrown away for a client that is gone before what it asked for is cancelled.
 const UNREAD_BYTES: u64 = 1 << 20;
-
-/// Why nothing more is taken from a client, while what came before is worked off.
-#[derive(Debug)]
-enum Leaving {
-    /// It has said goodbye, or sent what ends its session.
-    Goodbye,
-    /// Its connection is at its end.
-    Gone,
-    /// It has sent what cannot be understood.
-    Broke(String),
-}
 
 /// How a turn ended.
 #[derive(Debug)]
@@ -239,69 +227,6 @@ impl Relay<'_, '_> {
             && self.to_server.is_empty()
             && self.unwritable.is_none()
             && self.server.stream.is_flushed()
-    }
-
-    /// Whether a client that leaves can go; what is asked of the server for that begins to be
-    /// written.
-    fn poll_leaving(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        let Some(leaving) = &self.leaving else {
-            return Poll::Pending;
-        };
-        let is_settled = self.rewriter.is_settled() && self.to_client.is_empty();
-        let written_bytes = self.to_server.len();
-        match leaving {
-            Leaving::Broke(_) if is_settled => {
-                return self.left().map_or(Poll::Pending, Poll::Ready);
-            }
-            Leaving::Broke(_) => self.rewriter.flush(&mut self.to_server),
-            _ if self.has_terminated || self.is_over_but_for_output() => {}
-            _ if !self.from_client.is_between_messages() => return self.poll_cut_off(cx),
-            _ if is_settled || self.rewriter.is_unsynced() => {
-                // It may have to answer first, and rolls back what is open.
-                write_terminate(&mut self.to_server);
-                self.has_terminated = true;
-            }
-            _ => {}
-        }
-        if self.to_server.len() > written_bytes {
-            cx.waker().wake_by_ref();
-        }
-        self.poll_grace(cx)
-    }
-
-    /// The rest of a message never comes: the server is to see the same of it, behind what it has
-    /// yet to do.
-    fn poll_cut_off(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.to_server.is_empty() && self.server.stream.is_flushed() {
-            // Where that fails the server is gone, which reading it tells.
-            self.has_terminated = self.server.stream.poll_end(cx).is_ready();
-        }
-        self.poll_grace(cx)
-    }
-
-    /// How long what runs for a client that is gone may still take.
-    fn poll_grace(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.is_gone() && !self.rewriter.may_commit() {
-            let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
-            return grace.as_mut().poll(cx).map(|()| End::ClientLeft);
-        }
-        Poll::Pending
-    }
-
-    fn is_gone(&self) -> bool {
-        matches!(self.leaving, Some(Leaving::Gone))
-    }
-
-    /// How it ends for a client that leaves.
-    fn left(&mut self) -> Option<End> {
-        Some(match self.leaving.take()? {
-            Leaving::Broke(what) => End::ClientBroke(what),
-            Leaving::Goodbye | Leaving::Gone => End::ClientLeft,
-        })
-    }
-
-    fn leave(&mut self, leaving: Leaving) {
-        self.leaving.get_or_insert(leaving);
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
