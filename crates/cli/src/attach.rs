@@ -2,7 +2,6 @@
 
 mod table;
 
-use crate::notify::Supervisor;
 use crate::output;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
@@ -12,6 +11,7 @@ use sooner_attach::detach::{self, Detached};
 use sooner_attach::snapshot::Snapshot;
 use sooner_attach::{control, exposition};
 use sooner_kernel::device::{self, Device};
+use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
 use sooner_workload::Rate;
 use std::io::{self, IsTerminal};

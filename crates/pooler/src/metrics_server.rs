@@ -1,4 +1,4 @@
-//! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for whoever only asks whether it lives.
+//! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for a check that it lives.
 
 use crate::client::handle::{Activity, ClassCount};
 use crate::config::name_of;
@@ -9,89 +9,48 @@ use crate::pooler::Pooler;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
-use hyper::server::conn::http1::Builder;
-use hyper::service::service_fn;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::VecDeque;
-use std::convert::Infallible;
+use sooner_operate::admin::{self, Pages};
+use sooner_operate::metrics;
 use std::fmt;
-use std::future::ready;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::net::TcpListener;
 
-/// More collectors than anybody has; for the next one, the first ends.
-const CONNECTIONS_MAX: usize = 64;
-/// A request, and the time until the next one, take no longer.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// Then a connection has to be made anew: so none that is not read stays for ever.
-const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
-/// As small as hyper allows.
-const BUFFER_BYTES: usize = 8 << 10;
-/// After a failure to accept it would fail again at once.
-const TIRED: Duration = Duration::from_secs(1);
-
-/// Answers whoever connects, for ever.
+/// Answers each client that connects to `listener`.
 pub async fn serve(pooler: Rc<Pooler>, listener: TcpListener) {
-    let mut collectors: VecDeque<JoinHandle<_>> = VecDeque::new();
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                collectors.retain(|collector| !collector.is_finished());
-                if collectors.len() >= CONNECTIONS_MAX
-                    && let Some(first) = collectors.pop_front()
-                {
-                    first.abort();
-                }
-                let converse = timeout(CONNECTION_WITHIN, converse(stream, pooler.clone()));
-                collectors.push_back(tokio::task::spawn_local(converse));
+    admin::serve(listener, pooler).await;
+}
+
+impl Pages for Pooler {
+    fn answer(&self, request: &Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
+        let path = request.uri().path();
+        let (status, text) = match path {
+            "/metrics" => match exposition(self) {
+                Ok(text) => (StatusCode::OK, text),
+                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            },
+            "/healthz" if self.is_stopping() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into())
             }
-            Err(_) => tokio::time::sleep(TIRED).await,
-        }
+            "/healthz" => (StatusCode::OK, "ok\n".into()),
+            _ => (
+                StatusCode::NOT_FOUND,
+                "there are /metrics and /healthz\n".into(),
+            ),
+        };
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = status;
+        let kind = if path == "/metrics" {
+            metrics::CONTENT_TYPE
+        } else {
+            "text/plain; charset=utf-8"
+        };
+        let kind = HeaderValue::from_static(kind);
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
     }
-}
-
-async fn converse(stream: TcpStream, pooler: Rc<Pooler>) {
-    let service = service_fn(|request: Request<Incoming>| {
-        ready(Ok::<_, Infallible>(answer(&pooler, request.uri().path())))
-    });
-    let connection = Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
-        .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    // How it ends concerns nobody else.
-    let _ = connection.await;
-}
-
-fn answer(pooler: &Pooler, path: &str) -> Response<Full<Bytes>> {
-    let (status, text) = match path {
-        "/metrics" => match exposition(pooler) {
-            Ok(text) => (StatusCode::OK, text),
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-        },
-        "/healthz" if pooler.is_stopping() => {
-            (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into())
-        }
-        "/healthz" => (StatusCode::OK, "ok\n".into()),
-        _ => (
-            StatusCode::NOT_FOUND,
-            "there are /metrics and /healthz\n".into(),
-        ),
-    };
-    let mut response = Response::new(Full::from(text));
-    *response.status_mut() = status;
-    let kind = match path {
-        "/metrics" => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        _ => "text/plain; charset=utf-8",
-    };
-    let kind = hyper::header::HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
 }
 
 fn targets(upstreams: &[Rc<Upstream>]) -> Vec<([String; 3], [f64; 2])> {

@@ -1,10 +1,7 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
 
 use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
+use sooner_operate::metrics::{Families, Labels, Unit, Value};
 use std::fmt;
 
 /// What is told.
@@ -25,67 +22,35 @@ pub struct Snapshot<'a> {
 
 /// The text.
 pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Told(families(snapshot))));
-    let mut out = String::new();
-    text::encode(&mut out, &registry)?;
-    Ok(out)
+    let mut to = Families::default();
+    for family in families(snapshot) {
+        let name = format!("sooner_gate_{}", family.name);
+        let Family {
+            help, unit, rows, ..
+        } = family;
+        match family.kind {
+            // A family of which nothing is known is left out.
+            _ if rows.is_empty() => {}
+            Kind::Counter => to.counters(&name, help, unit, rows),
+            Kind::Gauge => to.gauges(&name, help, unit, rows),
+            Kind::Histogram => to.histograms(&name, help, rows),
+        }
+    }
+    to.encode()
 }
 
-#[derive(Debug)]
-struct Told(Vec<Family>);
+enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
 
-#[derive(Debug)]
 struct Family {
     name: &'static str,
     help: &'static str,
     unit: Option<Unit>,
-    rows: Vec<(Vec<(&'static str, String)>, Value)>,
-}
-
-#[derive(Debug)]
-enum Value {
-    Counter(f64),
-    Gauge(f64),
-    /// Sum, count, and how many are in each class.
-    Histogram(f64, u64, Vec<(f64, u64)>),
-}
-
-impl Value {
-    fn kind(&self) -> MetricType {
-        match self {
-            Self::Counter(_) => MetricType::Counter,
-            Self::Gauge(_) => MetricType::Gauge,
-            Self::Histogram(..) => MetricType::Histogram,
-        }
-    }
-
-    fn encode(&self, mut row: MetricEncoder<'_>) -> fmt::Result {
-        match self {
-            Self::Counter(value) => row.encode_counter::<NoLabelSet, _, u64>(value, None),
-            Self::Gauge(value) => row.encode_gauge(value),
-            Self::Histogram(sum, count, classes) => {
-                row.encode_histogram::<NoLabelSet>(*sum, *count, classes, None)
-            }
-        }
-    }
-}
-
-impl Collector for Told {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for family in &self.0 {
-            let Some((_, first)) = family.rows.first() else {
-                continue;
-            };
-            let name = format!("sooner_gate_{}", family.name);
-            let unit = family.unit.as_ref();
-            let mut told = encoder.encode_descriptor(&name, family.help, unit, first.kind())?;
-            for (labels, value) in &family.rows {
-                value.encode(told.encode_family(labels)?)?;
-            }
-        }
-        Ok(())
-    }
+    kind: Kind,
+    rows: Vec<(Labels, Value)>,
 }
 
 fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
@@ -93,24 +58,26 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
     let clients = clients.map(|(doing, count)| {
         (
             vec![("doing", (*doing).to_owned())],
-            Value::Gauge(*count as f64),
+            Value::Number(*count as f64),
         )
     });
     let mut all = vec![Family {
         name: "clients",
         help: "Clients that are here",
         unit: None,
+        kind: Kind::Gauge,
         rows: clients.collect(),
     }];
     for (at, (name, help)) in GATES.into_iter().enumerate() {
         let row = |(server, figures): &(String, [u64; 7])| {
             let labels = vec![("server", server.clone())];
-            (labels, Value::Gauge(figures[at] as f64))
+            (labels, Value::Number(figures[at] as f64))
         };
         all.push(Family {
             name,
             help,
             unit: None,
+            kind: Kind::Gauge,
             rows: snapshot.gates.iter().map(row).collect(),
         });
     }
@@ -219,19 +186,21 @@ fn sums<const N: usize>(of: [OfSums; N], label: &'static str, tallies: &Tallies)
         name,
         help,
         unit,
-        rows: rows(label, tallies, |tally| Value::Counter(value(&tally.sums))),
+        kind: Kind::Counter,
+        rows: rows(label, tallies, |tally| Value::Number(value(&tally.sums))),
     })
 }
 
 fn waiting(classes: &[(String, u64)]) -> Family {
     let row = |(class, count): &(String, u64)| {
         let labels = vec![("class", class.clone())];
-        (labels, Value::Gauge(*count as f64))
+        (labels, Value::Number(*count as f64))
     };
     Family {
         name: "class_waiting_clients",
         help: "Clients of a class that wait for a turn",
         unit: None,
+        kind: Kind::Gauge,
         rows: classes.iter().map(row).collect(),
     }
 }
@@ -242,12 +211,13 @@ fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
         name,
         help,
         unit: Some(Unit::Seconds),
+        kind: Kind::Gauge,
         rows: rows
             .iter()
             .map(|(of, figures)| {
                 let labels = ["server", "class", "target"].into_iter();
                 let labels = labels.zip(of.iter().cloned()).collect();
-                (labels, Value::Gauge(figures[at]))
+                (labels, Value::Number(figures[at]))
             })
             .collect(),
     };
@@ -261,7 +231,7 @@ fn rows(
     label: &'static str,
     tallies: &Tallies,
     value: impl Fn(&Tally) -> Value,
-) -> Vec<(Vec<(&'static str, String)>, Value)> {
+) -> Vec<(Labels, Value)> {
     let row = |(of, tally): (&str, &Tally)| (vec![(label, of.to_owned())], value(tally));
     tallies.iter().map(row).collect()
 }
@@ -271,6 +241,7 @@ fn response_times(name: &'static str, label: &'static str, tallies: &Tallies) ->
         name,
         help: "From when a transaction came until it was over, its waiting included",
         unit: Some(Unit::Seconds),
+        kind: Kind::Histogram,
         rows: rows(label, tallies, histogram),
     }
 }

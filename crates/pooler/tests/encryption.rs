@@ -3,6 +3,7 @@
 
 mod support;
 
+use sooner_tls::{Authorities, Trust};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -200,17 +201,13 @@ fn tls_may_begin_at_once_for_who_says_postgresql() {
         return;
     };
     let folder = folder_with_certificates();
-    let roots = sooner_tls::read_roots(&folder.path().join("ca.pem")).unwrap();
+    let authorities = Authorities::read(&folder.path().join("ca.pem")).unwrap();
     let server = format!("postgresql:///?host={}", database.folder().display());
     let gate = Gate::at(&server, TLS, folder);
     for (protocol, is_let_in) in [(Some(&b"postgresql"[..]), true), (None, false)] {
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots.clone())
-            .with_no_client_auth();
-        config.alpn_protocols = protocol.iter().map(|name| name.to_vec()).collect();
+        let protocols: Vec<&[u8]> = protocol.into_iter().collect();
+        let config = sooner_tls::client(Trust::Name(authorities.clone()), None, &protocols);
+        let config = config.unwrap();
         let name = "127.0.0.1".try_into().unwrap();
         let session = rustls::ClientConnection::new(config.into(), name).unwrap();
         let tcp = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();

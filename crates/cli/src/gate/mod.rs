@@ -18,16 +18,14 @@ use sooner_config::SourceText;
 use sooner_kernel::descriptors;
 use sooner_pooler::config::{Config, Transactions};
 use sooner_pooler::{Configuration, Gateway, Listener, Stop};
-use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::config_file::located;
-use crate::notify::Supervisor;
+use sooner_operate::{Action, Signals, Supervisor};
 
 /// What the gate itself has open, and connections beside those of clients.
 const OWN_DESCRIPTORS: usize = 256;
@@ -192,10 +190,16 @@ fn ready_line(config: &Config) -> String {
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time
 /// that they may take.
 async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals, grace: Duration) {
-    while let Wish::Reload = signals.next().await {
-        supervisor.reloading();
-        gateway.reload();
-        supervisor.ready("serving");
+    loop {
+        match signals.next().await {
+            Action::Stop => break,
+            Action::Reload => {
+                supervisor.reloading();
+                gateway.reload();
+                supervisor.ready("serving");
+            }
+            Action::ReopenLogs => {}
+        }
     }
     supervisor.stopping();
     gateway.stop(Stop::WhenIdle);
@@ -207,41 +211,7 @@ async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals,
     }
     // Those who are done in time let `serve` return first.
     let _ = timeout(grace, async {
-        while signals.next().await == Wish::Reload {}
+        while signals.next().await != Action::Stop {}
     })
     .await;
-}
-
-/// What somebody asked for by a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Stop,
-    Reload,
-}
-
-struct Signals {
-    hang_up: Signal,
-    terminate: Signal,
-    interrupt: Signal,
-    /// What SIGHUP means: a terminal that closes, unless there is a file to read again.
-    at_hang_up: Wish,
-}
-
-impl Signals {
-    fn new(reloads: bool) -> io::Result<Self> {
-        Ok(Self {
-            hang_up: signal(SignalKind::hangup())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            at_hang_up: if reloads { Wish::Reload } else { Wish::Stop },
-        })
-    }
-
-    async fn next(&mut self) -> Wish {
-        tokio::select! {
-            _ = self.terminate.recv() => Wish::Stop,
-            _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.hang_up.recv() => self.at_hang_up,
-        }
-    }
 }

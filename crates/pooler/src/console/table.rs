@@ -1,7 +1,7 @@
 //! A table as an answer.
 
 use bytes::BytesMut;
-use sooner_operate::printable;
+use sooner_config::printable;
 use sooner_postgres::wire::{write_columns, write_complete, write_row};
 
 /// Columns, of which some hold numbers, and rows.
