@@ -5,13 +5,11 @@
 
 #[expect(dead_code, reason = "nobody is under fire here")]
 mod gate_fire;
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
 
 use gate_fire::messages::query;
 use gate_fire::process::GateProcess;
 use gate_fire::wire::{Place, Wire};
-use support::Database;
+use sooner_testbed::postgres::Database;
 
 const MIB: u64 = 1 << 20;
 /// Of the gate for whatever passes.

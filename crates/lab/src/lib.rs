@@ -12,4 +12,3 @@ pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;
-pub mod scratch;

@@ -6,11 +6,9 @@
 mod apache;
 mod attached;
 mod caddy;
-mod certificate;
 mod name;
 mod nginx;
 mod node;
-mod program;
 mod running;
 mod sooner;
 
@@ -23,10 +21,11 @@ use std::process::Command;
 use thiserror::Error;
 
 use crate::hosts::{Hosts, HostsError, Shaper};
-pub use certificate::Certificate;
 pub use name::PeerNameError;
 pub use running::Running;
 pub use sooner::Mechanism;
+use sooner_testbed::certificate::Certificate;
+use sooner_testbed::program;
 
 /// Where all of them listen in clear text.
 pub const PORT: u16 = 8080;

@@ -1,12 +1,14 @@
-//! Waiting for the demo's processes without blocking the event loop, so that Ctrl-C is always heard. A process is ended when its handle is
-//! dropped ([`OwnedChild`]), which is what happens to all of them when the wait is given up.
+//! Waiting for processes without blocking the event loop, so that Ctrl-C is always heard.
+//!
+//! A process is ended when its handle is dropped ([`OwnedChild`]), which happens to all of them when
+//! the wait is given up.
 
-use crate::hosts::OwnedChild;
+use super::OwnedChild;
 use anyhow::{Context, Result, anyhow, bail};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How often it is looked.
+/// How often a process is looked at.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 /// How long something that takes seconds may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,7 +35,7 @@ pub async fn wait(name: &str, child: &mut OwnedChild, patience: Duration) -> Res
     }
     match child.end() {
         Some(status) if status.success() => Ok(()),
-        _ => Err(failed(name, child)),
+        _ => Err(failure(name, child)),
     }
 }
 
@@ -50,10 +52,7 @@ pub async fn await_ready(
     });
     match happened.await {
         false => bail!("{name} is not ready after {} s", PATIENCE.as_secs()),
-        true if is_over => {
-            child.end();
-            Err(failed(name, child))
-        }
+        true if is_over => Err(failure(name, child)),
         true => Ok(()),
     }
 }
@@ -70,16 +69,20 @@ async fn until(patience: Duration, mut has_happened: impl FnMut() -> bool) -> bo
     true
 }
 
-/// A process that ended and should not have, with the last line it wrote.
-fn failed(name: &str, child: &mut OwnedChild) -> anyhow::Error {
+/// The error of a process that ended and should not have, with the last line it wrote.
+pub fn failure(name: &str, child: &mut OwnedChild) -> anyhow::Error {
+    let status = child.end().map(|status| format!(" ({status})"));
     let message = child.message();
-    match message
-        .lines()
+    let last = message
+        .split(['\n', '\r'])
         .map(str::trim)
-        .rfind(|line| !line.is_empty())
-    {
-        Some(line) => anyhow!("{name} failed: {line}"),
-        None => anyhow!("{name} ended without a message"),
+        .rfind(|line| !line.is_empty());
+    match last {
+        Some(line) => anyhow!("{name} failed: {}", line.trim_start_matches("sooner: ")),
+        None => anyhow!(
+            "{name} ended without a message{}",
+            status.unwrap_or_default()
+        ),
     }
 }
 
@@ -106,6 +109,9 @@ mod tests {
     fn what_should_go_on_and_ends_is_a_failure() {
         let mut child = spawn("it", Command::new("sh").args(["-c", "exit 0"])).unwrap();
         let error = block_on(await_ready("it", &mut child, |_| false)).unwrap_err();
-        assert_eq!(error.to_string(), "it ended without a message");
+        assert_eq!(
+            error.to_string(),
+            "it ended without a message (exit status: 0)"
+        );
     }
 }

@@ -1,8 +1,23 @@
-//! Where PostgreSQL's programs are, and who runs its server: PostgreSQL refuses to run as root, so root runs it as the user `postgres`.
+//! A PostgreSQL of a test's or an experiment's own.
+//!
+//! The programs are those in the folder that SOONER_POSTGRES names, else those in PATH, else the
+//! newest of Debian's. PostgreSQL refuses to run as root, so root runs it as the user `postgres`.
+
+mod cluster;
+mod database;
+mod gate;
+mod talk;
+mod template;
+
+pub use cluster::{Address, Cluster};
+pub use database::{DATABASE_PORT, Database, printed, said, signal_child_of, until};
+pub use gate::Gate;
+pub use talk::Talk;
 
 use anyhow::{Context, Result, ensure};
 use std::env;
 use std::fs;
+use std::io;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +25,8 @@ use std::process::Command;
 
 /// All of them, or a folder is not the one.
 const PROGRAMS: [&str; 4] = ["initdb", "postgres", "psql", "pgbench"];
+/// Names the folder with the programs to take.
+const VARIABLE: &str = "SOONER_POSTGRES";
 /// Where Debian and its relatives have a folder a version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
@@ -23,13 +40,16 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Looks for one in PATH, then for the newest under /usr/lib/postgresql; an error says what to install.
+    /// Looks for one where SOONER_POSTGRES says, in PATH, then for the newest under /usr/lib/postgresql; an error says what to install.
     pub fn find() -> Result<Installation> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let programs = programs(env::split_paths(&path), Path::new(DEBIAN))?;
+        let programs = match env::var_os(VARIABLE) {
+            Some(named) => named.into(),
+            None => programs(env::split_paths(&path), Path::new(DEBIAN))?,
+        };
         let owner = match rustix::process::geteuid().is_root() {
             true => Some(postgres_user().context(
-                "PostgreSQL refuses to run as root, and there is no user `postgres`: run this as somebody else, or install PostgreSQL as a package (`apt install postgresql`)",
+                "PostgreSQL refuses to run as root, and there is no user `postgres`: run this as another user, or install PostgreSQL as a package (`apt install postgresql`)",
             )?),
             false => None,
         };
@@ -58,7 +78,17 @@ impl Installation {
         command
     }
 
-    /// The same, as whoever runs the server, in a folder that they may enter.
+    /// Where its programs are.
+    pub fn programs(&self) -> &Path {
+        &self.programs
+    }
+
+    /// User and group of the server, where it cannot be those of this process.
+    pub fn owner(&self) -> Option<(u32, u32)> {
+        self.owner
+    }
+
+    /// The same, as the user who runs the server, in a folder that they may enter.
     pub fn server_program(&self, name: &str, folder: &Path) -> Command {
         let mut command = self.program(name);
         command.current_dir(folder);
@@ -68,13 +98,18 @@ impl Installation {
         command
     }
 
-    /// Makes a folder that belongs to whoever runs the server.
+    /// Makes a folder that belongs to the user who runs the server.
     pub fn make_folder(&self, folder: &Path) -> Result<()> {
-        let made = fs::create_dir(folder).and_then(|()| match self.owner {
-            Some((user, group)) => chown(folder, Some(user), Some(group)),
-            None => Ok(()),
-        });
+        let made = fs::create_dir(folder).and_then(|()| self.give(folder));
         made.with_context(|| format!("cannot make {}", folder.display()))
+    }
+
+    /// Gives a file or folder to the user who runs the server.
+    pub fn give(&self, path: &Path) -> io::Result<()> {
+        match self.owner {
+            Some((user, group)) => chown(path, Some(user), Some(group)),
+            None => Ok(()),
+        }
     }
 }
 
