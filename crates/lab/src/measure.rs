@@ -5,10 +5,12 @@
 //! measured by one or more `[[part.measure]]`, whose `kind` says how. Every kind measures its ways by turns, once a turn in each case, and
 //! keeps a row for each. docs/lab.md has the kinds and their keys.
 
+mod bench;
 mod calm;
 mod expression;
 mod file;
 mod kind;
+mod names;
 mod rows;
 pub mod run;
 mod text;

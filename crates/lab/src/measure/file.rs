@@ -324,8 +324,10 @@ fn line_with(text: &str, table: &Range<usize>, key: &str) -> Range<usize> {
     let behind = &text[table.start..];
     let mut at = table.start;
     for line in behind.split_inclusive('\n') {
-        let name = line.trim_start().split([' ', '=']).next();
-        if !key.is_empty() && name == Some(key) {
+        let is_there = |word: &str| word == key;
+        let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let is_comment = line.trim_start().starts_with('#');
+        if !key.is_empty() && !is_comment && words.any(is_there) {
             return at..at + line.len();
         }
         at += line.len();
@@ -342,4 +344,66 @@ pub(super) fn keys<T: serde::de::DeserializeOwned>(
         let key = problem.split('`').nth(1).unwrap_or_default().to_owned();
         (key, problem)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"question = "q"
+
+[[part]]
+name = "p"
+
+[[part.measure]]
+kind = "request-cost"
+case_by = ["file"]
+way_by = "server"
+case = [{ file = "1k", bytes = 1024 }]
+way = [{ id = "ours", server = "sooner serve", peer = "sooner" }]
+
+[[part.table]]
+head = "| body |"
+each = ["case"]
+rows = ["| {spread(cores@ours):1} |"]
+
+[[part.claims]]
+hold = [{ text = "t", value = "median(cores@ours)", at_most = 1 }]
+"#;
+
+    fn mistake(text: &str) -> (usize, String) {
+        let (span, problem) = parse(text, Path::new("x")).unwrap_err();
+        (line_of(text, span.start), problem)
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        assert!(parse(TEXT, Path::new("x")).is_ok());
+        for (from, to, line, words) in [
+            (
+                "\"request-cost\"",
+                "\"request-costs\"",
+                7,
+                "there is no kind",
+            ),
+            ("way_by", "tsl = true\nway_by", 9, "unknown field `tsl`"),
+            ("bytes = 1024", "byte = 1024", 10, "unknown field `byte`"),
+            ("bytes = 1024", "", 6, "missing field `bytes`"),
+            (
+                "each = [\"case\"]",
+                "each = [\"cases\"]",
+                15,
+                "unknown variant",
+            ),
+            ("spread(cores", "spraed(cores", 13, "no function spraed"),
+            ("median(cores@ours)", "median(cores@our)", 3, "no way our"),
+            ("at_most = 1", "at_most = 1, at_least = 1", 18, "not both"),
+            ("way_by", "quick = [\"2k\"]\nway_by", 9, "no case or way 2k"),
+        ] {
+            let text = TEXT.replacen(from, to, 1);
+            let (place, problem) = mistake(&text);
+            assert!(problem.contains(words), "{problem}");
+            assert_eq!(place, line, "{problem}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::expression::{Expression, Field, Values, median, ratio};
 use super::rows::{self, Rows};
-use super::{Axis, Claims, Experiment, Hold, Item, Limit, Measure, Part, Table};
+use super::{Axis, Claims, Hold, Item, Limit, Measure, Part, Table};
 use serde_json::Value;
 
 /// A claim that was held against what is kept.
@@ -258,7 +258,7 @@ impl<'a> Known<'a> {
                 .flat_map(|place| place.along(*axis, cases, ways))
                 .collect();
         }
-        places.retain(|place| !place.rows(None, None).is_ok_and(|rows| rows.is_empty()));
+        places.retain(|place| !place.rows(None, None).is_empty());
         places
     }
 }
@@ -353,30 +353,28 @@ impl<'a> Place<'a> {
             .ok_or_else(|| format!("{{{name}}} is no key of a way or case, and no field of a row"))
     }
 
-    /// The rows of this place, or of another way or case.
-    fn rows(&self, way: Option<&str>, case: Option<&str>) -> Result<Vec<&'a Value>, String> {
+    /// The rows of this place, or of another way or case; none of one that the rows do not have.
+    fn rows(&self, way: Option<&str>, case: Option<&str>) -> Vec<&'a Value> {
         if let (Some(row), None, None) = (self.row, way, case) {
-            return Ok(vec![row]);
+            return vec![row];
         }
-        let named =
-            |items: &'a [Item], id: Option<&str>, own: Option<&'a Item>, what: &str| match id {
-                None => Ok(own),
-                Some(id) => match items.iter().find(|item| item.id == id) {
-                    Some(item) => Ok(Some(item)),
-                    None => Err(format!("there is no {what} {id}")),
-                },
-            };
-        let way = named(&self.known.ways, way, self.way, "way")?;
-        let case = named(&self.known.cases, case, self.case, "case")?;
+        let named = |items: &'a [Item], id: Option<&str>, own: Option<&'a Item>| match id {
+            None => Some(own),
+            Some(id) => items.iter().find(|item| item.id == id).map(Some),
+        };
+        let way = named(&self.known.ways, way, self.way);
+        let case = named(&self.known.cases, case, self.case);
+        let (Some(way), Some(case)) = (way, case) else {
+            return Vec::new();
+        };
         let measure = self.known.measure;
         let way_by: Vec<String> = measure.way_by.iter().cloned().collect();
         let is_of = |item: Option<&Item>, keys: &[String], row: &Value| {
             item.is_none_or(|item| item.is_of(row, keys))
         };
         let rows = self.known.rows.iter();
-        let rows =
-            rows.filter(|row| is_of(way, &way_by, row) && is_of(case, &measure.case_by, row));
-        Ok(rows.collect())
+        rows.filter(|row| is_of(way, &way_by, row) && is_of(case, &measure.case_by, row))
+            .collect()
     }
 }
 
@@ -390,7 +388,7 @@ impl Values for Place<'_> {
                 return Ok(numbers(constant));
             }
         }
-        let rows = self.rows(way, case)?;
+        let rows = self.rows(way, case);
         let values = rows
             .iter()
             .flat_map(|row| match rows::at(row, &field.path) {
@@ -401,7 +399,7 @@ impl Values for Place<'_> {
     }
 
     fn lists(&self, field: &Field) -> Result<Vec<Vec<f64>>, String> {
-        let rows = self.rows(field.way.as_deref(), field.case.as_deref())?;
+        let rows = self.rows(field.way.as_deref(), field.case.as_deref());
         let lists = rows.iter().filter_map(|row| rows::at(row, &field.path));
         Ok(lists.map(numbers).collect())
     }
@@ -411,50 +409,5 @@ fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(list) => list.iter().map(rows::number).collect(),
         other => vec![rows::number(other)],
-    }
-}
-
-impl Experiment {
-    /// The names of ways and cases in tables and claims that the file does not have: what is wrong, in words.
-    pub(super) fn unknown_name(&self) -> Option<String> {
-        self.parts.iter().find_map(Part::unknown_name)
-    }
-}
-
-impl Part {
-    fn unknown_name(&self) -> Option<String> {
-        let mut unknown = None;
-        let mut check = |of: Option<&str>, field: &Field| {
-            let Ok(measure) = self.measure(of) else {
-                unknown = Some(format!(
-                    "there is no measurement {}",
-                    of.unwrap_or_default()
-                ));
-                return;
-            };
-            for (items, id, what) in [
-                (&measure.ways, &field.way, "way"),
-                (&measure.cases, &field.case, "case"),
-            ] {
-                if let Some(id) = id
-                    && !items.is_empty()
-                    && items.iter().all(|item| item.id != *id)
-                {
-                    unknown = Some(format!("there is no {what} {id}, which `{field}` is of"));
-                }
-            }
-        };
-        for table in &self.tables {
-            let rows = table.rows.iter().chain(&table.before);
-            rows.for_each(|row| row.fields(&mut |field| check(table.of.as_deref(), field)));
-        }
-        for claims in &self.claims {
-            for hold in &claims.hold {
-                let mut look = |field: &Field| check(claims.of.as_deref(), field);
-                hold.text.fields(&mut look);
-                hold.value.fields(&mut look);
-            }
-        }
-        unknown
     }
 }

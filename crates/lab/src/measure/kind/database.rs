@@ -2,7 +2,7 @@
 //!
 //! A proxy has a core to itself, and all other processes the other, so that what a proxy costs is seen and not what is left of the machine.
 
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use anyhow::{Context, Result, ensure};
 use sooner_testbed::OwnedChild;
 use sooner_testbed::postgres::{Address, Cluster, Installation};

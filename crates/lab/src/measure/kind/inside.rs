@@ -7,10 +7,11 @@
 mod shown;
 
 use super::database::{Bouncer, GATE_PORT};
+use super::oltp::{Load, Place};
+use super::set_ups::{SetUp, set_up};
 use super::slices::{Seen, Slices};
-use super::transactions::{Load, Place, SetUp, set_up};
 use super::{Keys, Kind};
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record, Shown};
 use anyhow::{Context, Result};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 
 use super::{Kind, figures, keys_of};
 use crate::counters::processes::usage;
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use crate::measure::{Item, Measure, Record, kind::Keys};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 
 use super::{Keys, Kind, figures};
 use crate::counters::processes::usage;
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 
 use super::local::on_core;
 use super::{Keys, Kind, keys_of};
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;

@@ -2,8 +2,8 @@
 //! speed by turns on one core, means side by side.
 
 use super::{Keys, Kind};
+use crate::measure::bench::Bench;
 use crate::measure::rows::number;
-use crate::measure::run::Bench;
 use crate::measure::{Item, Measure, Record};
 use anyhow::{Context, Result};
 use serde::Deserialize;

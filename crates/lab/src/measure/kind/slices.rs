@@ -2,13 +2,13 @@
 //!
 //! Each limit reaches the gate by SIGHUP; what is counted are the transactions that it tells at its metrics' address.
 
-use super::transactions::{Load, METRICS, Place};
+use super::oltp::{Load, Place};
 use crate::measure::calm::undisturbed;
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use sooner_testbed::OwnedChild;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Left out after a change at least: the gate reads its file, and transactions that went in under another limit are still there.
@@ -133,9 +133,9 @@ impl<'a> Slices<'a> {
             TRIES_MAX
         };
         let seen = undisturbed(tries, || {
-            let (before, begin) = (metrics()?, Instant::now());
+            let (before, begin) = (metrics(self.place.metrics)?, Instant::now());
             self.place.bench.pause(length)?;
-            let (after, seconds) = (metrics()?, begin.elapsed().as_secs_f64());
+            let (after, seconds) = (metrics(self.place.metrics)?, begin.elapsed().as_secs_f64());
             Ok(Seen::between(&before, &after, seconds))
         })?;
         self.transactions_per_sec = seen.transactions_per_sec;
@@ -146,7 +146,7 @@ impl<'a> Slices<'a> {
     fn wait_until_inside(&self, limit: u32) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let text = metrics()?;
+            let text = metrics(self.place.metrics)?;
             let (may, inside) = (
                 sum(&text, "sooner_gate_limit_transactions"),
                 sum(&text, "sooner_gate_inside_transactions"),
@@ -163,7 +163,10 @@ impl<'a> Slices<'a> {
     }
 
     fn transactions(&self) -> Result<u64> {
-        Ok(sum(&metrics()?, "sooner_gate_transactions_total") as u64)
+        Ok(sum(
+            &metrics(self.place.metrics)?,
+            "sooner_gate_transactions_total",
+        ) as u64)
     }
 }
 
@@ -180,8 +183,8 @@ fn config(limit: u32) -> String {
     format!("[limits]\ntransactions = {limit}\n")
 }
 
-fn metrics() -> Result<String> {
-    let mut stream = TcpStream::connect(METRICS).context("the gate tells no figures")?;
+fn metrics(address: SocketAddr) -> Result<String> {
+    let mut stream = TcpStream::connect(address).context("the gate tells no figures")?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;

@@ -4,8 +4,8 @@
 use super::database::{Bouncer, Database, pgbench_figure};
 use super::{Keys, Kind, figures, keys_of};
 use crate::counters::processes::usage;
+use crate::measure::bench::Bench;
 use crate::measure::calm::undisturbed;
-use crate::measure::run::Bench;
 use crate::measure::{Item, Measure, Record};
 use anyhow::Result;
 use serde::Deserialize;

@@ -6,9 +6,10 @@
 
 mod shown;
 
-use super::transactions::{Load, Place, SetUp, number, set_up};
+use super::oltp::{Load, Place, number};
+use super::set_ups::{SetUp, set_up};
 use super::{Keys, Kind};
-use crate::measure::run::Bench;
+use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record, Shown};
 use anyhow::Result;
 use serde::Deserialize;
