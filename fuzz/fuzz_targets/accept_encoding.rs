@@ -1,19 +1,19 @@
-//! Whatever a client says it accepts: no form is chosen that is not offered, and none that is excluded by name.
+//! Whatever a client says it accepts: no form is chosen that is not offered, and none that is
+//! excluded by name.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::files::Coding;
-use sooner_web::static_site::{accept, accept_encoding};
+use sooner_http::negotiation::{AcceptEncoding, Coding, prefers_json};
 
 fuzz_target!(|headers: Vec<&[u8]>| {
-    let wanted = accept_encoding::parse(headers.iter().copied());
+    let wanted = AcceptEncoding::parse(headers.iter().copied());
     for offered in [&Coding::ALL[..], &[Coding::Gzip], &[]] {
         if let Some(coding) = wanted.choose(offered.iter().copied()) {
             assert!(offered.contains(&coding));
         }
     }
-    accept::prefers_json(headers.iter().copied());
+    prefers_json(headers.iter().copied());
     let excluded = [b"br;q=0".as_slice()];
-    let wanted = accept_encoding::parse(headers.into_iter().chain(excluded));
+    let wanted = AcceptEncoding::parse(headers.into_iter().chain(excluded));
     assert_eq!(wanted.choose([Coding::Br].into_iter()), None);
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::admin::is_allowed;
+use sooner_http::rebinding::is_allowed;
 
 fuzz_target!(|host: &[u8]| {
     let reached = "192.0.2.7:9090".parse().expect("an address");

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_gate::{Admission, Coming, JobId, Lateness, Order, Promise, Time};
+use sooner_admission::{AdmissionQueue, Request, JobId, Lateness, Order, Promise, Time};
 use std::collections::BTreeSet;
 
 /// One event; few job names, so that events meet.
@@ -61,7 +61,7 @@ fn order(number: u8) -> Order {
 fuzz_target!(|play: Play| {
     let mut now = Time::ZERO;
     let mut limit = usize::from(play.limit);
-    let mut admission = Admission::new(order(play.order), limit, play.waiting_max.map(usize::from));
+    let mut admission = AdmissionQueue::new(order(play.order), limit, play.waiting_max.map(usize::from));
     let mut inside = BTreeSet::new();
     for event in play.events {
         match event {
@@ -72,7 +72,7 @@ fuzz_target!(|play: Play| {
                 slack_ns,
             } => {
                 let job = JobId(u64::from(job));
-                let coming = Coming {
+                let coming = Request {
                     class,
                     number: class,
                     expected_ns: expected_ns.map(u64::from),
@@ -94,7 +94,7 @@ fuzz_target!(|play: Play| {
                 order: number,
                 classes,
             } => {
-                let renewed = |_, coming: Coming| Coming {
+                let renewed = |_, coming: Request| Request {
                     class: coming.class ^ classes,
                     ..coming
                 };

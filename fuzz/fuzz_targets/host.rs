@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::static_site::host::{HostMap, parse};
+use sooner_http::host::{HostMap, parse};
 
 fuzz_target!(|input: (&[u8], &str)| {
     let (value, pattern) = input;

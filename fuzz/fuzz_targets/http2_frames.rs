@@ -1,10 +1,9 @@
-//! The scanners find the same PRIORITY_UPDATE frames, and the same ends of streams, however the bytes are cut, and only where the frame
-//! headers say they are.
+//! The scanners find the same PRIORITY_UPDATE frames, and the same ends of streams, however the
+//! bytes are cut, and only where the frame headers say they are.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::http2::frame_scanner::{FrameScanner, PriorityUpdate, Violation};
-use sooner_web::http2::stream_ends::{StreamEnd, StreamEnds};
+use sooner_http::frames::{FrameScanner, PriorityUpdate, StreamEnd, StreamEnds, Violation};
 
 type Found = Vec<Result<PriorityUpdate, Violation>>;
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::http2::heads::Heads;
+use sooner_http::hpack::HeadFilter;
 
 // The first byte says how long the pieces are.
 fuzz_target!(|input: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn passed(pieces: &[&[u8]]) -> Vec<u8> {
-    let mut heads = Heads::new(4096);
+    let mut heads = HeadFilter::new(4096);
     let mut all = Vec::new();
     for piece in pieces {
         match heads.pass(piece) {

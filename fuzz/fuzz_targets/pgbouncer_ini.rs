@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_postgres::import::{ImportError, Place, import};
+use sooner_import::{ImportError, Files, import};
 use std::io;
 use std::path::Path;
 
@@ -14,12 +14,12 @@ fuzz_target!(|text: &str| {
         Some("/users") => Ok("\"ann\" \"x\"\n".to_owned()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let place = Place {
+    let files = Files {
         folder: Path::new("/"),
         read: &read,
     };
     // Parsing and checking the result is part of the import, and its failure an error of its own.
-    match import("pgbouncer.ini", &place) {
+    match import("pgbouncer.ini", &files) {
         Ok(imported) => {
             let lines = imported.text.lines();
             let left_out = lines.filter(|line| line.starts_with("# not carried over: "));

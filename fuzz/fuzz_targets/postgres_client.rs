@@ -6,18 +6,20 @@ use std::cell::RefCell;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sooner_postgres::auth::scram::{ServerExchange, Verifier};
-use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings, Taken};
-use sooner_postgres::settings::{Wanted, to_follow};
+use sooner_postgres::parameters::Parameters;
+use sooner_postgres::rewriter::{Forwarded, Rewriter};
+use sooner_postgres::session::{ClientState, ServerState};
+use sooner_postgres::parameters::{RequestedParameters, commands_to_apply};
 use sooner_postgres::wire::{FirstPacket, Splitter, look_at_frontend};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some((FirstPacket::Startup(startup), taken_bytes))) = FirstPacket::read(bytes) {
         assert!(taken_bytes <= bytes.len());
-        if let Ok(wanted) = Wanted::read(&startup) {
-            let _ = to_follow(
+        if let Ok(wanted) = RequestedParameters::read(&startup) {
+            let _ = commands_to_apply(
                 &wanted,
                 &ClientState::default(),
-                &ServerState::new(1, Settings::new()),
+                &ServerState::new(1, Parameters::new()),
             );
         }
     }
@@ -25,18 +27,18 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok((exchange, _)) = ServerExchange::begin(bytes, nobody, "nonce") {
         assert!(exchange.end(bytes).is_err());
     }
-    let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Settings::new()));
+    let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();
-    let mut exchange = Exchange::new(&mut client, &mut server, &all);
+    let mut rewriter = Rewriter::new(&mut client, &mut server, &all);
     let (mut splitter, mut rest, mut out) =
         (Splitter::new(look_at_frontend), bytes, BytesMut::new());
     while let Ok(Some(piece)) = splitter.next(rest) {
         // Nothing answers here, so it is sent although it would have to wait.
-        let _ = exchange.must_wait(&piece, &mut out);
-        match exchange.from_client(&piece, &mut out) {
-            Ok(Taken::Yes) => {}
+        let _ = rewriter.must_wait(&piece, &mut out);
+        match rewriter.from_client(&piece, &mut out) {
+            Ok(Forwarded::Yes) => {}
             // It would be shown again with what the server answers.
-            Ok(Taken::NotYet) => break,
+            Ok(Forwarded::NotYet) => break,
             Err(_) => return,
         }
         rest = &rest[piece.bytes.len()..];

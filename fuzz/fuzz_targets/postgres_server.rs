@@ -5,16 +5,18 @@ use std::cell::RefCell;
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
-use sooner_postgres::exchange::{ClientState, Exchange, ServerState, Settings};
+use sooner_postgres::parameters::Parameters;
+use sooner_postgres::rewriter::Rewriter;
+use sooner_postgres::session::{ClientState, ServerState};
 use sooner_postgres::wire::{
     Splitter, look_at_backend, look_at_frontend, write_parse, write_query, write_sync,
 };
 
 fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
     let (asked, answered) = input;
-    let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Settings::new()));
+    let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();
-    let mut exchange = Exchange::new(&mut client, &mut server, &all);
+    let mut rewriter = Rewriter::new(&mut client, &mut server, &all);
     let mut questions = BytesMut::new();
     for word in asked {
         match word % 4 {
@@ -30,7 +32,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
         BytesMut::new(),
     );
     while let Ok(Some(piece)) = splitter.next(rest) {
-        exchange
+        rewriter
             .from_client(&piece, &mut out)
             .expect("these are messages");
         rest = &rest[piece.bytes.len()..];
@@ -41,10 +43,10 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>)| {
         BytesMut::new(),
     );
     while let Ok(Some(piece)) = splitter.next(rest) {
-        if exchange.from_server(&piece, &mut out).is_err() {
+        if rewriter.from_server(&piece, &mut out).is_err() {
             return;
         }
         rest = &rest[piece.bytes.len()..];
-        let _ = exchange.is_over();
+        let _ = rewriter.is_over();
     }
 });

@@ -1,8 +1,9 @@
-//! A Priority field gives an urgency that exists, and two fields in a row give what the latter says.
+//! A Priority field gives an urgency that exists, and two fields in a row give what the latter
+//! says.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::http2::priority::{Priority, URGENCY_MAX};
+use sooner_http::priority::{Priority, URGENCY_MAX};
 
 fuzz_target!(|field: &[u8]| {
     let Some(said) = Priority::parse(field) else {

@@ -1,11 +1,12 @@
-//! What goes to an upstream for any request has one framing, one host, and nothing of the client's connection.
+//! What goes to an upstream for any request has one framing, one host, and nothing of the client's
+//! connection.
 #![no_main]
 
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Request, Version};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request, Version};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_web::proxy::request::{Asker, Rules, Wire, outgoing};
+use sooner_http::forwarding::request::{Client, Rules, Protocol, outgoing};
 
 #[derive(Arbitrary, Debug)]
 struct Asked<'a> {
@@ -46,7 +47,7 @@ fuzz_target!(|asked: Asked| {
         return;
     };
     let (parts, ()) = request.into_parts();
-    let asker = Asker {
+    let client = Client {
         address: [192, 0, 2, 7].into(),
         scheme: "https",
         is_trusted: asked.is_trusted,
@@ -58,26 +59,26 @@ fuzz_target!(|asked: Asked| {
         upgrades: &upgrades,
         keeps_host: true,
     };
-    let Ok(out) = outgoing(&parts, asked.body_bytes, &asker, rules) else {
+    let Ok(out) = outgoing(&parts, asked.body_bytes, &client, rules) else {
         return;
     };
-    for wire in [Wire::Http1, Wire::Http2] {
-        let head = out.head(wire, "app:3000", false, asked.body_bytes);
-        check(wire, head.headers());
-        if wire == Wire::Http1 {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let head = out.head(protocol, "app:3000", false, asked.body_bytes);
+        check(protocol, head.headers());
+        if protocol == Protocol::Http1 {
             assert!(head.uri().authority().is_none(), "an absolute form");
             assert!(head.uri().path().starts_with('/'));
         }
     }
 });
 
-fn check(wire: Wire, headers: &HeaderMap) {
+fn check(protocol: Protocol, headers: &HeaderMap) {
     let count = |name: &str| headers.get_all(name).iter().count();
     assert!(
         count("content-length") + count("transfer-encoding") <= 1,
         "two framings"
     );
-    assert_eq!(count("host"), usize::from(wire == Wire::Http1));
+    assert_eq!(count("host"), usize::from(protocol == Protocol::Http1));
     assert_eq!(count("x-forwarded-for"), 1);
     assert_eq!(count("forwarded"), 1);
     for name in NOT_TO_PASS {

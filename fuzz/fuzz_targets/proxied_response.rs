@@ -1,11 +1,12 @@
-//! What comes to a client of any response has one framing that agrees with the body, and nothing of the upstream's connection.
+//! What comes to a client of any response has one framing that agrees with the body, and nothing of
+//! the upstream's connection.
 #![no_main]
 
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, StatusCode, Version};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode, Version};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sooner_web::proxy::response::{Framing, incoming};
+use sooner_http::forwarding::response::{Framing, incoming};
 
 #[derive(Arbitrary, Debug)]
 struct Answered<'a> {
@@ -57,7 +58,7 @@ fuzz_target!(|answered: Answered| {
             assert_eq!(lengths, [&HeaderValue::from(bytes)]);
             assert_eq!(answered.body_bytes, Some(bytes));
         }
-        Framing::Open => assert!(lengths.is_empty() && answered.body_bytes.is_none()),
+        Framing::UntilEnd => assert!(lengths.is_empty() && answered.body_bytes.is_none()),
         Framing::NoBody => assert!(lengths.len() <= usize::from(answered.is_head)),
     }
     assert!(!status.is_informational());

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::proxy_protocol::parse;
+use sooner_http::proxy_protocol::parse;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(Some(header)) = parse(bytes) else {

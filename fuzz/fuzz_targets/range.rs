@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::range::{RANGES_MAX, Selection, parse};
+use sooner_http::range::{RANGES_MAX, Selection, parse};
 
 fuzz_target!(|input: (u64, &str)| {
     let (len, header) = input;

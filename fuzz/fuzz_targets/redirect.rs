@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::static_site::redirect::Redirect;
+use sooner_http::redirect::Redirect;
 
 fuzz_target!(|input: (&str, &str, &str, Option<&str>)| {
     let (from, to, path, query) = input;

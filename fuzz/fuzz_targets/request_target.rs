@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::target::{self, DotFiles};
+use sooner_http::target::{self, DotFiles};
 
 fuzz_target!(|text: &str| {
     let hidden_too = target::parse(text, DotFiles::Served);

@@ -1,8 +1,9 @@
-//! However a connection's bytes are cut, they are rewritten alike; and what was rewritten stays as it is.
+//! However a connection's bytes are cut, they are rewritten alike; and what was rewritten stays as
+//! it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sooner_web::request_text::Rewriter;
+use sooner_http::request_text::Rewriter;
 
 fuzz_target!(|bytes: &[u8]| {
     let whole = Rewriter::default().rewrite(bytes).into_owned();

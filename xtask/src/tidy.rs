@@ -3,8 +3,8 @@
 mod bans;
 mod code;
 mod crates;
-mod edges;
 mod files;
+mod layers;
 
 use crate::process;
 use anyhow::{Context, Result};
@@ -38,7 +38,7 @@ fn check(root: &Path) -> Result<(Vec<String>, Vec<String>)> {
         errors.extend(bans::check(file, root));
     }
     errors.extend(crates::check(&crates, &files));
-    errors.extend(edges::check(&map, &crates));
+    errors.extend(layers::check(&map, &crates, root));
     Ok((errors, warnings))
 }
 

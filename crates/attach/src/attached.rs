@@ -4,8 +4,8 @@ use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOption
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, ClassifierError, Event, EventKind, Options, Via};
 use sooner_kernel::device::{self, Device};
+use sooner_link::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 use sooner_policy::Cutoffs;
-use sooner_uplink::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 
 use crate::config::{AttachConfig, Shaping};
 use crate::ports::{self, PortsError};

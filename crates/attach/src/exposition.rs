@@ -1,54 +1,38 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
 
+use crate::snapshot::{BandView, SizeView, Snapshot};
+use sooner_operate::metrics::{Families, Labels, Unit};
 use std::fmt;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::MetricType::{Counter, Gauge};
-use prometheus_client::registry::{Registry, Unit};
-
-use crate::snapshot::{BandView, SizeView, Snapshot};
-
 /// The text.
-pub fn encode(snapshot: &Snapshot) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Told(snapshot.clone())));
-    let mut out = String::new();
-    text::encode(&mut out, &registry)?;
-    Ok(out)
+pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
+    let mut to = Families::default();
+    for (name, help, value) in counts(all) {
+        to.counters(&named(name), help, None, [of_device(all, value)]);
+    }
+    let under_way = [of_device(all, all.under_way)];
+    to.gauges(
+        &named("under_way_responses"),
+        "Responses under way",
+        None,
+        under_way,
+    );
+    for (name, help, unit, is_gauge, value) in BANDS {
+        let rows = of_bands(all, value);
+        if is_gauge {
+            to.gauges(&named(name), help, unit, rows);
+        } else {
+            to.counters(&named(name), help, unit, rows);
+        }
+    }
+    for (name, help, unit, value) in SIZES {
+        to.counters(&named(name), help, unit, of_sizes(all, value));
+    }
+    to.encode()
 }
 
-#[derive(Debug)]
-struct Told(Snapshot);
-
-/// Labels and the value.
-type Row = (Vec<(&'static str, String)>, f64);
-
-impl Collector for Told {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Told(all) = self;
-        let mut tell =
-            |name, help, unit, kind, rows| write_family(&mut encoder, name, help, unit, kind, rows);
-        for (name, help, value) in counts(all) {
-            tell(name, help, None, Counter, vec![of_device(all, value)])?;
-        }
-        let under_way = vec![of_device(all, all.under_way)];
-        tell(
-            "under_way_responses",
-            "Responses under way",
-            None,
-            Gauge,
-            under_way,
-        )?;
-        for (name, help, unit, kind, value) in BANDS {
-            tell(name, help, unit, kind, of_bands(all, value))?;
-        }
-        for (name, help, unit, value) in SIZES {
-            tell(name, help, unit, Counter, of_sizes(all, value))?;
-        }
-        Ok(())
-    }
+fn named(name: &str) -> String {
+    format!("sooner_attach_{name}")
 }
 
 fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 7] {
@@ -79,12 +63,12 @@ fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 7] {
     ]
 }
 
-/// A family by band: name, help, unit, kind, and where its values are.
+/// A family by band: name, help, unit, whether it is a gauge, and where its values are.
 type OfBands = (
     &'static str,
     &'static str,
     Option<Unit>,
-    MetricType,
+    bool,
     fn(&BandView) -> u64,
 );
 
@@ -93,21 +77,21 @@ const BANDS: [OfBands; 3] = [
         "band_sent",
         "Bytes that left in a band",
         Some(Unit::Bytes),
-        Counter,
+        false,
         |band| band.sent_bytes,
     ),
     (
         "band_dropped_packets",
         "Packets that a band had no room for",
         None,
-        Counter,
+        false,
         |band| band.dropped_packets,
     ),
     (
         "band_backlog",
         "Bytes that wait in a band",
         Some(Unit::Bytes),
-        Gauge,
+        true,
         |band| band.backlog_bytes,
     ),
 ];
@@ -152,6 +136,9 @@ fn seconds(mean_ms: Option<f64>, count: u64) -> f64 {
     mean_ms.unwrap_or(0.0) / 1e3 * count as f64
 }
 
+/// Labels and the value.
+type Row = (Labels, f64);
+
 fn of_device(all: &Snapshot, value: u64) -> Row {
     (vec![("device", all.device.clone())], value as f64)
 }
@@ -176,28 +163,6 @@ fn of_sizes(all: &Snapshot, value: fn(&SizeView) -> f64) -> Vec<Row> {
         (labels, value(view))
     };
     all.sizes.iter().map(row).collect()
-}
-
-fn write_family(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<Unit>,
-    kind: MetricType,
-    rows: Vec<Row>,
-) -> fmt::Result {
-    let is_gauge = matches!(kind, Gauge);
-    let name = format!("sooner_attach_{name}");
-    let mut family = encoder.encode_descriptor(&name, help, unit.as_ref(), kind)?;
-    for (labels, value) in rows {
-        let mut row = family.encode_family(&labels)?;
-        if is_gauge {
-            row.encode_gauge(&value)?;
-        } else {
-            row.encode_counter::<prometheus_client::encoding::NoLabelSet, _, u64>(&value, None)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

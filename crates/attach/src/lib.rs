@@ -21,5 +21,4 @@ pub mod detach;
 pub mod exposition;
 pub mod ports;
 pub mod snapshot;
-pub mod table;
 pub mod watch;

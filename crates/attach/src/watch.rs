@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 
 use sooner_kernel::classifier::{Event, EventKind};
+use sooner_link::shadow::{JOBS_MAX, Shadow};
+use sooner_link::wire::{payload_cost_bytes, payload_within_bytes};
+use sooner_link::{SIZE_CLASSES, size_class};
 use sooner_policy::Time;
-use sooner_uplink::shadow::{JOBS_MAX, Shadow};
-use sooner_uplink::wire::{payload_cost_bytes, payload_within_bytes};
-use sooner_uplink::{SIZE_CLASSES, size_class};
 
 /// What responses of one size class took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

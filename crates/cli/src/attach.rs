@@ -1,6 +1,7 @@
 //! `sooner attach`: scheduling for servers that already run.
 
-use crate::notify::Supervisor;
+mod table;
+
 use crate::output;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
@@ -8,8 +9,9 @@ use sooner_attach::config::{AttachConfig, Servers, Shaping};
 use sooner_attach::daemon::{self, Told};
 use sooner_attach::detach::{self, Detached};
 use sooner_attach::snapshot::Snapshot;
-use sooner_attach::{control, exposition, table};
+use sooner_attach::{control, exposition};
 use sooner_kernel::device::{self, Device};
+use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
 use sooner_workload::Rate;
 use std::io::{self, IsTerminal};

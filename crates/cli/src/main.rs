@@ -10,7 +10,6 @@ mod figures;
 mod gate;
 mod lab;
 mod load;
-mod notify;
 mod output;
 mod package;
 mod seconds;
@@ -18,7 +17,6 @@ mod serve;
 mod sim;
 mod solve;
 mod system;
-mod system_user;
 mod usage;
 mod whole_file;
 

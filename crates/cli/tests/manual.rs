@@ -123,7 +123,7 @@ fn the_page_about_the_gate_has_the_keys_of_its_configuration_file_and_no_others(
     let (section, _) = rest.split_once("\n## ").expect("another section");
     holds(
         section,
-        sooner_config::keys::<sooner_postgres::config::Config>(),
+        sooner_config::keys::<sooner_pooler::config::Config>(),
     );
 }
 

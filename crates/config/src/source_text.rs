@@ -1,7 +1,7 @@
 //! The configuration file as it was read, and a mistake in it as one line: `FILE:LINE: KEY: what is wrong; what would be right`.
 
 use super::Misconfigured;
-use sooner_operate::is_printable;
+use crate::printable::is_printable;
 
 /// The text of a configuration file under the name it was asked for by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

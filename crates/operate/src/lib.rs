@@ -1,13 +1,25 @@
-//! What a command that runs for long tells its operator: lines on standard error and standard output, and whatever else may block.
+//! What an operator touches of a command that runs for long, once for `serve`, `gate` and `attach`.
 //!
-//! A reader that stalls (a full pipe, a stopped terminal, a busy service manager) must not stop an event loop. So a thread writes, the
-//! loop only queues, and what does not fit into the bounded queue is lost and counted. A reader that is gone, or a full disk, costs lines
-//! and nothing else.
+//! Lines go to standard error by a thread that may lose and count them but never waits: a reader that
+//! stalls (a full pipe, a stopped terminal, a busy service manager) must not stop an event loop. The
+//! same thread tells the supervisor. Beside it: listening sockets, signals, metrics, the server of an
+//! admin address, and becoming another user.
 
+pub mod account;
+mod activation;
+pub mod admin;
 mod lines;
+mod listen;
+pub mod metrics;
 mod outlet;
-mod printable;
+mod process;
+mod signals;
+mod supervisor;
 
+pub use activation::{PassedError, PassedListeners, passed_listeners};
 pub use lines::{finish, lost_lines, print, say, say_as};
+pub use listen::{ListenError, listen, may_listen};
 pub use outlet::Outlet;
-pub use printable::{is_printable, printable};
+pub use process::ProcessReading;
+pub use signals::{Action, Signals};
+pub use supervisor::Supervisor;

@@ -1,7 +1,7 @@
 //! Lines on standard error and on standard output.
 
 use crate::outlet::Outlet;
-use crate::printable::printable;
+use sooner_config::printable;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::OnceLock;

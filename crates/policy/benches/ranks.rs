@@ -1,14 +1,14 @@
-//! The time of one turn (next, progress, block, unblock) with many jobs waiting, guard and classes on; JSON lines.
+//! The time of one turn (next, progress, block, unblock) with many jobs waiting, guard and classes
+//! on; JSON lines.
 
 #![expect(
-    clippy::disallowed_types,
+    clippy::disallowed_methods,
     reason = "a benchmark is what reads the clock"
 )]
 
+use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
 use std::hint::black_box;
 use std::time::Instant;
-
-use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
 
 const TURN_BYTES: u64 = 1_448;
 
@@ -31,7 +31,8 @@ fn main() {
 fn turn_ns(policy: PolicyName, jobs: u64, turns: u64) -> f64 {
     let mut scheduler = policy.scheduler(TURN_BYTES, Some(GuardLimits::with_turn(TURN_BYTES)));
     for id in 0..jobs {
-        // Sizes over three orders of magnitude in a scattered order, none of which ends during the measurement.
+        // Sizes over three orders of magnitude in a scattered order, none of which ends during the
+        // measurement.
         let size = Some(1_000_000_000 + id.wrapping_mul(2_654_435_761) % 1_000_000);
         scheduler.arrive(
             Arrival {

@@ -1,10 +1,10 @@
 //! Strict priority between classes, any order within a class.
 
+use crate::{Arrival, Grant, JobId, Order, Path, Queue, Scheduler, Time};
 use alloc::collections::BTreeMap;
 
-use crate::{Arrival, Grant, JobId, Order, Path, Queue, Scheduler, Time};
-
-/// Serves class 0 before class 1 and so on; each class has a queue of its own with the same kind of order.
+/// Serves class 0 before class 1 and so on; each class has a queue of its own with the same kind of
+/// order.
 ///
 /// Strict means that a busy class keeps the next ones waiting; put a [`crate::Guard`] around it.
 #[derive(Clone, Debug)]

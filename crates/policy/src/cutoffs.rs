@@ -1,12 +1,15 @@
 //! Where to cut sizes into priority bands, learned from the traffic.
 //!
-//! A kernel has a handful of bands, a policy as many ranks as bytes. As in the web-server thesis (Schroeder 2005, 3.2.1) the lowest cutoff is
-//! the median, so that half of all jobs share the top band, and the others follow on a logarithmic scale; with two bands the median is the only
-//! one (4.2.2). The highest is ours: jobs above it may have a tenth of the bytes. The thesis leaves 0.5-1 % of the jobs above it, which are half
-//! of all bytes where tails are heavy, and these share the link with each other: nginx under `sooner attach` at load 0.9 of the EPA trace has 1.43
+//! A kernel has a handful of bands, a policy as many ranks as bytes. As in the web-server thesis
+//! (Schroeder 2005, 3.2.1) the lowest cutoff is the median, so that half of all jobs share the top
+//! band, and the others follow on a logarithmic scale; with two bands the median is the only one
+//! (4.2.2). The highest is ours: jobs above it may have a tenth of the bytes. The thesis leaves
+//! 0.5-1 % of the jobs above it, which are half of all bytes where tails are heavy, and these share
+//! the link with each other: nginx under `sooner attach` at load 0.9 of the EPA trace has 1.43
 //! times ideal SRPT's mean with that, and 1.17 with a tenth of the bytes (experiments/attach-web).
 //!
-//! Sizes are counted in eighths of octaves and forgotten by halves, so the cutoffs follow the traffic.
+//! Sizes are counted in eighths of octaves and forgotten by halves, so the cutoffs follow the
+//! traffic.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,7 +26,8 @@ const HALVE_JOBS: u32 = 8_192;
 /// Before enough was seen: a guess from the traces of the papers.
 const FIRST_MEDIAN: u64 = 2_000;
 const FIRST_HIGHEST: u64 = 1_000_000;
-/// What a job counts: more than one, so that a rare large one is not forgotten at the first halving.
+/// What a job counts: more than one, so that a rare large one is not forgotten at the first
+/// halving.
 const JOB_WEIGHT: u32 = 16;
 
 /// What lies above the highest cutoff at most, as a fraction (part, of whole).
@@ -57,7 +61,8 @@ impl Cutoffs {
         Self::learned(bands, Largest::Bytes(1, 10))
     }
 
-    /// For so many bands, at least two; `largest` lies above the highest cutoff, if there are several.
+    /// For so many bands, at least two; `largest` lies above the highest cutoff, if there are
+    /// several.
     pub fn learned(bands: u8, largest: Largest) -> Self {
         let mut cutoffs = vec![0; usize::from(bands.max(2)) - 1];
         spread(&mut cutoffs, FIRST_MEDIAN, FIRST_HIGHEST);
@@ -114,6 +119,7 @@ impl Cutoffs {
             Largest::Bytes(part, whole) => self.above_which((part, whole), bytes),
         };
         spread(&mut self.cutoffs, median, highest.max(median));
+        assert!(self.cutoffs.is_sorted(), "bands follow each other in size");
     }
 
     /// The smallest upper end of a bucket above which `share` of all weight lies, or less.
@@ -135,7 +141,8 @@ impl Cutoffs {
     }
 }
 
-/// Cutoffs from `lowest` to `highest`, evenly spaced in buckets, which is on a logarithmic scale; a single one is the lowest.
+/// Cutoffs from `lowest` to `highest`, evenly spaced in buckets, which is on a logarithmic scale; a
+/// single one is the lowest.
 fn spread(cutoffs: &mut [u64], lowest: u64, highest: u64) {
     let (first, last) = (bucket(lowest), bucket(highest));
     let steps = cutoffs.len().saturating_sub(1).max(1);
@@ -251,7 +258,8 @@ mod tests {
         (0..4_096_u64).for_each(|i| cutoffs.record(size(i * 617 % 4_096 + 1)));
         let above = (1..=4_096_u64).filter(|i| cutoffs.band(size(*i)) == 15);
         let above = above.count();
-        // 2 % are 82; the cutoff is the end of the bucket with the 98 % point, an eighth of an octave wide.
+        // 2 % are 82; the cutoff is the end of the bucket with the 98 % point, an eighth of an
+        // octave wide.
         assert!((70..=82).contains(&above), "{above}");
         assert_eq!(cutoffs.cutoffs().len(), 15);
     }

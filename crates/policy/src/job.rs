@@ -19,10 +19,11 @@ pub struct Arrival {
     pub class: u8,
     /// Its service demand in the caller's unit, if known.
     pub size: Option<u64>,
-    /// The service of which its client notices something, where that is more than a guard's own trickle: a whole record of TLS. 0 otherwise.
+    /// The service of which its client notices something, where that is more than a guard's own
+    /// trickle: a whole record of TLS. 0 otherwise.
     pub trickle: u64,
-    /// Whose job it is, where the caller tells clients apart: they share what a guard gives, whatever the number of
-    /// their jobs. Jobs without a client are one client's.
+    /// The client that it is for, where the caller tells clients apart: they share what a guard
+    /// gives, whatever the number of their jobs. Jobs without a client count as one client's.
     pub client: Option<ClientId>,
 }
 
@@ -41,7 +42,8 @@ pub struct Job {
     pub arrived_at: Time,
     /// Its place in the order of arrival; breaks ties of rank.
     pub sequence: u64,
-    /// The order's own mark on the job (a virtual start or finish time); 0 where the order keeps none.
+    /// The order's own mark on the job (a virtual start or finish time); 0 where the order keeps
+    /// none.
     pub tag: u64,
 }
 

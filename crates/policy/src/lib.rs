@@ -1,12 +1,14 @@
 //! Who goes next.
 //!
-//! A policy is a rank function: it gives every job an integer from what is known of the job, and the lowest rank is served next
-//! (after Scully, Harchol-Balter and Scheller-Wolf's SOAP). This crate holds the rank functions, the queue that keeps jobs in rank
-//! order, strict priority between classes, and the guard that keeps any of them from starving a job.
+//! A policy is a rank function: it gives every job an integer from what is known of the job, and
+//! the lowest rank is served next (after Scully, Harchol-Balter and Scheller-Wolf's SOAP). This
+//! crate holds the rank functions, the queue that keeps jobs in rank order, strict priority between
+//! classes, and the guard that keeps any of them from starving a job.
 //!
-//! It has no clock, no sockets, no floats and no dependencies: time comes in as a [`Time`], amounts of service as `u64` in the unit of
-//! the caller (bytes on a link, nanoseconds on a processor), decisions go out as a [`Grant`]. The same code therefore orders a real
-//! link and a simulated one. Every call costs O(log n) in the number of jobs.
+//! It has no clock, no sockets, no floats and no dependencies: time comes in as a [`Time`], amounts
+//! of service as `u64` in the unit of the caller (bytes on a link, nanoseconds on a processor),
+//! decisions go out as a [`Grant`]. The same code therefore orders a real link and a simulated one.
+//! Every call costs O(log n) in the number of jobs.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,10 @@
 //! Policies by name, as a command line gives them.
 
+use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Pljf, Psjf, Srpt, Swift};
+use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
 use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
-
-use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Pljf, Psjf, Srpt, Swift};
-use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
 
 /// A policy that can be asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +62,14 @@ impl PolicyName {
         }
     }
 
-    /// Whether its ranks depend on the network to the client: then [`Scheduler::observe`] is worth the cost of a measurement.
+    /// Whether its ranks depend on the network to the client: then [`Scheduler::observe`] is worth
+    /// the cost of a measurement.
     pub const fn asks_for_path(self) -> bool {
         matches!(self, Self::Swift | Self::Fcf)
     }
 
-    /// The policy with class priority inside and, with `guard`, the starvation guard around it; sharing in turns of `quantum`.
+    /// The policy with class priority inside and, with `guard`, the starvation guard around it;
+    /// sharing in turns of `quantum`.
     pub fn scheduler(self, quantum: u64, guard: Option<GuardLimits>) -> Box<dyn Scheduler + Send> {
         match self {
             Self::Fair => guarded(Fair::new(quantum), guard),

@@ -1,8 +1,7 @@
 //! Jobs in rank order: the one queue under every policy.
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
 use crate::{Arrival, Grant, Job, JobId, Order, Path, Scheduler, Time};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Keeps jobs sorted by what an [`Order`] says of them; ties go to the job that arrived first.
 #[derive(Clone, Debug, Default)]
@@ -87,12 +86,14 @@ impl<O: Order> Queue<O> {
     /// Takes a job out for another queue.
     pub(crate) fn take(&mut self, id: JobId) -> Option<Moved> {
         let Entry { job, key, ready } = self.jobs.remove(&id)?;
-        self.ready.remove(&key);
+        let was_ready = self.ready.remove(&key);
+        assert_eq!(was_ready, ready, "a job is in order while it is ready");
         self.order.moved_out(&job);
         Some(Moved { job, ready })
     }
 
-    /// Puts in a job that was taken out of another queue; its place in the order of arrival comes with it.
+    /// Puts in a job that was taken out of another queue; its place in the order of arrival comes
+    /// with it.
     pub(crate) fn put(&mut self, moved: Moved) {
         let Moved { mut job, ready } = moved;
         job.tag = 0;
@@ -102,7 +103,8 @@ impl<O: Order> Queue<O> {
 
     fn insert(&mut self, job: Job, ready: bool) {
         let key = Key::of(&self.order, &job);
-        self.jobs.insert(job.id, Entry { job, key, ready });
+        let other = self.jobs.insert(job.id, Entry { job, key, ready });
+        assert!(other.is_none(), "a job is in one queue, once");
         if ready {
             self.ready.insert(key);
         }
@@ -117,10 +119,12 @@ impl<O: Order> Queue<O> {
         change(&mut self.order, entry);
         entry.key = Key::of(&self.order, &entry.job);
         if was_ready && (!entry.ready || entry.key != old_key) {
-            self.ready.remove(&old_key);
+            let was_there = self.ready.remove(&old_key);
+            assert!(was_there, "a job is found where it was put");
         }
         if entry.ready && (!was_ready || entry.key != old_key) {
-            self.ready.insert(entry.key);
+            let is_new = self.ready.insert(entry.key);
+            assert!(is_new, "no two jobs have one key");
         }
     }
 }
@@ -141,7 +145,11 @@ impl<O: Order> Scheduler for Queue<O> {
 
     fn depart(&mut self, id: JobId, _now: Time) {
         if let Some(entry) = self.jobs.remove(&id) {
-            self.ready.remove(&entry.key);
+            let was_ready = self.ready.remove(&entry.key);
+            assert_eq!(
+                was_ready, entry.ready,
+                "a job is in order while it is ready"
+            );
             self.order.departed(&entry.job);
         }
     }

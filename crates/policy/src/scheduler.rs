@@ -1,4 +1,4 @@
-//! The contract between a policy and whoever serves.
+//! The contract between a policy and its driver.
 
 use crate::{Arrival, JobId, Path, Time};
 
@@ -13,11 +13,12 @@ pub struct Grant {
 
 /// Decides which job is served next.
 ///
-/// The order of calls: [`arrive`](Self::arrive) once; then any number of [`next`](Self::next), [`progress`](Self::progress),
-/// [`block`](Self::block), [`unblock`](Self::unblock), [`enlarge`](Self::enlarge), [`reclassify`](Self::reclassify) and
-/// [`observe`](Self::observe);
-/// [`depart`](Self::depart) once, when the job is done or given up. `now` never goes back. Calls that change nothing (an unknown job, a second `block`) are harmless, and so is asking `next` again and again: a
-/// grant is an answer, not a commitment.
+/// The order of calls: [`arrive`](Self::arrive) once; then any number of [`next`](Self::next),
+/// [`progress`](Self::progress), [`block`](Self::block), [`unblock`](Self::unblock),
+/// [`enlarge`](Self::enlarge), [`reclassify`](Self::reclassify) and [`observe`](Self::observe);
+/// [`depart`](Self::depart) once, when the job is done or given up. `now` never goes back. Calls
+/// that change nothing (an unknown job, a second `block`) are harmless, and so is asking `next`
+/// again and again: a grant is an answer, not a commitment.
 pub trait Scheduler {
     /// A job comes in, ready to be served.
     fn arrive(&mut self, arrival: Arrival, now: Time);
@@ -37,12 +38,12 @@ pub trait Scheduler {
     /// A job is known to be `additional` larger than was said; no effect on a job of unknown size.
     fn enlarge(&mut self, job: JobId, additional: u64, now: Time);
 
-    /// A job belongs to another class from now on; it keeps its size, what it has had and its place in the order of arrival. No effect
-    /// where classes are not told apart.
+    /// A job belongs to another class from now on; it keeps its size, what it has had and its place
+    /// in the order of arrival. No effect where classes are not told apart.
     fn reclassify(&mut self, job: JobId, class: u8, now: Time);
 
-    /// What is known of the network to the job's client is `path` from now on, all of it; no effect under a policy that does not ask for it
-    /// ([`crate::PolicyName::asks_for_path`]).
+    /// What is known of the network to the job's client is `path` from now on, all of it; no effect
+    /// under a policy that does not ask for it ([`crate::PolicyName::asks_for_path`]).
     fn observe(&mut self, job: JobId, path: Path, now: Time);
 
     /// The job to serve now, or `None` if no job can take service.

@@ -1,12 +1,13 @@
 //! Classes that share the service by weight, however many jobs each of them brings.
 //!
-//! Start-time fair queueing (Goyal, Vin, Cheng 1996) over classes, first come first served within one: weighted fair queueing as the thesis
-//! proposes it for transactions (11.2). A class is charged what its jobs are expected to take when they are let in, and the difference when what
-//! they really took is known: so the shares hold whatever was expected. A class that had nothing to do is owed nothing.
-
-use alloc::collections::{BTreeMap, BTreeSet};
+//! Start-time fair queueing (Goyal, Vin, Cheng 1996) over classes, first come first served within
+//! one: weighted fair queueing as the thesis proposes it for transactions (11.2). A class is
+//! charged what its jobs are expected to take when they are let in, and the difference when what
+//! they really took is known: so the shares hold whatever was expected. A class that had nothing to
+//! do is owed nothing.
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Fixed-point bits of what a class was charged: service is divided by weights.
 const FRACTION_BITS: u32 = 16;
@@ -16,7 +17,8 @@ const FRACTION_BITS: u32 = 16;
 pub struct Shares {
     classes: BTreeMap<u8, Class>,
     jobs: BTreeMap<JobId, Waiting>,
-    /// The least that a class with somebody to serve had been charged when somebody was served last: where one begins that comes anew.
+    /// The least that a class with a job to serve had been charged when a job was served last:
+    /// where a class begins that comes anew.
     virtual_now: u128,
     arrivals: u64,
 }
@@ -53,7 +55,7 @@ impl Class {
 }
 
 impl Shares {
-    /// A class gets `weight` parts of the service; 1 if nobody says so.
+    /// A class gets `weight` parts of the service; 1 if none is given.
     pub fn set_weight(&mut self, class: u8, weight: u32) {
         self.classes.entry(class).or_default().weight = weight.max(1);
     }
@@ -99,10 +101,11 @@ impl Scheduler for Shares {
         let Some(waiting) = self.jobs.get(&job) else {
             return;
         };
-        // Not what the class of this job had been charged: a guard may have served it before its turn.
-        let with_somebody = self.classes.values();
-        let with_somebody = with_somebody.filter(|class| !class.ready.is_empty());
-        let least = with_somebody.map(|class| class.charged).min();
+        // Not what the class of this job had been charged: a guard may have served it before its
+        // turn.
+        let with_jobs = self.classes.values();
+        let with_jobs = with_jobs.filter(|class| !class.ready.is_empty());
+        let least = with_jobs.map(|class| class.charged).min();
         self.virtual_now = self.virtual_now.max(least.unwrap_or_default());
         if let Some(class) = self.classes.get_mut(&waiting.class) {
             class.charged += class.cost(amount);

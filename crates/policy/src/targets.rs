@@ -1,17 +1,18 @@
 //! Jobs that were promised a start by some time, and jobs that were promised nothing.
 //!
-//! The dispatch targets of the thesis (10.3.2): a job of a class with a target for its response time has until its arrival + the target - the
-//! time it is expected to take; when that has come it is due. What is due goes first. While nothing is, jobs that were promised nothing go,
-//! because whoever is early gains nothing that was asked for; where there is none of those either, whoever is due next goes.
+//! The dispatch targets of the thesis (10.3.2): a job of a class with a target for its response
+//! time has until its arrival + the target - the time it is expected to take; when that has come it
+//! is due. What is due goes first. While nothing is, jobs that were promised nothing go, because a
+//! job that starts before its time gains nothing; where there is none of those either, the job that
+//! is due next goes.
 //!
-//! When several are late the load is more than the targets allow, and somebody has to decide at whose cost (10.3.4): at that of the less
-//! important classes, or of all in proportion to their targets.
-
-use alloc::collections::{BTreeMap, BTreeSet};
+//! When several are late the load is more than the targets allow, and it has to be decided at which
+//! cost (10.3.4): at that of the less important classes, or of all in proportion to their targets.
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
+use alloc::collections::{BTreeMap, BTreeSet};
 
-/// At whose cost there is more load than the targets allow.
+/// Which jobs are late where there is more load than the targets allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lateness {
     /// Of the late ones the most important goes first.
@@ -37,7 +38,8 @@ pub struct Promise {
 pub struct Targets {
     lateness: Lateness,
     jobs: BTreeMap<JobId, Waiting>,
-    /// Jobs that were promised something, by class and group: by the time they are due, then in order of arrival.
+    /// Jobs that were promised something, by class and group: by the time they are due, then in
+    /// order of arrival.
     promised: BTreeMap<(u8, u8), BTreeSet<Due>>,
     /// Jobs that were promised nothing, by class, then in order of arrival.
     others: BTreeSet<(u8, u64, JobId)>,
@@ -56,7 +58,7 @@ struct Waiting {
 }
 
 impl Targets {
-    /// Nobody waits yet.
+    /// No job waits yet.
     pub fn new(lateness: Lateness) -> Self {
         Self {
             lateness,
@@ -67,7 +69,8 @@ impl Targets {
         }
     }
 
-    /// A job that has arrived is promised a start; class 0 is the most important of those that are late.
+    /// A job that has arrived is promised a start; class 0 is the most important of those that are
+    /// late.
     pub fn promise(&mut self, id: JobId, promise: Promise) {
         self.change(id, |waiting| waiting.promise = Some(promise));
     }
@@ -92,10 +95,12 @@ impl Targets {
             Some(promise) => {
                 let group = (waiting.class, promise.group);
                 let group = self.promised.entry(group).or_default();
-                group.insert((promise.due_at, waiting.sequence, id));
+                let is_new = group.insert((promise.due_at, waiting.sequence, id));
+                assert!(is_new, "a job is in one group, once");
             }
             None => {
-                self.others.insert((waiting.class, waiting.sequence, id));
+                let is_new = self.others.insert((waiting.class, waiting.sequence, id));
+                assert!(is_new, "a job without a promise is in order once");
             }
         }
     }
@@ -128,12 +133,13 @@ impl Targets {
         let late = self.heads().filter(|&(_, (due_at, ..))| due_at <= now);
         let (_, (.., id)) = match self.lateness {
             Lateness::ByPriority => late.min(),
-            Lateness::InProportion => {
-                late.reduce(|worst, other| match self.is_later(other.1, worst.1, now) {
-                    true => other,
-                    false => worst,
-                })
-            }
+            Lateness::InProportion => late.reduce(|worst, other| {
+                if self.is_later(other.1, worst.1, now) {
+                    other
+                } else {
+                    worst
+                }
+            }),
         }?;
         Some(id)
     }
@@ -206,7 +212,7 @@ impl Scheduler for Targets {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        // When somebody becomes due, the answer may be another.
+        // When a job becomes due, the answer may be another.
         self.heads().map(|(_, (due_at, ..))| due_at).min()
     }
 

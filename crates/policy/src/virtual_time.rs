@@ -1,13 +1,14 @@
 //! Processor sharing without touching every job: a clock that runs at the rate each job is served.
 //!
-//! With n jobs present, one unit of work moves the clock by 1/n. A job of size s that arrives at clock v is done when the clock shows
-//! v + s, whatever arrives later; so one sorted set of finish times is the whole state, and every call costs O(log n).
-
-use alloc::collections::BTreeSet;
+//! With n jobs present, one unit of work moves the clock by 1/n. A job of size s that arrives at
+//! clock v is done when the clock shows v + s, whatever arrives later; so one sorted set of finish
+//! times is the whole state, and every call costs O(log n).
 
 use crate::JobId;
+use alloc::collections::BTreeSet;
 
-/// Fixed-point bits of the clock: rounding stays below 1/256 of a unit a job, and the clock wraps after 2^56 units a job.
+/// Fixed-point bits of the clock: rounding stays below 1/256 of a unit a job, and the clock wraps
+/// after 2^56 units a job.
 const FRACTION_BITS: u32 = 8;
 
 /// A virtual processor-sharing server.
@@ -20,9 +21,11 @@ pub struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// A job of `size` comes in; returns its finish time on this clock, which orders jobs as processor sharing finishes them.
+    /// A job of `size` comes in; returns its finish time on this clock, which orders jobs as
+    /// processor sharing finishes them.
     pub fn arrive(&mut self, id: JobId, size: u64) -> u64 {
         let finish = self.now.saturating_add(scaled(size));
+        assert!(finish >= self.now, "virtual time never goes back");
         self.finishes.insert((finish, id));
         finish
     }
@@ -61,7 +64,7 @@ impl VirtualTime {
         ))
     }
 
-    /// The server does `amount` of work; jobs whose time has come leave, and are returned in that order.
+    /// The server does `amount` of work; jobs that are done leave, and are returned in that order.
     pub fn advance_finishing(&mut self, amount: u64, mut finished: impl FnMut(JobId)) {
         let mut work = u128::from(amount) << FRACTION_BITS;
         work += u128::from(self.carry);
@@ -70,7 +73,12 @@ impl VirtualTime {
             let jobs = self.finishes.len() as u128;
             let needed = u128::from(finish.saturating_sub(self.now)) * jobs;
             if work < needed {
-                self.now += u64::try_from(work / jobs).expect("less than the distance to a u64");
+                let step = u64::try_from(work / jobs).expect("less than the distance to a u64");
+                assert!(
+                    step <= finish - self.now,
+                    "the clock stops at the next finish"
+                );
+                self.now += step;
                 self.carry = u64::try_from(work % jobs).expect("less than the number of jobs");
                 return;
             }

@@ -14,7 +14,8 @@ fn decisions(policy: PolicyName, jobs: &[Play]) -> String {
     run(jobs, policy.scheduler(1, None), true).decisions
 }
 
-/// A large job, then a middle and a small one while it runs, then one as small when the middle one runs.
+/// A large job, then a middle and a small one while it runs, then one as small when the middle one
+/// runs.
 fn mixed() -> Vec<Play> {
     vec![play(0, 10), play(2, 4), play(3, 1), play(5, 2)]
 }
@@ -114,8 +115,9 @@ fn swift_orders_a_level_by_what_remains_then_by_age() {
 #[test]
 fn swift_weighs_again_after_every_8_kib() {
     let near = |job| to(1, 1, job);
-    // A's level is 0.6 x 15 + 0.4 x 15 = 15 until it is weighed again. B's is 0.8 x 14 + 0.2 x 15 = 14.2, so B goes first although A has
-    // less left by then. Weighed again, A has 14.2 as well, and goes on.
+    // A's level is 0.6 x 15 + 0.4 x 15 = 15 until it is weighed again. B's is 0.8 x 14 + 0.2 x 15 =
+    // 14.2, so B goes first although A has less left by then. Weighed again, A has 14.2 as well,
+    // and goes on.
     let before = [near(play(0, 24_000)), near(play(8_191, 16_000))];
     assert_eq!(swift(&before), "A8191 B16000 A15809");
     let after = [near(play(0, 24_000)), near(play(8_192, 16_000))];
@@ -231,7 +233,8 @@ fn a_job_whose_class_changes_waits_in_the_other_class() {
 
 #[test]
 fn a_change_of_class_keeps_what_a_job_has_had() {
-    // A has 3 of 6 left when it comes to B's class, so it goes before B under SRPT and after it under LAS.
+    // A has 3 of 6 left when it comes to B's class, so it goes before B under SRPT and after it
+    // under LAS.
     let jobs = [
         play(0, 6),
         Play {

@@ -1,4 +1,5 @@
-//! What must hold for any jobs: work conservation, the optimality of SRPT, the fairness of FSP, the guard's bounds.
+//! What must hold for any jobs: work conservation, the optimality of SRPT, the fairness of FSP, the
+//! guard's bounds.
 
 mod server;
 
@@ -7,7 +8,8 @@ use server::{Change, Play, play, run, run_changing};
 use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, VirtualTime};
 use std::collections::BTreeSet;
 
-/// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast and slow connections.
+/// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast
+/// and slow connections.
 fn jobs() -> impl Strategy<Value = Vec<Play>> {
     let size = prop_oneof![4 => 1..20_u64, 2 => 20..400_u64, 1 => 400..3_000_u64];
     let rtt_ns = proptest::option::of(0..500_000_000_u64);
@@ -108,7 +110,8 @@ fn of_client(client: u64, job: Play) -> Play {
 fn clients_take_turns_with_what_the_guard_gives() {
     let limits = OLDEST_FIRST;
     let greedy = |job| of_client(1, job);
-    // Three large jobs that are older than the only one of another client, and small ones without end.
+    // Three large jobs that are older than the only one of another client, and small ones without
+    // end.
     let mut jobs: Vec<Play> = (0..3).map(|_| greedy(play(0, 100))).collect();
     jobs.push(of_client(2, play(0, 100)));
     jobs.extend((0..6).map(|i| greedy(play(i * 4, 3))));
@@ -148,7 +151,8 @@ proptest! {
     #[test]
     fn every_policy_is_work_conserving(jobs in jobs(), guarded: bool) {
         let guard = guarded.then(|| GuardLimits::with_turn(3));
-        let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
+        let fcfs = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true);
+        let busy_end = fcfs.done_at.into_iter().max();
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(1, guard), true);
             prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
@@ -159,7 +163,8 @@ proptest! {
     #[test]
     fn what_changes_loses_no_work(jobs in jobs(), changes in changes(), guarded: bool) {
         let guard = guarded.then(|| GuardLimits::with_turn(3));
-        let busy_end = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true).done_at.into_iter().max();
+        let fcfs = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true);
+        let busy_end = fcfs.done_at.into_iter().max();
         for policy in PolicyName::ALL {
             let played = run_changing(&jobs, &changes, policy.scheduler(1, guard), true);
             prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
@@ -188,13 +193,19 @@ proptest! {
     fn fair_in_quanta_is_near_exact_sharing(jobs in jobs()) {
         let quanta = run(&jobs, PolicyName::Fair.scheduler(1, None), true).done_at;
         for (quanta, sharing) in quanta.iter().zip(processor_sharing(&jobs)) {
-            prop_assert!(quanta.abs_diff(sharing) <= 2 * jobs.len() as u64, "{quanta} against {sharing}");
+            let off = quanta.abs_diff(sharing);
+            prop_assert!(off <= 2 * jobs.len() as u64, "{quanta} against {sharing}");
         }
     }
 
     #[test]
     fn the_guard_bounds_every_wait(jobs in jobs()) {
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             let mut older = 0;
@@ -207,7 +218,10 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_silence(mut jobs in jobs(), trickles in proptest::collection::vec(1..6_u64, 30)) {
+    fn the_guard_bounds_every_silence(
+        mut jobs in jobs(),
+        trickles in proptest::collection::vec(1..6_u64, 30),
+    ) {
         for (job, trickle) in jobs.iter_mut().zip(trickles) {
             job.trickle = trickle;
         }
@@ -222,7 +236,11 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_guard_bounds_every_wait_by_client(mut jobs in jobs(), clients in clients()) {
@@ -230,7 +248,12 @@ proptest! {
             job.client = client.map(ClientId);
         }
         let client_count = jobs.iter().map(|job| job.client).collect::<BTreeSet<_>>().len() as u64;
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             for (index, job) in jobs.iter().enumerate() {
@@ -244,8 +267,16 @@ proptest! {
     }
 
     #[test]
-    fn the_only_job_of_a_client_waits_no_longer_for_more_jobs_of_another(size in 1..50_u64, others in 1..200_usize) {
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: u64::MAX, trickle: 1 };
+    fn the_only_job_of_a_client_waits_no_longer_for_more_jobs_of_another(
+        size in 1..50_u64,
+        others in 1..200_usize,
+    ) {
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            silence_ns_max: u64::MAX,
+            trickle: 1,
+        };
         let of_client = |client, size| Play { client: Some(ClientId(client)), ..play(0, size) };
         let mut jobs = vec![of_client(1, 100); others];
         jobs.push(of_client(2, size));
@@ -257,7 +288,11 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_silence_by_client(mut jobs in jobs(), clients in clients(), trickle in 1..6_u64) {
+    fn the_guard_bounds_every_silence_by_client(
+        mut jobs in jobs(),
+        clients in clients(),
+        trickle in 1..6_u64,
+    ) {
         for (job, client) in jobs.iter_mut().zip(&clients) {
             job.client = client.map(ClientId);
             job.trickle = trickle;

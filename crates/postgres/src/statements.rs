@@ -1,26 +1,28 @@
-//! Prepared statements of clients on server connections that change from transaction to transaction.
+//! Prepared statements of clients on server connections that change from transaction to
+//! transaction.
 //!
-//! Each Parse of a client goes to its server, because only the server knows what a text means now: tables, types and
-//! functions change. What it said of the statement then, its parameters and columns, is the statement's [`Shape`].
-//! A server connection that the statement was not prepared on may have an equal one: of the same [`Text`], of the same
-//! shape, and prepared no earlier than the client's own. Everything else is prepared there first, with the parameter types
+//! Each Parse of a client goes to its server, because only the server knows what a text means now:
+//! tables, types and functions change. What it said of the statement then, its parameters and
+//! columns, is the statement's [`Description`]. A server connection that the statement was not
+//! prepared on may have an equal one: of the same [`Text`], of the same shape, and prepared no
+//! earlier than the client's own. Everything else is prepared there first, with the parameter types
 //! that the client was told, as PostgreSQL does when it plans a statement anew.
 
 mod client;
+mod description;
 mod server;
-mod shape;
 
+use crate::hints::Hints;
+use crate::sql;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::said::Said;
-use crate::sql;
-
 pub use client::{ClientStatements, Refused};
-pub use server::{Known, ServerStatements};
-pub use shape::Shape;
+pub use description::Description;
+pub use server::{ServerStatement, ServerStatements};
 
-/// A text with the types that clients declare, as it stands in a Parse, under settings that decide what it means.
+/// A text with the types that clients declare, as it stands in a Parse, under settings that decide
+/// what it means.
 #[derive(Debug)]
 pub struct Text {
     id: u64,
@@ -29,9 +31,9 @@ pub struct Text {
     /// What stands behind the name in a Parse.
     parse_rest: Vec<u8>,
     /// Read when it is needed first.
-    said: OnceLock<Said>,
+    hints: OnceLock<Hints>,
     /// Noted at its first Parse.
-    leaves_something: OnceLock<bool>,
+    changes_session: OnceLock<bool>,
     /// Of each of its commands; read when they are needed first.
     first_words: OnceLock<Vec<Vec<u8>>>,
 }
@@ -43,13 +45,44 @@ impl Text {
     }
 }
 
+/// What was done with prepared statements that have a name, how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatementCounts {
+    /// Clients have prepared one.
+    pub by_clients: u64,
+    /// The gate has prepared one on a server connection.
+    pub at_servers: u64,
+    /// One was bound.
+    pub bound: u64,
+}
+
+impl StatementCounts {
+    /// The sum of both.
+    pub fn with(&self, other: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients + other.by_clients,
+            at_servers: self.at_servers + other.at_servers,
+            bound: self.bound + other.bound,
+        }
+    }
+
+    /// What has come since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            by_clients: self.by_clients - before.by_clients,
+            at_servers: self.at_servers - before.at_servers,
+            bound: self.bound - before.bound,
+        }
+    }
+}
+
 /// A statement as one client prepared it.
 #[derive(Debug)]
 pub struct Statement {
     /// Later statements have higher numbers.
     number: u64,
     text: Arc<Text>,
-    shape: OnceLock<Shape>,
+    description: OnceLock<Description>,
 }
 
 impl PartialEq for Statement {
@@ -67,8 +100,8 @@ impl Statement {
     }
 
     /// What its text says of the transactions that begin with it.
-    pub fn said(&self) -> &Said {
-        self.text.said.get_or_init(|| Said::of(self.sql()))
+    pub fn hints(&self) -> &Hints {
+        self.text.hints.get_or_init(|| Hints::of(self.sql()))
     }
 
     /// Its text with what belongs to it.
@@ -89,24 +122,25 @@ impl Statement {
         self.text.first_words.get_or_init(words)
     }
 
-    /// What stands behind the name in a Parse: with the types that the client was told, else those that it declared.
+    /// What stands behind the name in a Parse: with the types that the client was told, else those
+    /// that it declared.
     pub fn parse_rest(&self) -> Vec<u8> {
-        match self.shape.get() {
-            Some(shape) => [self.sql(), b"\0", shape.parameters()].concat(),
+        match self.description.get() {
+            Some(description) => [self.sql(), b"\0", description.parameters()].concat(),
             None => self.text.parse_rest.clone(),
         }
     }
 
     /// Notes whether executing it leaves something behind in the session.
-    pub fn note_leaves(&self, leaves_something: bool) {
+    pub fn note_changes_session(&self, changes_session: bool) {
         // The text is the same, and so is the answer.
-        let _ = self.text.leaves_something.set(leaves_something);
+        let _ = self.text.changes_session.set(changes_session);
     }
 
     /// Whether it leaves something behind each time that it is executed, as far as was noted.
-    pub fn leaves_something(&self) -> bool {
-        let leaves = self.text.leaves_something.get();
-        leaves.is_some_and(|leaves| *leaves)
+    pub fn changes_session(&self) -> bool {
+        let session_changes = self.text.changes_session.get();
+        session_changes.is_some_and(|session_changes| *session_changes)
     }
 
     /// Its number among all there have been.
@@ -115,13 +149,13 @@ impl Statement {
     }
 
     /// What the client was told of it; `None` until the server has said so.
-    pub fn shape(&self) -> Option<&Shape> {
-        self.shape.get()
+    pub fn description(&self) -> Option<&Description> {
+        self.description.get()
     }
 
     /// The server described it; what was noted first stays.
-    pub fn note_shape(&self, shape: Shape) {
-        let _ = self.shape.set(shape);
+    pub fn note_description(&self, description: Description) {
+        let _ = self.description.set(description);
     }
 }
 
@@ -130,7 +164,8 @@ pub fn server_name(number: u64) -> Vec<u8> {
     format!("sooner_{number}").into_bytes()
 }
 
-/// The texts of all clients; equal ones are the same. Those that no client has any more are forgotten.
+/// The texts of all clients; equal ones are the same. Those that no client has any more are
+/// forgotten.
 #[derive(Debug, Default)]
 pub struct Statements {
     by_text: HashMap<Vec<u8>, Weak<Text>>,
@@ -147,7 +182,8 @@ const SWEEP_MIN_BYTES: usize = 1 << 20;
 const ENTRY_BYTES: usize = 240;
 
 impl Statements {
-    /// A statement of this text and these types, as it is understood under `settings`: a constant's meaning is settled by Parse.
+    /// A statement of this text and these types, as it is understood under `settings`: a constant's
+    /// meaning is settled by Parse.
     pub fn share(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
         let key = [settings, b"\0", parse_rest].concat();
         if let Some(text) = self.by_text.get(&key).and_then(Weak::upgrade) {
@@ -177,8 +213,8 @@ impl Statements {
             id: self.texts,
             settings: settings.map(<[u8]>::to_vec),
             parse_rest: parse_rest.to_vec(),
-            said: OnceLock::new(),
-            leaves_something: OnceLock::new(),
+            hints: OnceLock::new(),
+            changes_session: OnceLock::new(),
             first_words: OnceLock::new(),
         })
     }
@@ -188,7 +224,7 @@ impl Statements {
         Arc::new(Statement {
             number: self.made,
             text,
-            shape: OnceLock::new(),
+            description: OnceLock::new(),
         })
     }
 
@@ -202,7 +238,8 @@ impl Statements {
         self.by_text.is_empty()
     }
 
-    /// Forgets unused texts when there is twice as much as the last time: a bounded share of the work of making them.
+    /// Forgets unused texts when there is twice as much as the last time: a bounded share of the
+    /// work of making them.
     fn sweep(&mut self) {
         if self.kept_bytes < self.sweep_at_bytes.max(SWEEP_MIN_BYTES) {
             return;

@@ -1,12 +1,9 @@
 //! What an uplink is told at start, and why it may refuse.
 
-use std::net::IpAddr;
-use std::str::FromStr;
-
 use sooner_kernel::bands::BandsError;
+use sooner_link::{Ahead, StreamRule};
 use sooner_policy::{BAND_COUNT, PolicyName};
-
-use crate::ahead::Ahead;
+use std::net::IpAddr;
 
 /// Where the bytes are put in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,43 +19,6 @@ pub enum Mechanism {
     Both,
 }
 
-/// How the streams of one HTTP/2 connection are ordered among themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StreamRule {
-    /// As RFC 9218, section 10 recommends where the client sent a priority: whole responses in the order of their requests, incremental
-    /// ones in turns. Without a priority the policy decides.
-    #[default]
-    Standard,
-    /// The policy alone decides, as it does between connections.
-    Size,
-}
-
-/// A name that is no [`StreamRule`]'s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown order of streams; one of standard size")]
-pub struct UnknownStreamRule;
-
-impl StreamRule {
-    /// The name as it is typed and reported.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Size => "size",
-        }
-    }
-}
-
-impl FromStr for StreamRule {
-    type Err = UnknownStreamRule;
-
-    fn from_str(text: &str) -> Result<Self, UnknownStreamRule> {
-        [Self::Standard, Self::Size]
-            .into_iter()
-            .find(|rule| rule.as_str() == text)
-            .ok_or(UnknownStreamRule)
-    }
-}
-
 /// How to order one uplink.
 #[derive(Clone, Debug)]
 pub struct UplinkConfig {
@@ -72,11 +32,12 @@ pub struct UplinkConfig {
     pub device: Option<String>,
     /// How many bands, where the order is made in bands: 2 to 8.
     pub bands: u8,
-    /// How much may lie in the kernel ahead of the link, where writes wait for turns; `None`: one grant where a device leads out, else nothing.
+    /// How much may lie in the kernel ahead of the link, where writes wait for turns; `None`: one
+    /// grant where a device leads out, else nothing.
     pub ahead: Option<Ahead>,
     /// Addresses that the server listens on.
     pub listen: Vec<IpAddr>,
-    /// Whether a queueing discipline that somebody configured may be replaced.
+    /// Whether a configured queueing discipline may be replaced.
     pub replace_qdisc: bool,
     /// Whether the starvation guard is on.
     pub guard: bool,
@@ -110,7 +71,8 @@ pub enum UplinkError {
     NoSuchDevice(#[source] std::io::Error),
     /// Bands were asked for, but nothing says where.
     #[error(
-        "bands need a device: no listener's address belongs to one that leaves this machine; name it with --uplink-device"
+        "bands need a device: no listener's address belongs to one that leaves this machine; \
+         name it with --uplink-device"
     )]
     NoDevice,
     /// The bands could not be set up.

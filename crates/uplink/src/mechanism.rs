@@ -1,18 +1,16 @@
 //! Which mechanism is used: what was asked for, what this process may do, what the device is.
 //!
-//! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays short and in order. With bands beneath,
-//! what the kernel holds is ordered too, so grants may run ahead and the link never waits for a writer to wake up.
+//! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays
+//! short and in order. With bands beneath, what the kernel holds is ordered too, so grants may run
+//! ahead and the link never waits for a writer to wake up.
 
+use crate::config::{Mechanism, UplinkConfig, UplinkError};
+use crate::pacer::Backlog;
 use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_policy::{BAND_COUNT, GuardLimits, PolicyName};
-
-use crate::bucket::transmission_ns;
-use crate::config::{Mechanism, UplinkConfig, UplinkError};
-use crate::gate::{Gate, GateLimits};
-use crate::marks::Marks;
-use crate::pacer::Backlog;
+use sooner_link::{BandChooser, LinkLimits, Pacing, transmission_ns};
+use sooner_policy::{BAND_COUNT, GuardLimits};
 
 const _: () = assert!(
     BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -21,21 +19,21 @@ const _: () = assert!(
 
 /// The parts of an uplink, ready to run.
 pub(crate) struct Plan {
-    pub(crate) gate: Option<Gate>,
-    pub(crate) marks: Option<Marks>,
+    pub(crate) pacing: Option<Pacing>,
+    pub(crate) bands: Option<BandChooser>,
     pub(crate) backlog: Option<Backlog>,
-    pub(crate) setup: Setup,
+    pub(crate) installed_bands: InstalledBands,
     pub(crate) description: String,
 }
 
 /// What was changed in the kernel; goes when this does.
 #[derive(Default)]
-pub(crate) struct Setup {
+pub(crate) struct InstalledBands {
     /// With how many there are.
     bands: Option<(Bands, u8)>,
 }
 
-impl Setup {
+impl InstalledBands {
     /// The socket priority that selects a band; `None` without bands.
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
         self.bands.as_ref().map(|_| Bands::priority_of(band))
@@ -99,26 +97,26 @@ impl Plan {
             ""
         };
         Self {
-            gate: Some(gate(config.policy, limits, config.guard)),
-            marks: None,
+            pacing: Some(pacing(limits, config.guard)),
+            bands: None,
             backlog,
-            setup: Setup::default(),
+            installed_bands: InstalledBands::default(),
             description: format!("in user space{loop_remark}{remark}"),
         }
     }
 
-    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_gate: bool) -> Self {
+    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
         let limits = limits(config, true);
-        let how = if and_gate {
+        let how = if and_paced {
             "in user space and in"
         } else {
             "in"
         };
         Self {
-            gate: and_gate.then(|| gate(config.policy, limits, config.guard)),
-            marks: Some(Marks::into_bands(config.policy, config.bands)),
-            backlog: backlog(device, config).filter(|_| and_gate),
-            setup: Setup {
+            pacing: and_paced.then(|| pacing(limits, config.guard)),
+            bands: Some(BandChooser::into_bands(config.policy, config.bands)),
+            backlog: backlog(device, config).filter(|_| and_paced),
+            installed_bands: InstalledBands {
                 bands: Some((bands, config.bands)),
             },
             description: format!(
@@ -130,25 +128,25 @@ impl Plan {
     }
 }
 
-fn gate(policy: PolicyName, limits: GateLimits, guard: bool) -> Gate {
-    let quantum = limits.quantum_wire_bytes();
-    let guard = guard.then(|| GuardLimits::with_turn(quantum));
-    Gate::new(limits, policy.scheduler(quantum, guard))
+fn pacing(limits: LinkLimits, is_guarded: bool) -> Pacing {
+    let guard = is_guarded.then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
+    Pacing { limits, guard }
 }
 
-/// How the gate meters; `leads_out`: a device does, in whose queue something can wait.
+/// How the link is metered; `leads_out`: a device does, and bytes can wait in its queue.
 ///
-/// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP keeps two packets of a connection in the
-/// device's queue, so with more ahead the next turn goes to another connection, and the largest share the link instead of going one
-/// after the other. On loopback nothing waits anywhere: there the gate is the link.
-fn limits(config: &UplinkConfig, leads_out: bool) -> GateLimits {
-    let limits = GateLimits::at_rate(config.rate_bits_per_sec);
+/// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP
+/// keeps two packets of a connection in the device's queue, so with more ahead the next turn goes
+/// to another connection, and the largest share the link instead of going one after the other. On
+/// loopback nothing waits anywhere: there the scheduler is the link.
+fn limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
+    let limits = LinkLimits::at_rate(config.rate_bits_per_sec);
     let ahead_ns = match config.ahead {
         Some(ahead) => ahead.ns(config.rate_bits_per_sec),
         None if leads_out => transmission_ns(limits.quantum_wire_bytes(), config.rate_bits_per_sec),
         None => 0,
     };
-    GateLimits { ahead_ns, ..limits }
+    LinkLimits { ahead_ns, ..limits }
 }
 
 /// Watches the device's queue.
@@ -160,15 +158,17 @@ fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
     })
 }
 
-/// What may wait in the device's queue before the next grant does, bytes: as much as lies ahead of the link, and one grant at least.
+/// What may wait in the device's queue before the next grant does, bytes: as much as lies ahead of
+/// the link, and one grant at least.
 ///
-/// Every packet more is one that all others wait for at each of their round trips, and a small response over TLS has five.
+/// Every packet more is one that all others wait for at each of their round trips, and a small
+/// response over TLS has five.
 fn queued_bytes_max(config: &UplinkConfig) -> u64 {
     let rate = config.rate_bits_per_sec;
     let ahead = config.ahead;
     ahead
         .map_or(0, |ahead| ahead.bytes(rate))
-        .max(GateLimits::at_rate(rate).quantum_wire_bytes())
+        .max(LinkLimits::at_rate(rate).quantum_wire_bytes())
 }
 
 /// How many bands there are, where they are not all that there can be.
@@ -180,7 +180,8 @@ fn fewer(bands: u8) -> String {
     }
 }
 
-/// The device towards the uplink: the one named, or the first listener's that leads out of this machine.
+/// The device towards the uplink: the one named, or the first listener's that leads out of this
+/// machine.
 fn outward_device(config: &UplinkConfig) -> Result<Option<Device>, UplinkError> {
     if let Some(name) = &config.device {
         return device::by_name(name)
@@ -202,8 +203,9 @@ fn why_no_bands(refusal: &BandsError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ahead::Ahead;
-    use crate::wire::PACKET_BYTES;
+    use sooner_link::Ahead;
+    use sooner_link::wire::PACKET_BYTES;
+    use sooner_policy::PolicyName;
 
     fn config(ahead: Option<Ahead>) -> UplinkConfig {
         UplinkConfig {
@@ -214,12 +216,12 @@ mod tests {
 
     #[test]
     fn one_grant_lies_ahead_where_a_device_leads_out_unless_told() {
-        let plain = GateLimits::at_rate(10_000_000);
+        let plain = LinkLimits::at_rate(10_000_000);
         assert_eq!(limits(&config(None), false), plain);
         let ahead_ns = transmission_ns(plain.quantum_wire_bytes(), 10_000_000);
         assert_eq!(
             limits(&config(None), true),
-            GateLimits { ahead_ns, ..plain }
+            LinkLimits { ahead_ns, ..plain }
         );
         assert_eq!(queued_bytes_max(&config(None)), PACKET_BYTES);
     }

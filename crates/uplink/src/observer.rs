@@ -1,15 +1,14 @@
 //! Who else wants to know of every response: a model played beside the real uplink, for instance.
 
+use sooner_link::JobReport;
 use sooner_policy::Time;
-
-use crate::flow::JobReport;
 
 /// Hears of every response on an uplink; called outside its lock, on the thread that made the call.
 ///
-/// A response whose connection was gone before it began is not heard of.
+/// A response that found its connection gone is not heard of.
 pub trait Observer: Send + Sync {
-    /// The response `job` begins; `wire_bytes` are its size with packet headers and, on a new connection, the packets that opened it, `None`
-    /// if unknown.
+    /// The response `job` begins; `wire_bytes` are its size with packet headers and, on a new
+    /// connection, the packets that opened it, `None` if unknown.
     fn started(&self, job: u64, wire_bytes: Option<u64>, now: Time);
 
     /// The response `job` is over, written or given up.

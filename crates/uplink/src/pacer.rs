@@ -1,23 +1,24 @@
 //! The task that wakes the next writer when the link can take more.
 
-use std::sync::Weak;
-use std::time::Duration;
-
+use crate::shared_link::SharedLink;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
+use sooner_link::transmission_ns;
 use sooner_policy::Time;
+use std::sync::Weak;
+use std::time::Duration;
 
-use crate::bucket::transmission_ns;
-use crate::shared::Shared;
-
-/// The longest wait for the device's queue to drain, ns. Others' traffic may keep that queue long for ever; then grants still pass, one after
-/// each such wait, and every promise of the guard holds at that pace.
+/// The longest wait for the device's queue to drain, ns. Others' traffic may always keep that queue
+/// long; then grants still pass, one after each such wait, and every promise of the guard holds at
+/// that pace.
 const HOLD_NS_MAX: u64 = 10_000_000;
 
-/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the host, the next grant is held back.
+/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the
+/// host, the next grant is held back.
 ///
-/// This sees what no account of our own can: other programs' traffic on the same device, and a link slower than it was said to be.
+/// This sees what no account of our own can: other programs' traffic on the same device, and a link
+/// slower than it was said to be.
 pub(crate) struct Backlog {
     pub(crate) probe: BacklogProbe,
     pub(crate) limit_bytes: u64,
@@ -25,7 +26,8 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Until when to hold, if the device's queue is too long; a device that stops answering holds nothing.
+    /// Until when to hold, if the device's queue is too long; a device that stops answering holds
+    /// nothing.
     fn hold_until(&mut self, now: Time) -> Option<Time> {
         let excess_bytes = self
             .probe
@@ -39,7 +41,11 @@ impl Backlog {
 }
 
 /// Runs until the uplink is dropped.
-pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: Option<Backlog>) {
+pub(crate) async fn run(
+    shared: Weak<SharedLink>,
+    timer: PacingTimer,
+    mut backlog: Option<Backlog>,
+) {
     let mut held = false;
     loop {
         let Some(strong) = shared.upgrade() else {
@@ -63,14 +69,15 @@ pub(crate) async fn run(shared: Weak<Shared>, timer: PacingTimer, mut backlog: O
         let hold_until = backlog.and_then(|backlog| backlog.hold_until(now));
         held = hold_until.is_some();
         match hold_until {
-            Some(until) => strong.hold_until(until),
-            None => strong.call_next(),
+            Some(until) => strong.lock().link.hold_until(until),
+            None => strong.wake_next(),
         }
     }
 }
 
-/// Without pacing there is no link to wait for, only those who were called and do not come. Runs until the uplink is dropped.
-pub(crate) async fn watch(shared: Weak<Shared>) {
+/// Without pacing there is no link to wait for, only streams that were woken and do not ask. Runs
+/// until the uplink is dropped.
+pub(crate) async fn run_unpaced(shared: Weak<SharedLink>) {
     loop {
         let Some(strong) = shared.upgrade() else {
             return;
@@ -90,7 +97,7 @@ pub(crate) async fn watch(shared: Weak<Shared>) {
             }
         }
         if let Some(strong) = shared.upgrade() {
-            strong.call_next();
+            strong.wake_next();
         }
     }
 }

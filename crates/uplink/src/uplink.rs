@@ -1,40 +1,38 @@
-//! The handle a server holds: wraps its sockets, shares one gate among them.
-
-use std::io;
-use std::sync::Arc;
-
-use sooner_kernel::timer::PacingTimer;
-use tokio::net::TcpStream;
+//! The handle a server holds: wraps its sockets, which share one scheduler.
 
 use crate::config::{UplinkConfig, UplinkError};
-use crate::core::{Core, Order};
 use crate::flow::{Flow, Signals};
-use crate::mechanism::{Plan, Setup};
+use crate::mechanism::{InstalledBands, Plan};
 use crate::observer::Observer;
 use crate::pacer;
-use crate::shared::{Shared, now};
-use crate::snapshot::Snapshot;
+use crate::shared_link::{SharedLink, now};
 use crate::stream::GatedStream;
+use sooner_kernel::timer::PacingTimer;
+use sooner_link::{LinkConfig, LinkScheduler, Snapshot};
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
 
-/// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written is on its way.
+/// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written
+/// is on its way.
 const UNSENT_BYTES_MAX: u32 = 1;
 
-/// One uplink and everybody who writes to it; clones share it.
+/// One uplink and all that write to it; clones share it.
 #[derive(Clone)]
 pub struct Uplink {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLink>,
     description: Arc<str>,
 }
 
 impl Uplink {
     /// No limit and no order: writes pass, and are accounted for.
     ///
-    /// The streams of a connection whose client is slow are still ordered by class and as RFC 9218 says, then in turns; and they hand over
-    /// no more than 64 KiB ahead of it.
+    /// The streams of a connection to a slow client are still ordered by class and as RFC 9218
+    /// says, then in turns; and they hand over no more than 64 KiB ahead of it.
     pub fn unlimited() -> Self {
         Self::assemble(
-            Core::new(Order::default(), None, None, now()),
-            Setup::default(),
+            LinkConfig::default(),
+            InstalledBands::default(),
             "not ordered: no --uplink was given".into(),
         )
     }
@@ -46,15 +44,17 @@ impl Uplink {
             what: "cannot make a timer",
             source,
         })?;
-        let order = Order {
+        let link = LinkConfig {
             policy: Some(config.policy),
             rate_bits_per_sec: Some(config.rate_bits_per_sec),
-            streams: config.streams,
+            stream_rule: config.streams,
+            pacing: plan.pacing,
+            bands: plan.bands,
         };
-        let core = Core::new(order, plan.gate, plan.marks, now());
-        let uplink = Self::assemble(core, plan.setup, plan.description);
-        if uplink.shared.paced {
-            // Less lateness for every sleep of this thread; the default slack of 50 us only saves power.
+        let uplink = Self::assemble(link, plan.installed_bands, plan.description);
+        if uplink.shared.is_paced {
+            // Less lateness for every sleep of this thread; the default slack of 50 us only saves
+            // power.
             let _ = sooner_kernel::timer::set_timer_slack_ns(1);
             tokio::spawn(pacer::run(
                 Arc::downgrade(&uplink.shared),
@@ -65,9 +65,10 @@ impl Uplink {
         Ok(uplink)
     }
 
-    fn assemble(core: Core, setup: Setup, description: String) -> Self {
+    fn assemble(config: LinkConfig, installed_bands: InstalledBands, description: String) -> Self {
+        let link = LinkScheduler::new(config, now());
         Self {
-            shared: Arc::new(Shared::new(core, setup)),
+            shared: Arc::new(SharedLink::new(link, installed_bands)),
             description: description.into(),
         }
     }
@@ -79,28 +80,30 @@ impl Uplink {
 
     /// Whether kernel bands are active, which need `CAP_NET_ADMIN` for as long as they are.
     pub fn uses_bands(&self) -> bool {
-        self.shared.marks
+        self.shared.marks_bands
     }
 
-    /// Puts an accepted connection behind the gate; its socket should have `TCP_NODELAY`, or the end of a grant waits in it for an
-    /// acknowledgement, and the connection with it.
+    /// Puts an accepted connection under the scheduler; its socket should have `TCP_NODELAY`, or
+    /// the end of a grant waits in it for an acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
-        if self.shared.paced || self.shared.marks {
-            // Where the kernel lacks the option more lies unsent in it, ordered by nobody; the rest still is.
+        if self.shared.is_paced || self.shared.marks_bands {
+            // Where the kernel lacks the option more lies unsent in it, not in order; the rest
+            // still is.
             let _ = sooner_kernel::socket::set_notsent_lowat(&io, UNSENT_BYTES_MAX);
         }
-        let id = self.shared.lock().open(self.shared.now());
+        let id = self.shared.lock().link.open(self.shared.now());
         let flow = Flow {
             shared: self.shared.clone(),
             id,
             signals: Signals::default(),
         };
         let mut stream = GatedStream::new(io, &flow);
-        stream.look_at_first();
+        stream.sample_path_first();
         (stream, flow)
     }
 
-    /// Marks a listener so that its SYN-ACKs go before everything else, or behind it where they are a flood; no effect without bands.
+    /// Marks a listener so that its SYN-ACKs go before everything else, or behind it where they are
+    /// a flood; no effect without bands.
     pub fn mark_listener(
         &self,
         listener: impl std::os::fd::AsFd,
@@ -129,6 +132,6 @@ impl Uplink {
 
     /// What is there now. Looks at every connection: for once a second, not for every request.
     pub fn snapshot(&self) -> Snapshot {
-        self.shared.lock().snapshot(self.shared.now())
+        self.shared.lock().link.snapshot(self.shared.now())
     }
 }

@@ -1,15 +1,17 @@
-//! From a listener to connections that are served: room, the PROXY protocol, TLS, and which HTTP is spoken.
+//! From a listener to connections that are served: room, the PROXY protocol, TLS, and which HTTP is
+//! spoken.
 
-use crate::connection::Client;
-use crate::http2::{self, Connected};
-use crate::limits::{CloseReason, Connections, Guest, Lingering, Watched};
-use crate::message::{Peer, TlsPeer};
+use crate::http1::Http1Service;
+use crate::http2;
+use crate::limits::{ActivityStream, CloseReason, ConnectionHandle, Connections, LingeringStream};
 use crate::metrics::Refusal;
+use crate::peer::{ConnectionContext, Peer};
 use crate::proxy_protocol;
 use crate::request_text::RequestText;
 use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_config::ClientNetwork;
+use sooner_http::frames::PREFACE;
 use sooner_operate::say;
 use sooner_policy::ClientId;
 use sooner_uplink::{Flow, GatedStream, Uplink};
@@ -26,20 +28,23 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-/// After an accept that failed for want of descriptors or memory: long enough for some to come back.
+/// After an accept that failed for want of descriptors or memory: long enough for some to come
+/// back.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// When to look again for the rest of a preface that comes in pieces; later each time, as thousands may send one byte.
+/// When to look again for the rest of a preface that comes in pieces; later each time, as thousands
+/// may send one byte.
 const REST_OF_PREFACE_AFTER: Duration = Duration::from_millis(5);
 const REST_OF_PREFACE_AFTER_MAX: Duration = Duration::from_secs(1);
 
-/// What is read of a client, and thrown away, after the answer that ends its connection, bytes. 64 MiB: half a minute at 18 Mbit/s; who
-/// sends faster has seen the answer before it has sent so much, or does not look.
+/// What is read of a client, and thrown away, after the answer that ends its connection, bytes. 64
+/// MiB: half a minute at 18 Mbit/s; a faster client has seen the response before it has sent so
+/// much, or does not look.
 const LINGER_BYTES_MAX: u64 = 64 << 20;
 
 /// What is spoken on a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speech {
+pub enum Transport {
     /// HTTP.
     Clear,
     /// HTTP within TLS.
@@ -48,7 +53,7 @@ pub enum Speech {
 
 /// Accepts connections from one listener.
 pub struct Acceptor {
-    /// Who answers.
+    /// What answers requests.
     pub service: Rc<Service>,
     /// All connections of the server.
     pub connections: Connections,
@@ -61,12 +66,12 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts for ever.
+    /// Accepts connections; never returns.
     pub async fn accept_all(self, listener: TcpListener) {
         let acceptor = Rc::new(self);
         let mut has_complained = false;
         loop {
-            acceptor.connections.room().await;
+            acceptor.connections.wait_for_room().await;
             match listener.accept().await {
                 Ok((stream, remote)) => acceptor.spawn(stream, remote),
                 // The client went away while it waited: not our trouble.
@@ -90,50 +95,60 @@ impl Acceptor {
     }
 
     fn spawn(self: &Rc<Self>, stream: TcpStream, remote: SocketAddr) {
-        let guest = Rc::new(self.connections.enter());
+        let handle = Rc::new(self.connections.register());
         let metrics = self.service.metrics();
         metrics.connection_opened();
         let (stream, flow) = self.uplink.wrap(stream);
         let acceptor = self.clone();
         spawn_local(async move {
             let _alive = acceptor.alive.clone();
-            acceptor.greet(stream, flow, remote, guest).await;
+            acceptor
+                .serve_connection(stream, flow, remote, handle)
+                .await;
             acceptor.service.metrics().connection_closed();
         });
     }
 
-    /// Finds out who speaks and how, and serves it.
-    async fn greet(&self, stream: GatedStream, flow: Flow, remote: SocketAddr, guest: Rc<Guest>) {
+    /// Negotiates the protocol of a connection and serves it.
+    async fn serve_connection(
+        &self,
+        stream: GatedStream,
+        flow: Flow,
+        remote: SocketAddr,
+        handle: Rc<ConnectionHandle>,
+    ) {
         // Boxed, so that its room is given back before the connection idles.
-        let meeting = Box::pin(self.meet(stream, flow, remote, guest.clone()));
-        let Ended::ByItself(Some(met)) = until_told(pin!(meeting), &guest).await else {
+        let negotiation = Box::pin(self.negotiate(stream, flow, remote, handle.clone()));
+        let Ending::Finished(Some(negotiated)) = until_closed(pin!(negotiation), &handle).await
+        else {
             return;
         };
-        match met {
-            Met::Clear(stream, visit, speaks_http2) => {
-                self.serve(stream, visit, speaks_http2).await;
+        match negotiated {
+            Negotiated::Clear(stream, context, is_http2) => {
+                self.serve(stream, context, is_http2).await;
             }
-            Met::Tls(stream, visit, speaks_http2) => {
-                self.serve(stream, visit, speaks_http2).await;
+            Negotiated::Tls(stream, context, is_http2) => {
+                self.serve(stream, context, is_http2).await;
             }
         }
     }
 
-    /// Waits for what comes before the first request; `None` if the connection is not to be served.
-    async fn meet(
+    /// Takes the PROXY header, the TLS handshake and the HTTP version; `None` if the connection is
+    /// refused.
+    async fn negotiate(
         &self,
         mut stream: GatedStream,
         flow: Flow,
         mut remote: SocketAddr,
-        guest: Rc<Guest>,
-    ) -> Option<Met> {
-        let generation = self.service.generation();
+        handle: Rc<ConnectionHandle>,
+    ) -> Option<Negotiated> {
+        let active_config = self.service.active_config();
         let metrics = self.service.metrics();
-        let head_time = generation.limits.head_time();
+        let head_time = active_config.limits.head_time();
         let mut local = stream.get_ref().local_addr().unwrap_or(remote);
-        if generation.proxy_protocol.contains(remote.ip()) {
+        if active_config.proxy_protocol.contains(remote.ip()) {
             match proxy_protocol::read(&mut stream, head_time).await {
-                Ok(Some(said)) => (remote, local) = (said.source, said.destination),
+                Ok(Some(addresses)) => (remote, local) = (addresses.source, addresses.destination),
                 Ok(None) => {}
                 Err(_) => {
                     metrics.connection_refused(Refusal::ProxyProtocol);
@@ -141,155 +156,136 @@ impl Acceptor {
                 }
             }
         }
-        if guest.claim(remote.ip()).is_err() {
+        if handle.admit(remote.ip()).is_err() {
             metrics.connection_refused(Refusal::ConnectionsPerAddress);
             return None;
         }
         flow.of_client(ClientId(ClientNetwork::from(remote.ip()).number()));
         let Some(tls) = &self.tls else {
-            let speaks_http2 = timeout(head_time, speaks_http2(stream.get_ref())).await;
-            let speaks_http2 = speaks_http2.ok()?.ok()?;
-            let visit = Visit::new(remote, local, None, flow, guest);
-            return Some(Met::Clear(stream, visit, speaks_http2));
+            let is_http2 = timeout(head_time, is_http2(stream.get_ref())).await;
+            let is_http2 = is_http2.ok()?.ok()?;
+            let context = self.context(Peer::new(remote, local, None), flow, handle);
+            return Some(Negotiated::Clear(stream, context, is_http2));
         };
         let accepted = tls.accept(stream, head_time).await;
         metrics.handshake(accepted.is_ok());
         let (stream, tls_peer, alpn) = accepted.ok()?;
-        guest.head_begins();
+        handle.head_begins();
         flow.in_records(tls.record_bytes());
-        let visit = Visit::new(remote, local, Some(tls_peer), flow, guest);
-        Some(Met::Tls(stream, visit, alpn == Alpn::Http2))
+        let context = self.context(Peer::new(remote, local, Some(tls_peer)), flow, handle);
+        Some(Negotiated::Tls(stream, context, alpn == Alpn::Http2))
     }
 
-    async fn serve<Io>(&self, stream: Io, visit: Visit, speaks_http2: bool)
+    fn context(&self, peer: Peer, flow: Flow, handle: Rc<ConnectionHandle>) -> ConnectionContext {
+        ConnectionContext {
+            peer,
+            service: self.service.clone(),
+            flow,
+            handle,
+        }
+    }
+
+    async fn serve<Io>(&self, stream: Io, context: ConnectionContext, is_http2: bool)
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         // Boxed, or every connection would hold the room of both, and of finding out which.
-        if speaks_http2 {
-            Box::pin(self.serve_http2(stream, visit)).await;
+        if is_http2 {
+            Box::pin(self.serve_http2(stream, context)).await;
         } else {
-            Box::pin(self.serve_http1(stream, visit)).await;
+            Box::pin(self.serve_http1(stream, context)).await;
         }
     }
 
-    async fn serve_http2<Io>(&self, stream: Io, visit: Visit)
+    async fn serve_http2<Io>(&self, stream: Io, context: ConnectionContext)
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let bounds = self.service.generation().http2;
-        let connected = Connected {
-            peer: visit.peer,
-            service: self.service.clone(),
-            flow: visit.flow,
-            guest: visit.guest.clone(),
-        };
-        // How a connection breaks concerns nobody but its client.
-        let _ = http2::serve(stream, connected, bounds, pending()).await;
+        let bounds = self.service.active_config().http2;
+        // How a connection breaks concerns its client alone.
+        let _ = http2::serve(stream, context, bounds, pending()).await;
     }
 
-    async fn serve_http1<Io>(&self, stream: Io, visit: Visit)
+    async fn serve_http1<Io>(&self, stream: Io, context: ConnectionContext)
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let generation = self.service.generation();
-        let activity = visit.guest.activity().clone();
+        let active_config = self.service.active_config();
+        let (peer, handle) = (context.peer.clone(), context.handle.clone());
+        let activity = handle.activity().clone();
         let stream = RequestText::new(stream);
-        let stream = Lingering::new(stream, activity.clone(), LINGER_BYTES_MAX);
-        let stream = Watched::new(stream, activity.clone());
-        let client = Client::new(
-            self.service.clone(),
-            visit.peer.clone(),
-            visit.flow,
-            activity.clone(),
-        );
-        let switch = client.switch();
-        let connection = generation.engine.serve(stream, client);
-        drop(generation);
+        let stream = LingeringStream::new(stream, activity.clone(), LINGER_BYTES_MAX);
+        let stream = ActivityStream::new(stream, activity.clone());
+        let service = Http1Service::new(context);
+        let upgrade = service.upgrade();
+        let connection = active_config.http1.serve(stream, service);
+        drop(active_config);
         let mut connection = pin!(connection);
-        let result = match until_told(connection.as_mut(), &visit.guest).await {
-            Ended::ByItself(result) => result,
-            Ended::Told(CloseReason::SlowHead) => return,
-            // It was answered; now others need its place, or the server stops.
-            Ended::Told(CloseReason::Idle) if activity.is_leaving() => return,
-            Ended::Told(CloseReason::Idle) => {
-                activity.dismissed();
+        let result = match until_closed(connection.as_mut(), &handle).await {
+            Ending::Finished(result) => result,
+            Ending::Closed(CloseReason::SlowHead) => return,
+            // It has its response; now others need its place, or the server stops.
+            Ending::Closed(CloseReason::Idle) if activity.is_lingering() => return,
+            Ending::Closed(CloseReason::Idle) => {
+                activity.drain();
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
         };
         if let Err(error) = result {
-            self.service.broken_request(&visit.peer, &error);
+            self.service.broken_request(&peer, &error);
         }
-        // A connection that speaks something else now is still one, to its client's share as to the server that stops.
-        switch.over().await;
+        // A connection that speaks something else now is still one, to its client's share as to the
+        // server that stops.
+        upgrade.end().await;
     }
 }
 
-/// A connection of which it is known who speaks, and whether it is HTTP/2.
-enum Met {
-    Clear(GatedStream, Visit, bool),
-    Tls(TlsStream, Visit, bool),
+/// A connection with its client known, and whether it speaks HTTP/2.
+enum Negotiated {
+    Clear(GatedStream, ConnectionContext, bool),
+    Tls(TlsStream, ConnectionContext, bool),
 }
 
 /// How a connection came to its end.
-enum Ended<T> {
-    ByItself(T),
-    Told(CloseReason),
+enum Ending<T> {
+    Finished(T),
+    Closed(CloseReason),
 }
 
-/// Drives `connection` until it ends or its guest is to go. Asks the guest only when there is something to hear: a
-/// request costs no more than a look at a flag.
-async fn until_told<F: Future>(mut connection: Pin<&mut F>, guest: &Guest) -> Ended<F::Output> {
-    let mut closing = pin!(guest.closing());
+/// Drives `connection` until it ends or is asked to end. Polls the handle only when it was
+/// notified: a request costs no more than a look at a flag.
+async fn until_closed<F: Future>(
+    mut connection: Pin<&mut F>,
+    handle: &ConnectionHandle,
+) -> Ending<F::Output> {
+    let mut closing = pin!(handle.closing());
     let mut is_listening = false;
     poll_fn(|cx| {
         if let Poll::Ready(output) = connection.as_mut().poll(cx) {
-            return Poll::Ready(Ended::ByItself(output));
+            return Poll::Ready(Ending::Finished(output));
         }
-        if is_listening && !guest.is_told() {
+        if is_listening && !handle.is_closing() {
             return Poll::Pending;
         }
         is_listening = true;
-        closing.as_mut().poll(cx).map(Ended::Told)
+        closing.as_mut().poll(cx).map(Ending::Closed)
     })
     .await
 }
 
-/// One connection's client and what it came through.
-struct Visit {
-    peer: Peer,
-    flow: Flow,
-    guest: Rc<Guest>,
-}
-
-impl Visit {
-    fn new(
-        remote: SocketAddr,
-        local: SocketAddr,
-        tls: Option<TlsPeer>,
-        flow: Flow,
-        guest: Rc<Guest>,
-    ) -> Self {
-        Self {
-            peer: Peer::new(remote, local, tls),
-            flow,
-            guest,
-        }
-    }
-}
-
-/// Whether the client begins with HTTP/2's preface (RFC 9113, 3.3: with prior knowledge); takes nothing out.
-async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
+/// Whether the client begins with HTTP/2's preface (RFC 9113, 3.3: with prior knowledge); takes
+/// nothing out.
+async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
     // No method of HTTP/1 begins with these three.
     let mut first = [0; 3];
     let mut pause = REST_OF_PREFACE_AFTER;
     loop {
-        let seen = stream.peek(&mut first).await?;
+        let peeked_bytes = stream.peek(&mut first).await?;
         let is_undecided =
-            (1..first.len()).contains(&seen) && http2::PREFACE.starts_with(&first[..seen]);
+            (1..first.len()).contains(&peeked_bytes) && PREFACE.starts_with(&first[..peeked_bytes]);
         if !is_undecided {
-            return Ok(seen == first.len() && http2::PREFACE.starts_with(&first));
+            return Ok(peeked_bytes == first.len() && PREFACE.starts_with(&first));
         }
         // Readiness does not tell of more while something is unread.
         tokio::time::sleep(pause).await;

@@ -1,9 +1,9 @@
-//! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of those in turn, or what
-//! somebody else sends.
+//! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of
+//! those in turn, or what an upstream sends.
 
 use crate::files::File;
 use crate::limits::Activity;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_uplink::Flow;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// A body whose frames somebody else makes: a backend.
+/// A body that an upstream sends.
 pub type BoxBody = Pin<Box<dyn Body<Data = Bytes, Error = BodyError> + Send>>;
 
 type FrameResult = Result<Frame<Bytes>, BodyError>;
@@ -41,7 +41,7 @@ pub struct Part {
     offset: u64,
     end: u64,
     chunk_bytes: usize,
-    /// A read that has to wait for the disk, and must not make everybody else wait too.
+    /// A read that has to wait for the disk, on a thread that may wait.
     from_disk: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
@@ -189,7 +189,8 @@ impl Part {
     }
 }
 
-/// The body of one response over HTTP/1; tells its flow when it has given everything or will give no more.
+/// The body of one response over HTTP/1; tells its flow when it has given everything or will give
+/// no more.
 pub struct ResponseBody {
     source: Source,
     flow: Flow,
@@ -221,7 +222,7 @@ impl Drop for ResponseBody {
             return;
         }
         self.flow.body_done();
-        self.activity.answered();
+        self.activity.response_ended();
     }
 }
 

@@ -1,9 +1,9 @@
 //! SYN-ACKs go before all responses, unless a flood of SYNs would fill the link with them.
 
 use sooner_kernel::handshakes::count;
+use sooner_link::flood::{FloodWatch, Handshakes};
 use sooner_operate::say;
 use sooner_uplink::Uplink;
-use sooner_uplink::flood::FloodWatch;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -32,7 +32,12 @@ pub async fn watch(uplink: Uplink, listeners: Vec<OwnedFd>) {
     loop {
         looks.tick().await;
         // Without the counts nobody is suspected.
-        let Some(is_flood) = count().ok().and_then(|counts| flood.note(counts)) else {
+        let Some(is_flood) = count().ok().and_then(|counts| {
+            flood.note(Handshakes {
+                unanswered: counts.unanswered,
+                completed: counts.completed,
+            })
+        }) else {
             continue;
         };
         for listener in &listeners {

@@ -1,40 +1,34 @@
-//! HTTP server: static files and a reverse proxy, HTTP/1 and 2, TLS; every response in the order the uplink decides.
+//! HTTP server: static files and a reverse proxy, HTTP/1 and 2, TLS; every response in the order
+//! the uplink decides.
 //!
-//! hyper and h2 speak the protocols, rustls encrypts; this crate decides what to answer, keeps files at hand, and tells
-//! the uplink how long every response is before its first byte.
+//! hyper and h2 speak the protocols, rustls encrypts; this crate decides what to answer, keeps
+//! files at hand, and tells the uplink how long every response is before its first byte.
 
 mod acceptor;
 pub mod access_log;
-mod activation;
+mod active_config;
 pub mod admin;
-mod answer;
 mod body;
 mod clock;
-mod conditional;
 pub mod config;
-mod connection;
 pub mod files;
-mod generation;
 mod handshakes;
+mod http1;
 pub mod http2;
 pub mod limits;
-mod listen;
-mod message;
 pub mod metrics;
+mod peer;
 pub mod proxy;
 pub mod proxy_protocol;
-pub mod range;
-pub mod request_text;
+mod request_body;
+mod request_text;
+mod response;
 mod server;
 mod service;
 pub mod static_site;
-pub mod target;
 pub mod tls;
-pub mod urgency;
 
-pub use acceptor::Speech;
-pub use activation::{PassedError, PassedListeners, passed_listeners};
-pub use generation::Means;
-pub use listen::ListenError;
-pub use server::{Control, Listening, Server, may_listen};
+pub use acceptor::Transport;
+pub use active_config::Means;
+pub use server::{Control, Listening, Server};
 pub use sooner_uplink::Uplink;

@@ -35,8 +35,9 @@ use crate::access_log::body_bytes_sent;
 use hyper::{Request, Uri};
 use sites::Sites;
 use slowest::Slowest;
-use sooner_uplink::JobReport;
-use sooner_uplink::shadow::{Compared, FairShadow};
+use sooner_link::JobReport;
+use sooner_link::shadow::Compared;
+use sooner_uplink::FairShadow;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,19 +1,17 @@
 //! A server from its configuration: start, reload, graceful stop.
 
-use crate::acceptor::{Acceptor, Speech};
+use crate::acceptor::{Acceptor, Transport};
 use crate::access_log::Closer;
-use crate::activation::PassedListeners;
+use crate::active_config::{ActiveConfig, Means};
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
-use crate::generation::{Generation, Means};
 use crate::handshakes;
 use crate::limits::Connections;
-use crate::listen::{ListenError, listen};
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
-use sooner_uplink::Uplink;
-use sooner_uplink::shadow::FairShadow;
+use sooner_operate::{ListenError, PassedListeners, listen};
+use sooner_uplink::{FairShadow, Uplink};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -27,7 +25,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 pub struct Server<'a> {
     config: &'a Config,
     means: Means,
-    generation: Generation,
+    active_config: ActiveConfig,
     tls: Option<Prepared>,
     metrics: Arc<Metrics>,
     passed: PassedListeners,
@@ -35,49 +33,50 @@ pub struct Server<'a> {
 
 /// A server that listens and does not serve yet.
 pub struct Listening {
-    listeners: Vec<(TcpListener, Speech)>,
-    shared: Rc<Shared>,
+    listeners: Vec<(TcpListener, Transport)>,
+    state: Rc<ServerState>,
     admin: Option<Admin>,
     log_closer: Option<Closer>,
     warnings: Vec<Misconfigured>,
 }
 
 /// What the parts of a running server have in common.
-struct Shared {
+struct ServerState {
     service: Rc<Service>,
     connections: Connections,
     tls: Option<Rc<Tls>>,
     means: Means,
     metrics: Arc<Metrics>,
-    /// Told when a reload has replaced the generation.
+    /// Notified when a reload has replaced the configuration in force.
     reloaded: Notify,
 }
 
 /// Changes a server that runs; clones act on the same one.
 #[derive(Clone)]
-pub struct Control(Rc<Shared>);
+pub struct Control(Rc<ServerState>);
 
 impl<'a> Server<'a> {
     /// A server as `config` says, after a look at everything that it names.
     pub fn from_config(config: &'a Config, means: Means) -> Result<Self, Misconfigured> {
         let metrics = Arc::new(Metrics::new(SystemTime::now()));
-        let generation = Generation::new(config, means, &metrics, None)?;
-        let tls = match config.tls.is_empty() {
-            true => None,
-            false => Some(tls::prepare(&config.tls, SystemTime::now())?),
+        let active_config = ActiveConfig::new(config, means, &metrics, None)?;
+        let tls = if config.tls.is_empty() {
+            None
+        } else {
+            Some(tls::prepare(&config.tls, SystemTime::now())?)
         };
         Ok(Self {
             config,
             means,
-            generation,
+            active_config,
             tls,
             metrics,
             passed: PassedListeners::default(),
         })
     }
 
-    /// The same, accepting from listeners that a service manager opened; with any, the configuration's addresses are
-    /// not opened.
+    /// The same, accepting from listeners that a service manager opened; with any, the
+    /// configuration's addresses are not opened.
     pub fn with_passed(mut self, passed: PassedListeners) -> Self {
         self.passed = passed;
         self
@@ -89,8 +88,8 @@ impl<'a> Server<'a> {
         Ok(server.tls.map_or_else(Vec::new, |tls| tls.warnings))
     }
 
-    /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before [`Listening::run`],
-    /// but clients can connect.
+    /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before
+    /// [`Listening::run`], but clients can connect.
     pub fn start(mut self) -> Result<Listening, Misconfigured> {
         let mut warnings: Vec<_> = self.config.remarks();
         warnings.extend(self.config.admin.remark());
@@ -104,8 +103,13 @@ impl<'a> Server<'a> {
         let listeners = self.listeners()?;
         let admin = self.config.admin.bind()?;
         let (log, log_closer) = self.config.log.open()?;
-        let connections = Connections::new(&self.generation.limits, self.means.descriptors);
-        let service = Service::new(self.generation, log, self.metrics.clone(), Instant::now());
+        let connections = Connections::new(&self.active_config.limits, self.means.descriptors);
+        let service = Service::new(
+            self.active_config,
+            log,
+            self.metrics.clone(),
+            Instant::now(),
+        );
         let Means {
             chunk_bytes,
             record_bytes,
@@ -113,7 +117,7 @@ impl<'a> Server<'a> {
         } = self.means;
         Ok(Listening {
             listeners,
-            shared: Rc::new(Shared {
+            state: Rc::new(ServerState {
                 service: Rc::new(service),
                 connections,
                 tls: self
@@ -129,16 +133,16 @@ impl<'a> Server<'a> {
         })
     }
 
-    fn listeners(&self) -> Result<Vec<(TcpListener, Speech)>, Misconfigured> {
+    fn listeners(&self) -> Result<Vec<(TcpListener, Transport)>, Misconfigured> {
         let stall_time = self.config.limits.stall_time();
         let mut listeners = Vec::new();
         if !self.passed.is_empty() {
-            for (passed, speech) in [
-                (&self.passed.clear, Speech::Clear),
-                (&self.passed.tls, Speech::Tls),
+            for (passed, transport) in [
+                (&self.passed.clear, Transport::Clear),
+                (&self.passed.tls, Transport::Tls),
             ] {
                 for listener in passed {
-                    listeners.push((adopt(listener)?, speech));
+                    listeners.push((adopt(listener)?, transport));
                 }
             }
             return Ok(listeners);
@@ -147,17 +151,17 @@ impl<'a> Server<'a> {
             for address in self.config.clear_addresses() {
                 let listener = open(address, stall_time)
                     .map_err(|error| Misconfigured::without_place("listen", error))?;
-                listeners.push((listener, Speech::Clear));
+                listeners.push((listener, Transport::Clear));
             }
         }
-        for (key, addresses, speech) in [
-            ("listen", &self.config.listen, Speech::Clear),
-            ("listen_tls", &self.config.listen_tls, Speech::Tls),
+        for (key, addresses, transport) in [
+            ("listen", &self.config.listen, Transport::Clear),
+            ("listen_tls", &self.config.listen_tls, Transport::Tls),
         ] {
             for address in addresses {
                 let listener = open(address.get_ref().0, stall_time)
                     .map_err(|error| Misconfigured::at(address, key, error))?;
-                listeners.push((listener, speech));
+                listeners.push((listener, transport));
             }
         }
         Ok(listeners)
@@ -165,7 +169,7 @@ impl<'a> Server<'a> {
 }
 
 fn open(address: SocketAddr, stall_time: Duration) -> Result<TcpListener, ListenError> {
-    let listener = listen(address, stall_time)?;
+    let listener = listen(address, Some(stall_time))?;
     TcpListener::from_std(listener).map_err(|error| ListenError::Other { address, error })
 }
 
@@ -175,11 +179,6 @@ fn adopt(listener: &std::net::TcpListener) -> Result<TcpListener, Misconfigured>
         let message = format!("a socket of the service manager cannot be used: {error}");
         Misconfigured::without_place("listen", message)
     })
-}
-
-/// Whether this process could listen on `address` now; the port is free again when this returns.
-pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
-    listen(address, Duration::from_secs(60)).map(drop)
 }
 
 impl Listening {
@@ -192,18 +191,18 @@ impl Listening {
 
     /// Those where clear text is spoken.
     pub fn clear_addresses(&self) -> Vec<SocketAddr> {
-        self.addresses_of(Speech::Clear)
+        self.addresses_of(Transport::Clear)
     }
 
     /// Those where TLS is spoken.
     pub fn tls_addresses(&self) -> Vec<SocketAddr> {
-        self.addresses_of(Speech::Tls)
+        self.addresses_of(Transport::Tls)
     }
 
-    fn addresses_of(&self, speech: Speech) -> Vec<SocketAddr> {
+    fn addresses_of(&self, transport: Transport) -> Vec<SocketAddr> {
         self.listeners
             .iter()
-            .filter(|(_, spoken)| *spoken == speech)
+            .filter(|(_, spoken)| *spoken == transport)
             .filter_map(|(listener, _)| listener.local_addr().ok())
             .collect()
     }
@@ -213,23 +212,23 @@ impl Listening {
         self.admin.as_ref()?.address().ok()
     }
 
-    /// What works and is worth a word.
+    /// Warnings: what works and deserves attention.
     pub fn warnings(&self) -> &[Misconfigured] {
         &self.warnings
     }
 
     /// What changes the server while it runs.
     pub fn control(&self) -> Control {
-        Control(self.shared.clone())
+        Control(self.state.clone())
     }
 
     /// The configuration in force is the one with this hash.
     pub fn note_config(&self, hash: u64) {
-        self.shared.metrics.reloaded(hash, SystemTime::now());
+        self.state.metrics.reloaded(hash, SystemTime::now());
     }
 
-    /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for responses in flight
-    /// as long as the grace allows.
+    /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for
+    /// responses in flight as long as the grace allows.
     pub async fn run(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
@@ -241,10 +240,10 @@ impl Listening {
 
     async fn run_local(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
-        let caring = spawn_local(self.shared.clone().care_for_upstreams());
-        let watching = spawn_local(self.shared.connections.clone().watch());
+        let maintaining = spawn_local(self.state.clone().maintain_upstreams());
+        let sweeping = spawn_local(self.state.connections.clone().sweep());
         if uplink.snapshot().rate_bits_per_sec.is_none() {
-            self.shared.service.set_unordered();
+            self.state.service.set_unordered();
         }
         self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
@@ -256,11 +255,15 @@ impl Listening {
         let accepting: Vec<_> = self
             .listeners
             .into_iter()
-            .map(|(listener, speech)| {
+            .map(|(listener, transport)| {
                 let acceptor = Acceptor {
-                    service: self.shared.service.clone(),
-                    connections: self.shared.connections.clone(),
-                    tls: self.shared.tls.clone().filter(|_| speech == Speech::Tls),
+                    service: self.state.service.clone(),
+                    connections: self.state.connections.clone(),
+                    tls: self
+                        .state
+                        .tls
+                        .clone()
+                        .filter(|_| transport == Transport::Tls),
                     uplink: uplink.clone(),
                     alive: alive.clone(),
                 };
@@ -270,63 +273,66 @@ impl Listening {
         drop(alive);
         stop.await;
         guarding.abort();
-        self.shared.metrics.stops();
+        self.state.metrics.stops();
         for task in accepting {
             task.abort();
         }
-        self.shared.connections.evict_all();
-        // All have ended when nobody holds the sending side any more.
-        let grace = self.shared.service.generation().limits.grace_time();
+        self.state.connections.drain();
+        // All have ended when the last sending side is dropped.
+        let grace = self.state.service.active_config().limits.grace_time();
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;
-        watching.abort();
-        caring.abort();
+        sweeping.abort();
+        maintaining.abort();
         drop(admin);
     }
 
-    /// Plays what FAIR would have given beside the uplink, where somebody can see it.
+    /// Plays what FAIR would have given beside the uplink, where the admin server or the log shows
+    /// it.
     fn start_shadow(&self, uplink: &Uplink) {
-        let is_seen = self.admin.is_some() || self.shared.service.log().is_on();
+        let is_seen = self.admin.is_some() || self.state.service.log().is_on();
         let Some(rate) = uplink.snapshot().rate_bits_per_sec.filter(|_| is_seen) else {
             return;
         };
         let shadow = Arc::new(FairShadow::new(rate));
         uplink.observe(shadow.clone());
-        self.shared.metrics.compare_with(shadow);
+        self.state.metrics.compare_with(shadow);
     }
 
     /// Serves the admin address, if there is one.
     fn start_admin(&mut self, uplink: &Uplink) -> Option<JoinHandle<()>> {
         let admin = self.admin.take()?;
-        let service = self.shared.service.clone();
+        let service = self.state.service.clone();
         let uplink = uplink.clone();
         let sources = Sources {
-            metrics: self.shared.metrics.clone(),
+            metrics: self.state.metrics.clone(),
             log: service.log().clone(),
             uplink: Box::new(move || UplinkReading::of(&uplink)),
-            upstreams: Box::new(move || service.generation().proxy.states()),
+            upstreams: Box::new(move || service.active_config().proxy.states()),
         };
         Some(spawn_local(admin.serve(sources)))
     }
 }
 
-impl Shared {
-    /// Starts what upstreams need beside requests, at first and after each reload. A task of its own, because signals are
-    /// obeyed outside the `LocalSet` that the connections live on.
-    async fn care_for_upstreams(self: Rc<Self>) {
+impl ServerState {
+    /// Starts what upstreams need beside requests, at first and after each reload. A task of its
+    /// own, because signals are obeyed outside the `LocalSet` that the connections live on.
+    async fn maintain_upstreams(self: Rc<Self>) {
         loop {
-            self.service.generation().proxy.start();
+            self.service.active_config().proxy.start();
             self.reloaded.notified().await;
         }
     }
 }
 
 impl Control {
-    /// Answers requests as `config`, whose text has `hash`, says from now on; after a mistake nothing has changed. Gives
-    /// warnings.
+    /// Answers requests by `config`, with the hash of its text, from now on; after a mistake
+    /// nothing has changed. Gives warnings.
     pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let before = self.0.service.generation();
-        let generation = Generation::new(config, self.0.means, &self.0.metrics, Some(&before))?;
-        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the same.
+        let before = self.0.service.active_config();
+        let active_config =
+            ActiveConfig::new(config, self.0.means, &self.0.metrics, Some(&before))?;
+        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the
+        // same.
         let warnings = match &self.0.tls {
             _ if config.tls.is_empty() => Vec::new(),
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
@@ -334,8 +340,8 @@ impl Control {
         };
         self.0
             .connections
-            .set_limits(&generation.limits, self.0.means.descriptors);
-        self.0.service.replace(generation);
+            .set_limits(&active_config.limits, self.0.means.descriptors);
+        self.0.service.replace(active_config);
         self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)
@@ -346,7 +352,7 @@ impl Control {
         self.0.metrics.reload_failed();
     }
 
-    /// Has the access log opened anew, after somebody moved it away.
+    /// Opens the access log anew, after log rotation has moved it.
     pub fn reopen_logs(&self) {
         self.0.service.log().reopen();
     }

@@ -1,23 +1,26 @@
-//! Who answers a request, and what the uplink, the log and the metrics are told of the answer.
+//! From a request to its response, and what the uplink, the log and the metrics get to know of it.
 //!
-//! One service stands behind all connections of a server; the protocols bring requests and take answers, and share
-//! nothing else. The calls, for every request: [`Service::asked`] while the request is at hand, [`Service::respond`],
-//! which takes it, and, when there is an answer, [`Service::announce`], whose result is for the uplink.
+//! One service stands behind all connections of a server; the protocols bring requests and take
+//! responses, and share nothing else. The calls, for every request: [`Service::begin_request`]
+//! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
+//! response, [`Service::announce`], with a result for the uplink.
 
-use crate::access_log::{AccessLog, Answered, Begun, Record, Via, WallClock};
-use crate::answer::plain;
+use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
+use crate::active_config::ActiveConfig;
 use crate::body::Source;
 use crate::clock::Moment;
-use crate::generation::Generation;
-use crate::message::{Answer, Peer, RequestBody};
 use crate::metrics::{Metrics, Protocol, RequestFacts};
-use crate::proxy::{self, Forwarded, Route, Switched, TunnelEnd};
-use crate::static_site::host::{self, HostError};
+use crate::peer::Peer;
+use crate::proxy::{Forwarded, Route, Tunnel, TunnelEnd};
+use crate::request_body::RequestBody;
+use crate::response::{Response, plain};
 use crate::static_site::{PendingListing, StaticReply};
-use crate::target;
-use crate::urgency::{Hints, Signal};
 use hyper::{Method, Request, StatusCode, Version};
-use sooner_uplink::{JobReport, ResponseStart};
+use sooner_http::forwarding::routes::host_name;
+use sooner_http::host::{self, HostError};
+use sooner_http::priority::{Hints, Signal};
+use sooner_http::target;
+use sooner_link::{JobReport, ResponseStart};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -30,7 +33,7 @@ const TLS_RECORD_BYTES: u64 = 22;
 /// The most a TLS record holds, bytes.
 const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
 
-/// The report of a response the uplink was not told of.
+/// The report of a response outside the uplink.
 const NEVER_QUEUED: JobReport = JobReport {
     wait_ns: 0,
     service_ns: 0,
@@ -41,32 +44,32 @@ const NEVER_QUEUED: JobReport = JobReport {
     completed: true,
 };
 
-/// An answer, now or when somebody else has made it.
+/// A response, now or when an upstream or a thread has made it.
 pub enum Reply {
     /// It is here.
-    Now(Answer),
-    /// A backend makes it; dropping the future gives it up.
-    Later(Pin<Box<dyn Future<Output = Answer>>>),
+    Now(Response),
+    /// An upstream or a thread makes it; dropping the future cancels it.
+    Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
-/// What is remembered of a request after it was given to whoever answers it.
-pub struct Asked {
+/// What is kept of a request until its response is there.
+pub struct RequestContext {
     is_ordered: bool,
     hints: Hints,
-    begun: Option<Begun>,
+    record: Option<OpenRecord>,
     facts: RequestFacts,
     is_tls: bool,
-    generation: Rc<Generation>,
-    passed: Option<Rc<OnceCell<Passed>>>,
+    active_config: Rc<ActiveConfig>,
+    outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
 }
 
-/// What is known of a request that was passed on, when its answer is there.
-struct Passed {
-    via: Via,
-    switched: Option<Switched>,
+/// What is known of a request that was forwarded, when its response is there.
+struct ProxyOutcome {
+    upstream_facts: UpstreamFacts,
+    tunnel: Option<Tunnel>,
 }
 
-/// What is told of an answer before its first byte.
+/// What is known of a response before its first byte.
 pub struct Announcement<F> {
     /// What the uplink needs to know; its class is the signal's.
     pub start: ResponseStart,
@@ -78,24 +81,24 @@ pub struct Announcement<F> {
 
 /// What all connections of a server share.
 pub struct Service {
-    generation: RefCell<Rc<Generation>>,
+    active_config: RefCell<Rc<ActiveConfig>>,
     log: AccessLog,
     metrics: Arc<Metrics>,
     wall_clock: RefCell<WallClock>,
-    /// Whether anybody goes before anybody.
+    /// Whether responses are ordered at all.
     is_ordered: Cell<bool>,
 }
 
 impl Service {
-    /// A service that answers as `generation` says until another one replaces it.
+    /// A service that answers as `active_config` says until another one replaces it.
     pub fn new(
-        generation: Generation,
+        active_config: ActiveConfig,
         log: AccessLog,
         metrics: Arc<Metrics>,
         now: Instant,
     ) -> Self {
         Self {
-            generation: RefCell::new(Rc::new(generation)),
+            active_config: RefCell::new(Rc::new(active_config)),
             log,
             metrics,
             wall_clock: RefCell::new(WallClock::new(now)),
@@ -103,19 +106,20 @@ impl Service {
         }
     }
 
-    /// Responses leave as they come: nobody has to know what goes before what.
+    /// Responses leave as they come: no request needs to know its urgency.
     pub fn set_unordered(&self) {
         self.is_ordered.set(false);
     }
 
-    /// From now on requests are answered as `generation` says; those that have begun end as they began.
-    pub fn replace(&self, generation: Generation) {
-        *self.generation.borrow_mut() = Rc::new(generation);
+    /// From now on requests are answered as `active_config` says; those that have begun end as they
+    /// began.
+    pub fn replace(&self, active_config: ActiveConfig) {
+        *self.active_config.borrow_mut() = Rc::new(active_config);
     }
 
-    /// What requests are answered by now.
-    pub fn generation(&self) -> Rc<Generation> {
-        self.generation.borrow().clone()
+    /// The configuration in force.
+    pub fn active_config(&self) -> Rc<ActiveConfig> {
+        self.active_config.borrow().clone()
     }
 
     /// What is counted.
@@ -128,102 +132,113 @@ impl Service {
         &self.log
     }
 
-    /// Remembers of a request what is needed when its answer is there.
-    pub fn asked<B>(&self, request: &Request<B>, peer: &Peer, now: Instant) -> Asked {
+    /// Keeps of a request what is needed when its response is there.
+    pub fn begin_request<B>(
+        &self,
+        request: &Request<B>,
+        peer: &Peer,
+        now: Instant,
+    ) -> RequestContext {
         let mut clock = self.wall_clock.borrow_mut();
         // The streams of one connection wait for each other in any case.
         let is_ordered = self.is_ordered.get() || request.version() == Version::HTTP_2;
-        Asked {
+        RequestContext {
             is_ordered,
-            hints: match is_ordered {
-                true => Hints::of(request.headers()),
-                false => Hints::default(),
+            hints: if is_ordered {
+                Hints::of(request.headers())
+            } else {
+                Hints::default()
             },
-            begun: self.log.begin(&mut clock, now, &peer.named, request),
+            record: self.log.begin(&mut clock, now, &peer.named, request),
             facts: RequestFacts::new(request),
             is_tls: peer.tls.is_some(),
-            generation: self.generation(),
-            passed: None,
+            active_config: self.active_config(),
+            outcome: None,
         }
     }
 
-    /// Answers a request, or has it answered.
+    /// Responds to a request, now or later.
     pub fn respond(
         &self,
-        asked: &mut Asked,
+        context: &mut RequestContext,
         request: Request<RequestBody>,
         peer: &Peer,
         now: Moment,
     ) -> Reply {
         let request = target::without_single_dots(request);
-        let generation = asked.generation.clone();
+        let active_config = context.active_config.clone();
         let index = match host::of(&request) {
-            Ok(host) => generation.sites.index(host),
+            Ok(host) => active_config.sites.index(host),
             Err(error) => return Reply::Now(host_refusal(&request, &error)),
         };
-        asked.facts.site = generation.site_ids.get(index).copied().unwrap_or_default();
-        let site = generation.sites.at(index);
-        if !generation.proxy.is_empty() {
-            let host = host::of(&request).ok().map(proxy::host_name);
-            if let Some(route) = generation.proxy.route(host, request.uri().path()) {
+        context.facts.site = active_config
+            .site_ids
+            .get(index)
+            .copied()
+            .unwrap_or_default();
+        let site = active_config.sites.at(index);
+        if !active_config.proxy.is_empty() {
+            let host = host::of(&request).ok().map(host_name);
+            if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
                 return match site.redirect(&request, now) {
-                    Some(answer) => Reply::Now(answer),
-                    None => forward(asked, route, index, request, peer, now),
+                    Some(response) => Reply::Now(response),
+                    None => forward(context, route, index, request, peer, now),
                 };
             }
         }
         match site.respond(&request, now) {
-            StaticReply::Now(answer) => Reply::Now(answer),
+            StaticReply::Now(response) => Reply::Now(response),
             StaticReply::Listing(pending) => Reply::Later(Box::pin(read_listing(pending))),
         }
     }
 
-    /// What the uplink is told of `answer`, whose head takes `head_bytes` on the wire.
+    /// Describes `response` to the uplink; its head takes `head_bytes` on the wire.
     pub fn announce(
         &self,
-        asked: Asked,
-        answer: &Answer,
+        context: RequestContext,
+        response: &Response,
         head_bytes: u32,
     ) -> Announcement<impl FnOnce(JobReport) + Send + 'static> {
-        let rules = asked.generation.rules;
-        let signal = match asked.is_ordered {
-            true => asked.hints.signal(&answer.headers, rules),
-            false => Signal::indifferent(rules),
+        let rules = context.active_config.rules;
+        let signal = if context.is_ordered {
+            context.hints.signal(&response.headers, rules)
+        } else {
+            Signal::indifferent(rules)
         };
-        let body_bytes = match answer.status {
+        let body_bytes = match response.status {
             StatusCode::SWITCHING_PROTOCOLS => None,
-            _ => answer.source.len(),
+            _ => response.source.len(),
         };
         let start = ResponseStart {
             body_bytes,
             head_bytes,
             class: signal.class,
-            is_tunnel: answer.status == StatusCode::SWITCHING_PROTOCOLS,
-            overhead_bytes: if asked.is_tls {
+            is_tunnel: response.status == StatusCode::SWITCHING_PROTOCOLS,
+            overhead_bytes: if context.is_tls {
                 tls_bytes(u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0)))
             } else {
                 0
             },
         };
-        let mut facts = asked.facts;
+        let mut facts = context.facts;
         // Of what a stream has sent the uplink counts the body alone.
         let head_bytes = match facts.protocol {
             Protocol::Http2 => 0,
             Protocol::Http10 | Protocol::Http11 => head_bytes,
         };
-        facts.answered(answer.status.as_u16(), head_bytes, body_bytes);
-        let passed = asked.passed.as_ref().and_then(|passed| passed.get());
-        let record = asked.begun.map(|begun| {
-            begun.answered(Answered {
-                status: answer.status.as_u16(),
+        facts.answered(response.status.as_u16(), head_bytes, body_bytes);
+        let outcome = context.outcome.as_ref().and_then(|outcome| outcome.get());
+        let record = context.record.map(|record| {
+            record.with_response(ResponseFacts {
+                status: response.status.as_u16(),
                 head_bytes,
                 body_bytes,
-                urgency: asked.hints.urgency(),
-                via: passed.map(|passed| passed.via.clone()),
+                urgency: context.hints.urgency(),
+                upstream_facts: outcome.map(|outcome| outcome.upstream_facts.clone()),
             })
         });
-        let switched = passed.and_then(|passed| passed.switched.clone());
-        let account = Account {
+        let tunnel = outcome.and_then(|outcome| outcome.tunnel.clone());
+        let completion = Completion {
             facts,
             record,
             log: self.log.clone(),
@@ -232,23 +247,23 @@ impl Service {
         Announcement {
             start,
             signal,
-            on_end: move |report: JobReport| match switched {
-                None => account.close(&report),
-                Some(switched) => switched.when_over(move |end| account.close_tunnel(report, end)),
+            on_end: move |report: JobReport| match tunnel {
+                None => completion.close(&report),
+                Some(tunnel) => tunnel.on_end(move |end| completion.close_tunnel(report, end)),
             },
         }
     }
 }
 
 /// What is written down of a response when it is over.
-struct Account {
+struct Completion {
     facts: RequestFacts,
     record: Option<Record>,
     log: AccessLog,
     metrics: Arc<Metrics>,
 }
 
-impl Account {
+impl Completion {
     fn close(self, report: &JobReport) {
         self.metrics.request_done(&self.facts, report);
         if let Some(record) = self.record {
@@ -257,12 +272,13 @@ impl Account {
         }
     }
 
-    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not speak had come to its own.
+    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not
+    /// speak had come to its own.
     fn close_tunnel(self, mut report: JobReport, end: TunnelEnd) {
         report.sent_bytes = end
             .to_client_bytes
             .saturating_add(self.facts.head_bytes.into());
-        report.completed = end.is_regular;
+        report.completed = end.is_clean;
         self.metrics.tunnel_done(&self.facts, &report);
         if let Some(record) = self.record {
             self.log.write(&record, &report, None);
@@ -271,13 +287,14 @@ impl Account {
 }
 
 impl Service {
-    /// Logs a request that the HTTP/1 engine could not read, and answered itself; a connection that breaks otherwise
-    /// concerns nobody but its client.
+    /// Logs a request that hyper could not read, and answered itself; a connection that breaks
+    /// otherwise concerns its client alone.
     pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
         if error.is_parse() {
-            let status = match error.is_parse_too_large() {
-                true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                false => StatusCode::BAD_REQUEST,
+            let status = if error.is_parse_too_large() {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            } else {
+                StatusCode::BAD_REQUEST
             };
             self.unreadable_request(peer, status);
         }
@@ -286,73 +303,76 @@ impl Service {
     /// Logs a request that was refused with `status` before it could be read.
     pub fn unreadable_request(&self, peer: &Peer, status: StatusCode) {
         let mut clock = self.wall_clock.borrow_mut();
-        if let Some(begun) = self
+        if let Some(record) = self
             .log
             .begin_unreadable(&mut clock, Instant::now(), &peer.named)
         {
-            let answered = Answered {
+            let facts = ResponseFacts {
                 status: status.as_u16(),
-                ..Answered::default()
+                ..ResponseFacts::default()
             };
             self.log
-                .write(&begun.answered(answered), &NEVER_QUEUED, None);
+                .write(&record.with_response(facts), &NEVER_QUEUED, None);
         }
     }
 }
 
-/// Has a request answered by a backend.
+/// Forwards a request to an upstream.
 fn forward(
-    asked: &mut Asked,
+    context: &mut RequestContext,
     route: &Rc<Route>,
     site_index: usize,
     request: Request<RequestBody>,
     peer: &Peer,
     now: Moment,
 ) -> Reply {
-    let generation = asked.generation.clone();
-    let passed = Rc::<OnceCell<Passed>>::default();
-    asked.passed = Some(passed.clone());
+    let active_config = context.active_config.clone();
+    let outcome = Rc::<OnceCell<ProxyOutcome>>::default();
+    context.outcome = Some(outcome.clone());
     let is_head = request.method() == Method::HEAD;
-    let request = request.map(|body| body.metered(&generation.limits));
-    let forwarding = generation.proxy.forward(route, request, peer);
+    let request = request.map(|body| body.metered(&active_config.limits));
+    let forwarding = active_config.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
-        let Forwarded { mut answer, report } = forwarding.await;
+        let Forwarded {
+            mut response,
+            report,
+        } = forwarding.await;
         let has_failed = report.failure.is_some();
         // Empty until now.
-        let _ = passed.set(Passed {
-            via: Via {
+        let _ = outcome.set(ProxyOutcome {
+            upstream_facts: UpstreamFacts {
                 error: report.error().map(Into::into),
                 upstream: report.upstream,
                 server: report.server,
                 answer_ns: u64::try_from(now.instant.elapsed().as_nanos()).unwrap_or(u64::MAX),
                 tries: report.tries,
             },
-            switched: report.switched,
+            tunnel: report.tunnel,
         });
-        let site = generation.sites.at(site_index);
+        let site = active_config.sites.at(site_index);
         if !has_failed {
-            site.add_headers(&mut answer.headers);
-            return answer;
+            site.add_headers(&mut response.headers);
+            return response;
         }
-        answer = site.made_own(answer, Moment::now());
+        response = site.finish(response, Moment::now());
         if is_head {
-            answer.source = Source::Empty;
+            response.source = Source::Empty;
         }
-        answer
+        response
     }))
 }
 
-/// The answer to a request that does not say for which host it is, or says two.
-fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Answer {
-    let mut answer = plain(StatusCode::BAD_REQUEST, &error.to_string());
+/// The response to a request without a host, or with two.
+fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Response {
+    let mut response = plain(StatusCode::BAD_REQUEST, &error.to_string());
     if request.method() == Method::HEAD {
-        answer.source = Source::Empty;
+        response.source = Source::Empty;
     }
-    answer
+    response
 }
 
 /// Has a directory read by a thread that may wait for the disk.
-async fn read_listing(pending: PendingListing) -> Answer {
+async fn read_listing(pending: PendingListing) -> Response {
     let read = spawn_blocking(move || pending.read()).await;
     read.unwrap_or_else(|_| {
         plain(

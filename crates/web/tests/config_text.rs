@@ -1,4 +1,5 @@
-//! What a configuration's text says: right ones as values, wrong ones as one line with place, key and remedy.
+//! What a configuration's text says: right ones as values, wrong ones as one line with place, key
+//! and remedy.
 
 use proptest::prelude::*;
 use sooner_web::config::{Config, Misconfigured, SourceText, StreamOrder, keys};

@@ -1,8 +1,9 @@
-//! The access log on a disk that fills up and gets room again. Needs the right to mount; without it there is nothing to see here, and the
-//! same is tested with a disk made of memory in `access_log::output`.
+//! The access log on a disk that fills up and gets room again. Needs the right to mount; without it
+//! there is nothing to see here, and the same is tested with a disk made of memory in
+//! `access_log::output`.
 
-use sooner_uplink::JobReport;
-use sooner_web::access_log::{AccessLog, Answered, Destination, LogFormat, Remote, WallClock};
+use sooner_link::JobReport;
+use sooner_web::access_log::{AccessLog, Destination, LogFormat, Remote, ResponseFacts, WallClock};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -49,7 +50,11 @@ fn write_lines(log: &AccessLog, count: u64) {
     let request = hyper::Request::new(());
     for _ in 0..count {
         let begun = log.begin(&mut clock, now, &remote, &request).unwrap();
-        log.write(&begun.answered(Answered::default()), &REPORT, None);
+        log.write(
+            &begun.with_response(ResponseFacts::default()),
+            &REPORT,
+            None,
+        );
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Crate {
     /// Package name without `sooner-`.
     pub name: String,
     pub description: String,
+    /// Its layer, as its manifest names it.
+    pub layer: String,
     /// Folder from the root, with `/`.
     pub folder: String,
     pub dependencies: Vec<Dependency>,
@@ -73,6 +75,10 @@ fn read_package(package: &Value, root: &Path) -> Result<Crate> {
     Ok(Crate {
         name: short_name(&package["name"]),
         description: package["description"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        layer: package["metadata"]["sooner"]["layer"]
             .as_str()
             .unwrap_or_default()
             .to_owned(),

@@ -2,9 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use sooner_config::{SourceText, Spanned, from_command_line};
-use sooner_postgres::config::{
-    AuthMethod, Config, DatabaseTable, Mode, ServerAddress, Transactions,
-};
+use sooner_pooler::config::{AuthMethod, Config, DatabaseTable, Mode, ServerAddress, Transactions};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
+use sooner_admission::{Aim, Seen, Verdict, verdict};
 use sooner_config::{Misconfigured, SourceText, Spanned};
-use sooner_gate::{Aim, Seen, Verdict, verdict};
-use sooner_postgres::config::{ClassTable, Config, time_ns};
-use sooner_postgres::net::{Console, Settings};
+use sooner_pooler::config::{ClassTable, Config, time_ns};
+use sooner_pooler::{Configuration, ConsoleClient};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     let settings = load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
-        look_at_servers(&settings)?;
+        probe_servers(&settings)?;
         output::line("the gate would start; --observe 60s says whether targets can be met")?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -90,7 +90,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
 }
 
 /// Reads all files, and refuses what a gate would start with and could never do.
-pub fn load_strictly(config: Config, source: &SourceText) -> Result<Settings> {
+pub fn load_strictly(config: Config, source: &SourceText) -> Result<Configuration> {
     let settings = read_files(config, source)?;
     let mistakes = settings.shut_out();
     let lines = mistakes.iter().map(|mistake| source.render(mistake));
@@ -102,11 +102,11 @@ pub fn load_strictly(config: Config, source: &SourceText) -> Result<Settings> {
 }
 
 /// Says which servers do not answer, or allow too little; that is no reason not to start.
-pub fn look_at_servers(settings: &Settings) -> Result<()> {
+pub fn probe_servers(settings: &Configuration) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let lines = runtime.block_on(sooner_postgres::net::look_at_servers(settings));
+    let lines = runtime.block_on(sooner_pooler::probe_servers(settings));
     lines.iter().for_each(|line| say(line));
     Ok(())
 }
@@ -114,7 +114,7 @@ pub fn look_at_servers(settings: &Settings) -> Result<()> {
 async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
     let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
-    let opened = Console::open(&place, &args.user, password).await;
+    let opened = ConsoleClient::open(&place, &args.user, password).await;
     let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
     let before = of_one_server(look(&mut console, &place).await?)?;
     say(&format!("watching {} for {} s", place, duration.as_secs()));

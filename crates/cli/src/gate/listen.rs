@@ -2,17 +2,14 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
-use rustix::net::sockopt::set_ipv6_v6only;
-use sooner_postgres::net::Listener;
+use sooner_operate::ListenError;
+use sooner_pooler::Listener;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
-use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
-
-/// Connections that have not been accepted yet.
-const BACKLOG: u32 = 1024;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 /// Socket files of ours with their numbers; gone when dropped.
 #[derive(Default)]
@@ -36,20 +33,6 @@ impl Drop for SocketFiles {
     }
 }
 
-/// An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
-fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address.is_ipv6() {
-        true => TcpSocket::new_v6()?,
-        false => TcpSocket::new_v4()?,
-    };
-    socket.set_reuseaddr(true)?;
-    if address.is_ipv6() {
-        set_ipv6_v6only(&socket, true)?;
-    }
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 /// Listens at an address with a port, at all addresses of a name, at all of the machine (`*:PORT`, `:PORT`), or at the path of a socket file.
 pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener>> {
     if place.starts_with(['/', '.']) {
@@ -58,8 +41,8 @@ pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener
     let addresses = addresses(place).await?;
     let mut listeners = Vec::new();
     for address in &addresses {
-        match listen_at(*address) {
-            Ok(listener) => listeners.push(Listener::Tcp(listener)),
+        match sooner_operate::listen(*address, None) {
+            Ok(listener) => listeners.push(Listener::Tcp(TcpListener::from_std(listener)?)),
             // A name may have an address of a kind that this machine has not.
             Err(error) if addresses.len() > 1 && is_of_no_kind(&error) => {}
             Err(error) => return Err(error.into()),
@@ -96,11 +79,14 @@ async fn addresses(place: &str) -> Result<Vec<SocketAddr>> {
     Ok(found.collect())
 }
 
-fn is_of_no_kind(error: &io::Error) -> bool {
-    let errors = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL];
-    errors
-        .iter()
-        .any(|known| error.raw_os_error() == Some(known.raw_os_error()))
+fn is_of_no_kind(error: &ListenError) -> bool {
+    match error {
+        ListenError::NoSuchAddress { .. } => true,
+        ListenError::Other { error, .. } => {
+            error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
+        }
+        ListenError::InUse { .. } | ListenError::NotPermitted { .. } => false,
+    }
 }
 
 async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener> {

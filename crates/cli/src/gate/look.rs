@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::listen::own_socket;
 use anyhow::{Result, bail};
 use serde::Serialize;
-use sooner_postgres::config::Place;
-use sooner_postgres::net::{Answer, Console};
+use sooner_pooler::config::Endpoint;
+use sooner_pooler::{Answer, ConsoleClient};
 
 /// PgBouncer's.
 const DEFAULT_PORT: u16 = 6432;
@@ -96,7 +96,7 @@ pub struct Target {
 }
 
 /// Where a gate is that nothing is said of: where its own user finds the console, else where it listens by default.
-pub fn place_of(gate: Option<&str>) -> Result<Place> {
+pub fn place_of(gate: Option<&str>) -> Result<Endpoint> {
     if let Some(text) = gate {
         return place(text);
     }
@@ -121,7 +121,7 @@ pub fn explained(error: String, gate: Option<&str>) -> anyhow::Error {
 }
 
 /// Where a gate is: an address with a port, or the path of its socket file.
-pub fn place(text: &str) -> Result<Place> {
+pub fn place(text: &str) -> Result<Endpoint> {
     let is_path = text.starts_with(['/', '.']);
     let parts = match is_path {
         true => text.rsplit_once("/.s.PGSQL."),
@@ -133,13 +133,13 @@ pub fn place(text: &str) -> Result<Place> {
         );
     };
     Ok(match is_path {
-        true => Place::Unix(PathBuf::from(at), port),
-        false => Place::Tcp(at.trim_matches(['[', ']']).to_owned(), port),
+        true => Endpoint::Unix(PathBuf::from(at), port),
+        false => Endpoint::Tcp(at.trim_matches(['[', ']']).to_owned(), port),
     })
 }
 
 /// One look.
-pub async fn look(console: &mut Console, place: &Place) -> Result<Look> {
+pub async fn look(console: &mut ConsoleClient, place: &Endpoint) -> Result<Look> {
     let mut answers = Vec::new();
     for command in ["SHOW STATE", "SHOW GATES", "SHOW CLASSES", "SHOW TARGETS"] {
         let answer = console.ask(place, command).await;

@@ -16,18 +16,16 @@ use args::GateCommand;
 use listen::SocketFiles;
 use sooner_config::SourceText;
 use sooner_kernel::descriptors;
-use sooner_postgres::config::{Config, Transactions};
-use sooner_postgres::net::{Gateway, Listener, Settings, Stop};
-use std::io;
+use sooner_pooler::config::{Config, Transactions};
+use sooner_pooler::{Configuration, Gateway, Listener, Stop};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::config_file::located;
-use crate::notify::Supervisor;
+use sooner_operate::{Action, Signals, Supervisor};
 
 /// What the gate itself has open, and connections beside those of clients.
 const OWN_DESCRIPTORS: usize = 256;
@@ -45,7 +43,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     user::check(&config, &source)?;
     if args.check {
         let settings = check::load_strictly(config, &source)?;
-        check::look_at_servers(&settings)?;
+        check::probe_servers(&settings)?;
         output::line("the gate would start")?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -79,7 +77,7 @@ fn descriptors_of(config: &Config) -> usize {
 }
 
 /// Reads all files; says what is right today and will not be for long, and who cannot enter the console.
-fn load(config: Config, source: &SourceText) -> Result<Settings> {
+fn load(config: Config, source: &SourceText) -> Result<Configuration> {
     let settings = read_files(config, source)?;
     for mistake in settings.shut_out() {
         say(&source.render(&mistake));
@@ -88,8 +86,8 @@ fn load(config: Config, source: &SourceText) -> Result<Settings> {
 }
 
 /// Reads all files; says what is right today and will not be for long.
-fn read_files(config: Config, source: &SourceText) -> Result<Settings> {
-    let loaded = Settings::load(config, SystemTime::now());
+fn read_files(config: Config, source: &SourceText) -> Result<Configuration> {
+    let loaded = Configuration::load(config, SystemTime::now());
     let (settings, warnings) = loaded.map_err(|mistake| located(source, &mistake))?;
     for warning in warnings {
         say(&source.render(&warning));
@@ -105,7 +103,7 @@ async fn serve(
     args: GateArgs,
     config: Config,
     source: SourceText,
-    settings: Settings,
+    settings: Configuration,
 ) -> Result<ExitCode> {
     let supervisor = Supervisor::from_environment();
     let mut files = SocketFiles::default();
@@ -136,7 +134,7 @@ async fn serve(
     let looks = gateway.clone();
     // Nothing waits for it: a server may come later.
     tokio::task::spawn_local(async move {
-        for line in looks.look_at_servers().await {
+        for line in looks.probe_servers().await {
             say(&line);
         }
     });
@@ -192,10 +190,16 @@ fn ready_line(config: &Config) -> String {
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time
 /// that they may take.
 async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals, grace: Duration) {
-    while let Wish::Reload = signals.next().await {
-        supervisor.reloading();
-        gateway.reload();
-        supervisor.ready("serving");
+    loop {
+        match signals.next().await {
+            Action::Stop => break,
+            Action::Reload => {
+                supervisor.reloading();
+                gateway.reload();
+                supervisor.ready("serving");
+            }
+            Action::ReopenLogs => {}
+        }
     }
     supervisor.stopping();
     gateway.stop(Stop::WhenIdle);
@@ -207,41 +211,7 @@ async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals,
     }
     // Those who are done in time let `serve` return first.
     let _ = timeout(grace, async {
-        while signals.next().await == Wish::Reload {}
+        while signals.next().await != Action::Stop {}
     })
     .await;
-}
-
-/// What somebody asked for by a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Stop,
-    Reload,
-}
-
-struct Signals {
-    hang_up: Signal,
-    terminate: Signal,
-    interrupt: Signal,
-    /// What SIGHUP means: a terminal that closes, unless there is a file to read again.
-    at_hang_up: Wish,
-}
-
-impl Signals {
-    fn new(reloads: bool) -> io::Result<Self> {
-        Ok(Self {
-            hang_up: signal(SignalKind::hangup())?,
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            at_hang_up: if reloads { Wish::Reload } else { Wish::Stop },
-        })
-    }
-
-    async fn next(&mut self) -> Wish {
-        tokio::select! {
-            _ = self.terminate.recv() => Wish::Stop,
-            _ = self.interrupt.recv() => Wish::Stop,
-            _ = self.hang_up.recv() => self.at_hang_up,
-        }
-    }
 }

@@ -4,8 +4,8 @@ use crate::output;
 use crate::seconds;
 use anyhow::Result;
 use clap::Args;
-use sooner_postgres::config::Place;
-use sooner_postgres::net::Console;
+use sooner_pooler::ConsoleClient;
+use sooner_pooler::config::Endpoint;
 use sooner_report::columns::aligned;
 use sooner_report::number;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
 async fn watch(args: &TopArgs) -> Result<()> {
     let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
-    let opened = Console::open(&place, &args.user, password).await;
+    let opened = ConsoleClient::open(&place, &args.user, password).await;
     let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
     let mut before: Option<(Instant, BTreeMap<String, u64>)> = None;
     let mut looks = 0;
@@ -113,7 +113,7 @@ impl Class {
     }
 }
 
-fn print(look: &Look, place: &Place, args: &TopArgs) -> Result<()> {
+fn print(look: &Look, place: &Endpoint, args: &TopArgs) -> Result<()> {
     if args.json {
         return Ok(output::line(serde_json::to_string(look)?)?);
     }

@@ -7,20 +7,20 @@ use std::path::Path;
 use anyhow::Result;
 use sooner_config::{Misconfigured, SourceText};
 use sooner_kernel::privilege::Keep;
-use sooner_postgres::config::Config;
+use sooner_pooler::config::Config;
 use sooner_web::tls;
 
 use super::listen::SocketFiles;
 use super::say;
 use crate::config_file::located;
-use crate::system_user;
+use sooner_operate::account;
 
 const KEY: &str = "system_user";
 
 /// Whether there is such a user.
 pub fn check(config: &Config, source: &SourceText) -> Result<()> {
     if let Some(user) = &config.system_user {
-        system_user::find(user, KEY).map_err(|mistake| located(source, &mistake))?;
+        account::find(user, KEY).map_err(|mistake| located(source, &mistake))?;
     }
     Ok(())
 }
@@ -36,12 +36,12 @@ pub fn adopt(
         return Ok(());
     };
     let at = |mistake| located(source, &mistake);
-    let account = system_user::find(user, KEY).map_err(at)?;
+    let account = account::find(user, KEY).map_err(at)?;
     for path in sockets.paths() {
         // Where it fails, the next start finds a socket file without a server, and removes it.
         let _ = lchown(path, Some(account.uid), Some(account.gid));
     }
-    system_user::adopt(&account, user, KEY, Keep::Nothing).map_err(at)?;
+    account::adopt(&account, user, KEY, Keep::Nothing).map_err(at)?;
     for mistake in tls::unreadable(&config.tls) {
         say(&source.render(&mistake));
     }

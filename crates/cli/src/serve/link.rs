@@ -1,7 +1,6 @@
 //! From the table `[uplink]` to what the uplink is told.
-
-use sooner_uplink::gate::GateLimits;
-use sooner_uplink::{Mechanism, StreamRule, UplinkConfig};
+use sooner_link::{LinkLimits, StreamRule};
+use sooner_uplink::{Mechanism, UplinkConfig};
 use sooner_web::config::{MechanismName, Misconfigured, StreamOrder, UplinkTable};
 use sooner_workload::Rate;
 use std::net::SocketAddr;
@@ -48,7 +47,7 @@ impl Link {
     /// Bytes to read from a file at once: whole quanta, so that a chunk does not end in a small packet.
     pub fn chunk_bytes(&self) -> usize {
         let bytes = self.ordered_rate().map_or(CHUNK_BYTES_UNORDERED, |rate| {
-            let quantum_bytes = GateLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
+            let quantum_bytes = LinkLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
             CHUNK_BYTES_MIN.div_ceil(quantum_bytes) * quantum_bytes
         });
         bytes as usize
@@ -122,7 +121,7 @@ mod tests {
     fn chunks_are_whole_quanta() {
         assert_eq!(link("").unwrap().chunk_bytes(), 64 << 10);
         let ordered = link("[uplink]\nrate = \"10mbit\"").unwrap();
-        let quantum = GateLimits::at_rate(10_000_000).quantum_bytes as usize;
+        let quantum = LinkLimits::at_rate(10_000_000).quantum_bytes as usize;
         assert_eq!(ordered.chunk_bytes() % quantum, 0);
         assert!(ordered.chunk_bytes() >= 16 << 10);
         let unordered = link("[uplink]\nrate = \"10mbit\"\nmechanism = \"none\"").unwrap();

@@ -6,22 +6,22 @@ mod effective;
 mod link;
 mod ready_line;
 mod running;
-mod signals;
 mod user;
 
 pub use args::ServeArgs;
 
-use crate::notify::Supervisor;
 use anyhow::Context;
 use effective::Effective;
 use link::Link;
 use running::Running;
-use signals::Signals;
 use sooner_kernel::descriptors::{limit, raise_limit};
+use sooner_operate::Signals;
+use sooner_operate::Supervisor;
 use sooner_operate::say;
+use sooner_operate::{PassedListeners, passed_listeners};
 use sooner_uplink::{Uplink, UplinkError};
 use sooner_web::config::{Config, Misconfigured};
-use sooner_web::{Listening, Means, PassedListeners, Server, passed_listeners};
+use sooner_web::{Listening, Means, Server};
 use std::process::ExitCode;
 
 /// Reads that wait for a disk at once; more would only queue at the disk.

@@ -3,10 +3,10 @@
 use super::args::ServeArgs;
 use super::effective::Effective;
 use super::link::Link;
-use super::signals::{Signals, Wish};
 use super::user;
-use crate::notify::Supervisor;
+use sooner_operate::Supervisor;
 use sooner_operate::say;
+use sooner_operate::{Action, Signals};
 use sooner_web::Control;
 use sooner_web::config::{Config, Misconfigured};
 use std::rc::Rc;
@@ -55,11 +55,11 @@ impl Running {
     pub async fn obey(&mut self, signals: &mut Signals) {
         loop {
             match signals.next().await {
-                Wish::Stop if self.is_stopping => return,
-                Wish::Stop => self.stop(),
-                Wish::Reload if self.is_stopping => {}
-                Wish::Reload => self.reload(),
-                Wish::ReopenLogs => self.control.reopen_logs(),
+                Action::Stop if self.is_stopping => return,
+                Action::Stop => self.stop(),
+                Action::Reload if self.is_stopping => {}
+                Action::Reload => self.reload(),
+                Action::ReopenLogs => self.control.reopen_logs(),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! `user`: root binds the addresses, opens what only root may, and becomes somebody else.
 
 use super::effective::Effective;
-use crate::system_user;
 use sooner_kernel::privilege::{Account, Keep};
+use sooner_operate::account;
 use sooner_operate::say;
 use sooner_web::access_log::Destination;
 use sooner_web::config::{Misconfigured, Spanned};
@@ -11,7 +11,7 @@ use std::os::unix::fs::lchown;
 
 /// The account that `user` names.
 pub fn find(user: &Spanned<String>) -> Result<Account, Misconfigured> {
-    system_user::find(user, "user")
+    account::find(user, "user")
 }
 
 /// Becomes the user that the configuration names, if it names one; says what a reload will not be able to read. `needs_bands` keeps the
@@ -33,7 +33,7 @@ pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigur
     } else {
         Keep::Nothing
     };
-    system_user::adopt(&account, user, "user", keep)?;
+    account::adopt(&account, user, "user", keep)?;
     for mistake in tls::unreadable(&config.tls) {
         say(format_args!("{}", effective.source.render(&mistake)));
     }

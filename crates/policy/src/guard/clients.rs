@@ -1,12 +1,11 @@
-//! The clients behind a guard's jobs, and whose turn it is.
+//! The clients behind a guard's jobs, and their turns.
 //!
-//! Clients take turns with what the guard gives, however many jobs each of them has. Within a client
-//! the oldest job goes first, or the one that was silent for longest. Jobs without a client count as
-//! the jobs of one client.
-
-use alloc::collections::{BTreeMap, BTreeSet};
+//! Clients take turns with what the guard gives, however many jobs each of them has. Within a
+//! client the oldest job goes first, or the one that was silent for longest. Jobs without a client
+//! count as the jobs of one client.
 
 use crate::{ClientId, JobId, Time};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 /// A client; `None` stands for all jobs of which the caller names no client.
 pub(super) type Client = Option<ClientId>;
@@ -22,7 +21,7 @@ pub(super) struct Clients {
     by_turn: BTreeSet<Place>,
     /// Clients with a ready job, by the time at which their first silence must end.
     by_silence: BTreeSet<(Time, Client)>,
-    /// Those of them whose time has come, by the place of their trickle.
+    /// Those of them that are due, by the place of their trickle.
     overdue: BTreeSet<Place>,
     places: u64,
 }
@@ -64,6 +63,10 @@ impl Clients {
             return;
         };
         present.jobs -= 1;
+        assert!(
+            present.by_age.len() <= present.jobs,
+            "a job that leaves is not ready"
+        );
         if present.jobs == 0 {
             self.present.remove(&client);
         }
@@ -72,28 +75,29 @@ impl Clients {
     /// A job becomes ready.
     pub(super) fn insert(&mut self, client: Client, age: (u64, JobId), silence: (Time, JobId)) {
         self.change(client, |present| {
-            present.by_age.insert(age);
-            present.by_silence.insert(silence);
+            let is_new = present.by_age.insert(age) && present.by_silence.insert(silence);
+            assert!(is_new, "a job waits for its client's turn once");
         });
     }
 
     /// A job is not ready any more.
     pub(super) fn remove(&mut self, client: Client, age: (u64, JobId), silence: (Time, JobId)) {
         self.change(client, |present| {
-            present.by_age.remove(&age);
-            present.by_silence.remove(&silence);
+            let was_there = present.by_age.remove(&age) && present.by_silence.remove(&silence);
+            assert!(was_there, "a job is found where it was put");
         });
     }
 
     /// The silence of a ready job must end at another time.
     pub(super) fn postpone(&mut self, client: Client, before: (Time, JobId), after: (Time, JobId)) {
         self.change(client, |present| {
-            present.by_silence.remove(&before);
+            let was_there = present.by_silence.remove(&before);
+            assert!(was_there, "a job is found where it was put");
             present.by_silence.insert(after);
         });
     }
 
-    /// The oldest ready job of the client whose turn it is.
+    /// The oldest ready job of the client that has the turn.
     pub(super) fn oldest(&self) -> Option<JobId> {
         let (_, client) = self.by_turn.first()?;
         let &(_, job) = self.present.get(client)?.by_age.first()?;
@@ -105,7 +109,7 @@ impl Clients {
         self.by_turn.len() > 1
     }
 
-    /// The most that the client whose turn it is gets before the next one, of turns of `turn`.
+    /// The most that the client with the turn gets before the next one, of turns of `turn`.
     pub(super) fn turn_left(&self, turn: u64) -> u64 {
         let first = self.by_turn.first().filter(|_| self.has_several());
         first.map_or(u64::MAX, |(_, client)| {
@@ -114,7 +118,7 @@ impl Clients {
         })
     }
 
-    /// The oldest job of the client whose turn it is was served by `amount`, of a turn of `turn`.
+    /// The oldest job of the client that has the turn was served by `amount`, of a turn of `turn`.
     pub(super) fn had_of_turn(&mut self, client: Client, amount: u64, turn: u64) {
         let place = self.last_place();
         let Some(present) = self.present.get_mut(&client) else {
@@ -131,7 +135,8 @@ impl Clients {
         }
     }
 
-    /// The job whose silence must end next, if that time has come: the clients take turns with trickles.
+    /// The job with the silence that must end next, if that time has come: the clients take turns
+    /// with trickles.
     pub(super) fn silent_too_long(&mut self, now: Time) -> Option<JobId> {
         while let Some(&(due_at, client)) = self.by_silence.first()
             && due_at <= now
@@ -177,9 +182,10 @@ impl Clients {
             self.by_silence.insert((due_at, client));
         }
         let place = (present.turn_place, client);
-        match present.by_age.is_empty() {
-            true => self.by_turn.remove(&place),
-            false => self.by_turn.insert(place),
-        };
+        if present.by_age.is_empty() {
+            self.by_turn.remove(&place);
+        } else {
+            self.by_turn.insert(place);
+        }
     }
 }

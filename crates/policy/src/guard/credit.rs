@@ -25,10 +25,9 @@ impl Credit {
     }
 
     pub(super) fn earn(&mut self, amount: u64) {
-        self.parts = self
-            .parts
-            .saturating_add(amount)
-            .min(self.most.saturating_mul(self.others));
+        let most_parts = self.most.saturating_mul(self.others);
+        assert!(self.parts <= most_parts, "no more is owed than can be");
+        self.parts = self.parts.saturating_add(amount).min(most_parts);
     }
 
     pub(super) fn pay(&mut self, amount: u64) {

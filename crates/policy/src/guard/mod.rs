@@ -1,26 +1,27 @@
 //! Keeps every job from starving, whatever policy is inside.
 //!
-//! Two promises, each paid from a share of the service that others get. Clients ([`Arrival::client`]) take
-//! turns with that share, so that no number of jobs of one client keeps another client waiting:
-//! - The oldest job of the client whose turn it is gets at least one part in `oldest_share` (20: 5 %). With
-//!   capacity C and N clients a job is therefore done no later than N x (its own size + the sizes of its
-//!   client's older jobs + one turn) / (C / 20).
-//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then it has had
-//!   its trickle, or it gets what is missing, or its client and the NATs on the way would give it up. A trickle
-//!   is what its client notices ([`Arrival::trickle`]); where that is a whole of many bytes, a record, it is given
-//!   in half the time, because it need not begin where a record does. Trickles too take at most one part in 20,
-//!   so the silence is at most 10 s, or where more wait, N x (the trickles of its client's jobs) / (C / 20),
-//!   twice that for records.
+//! Two promises, each paid from a share of the service that others get. Clients
+//! ([`Arrival::client`]) take turns with that share, so that no number of jobs of one client keeps
+//! another client waiting:
+//! - The oldest job of the client that has the turn gets at least one part in `oldest_share` (20: 5
+//!   %). With capacity C and N clients a job is therefore done no later than N x (its own size +
+//!   the sizes of its client's older jobs + one turn) / (C / 20).
+//! - A job that could be served is never silent for longer than `silence_ns_max` (10 s): until then
+//!   it has had its trickle, or it gets what is missing, or its client and the NATs on the way
+//!   would give it up. A trickle is what its client notices ([`Arrival::trickle`]); where that is a
+//!   whole of many bytes, a record, it is given in half the time, because it need not begin where a
+//!   record does. Trickles too take at most one part in 20, so the silence is at most 10 s, or
+//!   where more wait, N x (the trickles of its client's jobs) / (C / 20), twice that for records.
 //!
-//! A job without a client shares its turn with all others without one: where a caller names no client, N is 1.
-//! What the inner policy gives a job on its own counts: where it serves the oldest anyway the guard takes nothing.
+//! A job without a client shares its turn with all others without one: where a caller names no
+//! client, N is 1. What the inner policy gives a job on its own counts: where it serves the oldest
+//! anyway the guard takes nothing.
 
 mod clients;
 mod credit;
 
-use alloc::collections::BTreeMap;
-
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
+use alloc::collections::BTreeMap;
 use clients::{Client, Clients};
 use credit::Credit;
 
@@ -87,6 +88,7 @@ impl Watched {
     }
 
     fn serve(&mut self, amount: u64, now: Time) {
+        assert!(self.unheard < self.trickle, "a trickle ends the silence");
         if amount < self.missing() {
             self.unheard += amount;
         } else {
@@ -111,7 +113,7 @@ impl<S: Scheduler> Guard<S> {
         }
     }
 
-    /// What decides while nobody starves; jobs come and go through the guard.
+    /// What decides while no job starves; jobs come and go through the guard.
     pub fn inner_mut(&mut self) -> &mut S {
         &mut self.inner
     }
@@ -126,13 +128,14 @@ impl<S: Scheduler> Guard<S> {
         watched.ready = ready;
         let (client, age) = (watched.client, (watched.sequence, id));
         let silence = (watched.due_at(), id);
-        match ready {
-            true => self.clients.insert(client, age, silence),
-            false => self.clients.remove(client, age, silence),
+        if ready {
+            self.clients.insert(client, age, silence);
+        } else {
+            self.clients.remove(client, age, silence);
         }
     }
 
-    /// The job whose silence must end now, if any, and what is missing.
+    /// The job with a silence that must end now, if any, and what is missing.
     fn silent_too_long(&mut self, now: Time) -> Option<Grant> {
         let job = self.clients.silent_too_long(now)?;
         let max_amount = self.jobs.get(&job)?.missing();
@@ -154,10 +157,12 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             heard_at: now,
             unheard: 0,
             trickle,
-            // Records need not begin where a trickle does: in two of them is always the end of one, and with it something to notice.
-            within_ns: match trickle > self.limits.trickle {
-                true => self.limits.silence_ns_max / 2,
-                false => self.limits.silence_ns_max,
+            // Records need not begin where a trickle does: in two of them is always the end of one,
+            // and with it something to notice.
+            within_ns: if trickle > self.limits.trickle {
+                self.limits.silence_ns_max / 2
+            } else {
+                self.limits.silence_ns_max
             },
             ready: false,
         };
@@ -177,8 +182,8 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         };
         self.trickle_credit.earn(amount);
         let (client, before) = (watched.client, watched.due_at());
-        // What the policy gives to another job that is due is not paid for: else it would end its client's
-        // turn, and put off those of all clients.
+        // What the policy gives to another job that is due is not paid for: else it would end its
+        // client's turn, and put off those of all clients.
         if is_next {
             self.trickle_credit.pay(amount.min(watched.missing()));
         }
@@ -192,11 +197,13 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         }
         match oldest {
             Some(oldest) if oldest == id => {
-                // What the policy gave by itself is a turn too; where others wait it earns them theirs.
+                // What the policy gave by itself is a turn too; where others wait it earns them
+                // theirs.
                 let is_given = self.oldest_credit.covers(self.limits.turn);
-                match is_given || !self.clients.has_several() {
-                    true => self.oldest_credit.pay(amount),
-                    false => self.oldest_credit.earn(amount),
+                if is_given || !self.clients.has_several() {
+                    self.oldest_credit.pay(amount);
+                } else {
+                    self.oldest_credit.earn(amount);
                 }
                 self.clients.had_of_turn(client, amount, self.limits.turn);
             }
@@ -248,9 +255,10 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             });
         }
         let grant = self.inner.next(now)?;
-        let max_amount = match self.clients.oldest() == Some(grant.job) {
-            true => self.clients.turn_left(self.limits.turn),
-            false => self.oldest_credit.short_of(self.limits.turn),
+        let max_amount = if self.clients.oldest() == Some(grant.job) {
+            self.clients.turn_left(self.limits.turn)
+        } else {
+            self.oldest_credit.short_of(self.limits.turn)
         };
         Some(Grant {
             max_amount: grant.max_amount.min(max_amount),

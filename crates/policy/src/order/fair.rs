@@ -1,16 +1,20 @@
 //! Processor sharing in quanta: what servers do today, all present jobs at the same rate.
 //!
-//! Start-time fair queueing (Goyal, Vin, Cheng 1996): a job's tag is the virtual time at which its next quantum starts, and the lowest tag
-//! goes next. Virtual time advances by the service given over the number of jobs, as exact sharing would have it.
+//! Start-time fair queueing (Goyal, Vin, Cheng 1996): a job's tag is the virtual time at which its
+//! next quantum starts, and the lowest tag goes next. Virtual time advances by the service given
+//! over the number of jobs, as exact sharing would have it.
 //!
-//! Quanta favour jobs of about one quantum: served as soon as they come, they would be done before exact sharing gave them half. A quantum
-//! ranked r is served, on average over where the others are in their turns, when virtual time is half a quantum past r; so the last quantum of a job is
-//! ranked half a quantum before the virtual time at which sharing ends the job, and jobs of any size end, on average, as under sharing.
+//! Quanta favour jobs of about one quantum: served as soon as they come, they would be done before
+//! exact sharing gave them half. A quantum ranked r is served, on average over where the others are
+//! in their turns, when virtual time is half a quantum past r; so the last quantum of a job is
+//! ranked half a quantum before the virtual time at which sharing ends the job, and jobs of any
+//! size end, on average, as under sharing.
 
 use super::Order;
 use crate::Job;
 
-/// Fixed-point bits of tags: sharing divides service among jobs, and tags wrap after 2^56 units a job.
+/// Fixed-point bits of tags: sharing divides service among jobs, and tags wrap after 2^56 units a
+/// job.
 const FRACTION_BITS: u32 = 8;
 
 /// Serves present jobs in equal shares, one quantum at a time.
@@ -33,7 +37,8 @@ impl Fair {
 
     fn advance(&mut self, served_tag: u64, amount: u64) {
         let step = scaled(amount) / self.present.max(1);
-        // Jobs that are present but blocked would slow the clock; the tag being served bounds how far it can be off.
+        // Jobs that are present but blocked would slow the clock; the tag being served bounds how
+        // far it can be off.
         let latest = served_tag.saturating_add(scaled(self.quantum));
         self.virtual_now = self
             .virtual_now
@@ -64,15 +69,17 @@ impl Order for Fair {
     }
 
     fn unblocked(&mut self, job: &mut Job) {
-        // Time away earns no credit: under sharing, a job that cannot be served gets nothing and is owed nothing. A job that only wrote and
-        // asked again is not behind: it waits for its turn as if it had never left.
+        // Time away earns no credit: under sharing, a job that cannot be served gets nothing and is
+        // owed nothing. A job that only wrote and asked again is not behind: it waits for its turn
+        // as if it had never left.
         job.tag = job
             .tag
             .max(self.virtual_now.saturating_sub(scaled(self.quantum)));
     }
 
     fn departed(&mut self, _job: &Job) {
-        self.present = self.present.saturating_sub(1);
+        assert!(self.present > 0, "a job that departs was counted");
+        self.present -= 1;
     }
 
     fn max_amount(&self, _job: &Job) -> u64 {

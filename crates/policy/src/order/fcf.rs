@@ -1,15 +1,19 @@
-//! Fastest connection first (Murta and Corlassoli 2003, ITC 18): what would take the least time to send, by its size and its own connection.
+//! Fastest connection first (Murta and Corlassoli 2003, ITC 18): what would take the least time to
+//! send, by its size and its own connection.
 //!
-//! Taken from them: size and throughput of the connection together decide, so that a short response to a fast client goes before one to a
-//! slow client. Filled in: what remains stands for the size, as in SRPT, and the rank is the quotient of the two, the time the rest
-//! would take if nobody else was served. How the throughput is estimated is the driver's affair ([`Path::rate_per_sec`](crate::Path)).
+//! Taken from them: size and throughput of the connection together decide, so that a short response
+//! to a fast client goes before one to a slow client. Filled in: what remains stands for the size,
+//! as in SRPT, and the rank is the quotient of the two, the time the rest would take if no other
+//! job was served. How the throughput is estimated is the driver's affair
+//! ([`Path::rate_per_sec`](crate::Path)).
 //!
 //! Where all clients are as fast as the link, or none is known, this is SRPT.
 
 use super::Order;
 use crate::{Job, Path};
 
-/// What a connection of which nothing is known yet is taken for, units a second: 8 Mbit/s where the unit is the byte.
+/// What a connection of which nothing is known yet is taken for, units a second: 8 Mbit/s where the
+/// unit is the byte.
 const UNKNOWN_RATE_PER_SEC: u64 = 1_000_000;
 const NS_PER_SEC: u128 = 1_000_000_000;
 

@@ -1,7 +1,9 @@
-//! Fair sojourn protocol (Friedman and Henderson 2003): serve one at a time, in the order in which processor sharing would finish.
+//! Fair sojourn protocol (Friedman and Henderson 2003): serve one at a time, in the order in which
+//! processor sharing would finish.
 //!
-//! With exact sizes on one server no job is done later than under processor sharing. The reference runs on the amounts really
-//! served, so it needs neither the rate nor a clock. A job of unknown size is taken for as large as it has already become.
+//! With exact sizes on one server no job is done later than under processor sharing. The reference
+//! runs on the amounts really served, so it needs neither the rate nor a clock. A job of unknown
+//! size is taken for as large as it has already become.
 
 use super::Order;
 use crate::{Job, VirtualTime};
@@ -29,7 +31,8 @@ impl Order for Fsp {
     }
 
     fn departed(&mut self, job: &Job) {
-        // Done jobs stay in the reference until it finishes them too; work that was given up must not.
+        // Done jobs stay in the reference until it finishes them too; work that was given up must
+        // not.
         if job.remaining().is_some_and(|left| left > 0) {
             self.reference.remove(job.id, job.tag);
         }

@@ -1,9 +1,10 @@
-//! Longest job first, each to its end, and the same where whoever is served is interrupted.
+//! Longest job first, each to its end, and the same where a longer one interrupts.
 
 use super::Order;
 use crate::Job;
 
-/// Serves the largest job of those that wait, and then no other until it is done: what batch systems do to fill their machines.
+/// Serves the largest job of those that wait, and then no other until it is done: what batch
+/// systems do to fill their machines.
 ///
 /// A job of unknown size counts as the largest of all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +19,8 @@ impl Order for Ljf {
     }
 }
 
-/// Serves the largest job, interrupting any other: the worst order, kept so that every measurement can show that it notices.
+/// Serves the largest job, interrupting any other: the worst order, kept so that every measurement
+/// can show that it notices.
 ///
 /// A job of unknown size counts as the largest of all.
 #[derive(Clone, Copy, Debug, Default)]

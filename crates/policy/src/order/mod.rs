@@ -26,7 +26,8 @@ pub use swift::{Swift, SwiftLevels};
 
 /// Gives a job its rank; the lowest is served first.
 ///
-/// A rank may change only for the job that a hook is called with: the queue re-sorts that job and no other.
+/// A rank may change only for the job that a hook is called with: the queue re-sorts that job and
+/// no other.
 pub trait Order {
     /// The rank of a job now.
     fn rank(&self, job: &Job) -> u64;

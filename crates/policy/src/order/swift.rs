@@ -1,18 +1,23 @@
-//! SWIFT (Rawat and Kshemkalyani 2003): by what remains and by the round trip, so that those who are far away lose less to it.
+//! SWIFT (Rawat and Kshemkalyani 2003): by what remains and by the round trip, so that those who
+//! are far away lose less to it.
 //!
-//! **Taken from the paper.** 16 levels of size and 16 of round trip (3.2.2). Sizes: half of the requests are in level 0, the largest 2 % in
-//! level 15, the cutoffs between them logarithmic. Round trips: cutoffs from 10 to 350 ms at equal intervals; below 10 ms is the last
-//! level, above 350 ms the first, so the larger goes first. The weighted sum of the two levels decides (3.2.1): size against round trip
-//! counts 0.8 to 0.2 below 20 KB, 0.6 to 0.4 below 500 KB, 0.25 to 0.75 above. A response is weighed again after every 8192 bytes, by what
-//! then remains (3.2.3).
+//! **Taken from the paper.** 16 levels of size and 16 of round trip (3.2.2). Sizes: half of the
+//! requests are in level 0, the largest 2 % in level 15, the cutoffs between them logarithmic.
+//! Round trips: cutoffs from 10 to 350 ms at equal intervals; below 10 ms is the last level, above
+//! 350 ms the first, so the larger goes first. The weighted sum of the two levels decides (3.2.1):
+//! size against round trip counts 0.8 to 0.2 below 20 KB, 0.6 to 0.4 below 500 KB, 0.25 to 0.75
+//! above. A response is weighed again after every 8192 bytes, by what then remains (3.2.3).
 //!
-//! **Filled in.** The sum is rounded to the nearest of 16 levels, of which the lowest goes first; within a level the least that remains goes
-//! first, then the older (their kernel's queues were first in, first out). KB are 1024 bytes. The size cutoffs are learned from the
-//! traffic, or given. The round trip is measured; theirs came in the request. Where it is not known the level is the size's alone,
-//! and that is SRPT with 16 levels. A job of unknown size counts what it has had.
+//! **Filled in.** The sum is rounded to the nearest of 16 levels, of which the lowest goes first;
+//! within a level the least that remains goes first, then the older (their kernel's queues were
+//! first in, first out). KB are 1024 bytes. The size cutoffs are learned from the traffic, or
+//! given. The round trip is measured; theirs came in the request. Where it is not known the level
+//! is the size's alone, and that is SRPT with 16 levels. A job of unknown size counts what it has
+//! had.
 //!
-//! **What follows from it.** The weights jump: a distant response among the largest has level 4, and 9 once less than 500 KB remains, so it can lose its turn by
-//! being served. The guard around it bounds what that costs.
+//! **What follows from it.** The weights jump: a distant response among the largest has level 4,
+//! and 9 once less than 500 KB remains, so it can lose its turn by being served. The guard around
+//! it bounds what that costs.
 //!
 //! Amounts are bytes: the weights' limits are.
 
@@ -31,7 +36,8 @@ const LARGE_BYTES: u64 = 500 * 1024;
 const WEIGH_BYTES: u64 = 8192;
 /// Weights are in twentieths.
 const WHOLE_WEIGHT: u64 = 20;
-/// Bits below the level, for what remains: 256 TiB, and a rank is still a number that JSON readers keep exact (below 2^53).
+/// Bits below the level, for what remains: 256 TiB, and a rank is still a number that JSON readers
+/// keep exact (below 2^53).
 const REMAINING_BITS: u32 = 48;
 
 /// The levels of jobs, with the sizes they are cut at.
@@ -65,7 +71,8 @@ impl SwiftLevels {
         self.sizes.record(size_bytes);
     }
 
-    /// The level of a job with `size_bytes` of which `attained_bytes` are done, 0 to 15; 0 goes first.
+    /// The level of a job with `size_bytes` of which `attained_bytes` are done, 0 to 15; 0 goes
+    /// first.
     pub fn level(&self, size_bytes: Option<u64>, attained_bytes: u64, path: Path) -> u8 {
         let weighed_at_bytes = attained_bytes - attained_bytes % WEIGH_BYTES;
         let counted_bytes = match size_bytes {
@@ -115,7 +122,8 @@ impl Swift {
         Self { levels }
     }
 
-    /// The level a job keeps until it is weighed again is its tag: cutoffs that are learned meanwhile move no other job.
+    /// The level a job keeps until it is weighed again is its tag: cutoffs that are learned
+    /// meanwhile move no other job.
     fn weigh(&self, job: &mut Job, attained_bytes: u64) {
         let level = self.levels.level(job.size, attained_bytes, job.path);
         job.tag = u64::from(level);

@@ -71,7 +71,8 @@ fn a_silence_ends_with_what_the_client_notices() {
 #[test]
 fn a_silence_does_not_go_on_because_records_begin_in_the_middle_of_a_turn() {
     let limits = no_silence_beyond(200);
-    // Of its records of four the first has two left when it comes; it has three units before others come.
+    // Of its records of four the first has two left when it comes; it has three units before others
+    // come.
     let mut jobs = vec![Play {
         trickle: 4,
         ..play(0, 50)

@@ -26,7 +26,8 @@ pub fn play(at: u64, size: u64) -> Play {
     }
 }
 
-/// A job's class changes while it is present, or more is known of its network; `job` is its place among the jobs played.
+/// A job's class changes while it is present, or more is known of its network; `job` is its place
+/// among the jobs played.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub at: u64,
@@ -48,7 +49,8 @@ pub struct Played {
     pub silence_max: u64,
 }
 
-/// Serves `jobs` (sorted by arrival) to the end; `sizes_known` decides whether the scheduler is told the sizes.
+/// Serves `jobs` (sorted by arrival) to the end; `sizes_known` decides whether the scheduler is
+/// told the sizes.
 pub fn run(jobs: &[Play], scheduler: Box<dyn Scheduler + Send>, sizes_known: bool) -> Played {
     run_changing(jobs, &[], scheduler, sizes_known)
 }
@@ -66,7 +68,8 @@ pub fn run_changing(
         ..Played::default()
     };
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
-    // When each client last noticed something, and what came since: the first comes in the middle of what it can notice.
+    // When each client last noticed something, and what came since: the first comes in the middle
+    // of what it can notice.
     let begun = |job: &Play| (job.at, job.trickle / 2);
     let mut heard: Vec<(u64, u64)> = jobs.iter().map(begun).collect();
     let (mut now, mut arrived, mut done) = (0, 0, 0);
@@ -139,8 +142,8 @@ fn announce(
     scheduler.observe(id, job.path, now);
 }
 
-/// A client that last noticed something at the first of `heard`, and got the second of it since, gets `amount` of `left` from `now` on; the
-/// silence that ends, or lasts so far.
+/// A client that last noticed something at the first of `heard`, and got the second of it since,
+/// gets `amount` of `left` from `now` on; the silence that ends, or lasts so far.
 fn hear(heard: &mut (u64, u64), trickle: u64, amount: u64, left: u64, now: u64) -> u64 {
     let (heard_at, unheard) = heard;
     let missing = trickle - *unheard;

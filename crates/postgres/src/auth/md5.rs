@@ -1,8 +1,7 @@
 //! Passwords by md5, as PostgreSQL has it: not safe, and still in use.
 
-use md5::{Digest, Md5};
-
 use super::{Secret, same};
+use md5::{Digest, Md5};
 
 /// What the server sends, so that an answer is good once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

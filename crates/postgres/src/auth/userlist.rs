@@ -1,10 +1,10 @@
-//! PgBouncer's userlist.txt: a line a user, `"name" "secret"`, each in double quotes that are doubled inside; lines that begin with `;` and empty
-//! ones say nothing, and what follows the secret is not looked at.
-
-use std::collections::BTreeMap;
+//! PgBouncer's userlist.txt: a line a user, `"name" "secret"`, each in double quotes that are
+//! doubled inside; lines that begin with `;` and empty ones say nothing, and what follows the
+//! secret is not looked at.
 
 use super::Secret;
-use crate::config::cut;
+use crate::wire::truncate_name;
+use std::collections::BTreeMap;
 
 /// A line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +32,14 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Secret>, BadLine> {
         let (secret, _) =
             quoted(rest.trim_start()).ok_or_else(|| bad("no secret in quotes".into()))?;
         if secret.is_empty() {
-            // Nobody proves an empty password, as in PgBouncer.
+            // No client can prove an empty password, as in PgBouncer.
             continue;
         }
         let secret = Secret::read(&secret).map_err(|error| bad(error.to_string()))?;
-        if users.insert(cut(&name).to_owned(), secret).is_some() {
+        if users
+            .insert(truncate_name(&name).to_owned(), secret)
+            .is_some()
+        {
             return Err(bad(format!("{name:?} was there before")));
         }
     }

@@ -1,4 +1,5 @@
-//! Patterns of shapes: a whole shape, or the beginning of one with `*` behind it. One that no shape can fit is a mistake that nobody would notice.
+//! Patterns of shapes: a whole shape, or the beginning of one with `*` behind it. One that no shape
+//! can fit is a mistake, and would go unnoticed.
 
 use super::shape::{KEPT_BYTES, shape_of_shape};
 
@@ -59,9 +60,10 @@ fn beginning_of_shape(beginning: &str, has_more: bool) -> Option<String> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
     let more = format!("{beginning}x");
-    match has_more && beginning.ends_with(' ') && shape(beginning).is_some() {
-        true => shape(&more)?.strip_suffix('x').map(str::to_owned),
-        false => None,
+    if has_more && beginning.ends_with(' ') && shape(beginning).is_some() {
+        shape(&more)?.strip_suffix('x').map(str::to_owned)
+    } else {
+        None
     }
     .or_else(|| shape(beginning))
 }

@@ -1,6 +1,7 @@
 //! `SET sooner.class = gold`: a session's own word about what its transactions are.
 //!
-//! PostgreSQL takes any setting with a dot in its name. This one is the gate's: it is remembered here, and means nothing to the server.
+//! PostgreSQL takes any setting with a dot in its name. This one is the gate's: it is remembered
+//! here, and means nothing to the server.
 
 use super::is;
 use super::tokens::{Token, Tokens};
@@ -8,7 +9,8 @@ use super::tokens::{Token, Tokens};
 /// The setting's name.
 pub const SESSION_CLASS: &str = "sooner.class";
 
-/// What a command that does nothing else says of it: another word, or that the first counts again. Behind SET LOCAL nothing is left to be ordered.
+/// What a command that does nothing else says of it: another word, or that the first counts again.
+/// Behind SET LOCAL nothing is left to be ordered.
 pub fn session_class(sql: &[u8]) -> Option<Option<String>> {
     // Longer than any that is alone.
     const LONGEST_BYTES: usize = 400;
@@ -35,10 +37,7 @@ pub fn session_class(sql: &[u8]) -> Option<Option<String>> {
     if !is_it || !(is_set || is_reset) {
         return None;
     }
-    let value = match is_set {
-        true => value(&mut next)?,
-        false => None,
-    };
+    let value = if is_set { value(&mut next)? } else { None };
     let mut behind = std::iter::from_fn(next).skip_while(|(token, _)| *token == Token::Semicolon);
     behind.next().is_none().then_some(value)
 }

@@ -1,9 +1,8 @@
 //! The settings that SET, RESET and `set_config` name.
 
-use std::borrow::Cow;
-
 use super::tokens::{Token, Tokens};
-use super::{Leaves, is, is_one_of};
+use super::{SessionChange, is, is_one_of};
+use std::borrow::Cow;
 
 /// What SET SESSION CHARACTERISTICS changes.
 const CHARACTERISTICS: [&[u8]; 3] = [
@@ -59,7 +58,8 @@ impl<'a> Rest<'a> {
         Some(name)
     }
 
-    /// The tokens up to a comma or the end of the call, which is taken as well; without an end none.
+    /// The tokens up to a comma or the end of the call, which is taken as well; without an end
+    /// none.
     fn argument(&mut self) -> Option<(Vec<Written<'a>>, bool)> {
         let (mut tokens, mut depth) = (Vec::new(), 0_usize);
         while tokens.len() < ARGUMENT_TOKENS {
@@ -89,10 +89,10 @@ fn part((token, _): Written<'_>) -> Option<Vec<u8>> {
 }
 
 /// What a SET leaves behind; `tokens` are those behind that word.
-pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<Leaves<'a>> {
+pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<SessionChange<'a>> {
     let mut rest = Rest(tokens.clone());
     if rest.takes("local") {
-        return vec![Leaves::Local];
+        return vec![SessionChange::SetLocal];
     }
     let names_transaction = |(token, _)| matches!(token, Token::Word(word) if is_one_of(word, &["transaction", "constraints"]));
     if rest.peek().is_some_and(names_transaction) {
@@ -100,18 +100,18 @@ pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<Leaves<'a>> {
     }
     if rest.takes("session") {
         if rest.takes("characteristics") {
-            let setting = |name| Leaves::setting(name, None);
+            let setting = |name| SessionChange::setting(name, None);
             return CHARACTERISTICS.map(setting).to_vec();
         }
         if rest.takes("authorization") {
             return vec![valued(b"session_authorization".to_vec(), rest)];
         }
     }
-    vec![named(rest).unwrap_or(Leaves::Unnamed)]
+    vec![named(rest).unwrap_or(SessionChange::ComputedName)]
 }
 
 /// What is set by a word of its own, or by a name and `=` or TO.
-fn named(mut rest: Rest<'_>) -> Option<Leaves<'_>> {
+fn named(mut rest: Rest<'_>) -> Option<SessionChange<'_>> {
     let of_their_own: [(&str, &[u8]); 5] = [
         ("names", b"client_encoding"),
         ("role", b"role"),
@@ -136,7 +136,7 @@ fn named(mut rest: Rest<'_>) -> Option<Leaves<'_>> {
 }
 
 /// A setting with what stands behind its name.
-fn valued<'a>(name: Vec<u8>, rest: Rest<'a>) -> Leaves<'a> {
+fn valued<'a>(name: Vec<u8>, rest: Rest<'a>) -> SessionChange<'a> {
     let value: Vec<Written<'a>> = rest.take(2).collect();
     let is_zone = name == b"timezone";
     let is_default = match value[..] {
@@ -145,9 +145,9 @@ fn valued<'a>(name: Vec<u8>, rest: Rest<'a>) -> Leaves<'a> {
         _ => false,
     };
     match (is_default, &value[..]) {
-        (true, _) => Leaves::Default(name.into()),
-        (false, [one]) => Leaves::setting(name, constant(*one)),
-        (false, _) => Leaves::setting(name, None),
+        (true, _) => SessionChange::Reset(name.into()),
+        (false, [one]) => SessionChange::setting(name, constant(*one)),
+        (false, _) => SessionChange::setting(name, None),
     }
 }
 
@@ -166,28 +166,28 @@ fn text_constant(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a RESET leaves behind; `tokens` are those behind that word.
-pub fn of_reset<'a>(tokens: &Tokens<'a>) -> Option<Leaves<'a>> {
+pub fn of_reset<'a>(tokens: &Tokens<'a>) -> Option<SessionChange<'a>> {
     let mut rest = Rest(tokens.clone());
     let first = rest.name()?;
     Some(match &first[..] {
-        b"all" => Leaves::NoSettings,
-        b"time" => Leaves::Default(b"timezone"[..].into()),
-        b"session" => Leaves::Default(b"session_authorization"[..].into()),
+        b"all" => SessionChange::ResetAll,
+        b"time" => SessionChange::Reset(b"timezone"[..].into()),
+        b"session" => SessionChange::Reset(b"session_authorization"[..].into()),
         b"transaction" => return None,
-        _ => Leaves::Default(first.into()),
+        _ => SessionChange::Reset(first.into()),
     })
 }
 
 /// What a call of `set_config` leaves behind; `tokens` are those behind its name.
-pub fn of_call<'a>(tokens: &Tokens<'a>) -> Option<Leaves<'a>> {
+pub fn of_call<'a>(tokens: &Tokens<'a>) -> Option<SessionChange<'a>> {
     let mut rest = Rest(tokens.clone());
     if rest.next()?.1 != b"(" {
         return None;
     }
-    Some(call(&mut rest).unwrap_or(Leaves::Unnamed))
+    Some(call(&mut rest).unwrap_or(SessionChange::ComputedName))
 }
 
-fn call<'a>(rest: &mut Rest<'a>) -> Option<Leaves<'a>> {
+fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     let mut arguments = Vec::new();
     while arguments.len() < 3 {
         let (argument, is_last) = rest.argument()?;
@@ -200,7 +200,7 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<Leaves<'a>> {
         return None;
     };
     if is_true(is_local) {
-        return Some(Leaves::Local);
+        return Some(SessionChange::SetLocal);
     }
     let value = match value[..] {
         [one] => text_constant(one.1),
@@ -213,11 +213,11 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<Leaves<'a>> {
         _ if !is_cast => None,
         [b'$', digits @ ..] if behind.is_empty() || is_cast => {
             let number = str::from_utf8(digits).ok()?.parse().ok()?;
-            Some(Leaves::Bound(number))
+            Some(SessionChange::BoundName(number))
         }
         text => {
             let name = text_constant(text)?.to_ascii_lowercase();
-            Some(Leaves::setting(name, value))
+            Some(SessionChange::setting(name, value))
         }
     }
 }
@@ -233,35 +233,35 @@ fn is_true(argument: &[Written<'_>]) -> bool {
     }
 }
 
-impl<'a> Leaves<'a> {
+impl<'a> SessionChange<'a> {
     fn setting(name: impl Into<Cow<'a, [u8]>>, value: Option<&'a [u8]>) -> Self {
         let name = name.into();
-        Self::Setting { name, value }
+        Self::Parameter { name, value }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaves;
+    use super::super::session_changes;
     use super::*;
 
     /// `name`, `name=value` where that is a constant, `-name` by default, `$1` bound, `*` any,
     /// `l` local, `R` all by default.
     fn said(sql: &str) -> String {
-        let word = |leaves: &Leaves<'_>| match leaves {
-            Leaves::Setting { name, value } => {
+        let word = |session_changes: &SessionChange<'_>| match session_changes {
+            SessionChange::Parameter { name, value } => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let value = value.map(|value| format!("={}", text(value)));
                 format!("{}{}", text(name), value.unwrap_or_default())
             }
-            Leaves::Default(name) => format!("-{}", String::from_utf8_lossy(name)),
-            Leaves::Bound(number) => format!("${number}"),
-            Leaves::Unnamed => "*".into(),
-            Leaves::Local => "l".into(),
-            Leaves::NoSettings => "R".into(),
+            SessionChange::Reset(name) => format!("-{}", String::from_utf8_lossy(name)),
+            SessionChange::BoundName(number) => format!("${number}"),
+            SessionChange::ComputedName => "*".into(),
+            SessionChange::SetLocal => "l".into(),
+            SessionChange::ResetAll => "R".into(),
             other => format!("{other:?}"),
         };
-        let all: Vec<String> = leaves(sql.as_bytes()).iter().map(word).collect();
+        let all: Vec<String> = session_changes(sql.as_bytes()).iter().map(word).collect();
         all.join(" ")
     }
 

@@ -1,4 +1,5 @@
-//! What a statement does, whatever constants stand in it: for classes by statement, and to learn from its like how long it will take.
+//! What a statement does, whatever constants stand in it: for classes by statement, and to learn
+//! from its like how long it will take.
 
 use super::tokens::{Backslash, Doubt, Token, Tokens};
 
@@ -29,19 +30,21 @@ type IsConstant = fn(&[u8]) -> bool;
 /// A statement without its constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// In lower case, with one space where there is any, comments and constants left out, lists of constants as one; its beginning.
+    /// In lower case, with one space where there is any, comments and constants left out, lists of
+    /// constants as one; its beginning.
     pub text: String,
     /// FNV-1a, 64 bits, of all of that.
     pub fingerprint: u64,
 }
 
-/// The shape of the first command of a text that is more than the frame of a transaction. Nothing of a constant is in it, whatever
-/// standard_conforming_strings is: where the text does not tell, the shape ends.
+/// The shape of the first command of a text that is more than the frame of a transaction. Nothing
+/// of a constant is in it, whatever standard_conforming_strings is: where the text does not tell,
+/// the shape ends.
 pub fn shape(sql: &[u8]) -> Option<Shape> {
     shape_of(sql, true)
 }
 
-/// The same of a text whose end has not come yet.
+/// The same of the beginning of a text.
 pub fn shape_of_beginning(sql: &[u8]) -> Option<Shape> {
     shape_of(sql, false)
 }
@@ -71,7 +74,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// What standard_conforming_strings is, is not known here: it is the value with which all quotes are closed.
+    /// What standard_conforming_strings is, is not known here: it is the value with which all
+    /// quotes are closed.
     fn of(sql: &[u8], is_all: bool) -> Self {
         let reading = |backslash, ends_in_doubt| Self {
             backslash,
@@ -113,7 +117,8 @@ fn whole(sql: &[u8], is_all: bool, is_constant: IsConstant) -> Option<Vec<u8>> {
     }
 }
 
-/// Fowler, Noll and Vo's hash: the same everywhere and for ever, so that it can stand in a configuration.
+/// Fowler, Noll and Vo's hash: the same everywhere and in every version, so that it can stand in a
+/// configuration.
 fn fingerprint(text: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, step)
@@ -265,7 +270,7 @@ mod tests {
                 "select a like ? escape ? from t",
             ),
             ("SELECT 'C:\\', 'D:\\' FROM t", "select ? from t"),
-            // Nobody can say.
+            // It cannot be said.
             (
                 "SELECT a, 'it\\'s secret', 'it\\'s secret' FROM t",
                 "select a, ?",
@@ -289,34 +294,35 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn no_constant_is_seen_whatever_the_setting(
-            parts in prop::collection::vec("('|\\\\|x|SECRET| |--|/\\*|;|\\$\\$|\"){0,8}", 1..5),
-            is_on in any::<bool>(), prefix in "|E|N",
-        ) {
-            let escaped = |part: &String| match is_on && prefix != "E" {
-                true => part.replace('\'', "''"),
-                false => part.replace('\\', "\\\\").replace('\'', "\\'"),
-            };
-            let constants: Vec<String> = parts.iter().map(|part| format!("{prefix}'{}'", escaped(part))).collect();
-            let sql = format!("SELECT {} FROM t", constants.join(", a, "));
-            let shown = text(&sql);
-            prop_assert!(!shown.contains("secret") && !shown.contains("SECRET"), "{sql}\n{shown}");
-        }
+            #[test]
+            fn no_constant_is_seen_whatever_the_setting(
+                parts in prop::collection::vec("('|\\\\|x|SECRET| |--|/\\*|;|\\$\\$|\"){0,8}", 1..5),
+                is_on in any::<bool>(), prefix in "|E|N",
+            ) {
+                let escaped = |part: &String| if is_on && prefix != "E" {
+    part.replace('\'', "''")
+    } else {
+    part.replace('\\', "\\\\").replace('\'', "\\'")
+    };
+                let constants: Vec<String> = parts.iter().map(|part| format!("{prefix}'{}'", escaped(part))).collect();
+                let sql = format!("SELECT {} FROM t", constants.join(", a, "));
+                let shown = text(&sql);
+                prop_assert!(!shown.contains("secret") && !shown.contains("SECRET"), "{sql}\n{shown}");
+            }
 
-        #[test]
-        fn any_text_has_a_shape_or_none(sql in prop::collection::vec(any::<u8>(), 0..300)) {
-            shape(&sql);
-        }
+            #[test]
+            fn any_text_has_a_shape_or_none(sql in prop::collection::vec(any::<u8>(), 0..300)) {
+                shape(&sql);
+            }
 
-        #[test]
-        fn constants_do_not_count(
-            number in any::<u32>(), words in "[a-z '\\\\]{0,12}", many in prop::collection::vec(any::<u8>(), 1..9),
-        ) {
-            let quoted = words.replace('\'', "''");
-            let list: Vec<String> = many.iter().map(u8::to_string).collect();
-            let sql = format!("UPDATE t SET a = {number}, b = '{quoted}' WHERE c IN ({})", list.join(" , "));
-            prop_assert_eq!(text(&sql), "update t set a = ?, b = ? where c in(?)");
+            #[test]
+            fn constants_do_not_count(
+                number in any::<u32>(), words in "[a-z '\\\\]{0,12}", many in prop::collection::vec(any::<u8>(), 1..9),
+            ) {
+                let quoted = words.replace('\'', "''");
+                let list: Vec<String> = many.iter().map(u8::to_string).collect();
+                let sql = format!("UPDATE t SET a = {number}, b = '{quoted}' WHERE c IN ({})", list.join(" , "));
+                prop_assert_eq!(text(&sql), "update t set a = ?, b = ? where c in(?)");
+            }
         }
-    }
 }

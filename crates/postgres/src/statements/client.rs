@@ -1,9 +1,8 @@
 //! The statements of one client, by its own names.
 
+use super::{ENTRY_BYTES, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use super::{ENTRY_BYTES, Statement};
 
 /// The statements of one client, by its own names.
 #[derive(Debug, Default)]
@@ -70,7 +69,7 @@ impl ClientStatements {
     /// What the client calls this statement, or one that it would be given for it.
     pub fn name_of(&self, statement: &Statement) -> Option<&[u8]> {
         let is_equal = |own: &Statement| {
-            own.text.id == statement.text.id && own.shape.get() == statement.shape.get()
+            own.text.id == statement.text.id && own.description.get() == statement.description.get()
         };
         let named = self.by_name.iter();
         let named = named.map(|(name, own)| (name.as_slice(), own));
@@ -86,7 +85,12 @@ impl ClientStatements {
             b"" => self.unnamed.take(),
             _ => self.by_name.remove(key(name)),
         }?;
-        self.kept_bytes -= entry_bytes(key(name), &had);
+        let entry_bytes = entry_bytes(key(name), &had);
+        assert!(
+            entry_bytes <= self.kept_bytes,
+            "released more than was kept"
+        );
+        self.kept_bytes -= entry_bytes;
         Some(had)
     }
 

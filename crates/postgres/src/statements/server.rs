@@ -1,14 +1,13 @@
 //! The statements that one server connection knows.
 
+use super::Statement;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::Statement;
-
 /// A statement that a server connection knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// By whose number it is called there.
+pub struct ServerStatement {
+    /// The one that it is named after there.
     pub statement: Arc<Statement>,
     /// How many statements there were when the server was told to prepare it.
     pub parsed_at: u64,
@@ -16,15 +15,15 @@ pub struct Known {
     pub is_shared: bool,
 }
 
-impl Known {
+impl ServerStatement {
     /// Whether a fresh Parse for the client of `wanted` could have given it.
     fn serves(&self, wanted: &Statement) -> bool {
         let is_same = self.statement.number == wanted.number;
         let is_equal = || {
             self.is_shared
                 && self.parsed_at >= wanted.number
-                && self.statement.shape().is_some()
-                && self.statement.shape() == wanted.shape()
+                && self.statement.description().is_some()
+                && self.statement.description() == wanted.description()
         };
         is_same || is_equal()
     }
@@ -33,7 +32,7 @@ impl Known {
 /// The statements that one server connection knows.
 #[derive(Debug)]
 pub struct ServerStatements {
-    by_number: HashMap<u64, (u64, Known)>,
+    by_number: HashMap<u64, (u64, ServerStatement)>,
     /// Numbers by when they were used last.
     by_use: BTreeMap<u64, u64>,
     /// Numbers by their text, those prepared last at the end.
@@ -80,11 +79,12 @@ impl ServerStatements {
     }
 
     /// One is to be prepared; those that are to be closed before.
-    pub fn insert(&mut self, known: Known) -> Vec<Known> {
+    pub fn insert(&mut self, known: ServerStatement) -> Vec<ServerStatement> {
         let number = known.statement.number;
         let superseded = std::mem::take(&mut self.superseded);
         let superseded = superseded.into_iter().filter(|old| *old != number);
-        let mut closed: Vec<Known> = superseded.filter_map(|old| self.forget(old)).collect();
+        let mut closed: Vec<ServerStatement> =
+            superseded.filter_map(|old| self.forget(old)).collect();
         self.forget(number);
         if self.by_number.len() >= self.max
             && let Some(oldest) = self.by_use.first_key_value().map(|(_, number)| *number)
@@ -97,13 +97,13 @@ impl ServerStatements {
     }
 
     /// It was not closed after all: the next that is new lets it go before any other.
-    pub fn still_knows(&mut self, known: Known) {
+    pub fn still_knows(&mut self, known: ServerStatement) {
         let oldest = self.by_use.first_key_value();
         let before = oldest.map_or(self.uses, |(used_at, _)| *used_at);
         self.put(before.saturating_sub(1), known);
     }
 
-    fn put(&mut self, used_at: u64, known: Known) {
+    fn put(&mut self, used_at: u64, known: ServerStatement) {
         let number = known.statement.number;
         self.by_use.insert(used_at, number);
         let numbers = self.by_text.entry(known.statement.text.id).or_default();
@@ -114,6 +114,16 @@ impl ServerStatements {
         let at = numbers.iter().take_while(is_older).count();
         numbers.insert(at, number);
         self.by_number.insert(number, (used_at, known));
+        self.check();
+    }
+
+    /// Each statement has a number, one time at which it was used and a place under its text.
+    fn check(&self) {
+        assert_eq!(self.by_number.len(), self.by_use.len());
+        debug_assert_eq!(
+            self.by_number.len(),
+            self.by_text.values().map(Vec::len).sum::<usize>()
+        );
     }
 
     /// The server described it: older ones of the same text and shape are of no more use.
@@ -128,7 +138,7 @@ impl ServerStatements {
                 **number != statement.number
                     && old.parsed_at <= new.parsed_at
                     && new.is_shared
-                    && old.statement.shape() == new.statement.shape()
+                    && old.statement.description() == new.statement.description()
             })
         });
         let old: Vec<u64> = old.copied().collect();
@@ -136,7 +146,7 @@ impl ServerStatements {
     }
 
     /// It does not know it after all, or any more; what it was.
-    pub fn forget(&mut self, number: u64) -> Option<Known> {
+    pub fn forget(&mut self, number: u64) -> Option<ServerStatement> {
         let (used_at, known) = self.by_number.remove(&number)?;
         self.by_use.remove(&used_at);
         if let Some(numbers) = self.by_text.get_mut(&known.statement.text.id) {
@@ -145,11 +155,12 @@ impl ServerStatements {
                 self.by_text.remove(&known.statement.text.id);
             }
         }
+        self.check();
         Some(known)
     }
 
     /// As [`Self::forget`], of one that serves for no other client.
-    pub fn forget_own(&mut self, number: u64) -> Option<Known> {
+    pub fn forget_own(&mut self, number: u64) -> Option<ServerStatement> {
         let known = self.by_number.get(&number);
         let is_own = known.is_some_and(|(_, known)| !known.is_shared);
         if is_own { self.forget(number) } else { None }

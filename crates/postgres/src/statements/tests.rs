@@ -1,12 +1,10 @@
 //! Statements of clients and of server connections, without a server.
 
-use std::collections::HashSet;
-
-use proptest::prelude::*;
-
 use super::client::Refused;
 use super::*;
 use crate::wire::Column;
+use proptest::prelude::*;
+use std::collections::HashSet;
 
 #[test]
 fn equal_texts_of_all_clients_are_one_and_their_statements_are_not() {
@@ -74,13 +72,13 @@ fn what_is_kept_for_a_client_is_bounded() {
 }
 
 /// A shape with one parameter of this type, and one column of that.
-fn shape(parameter: u8, column: i32) -> Shape {
+fn description(parameter: u8, column: i32) -> Description {
     let column = Column {
         name: b"x",
         type_oid: column,
         type_modifier: -1,
     };
-    Shape::new(&[0, 1, 0, 0, 0, parameter], Some(&[column]))
+    Description::new(&[0, 1, 0, 0, 0, parameter], Some(&[column]))
 }
 
 /// One server connection, and the statements of clients by letters.
@@ -99,8 +97,9 @@ impl Play {
         }
     }
 
-    /// `+ab:7` a client prepares text `a` as `b`, and it is described with parameter 7; `.b` it is used: what serves for it, or `-` and it is
-    /// prepared here; `xb` forgotten. What was closed for it stands in front.
+    /// `+ab:7` a client prepares text `a` as `b`, and it is described with parameter 7; `.b` it is
+    /// used: what serves for it, or `-` and it is prepared here; `xb` forgotten. What was closed
+    /// for it stands in front.
     fn play(&mut self, steps: &str) -> String {
         steps
             .split(' ')
@@ -118,7 +117,7 @@ impl Play {
                 let statement = self.all.share(b"", text.as_bytes());
                 self.statements.insert(name.into(), statement.clone());
                 let closed = self.prepare(&statement, statement.number());
-                statement.note_shape(shape(parameter.parse().unwrap(), 0));
+                statement.note_description(description(parameter.parse().unwrap(), 0));
                 self.server.described(&statement);
                 closed + name
             }
@@ -145,7 +144,7 @@ impl Play {
     }
 
     fn prepare(&mut self, statement: &Arc<Statement>, parsed_at: u64) -> String {
-        let closed = self.server.insert(Known {
+        let closed = self.server.insert(ServerStatement {
             statement: statement.clone(),
             parsed_at,
             is_shared: true,
@@ -197,7 +196,7 @@ fn what_is_not_described_serves_for_itself() {
     let mut all = Statements::default();
     let [one, two] = [(); 2].map(|()| all.share(b"", b"SELECT 1"));
     let mut server = ServerStatements::new(10);
-    server.insert(Known {
+    server.insert(ServerStatement {
         statement: two.clone(),
         parsed_at: 2,
         is_shared: true,
@@ -219,7 +218,7 @@ fn what_a_failed_cycle_did_not_do_is_not_believed() {
     let mut play = Play::new(1);
     play.play("+aA:1");
     let statement = play.all.share(b"", b"b");
-    let known = Known {
+    let known = ServerStatement {
         statement: statement.clone(),
         parsed_at: 2,
         is_shared: true,
@@ -255,11 +254,11 @@ proptest! {
                 continue;
             }
             let parsed_at = all.made();
-            for closed in server.insert(Known { statement: statement.clone(), parsed_at, is_shared: true }) {
+            for closed in server.insert(ServerStatement { statement: statement.clone(), parsed_at, is_shared: true }) {
                 prop_assert!(model.remove(&closed.statement.number()));
             }
             model.insert(statement.number());
-            statement.note_shape(shape(1, 2));
+            statement.note_description(description(1, 2));
             server.described(&statement);
             prop_assert!(model.len() <= max);
             prop_assert_eq!(model.len(), server.len());

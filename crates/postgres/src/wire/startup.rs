@@ -1,7 +1,7 @@
-//! What comes before the first message: a packet without a tag, in which a client asks for encryption, for a cancellation or for a session.
+//! What comes before the first message: a packet without a tag, in which a client asks for
+//! encryption, for a cancellation or for a session.
 
 use super::fields::{Fields, Malformed};
-use crate::config::cut;
 
 /// The longest first packet; what PostgreSQL takes.
 pub const FIRST_PACKET_BYTES_MAX: usize = 10_000;
@@ -11,9 +11,17 @@ const SECRET_BYTES_MIN: usize = 4;
 /// How a TLS handshake begins (RFC 8446, 5.1), sent without asking since PostgreSQL 17.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// The longest name of a user or database, bytes; PostgreSQL ignores what is behind them.
+const NAME_BYTES_MAX: usize = 63;
+
 const CANCEL: i32 = 80_877_102;
 const ENCRYPT_BY_TLS: i32 = 80_877_103;
 const ENCRYPT_BY_GSS: i32 = 80_877_104;
+
+/// A name of a user or database as PostgreSQL reads it, in a first packet as in SQL.
+pub fn truncate_name(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES_MAX)]
+}
 
 /// A version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +69,8 @@ pub enum FirstPacket {
 pub struct Startup {
     /// The version that the client would like.
     pub version: Version,
-    /// Names and values in the order in which they came; names beginning with `_pq_.` are extensions of the protocol.
+    /// Names and values in the order in which they came; names beginning with `_pq_.` are
+    /// extensions of the protocol.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -74,13 +83,13 @@ impl Startup {
 
     /// Who it is, as PostgreSQL reads it.
     pub fn user(&self) -> &str {
-        cut(self.parameter("user").unwrap_or_default())
+        truncate_name(self.parameter("user").unwrap_or_default())
     }
 
     /// The database: by default of the user's name.
     pub fn database(&self) -> &str {
         let asked = self.parameter("database").filter(|name| !name.is_empty());
-        asked.map_or(self.user(), cut)
+        asked.map_or(self.user(), truncate_name)
     }
 
     /// Extensions of the protocol, none of which is known here.
@@ -120,7 +129,7 @@ pub enum StartupError {
     /// Not what the packet's kind has.
     #[error("the first packet is malformed: {0}")]
     Malformed(#[from] Malformed),
-    /// Without a name nobody can be let in.
+    /// A user without a name is refused.
     #[error("the first packet names no user")]
     NoUser,
 }
@@ -137,7 +146,8 @@ impl StartupError {
 }
 
 impl FirstPacket {
-    /// Reads the packet at the beginning of `bytes`, with how many of them it has; `None` where more has to come.
+    /// Reads the packet at the beginning of `bytes`, with how many of them it has; `None` where
+    /// more has to come.
     pub fn read(bytes: &[u8]) -> Result<Option<(FirstPacket, usize)>, StartupError> {
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Ok(Some((FirstPacket::DirectTls, 0)));
@@ -226,6 +236,15 @@ mod tests {
     /// What psql 18 sends, but for the names.
     const PSQL: &[u8] =
         b"user\0ann\0database\0shop\0application_name\0psql\0client_encoding\0UTF8\0\0";
+
+    #[test]
+    fn names_end_where_postgresql_truncates_them() {
+        let (name, longer) = ("n".repeat(63), "n".repeat(70));
+        assert_eq!(truncate_name(&longer), name);
+        assert_eq!(truncate_name("ann"), "ann");
+        // A letter is not cut in the middle, as in CREATE ROLE.
+        assert_eq!(truncate_name(&format!("{}\u{e9}", &name[1..])), &name[1..]);
+    }
 
     #[test]
     fn a_session_has_a_version_a_user_and_a_database() {

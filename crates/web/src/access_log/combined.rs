@@ -1,8 +1,9 @@
 //! The combined format of Apache's httpd, byte for byte, for programs that read logs:
 //! `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"`.
 //!
-//! Its escapes (`ap_escape_logitem`): `\"`, `\\`, the letters of C for what has one, `\xhh` for what else is not printable ASCII. So a line
-//! is a line, and a quotation mark ends its field, whatever a client sends.
+//! Its escapes (`ap_escape_logitem`): `\"`, `\\`, the letters of C for what has one, `\xhh` for
+//! what else is not printable ASCII. So a line is a line, and a quotation mark ends its field,
+//! whatever a client sends.
 
 use super::json::push_number;
 

@@ -15,7 +15,8 @@ use toml::Spanned;
 pub struct LogConfig {
     /// A file, `-` for standard output, or `off`; default: `off`.
     pub access: Option<Spanned<Destination>>,
-    /// `json`, which says why a response took as long as it did, or `combined`, which other programs read; default: `json`.
+    /// `json`, which says why a response took as long as it did, or `combined`, which other
+    /// programs read; default: `json`.
     pub format: LogFormat,
 }
 

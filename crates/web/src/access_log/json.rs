@@ -1,6 +1,7 @@
-//! JSON text written straight into a buffer: a log line a response must not cost more than the response.
+//! JSON text written straight into a buffer: a log line a response must not cost more than the
+//! response.
 
-use sooner_operate::is_printable;
+use sooner_config::is_printable;
 
 /// Digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
@@ -9,7 +10,8 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// Appends `"text"`, escaped. Bytes that are not UTF-8 become U+FFFD.
 pub fn push_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    // Without an early exit the compiler takes many bytes at once: 60 ns less for a browser's name of 100 bytes.
+    // Without an early exit the compiler takes many bytes at once: 60 ns less for a browser's name
+    // of 100 bytes.
     let is_all_plain = text
         .iter()
         .fold(true, |so_far, &byte| so_far & is_plain(byte));
@@ -30,7 +32,8 @@ fn is_plain(byte: u8) -> bool {
 fn push_escaped(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        // Control characters of both sets, and what turns text round or hides: the log is read in terminals.
+        // Control characters of both sets, and what turns text round or hides: the log is read in
+        // terminals.
         _ if !is_printable(character) => {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 let digits = [12, 8, 4, 0].map(|shift| HEX[usize::from(*unit >> shift & 15)]);

@@ -1,4 +1,5 @@
-//! Where lines end up: a file, standard output or a pipe with a name. A line that was cut by an error is completed first thing afterwards.
+//! Where lines end up: a file, standard output or a pipe with a name. A line that was cut by an
+//! error is completed first thing afterwards.
 
 use super::config::Destination;
 use rustix::fs::OFlags;
@@ -9,7 +10,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Addresses of visitors and what they asked for are not for every user of the machine; a group may read them.
+/// Addresses of visitors and what they asked for are not for every user of the machine; a group may
+/// read them.
 const FILE_MODE: u32 = 0o640;
 
 /// An open destination.
@@ -30,11 +32,12 @@ pub struct Lost {
 }
 
 impl Output {
-    /// Opens the destination, without waiting for anybody; `None` for none.
+    /// Opens the destination without waiting; `None` for none.
     pub fn open(destination: &Destination) -> io::Result<Option<Self>> {
         let file = match destination {
             Destination::Off => return Ok(None),
-            // The descriptor itself: std's buffer would keep a line that failed, and write it twice.
+            // The descriptor itself: std's buffer would keep a line that failed, and write it
+            // twice.
             Destination::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
             Destination::File(path) => open_file(path)?,
         };
@@ -42,8 +45,8 @@ impl Output {
     }
 }
 
-/// A pipe that nobody reads yet must not hold up the start: opened for both directions, it opens at once, and keeps what is written for
-/// whoever comes to read.
+/// A pipe without a reader must not hold up the start: opened for both directions, it opens at
+/// once, and keeps what is written for a later reader.
 fn open_file(path: &Path) -> io::Result<File> {
     let is_pipe = path
         .metadata()
@@ -65,7 +68,8 @@ fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether somebody else could have put a link there for root to follow: logs lie in folders that the user may write whom root becomes.
+/// Whether another user could have put a link there for root to follow: logs lie in folders that
+/// the user may write whom root becomes.
 fn may_be_planted(path: &Path) -> bool {
     rustix::process::geteuid().is_root() && !path.starts_with("/dev")
 }
@@ -78,7 +82,8 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Writes whole lines. After an error those that were not begun are lost, and the one that was begun is ended by the next call.
+    /// Writes whole lines. After an error those that were not begun are lost, and the one that was
+    /// begun is ended by the next call.
     pub fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
         let cut = std::mem::take(&mut self.cut);
         if let (written, Err(error)) = write_until_error(&mut self.out, &cut) {

@@ -1,14 +1,15 @@
-//! One line of the access log: begun with the request, answered with the status, completed when the response ends.
+//! One line of the access log: begun with the request, answered with the status, completed when the
+//! response ends.
 
 use super::combined::{push_escaped, push_outcome, push_quoted};
 use super::config::LogFormat;
 use super::json::{push_number, push_optional, push_string};
 use super::timestamp::WallClock;
-use super::via::Via;
-use crate::message::TlsPeer;
+use super::upstream_facts::UpstreamFacts;
+use crate::peer::TlsPeer;
 use hyper::header::{HOST, HeaderName, REFERER, USER_AGENT};
 use hyper::{Request, Version};
-use sooner_uplink::JobReport;
+use sooner_link::JobReport;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -38,9 +39,9 @@ impl Remote {
     }
 }
 
-/// A line whose request is written.
+/// A line with its request written.
 #[derive(Debug)]
-pub struct Begun {
+pub struct OpenRecord {
     format: LogFormat,
     text: Vec<u8>,
     /// Where in `text` stands what follows the status and the size.
@@ -49,7 +50,7 @@ pub struct Begun {
 
 /// What is known of an answer before it is sent.
 #[derive(Debug, Clone, Default)]
-pub struct Answered {
+pub struct ResponseFacts {
     /// The status.
     pub status: u16,
     /// Bytes of the head on the wire, an estimate under HTTP/2.
@@ -58,15 +59,15 @@ pub struct Answered {
     pub body_bytes: Option<u64>,
     /// The urgency the client gave (RFC 9218, 0 is the highest).
     pub urgency: Option<u8>,
-    /// Who made the answer, if it was not this server.
-    pub via: Option<Via>,
+    /// The upstream that made the response, if one did.
+    pub upstream_facts: Option<UpstreamFacts>,
 }
 
 /// A line that lacks what only the end of the response tells.
 #[derive(Debug)]
 pub struct Record {
-    begun: Begun,
-    answered: Answered,
+    record: OpenRecord,
+    with_response: ResponseFacts,
 }
 
 /// Bytes of a body that were sent, of what was sent in all.
@@ -75,7 +76,7 @@ pub fn body_bytes_sent(report: &JobReport, head_bytes: u32, body_bytes: Option<u
     sent_bytes.min(body_bytes.unwrap_or(u64::MAX))
 }
 
-impl Begun {
+impl OpenRecord {
     /// Begins the line of a response to `request`, which was read at `now`.
     pub(super) fn new<B>(
         format: LogFormat,
@@ -150,32 +151,33 @@ impl Begun {
         }
     }
 
-    /// The line of the response that `answered` tells of.
-    pub fn answered(self, answered: Answered) -> Record {
+    /// The line of the response that `with_response` tells of.
+    pub fn with_response(self, with_response: ResponseFacts) -> Record {
         Record {
-            begun: self,
-            answered,
+            record: self,
+            with_response,
         }
     }
 }
 
 impl Record {
-    /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR gave it where that is known already.
+    /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR
+    /// gave it where that is known already.
     pub fn write(&self, report: &JobReport, fair_ns: Option<u64>, out: &mut Vec<u8>) {
-        let Answered {
+        let ResponseFacts {
             status,
             head_bytes,
             body_bytes,
             ..
-        } = self.answered;
+        } = self.with_response;
         let size_bytes = body_bytes_sent(report, head_bytes, body_bytes);
-        match self.begun.format {
+        match self.record.format {
             LogFormat::Json => {
-                out.extend_from_slice(&self.begun.text);
+                out.extend_from_slice(&self.record.text);
                 self.push_json_end(size_bytes, report, fair_ns, out);
             }
             LogFormat::Combined => {
-                let (request, headers) = self.begun.text.split_at(self.begun.rest_from);
+                let (request, headers) = self.record.text.split_at(self.record.rest_from);
                 out.extend_from_slice(request);
                 push_outcome(status, size_bytes, out);
                 out.extend_from_slice(headers);
@@ -191,8 +193,11 @@ impl Record {
         out: &mut Vec<u8>,
     ) {
         // A body that failed is done for the uplink too, only shorter than announced.
-        let is_whole = self.answered.body_bytes.is_none_or(|all| size_bytes == all);
-        push_field(b",\"status\":", self.answered.status.into(), out);
+        let is_whole = self
+            .with_response
+            .body_bytes
+            .is_none_or(|all| size_bytes == all);
+        push_field(b",\"status\":", self.with_response.status.into(), out);
         push_field(b",\"size_bytes\":", size_bytes, out);
         push_field(b",\"wait_ns\":", report.wait_ns, out);
         push_field(b",\"service_ns\":", report.service_ns, out);
@@ -208,11 +213,11 @@ impl Record {
             report.bytes_of_others_meanwhile,
             out,
         );
-        if let Some(urgency) = self.answered.urgency {
+        if let Some(urgency) = self.with_response.urgency {
             push_field(b",\"urgency\":", urgency.into(), out);
         }
-        if let Some(via) = &self.answered.via {
-            via.push(out);
+        if let Some(upstream_facts) = &self.with_response.upstream_facts {
+            upstream_facts.push(out);
         }
         out.extend_from_slice(if report.completed && is_whole {
             b",\"completed\":true}\n"
@@ -293,9 +298,9 @@ mod tests {
         Remote::new("192.0.2.7:4000".parse().unwrap(), is_tls.then_some(&tls))
     }
 
-    fn begun(format: LogFormat, request: &Request<()>) -> Begun {
+    fn record(format: LogFormat, request: &Request<()>) -> OpenRecord {
         let now = Instant::now();
-        Begun::new(
+        OpenRecord::new(
             format,
             &mut WallClock::new(now),
             now,
@@ -304,17 +309,17 @@ mod tests {
         )
     }
 
-    fn unreadable(format: LogFormat) -> Begun {
+    fn unreadable(format: LogFormat) -> OpenRecord {
         let now = Instant::now();
-        Begun::of_unreadable(format, &mut WallClock::new(now), now, &remote(true))
+        OpenRecord::of_unreadable(format, &mut WallClock::new(now), now, &remote(true))
     }
 
-    fn answered(status: u16, body_bytes: Option<u64>) -> Answered {
-        Answered {
+    fn with_response(status: u16, body_bytes: Option<u64>) -> ResponseFacts {
+        ResponseFacts {
             status,
             head_bytes: 100,
             body_bytes,
-            ..Answered::default()
+            ..ResponseFacts::default()
         }
     }
 
@@ -350,29 +355,32 @@ mod tests {
             .header("host", "example.org")
             .body(())
             .unwrap();
-        let mut answered = answered(200, Some(200));
+        let mut with_response = with_response(200, Some(200));
         let mut expected = serde_json::json!({
             "remote": "192.0.2.7:4000", "tls": null, "method": "GET", "target": "/a?b=c", "protocol": "HTTP/1.1", "host": "example.org",
             "user_agent": "\"x\"", "referer": null, "status": 200, "size_bytes": 200, "wait_ns": 1, "service_ns": 2, "fair_ns": 7,
             "policy": "srpt", "rank_at_start": 4, "bytes_of_others_meanwhile": 5, "completed": true,
         });
         let mut got = json(
-            &begun(LogFormat::Json, &request).answered(answered.clone()),
+            &record(LogFormat::Json, &request).with_response(with_response.clone()),
             300,
         );
         assert_eq!(got["time"].as_str().map(str::len), Some(27));
         expected["time"] = got["time"].clone();
         assert_eq!(got, expected);
 
-        answered.urgency = Some(3);
-        answered.via = Some(Via {
+        with_response.urgency = Some(3);
+        with_response.upstream_facts = Some(UpstreamFacts {
             upstream: "app".into(),
             server: None,
             answer_ns: 9,
             tries: 0,
             error: None,
         });
-        got = json(&begun(LogFormat::Json, &request).answered(answered), 300);
+        got = json(
+            &record(LogFormat::Json, &request).with_response(with_response),
+            300,
+        );
         assert_eq!(
             (&got["urgency"], &got["upstream"], &got["upstream_ns"]),
             (&3.into(), &"app".into(), &9.into())
@@ -385,7 +393,8 @@ mod tests {
     fn a_short_body_is_not_complete_and_one_of_unknown_length_is() {
         let request = Request::new(());
         for (body_bytes, size_bytes, completed) in [(Some(200), 150, false), (None, 150, true)] {
-            let record = begun(LogFormat::Json, &request).answered(answered(200, body_bytes));
+            let record =
+                record(LogFormat::Json, &request).with_response(with_response(200, body_bytes));
             let got = json(&record, 250);
             assert_eq!(
                 (&got["size_bytes"], &got["completed"]),
@@ -404,7 +413,7 @@ mod tests {
             .body(())
             .unwrap();
         let got = line(
-            &begun(LogFormat::Combined, &request).answered(answered(404, Some(200))),
+            &record(LogFormat::Combined, &request).with_response(with_response(404, Some(200))),
             300,
         );
         let (client, rest) = got.split_once('[').unwrap();
@@ -425,7 +434,7 @@ mod tests {
             .body(())
             .unwrap();
         let combined = line(
-            &begun(LogFormat::Combined, &request).answered(answered(304, Some(0))),
+            &record(LogFormat::Combined, &request).with_response(with_response(304, Some(0))),
             100,
         );
         assert!(
@@ -433,7 +442,7 @@ mod tests {
             "{combined}"
         );
         let got = json(
-            &begun(LogFormat::Json, &request).answered(answered(304, Some(0))),
+            &record(LogFormat::Json, &request).with_response(with_response(304, Some(0))),
             100,
         );
         assert_eq!(
@@ -445,7 +454,7 @@ mod tests {
     #[test]
     fn a_request_that_could_not_be_read_has_a_line() {
         let got = json(
-            &unreadable(LogFormat::Json).answered(answered(431, Some(0))),
+            &unreadable(LogFormat::Json).with_response(with_response(431, Some(0))),
             0,
         );
         assert_eq!(
@@ -453,7 +462,7 @@ mod tests {
             (&431.into(), &serde_json::Value::Null, &"TLSv1.3".into())
         );
         let got = line(
-            &unreadable(LogFormat::Combined).answered(answered(400, Some(0))),
+            &unreadable(LogFormat::Combined).with_response(with_response(400, Some(0))),
             0,
         );
         assert!(got.ends_with("] \"-\" 400 - \"-\" \"-\"\n"), "{got}");

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long a reading of the wall clock serves: a step of it shows in the log this much later.
 const REREAD_AFTER: Duration = Duration::from_secs(1);
 
-/// Dates from instants that are known anyway: no second clock read a line, and only the fraction of a second written
-/// anew. Saves some 40 ns of a line's 200.
+/// Dates from instants that are known anyway: no second clock read a line, and only the fraction of
+/// a second written anew. Saves some 40 ns of a line's 200.
 #[derive(Debug)]
 pub struct WallClock {
     read_at: Instant,
@@ -108,7 +108,8 @@ fn write_decimal(digits: &mut [u8], mut value: u64) {
     }
 }
 
-/// Year, month and day, from days since 1970 (Hinnant, chrono-compatible low-level date algorithms: `civil_from_days`).
+/// Year, month and day, from days since 1970 (Hinnant, chrono-compatible low-level date algorithms:
+/// `civil_from_days`).
 fn civil_date(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -2,11 +2,11 @@
 
 use super::config::{Destination, LogFormat};
 use super::output::{Lost, Output};
-use super::record::{Begun, Record, Remote};
+use super::record::{OpenRecord, Record, Remote};
 use super::timestamp::WallClock;
 use hyper::Request;
+use sooner_link::JobReport;
 use sooner_operate::say;
-use sooner_uplink::JobReport;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -55,7 +55,8 @@ struct Waiting {
 }
 
 impl AccessLog {
-    /// Opens the destination and starts the thread that writes to it. The second value ends the log when dropped.
+    /// Opens the destination and starts the thread that writes to it. The second value ends the log
+    /// when dropped.
     pub fn open(
         destination: &Destination,
         format: LogFormat,
@@ -105,31 +106,33 @@ impl AccessLog {
         self.shared.is_some()
     }
 
-    /// Begins the line of a response to `request`, which was read at `now`; `None` when lines go nowhere.
+    /// Begins the line of a response to `request`, which was read at `now`; `None` when lines go
+    /// nowhere.
     pub fn begin<B>(
         &self,
         clock: &mut WallClock,
         now: Instant,
         remote: &Remote,
         request: &Request<B>,
-    ) -> Option<Begun> {
+    ) -> Option<OpenRecord> {
         self.is_on()
-            .then(|| Begun::new(self.format, clock, now, remote, request))
+            .then(|| OpenRecord::new(self.format, clock, now, remote, request))
     }
 
-    /// Begins the line of a request that could not be read, and was refused at `now`; `None` when lines go nowhere.
+    /// Begins the line of a request that could not be read, and was refused at `now`; `None` when
+    /// lines go nowhere.
     pub fn begin_unreadable(
         &self,
         clock: &mut WallClock,
         now: Instant,
         remote: &Remote,
-    ) -> Option<Begun> {
+    ) -> Option<OpenRecord> {
         self.is_on()
-            .then(|| Begun::of_unreadable(self.format, clock, now, remote))
+            .then(|| OpenRecord::of_unreadable(self.format, clock, now, remote))
     }
 
-    /// Adds a line, with what FAIR gave the response if that is known by now. Never blocks on the destination; when that is too far behind,
-    /// the line is lost and counted.
+    /// Adds a line, with what FAIR gave the response if that is known by now. Never blocks on the
+    /// destination; when that is too far behind, the line is lost and counted.
     pub fn write(&self, record: &Record, report: &JobReport, fair_ns: Option<u64>) {
         let Some(shared) = &self.shared else { return };
         let mut waiting = shared.lock();
@@ -147,7 +150,8 @@ impl AccessLog {
         }
     }
 
-    /// Has the file opened anew, for whoever moved it away: lines added before go to the old one, lines added after to the new one.
+    /// Opens the file anew after log rotation: lines added before go to the old one, lines added
+    /// after to the new one.
     pub fn reopen(&self) {
         let Some(shared) = &self.shared else { return };
         let mut waiting = shared.lock();
@@ -214,8 +218,8 @@ impl Writer {
         }
     }
 
-    /// Swaps the waiting lines for the empty `lines`; says where in them the destination is to be opened anew, and whether these were the
-    /// last.
+    /// Swaps the waiting lines for the empty `lines`; says where in them the destination is to be
+    /// opened anew, and whether these were the last.
     fn wait_for_lines(&mut self, lines: &mut Vec<u8>) -> (Option<usize>, bool) {
         let goes_on_waiting = |waiting: &mut Waiting| {
             !waiting.is_closed && waiting.reopen_at.is_none() && waiting.lines.len() < FLUSH_BYTES
@@ -333,7 +337,7 @@ fn without_code(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::Answered;
+    use crate::access_log::ResponseFacts;
     use std::path::Path;
 
     const REPORT: JobReport = JobReport {
@@ -355,12 +359,12 @@ mod tests {
         let now = Instant::now();
         let mut clock = WallClock::new(now);
         for _ in 0..count {
-            let answered = Answered {
+            let with_response = ResponseFacts {
                 status,
-                ..Answered::default()
+                ..ResponseFacts::default()
             };
-            let begun = log.begin_unreadable(&mut clock, now, &remote).unwrap();
-            log.write(&begun.answered(answered), &REPORT, None);
+            let record = log.begin_unreadable(&mut clock, now, &remote).unwrap();
+            log.write(&record.with_response(with_response), &REPORT, None);
         }
     }
 

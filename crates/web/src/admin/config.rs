@@ -1,6 +1,6 @@
 //! The table `[admin]`: where metrics and the live page are, and under which names.
 
-use super::server::Admin;
+use super::Admin;
 use crate::config::{ListenAddress, Misconfigured};
 use serde::Deserialize;
 use toml::Spanned;

@@ -1,17 +1,13 @@
 //! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
 
-use super::families::{Families, Labels, by_result};
-use super::process::ProcessReading;
-use super::sources::{UplinkReading, UpstreamReading};
-use crate::metrics::{Metrics, PROTOCOLS, Refusal, STATUS_CLASSES};
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text};
-use prometheus_client::registry::{Registry, Unit};
+use super::sources::{ClassLoad, UplinkReading, UpstreamReading};
+use crate::metrics::{
+    BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
+};
+use sooner_operate::ProcessReading;
+use sooner_operate::metrics::{Families, Labels, Unit, Value};
 use std::fmt;
 use std::sync::Arc;
-
-/// The content type of what [`Exposition::encode`] gives.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Everything that is told, at one moment.
 #[derive(Debug)]
@@ -34,15 +30,19 @@ pub struct Exposition {
 
 impl Exposition {
     /// The text.
-    pub fn encode(self) -> Result<String, fmt::Error> {
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(self));
-        let mut out = String::with_capacity(64 << 10);
-        text::encode(&mut out, &registry)?;
-        Ok(out)
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut to = Families::default();
+        self.requests(&mut to);
+        self.times(&mut to);
+        self.connections(&mut to);
+        self.uplink(&mut to);
+        self.upstreams(&mut to);
+        self.operation(&mut to);
+        self.process(&mut to);
+        to.encode()
     }
 
-    fn requests(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn requests(&self, to: &mut Families) {
         let sites = self.metrics.sites();
         let mut requests = Vec::new();
         for site in &sites {
@@ -64,7 +64,7 @@ impl Exposition {
             "Responses that ended, by class of status",
             None,
             requests,
-        )?;
+        );
         let bytes = sites
             .iter()
             .map(|site| (vec![("site", site.name.clone())], site.response_bytes));
@@ -73,65 +73,69 @@ impl Exposition {
             "Bytes of response bodies sent",
             Some(Unit::Bytes),
             bytes,
-        )?;
+        );
         to.counter(
             "sooner_responses_aborted",
             "Responses that were not sent whole",
             self.metrics.aborted.get(),
-        )
+        );
     }
 
-    fn times(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn times(&self, to: &mut Families) {
         let metrics = &self.metrics;
-        to.histograms(
+        histograms(
+            to,
             "sooner_response",
             "From the start of a response to its last byte, by size of its body",
             &metrics.responses,
-        )?;
-        to.histograms(
+        );
+        histograms(
+            to,
             "sooner_wait",
             "How long the same responses waited while others went first",
             &metrics.waits,
-        )?;
-        to.histograms(
+        );
+        histograms(
+            to,
             "sooner_compared_response",
             "Response time of the responses that FAIR has done too, by size on the wire",
             &metrics.compared,
-        )?;
-        to.histograms(
+        );
+        histograms(
+            to,
             "sooner_fair_response",
             "What FAIR, an equally shared link, would have given the very same responses",
             &metrics.fair,
-        )?;
+        );
         let (jobs, missed, dropped) = self.shadow;
         to.gauge(
             "sooner_fair_jobs",
             "Responses that FAIR would still be sending",
             None,
             jobs as f64,
-        )?;
+        );
         to.counter(
             "sooner_fair_missed_jobs",
             "Responses not compared because too many were",
             missed,
-        )?;
+        );
         to.counter(
             "sooner_fair_dropped_figures",
             "Comparisons lost because nobody took them",
             dropped,
-        )
+        );
     }
 
-    fn connections(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn connections(&self, to: &mut Families) {
         let metrics = &self.metrics;
         let accepted = metrics.connections_opened.get();
         let open = accepted.saturating_sub(metrics.connections_closed.get());
-        to.gauge("sooner_connections", "Open connections", None, open as f64)?;
+        to.gauge("sooner_connections", "Open connections", None, open as f64);
         to.counter(
             "sooner_connections_accepted",
             "Connections accepted",
             accepted,
-        )?;
+        );
         let refused = Refusal::ALL.map(|reason| {
             let labels = vec![("reason", reason.name().to_owned())];
             (labels, metrics.refused(reason))
@@ -141,7 +145,7 @@ impl Exposition {
             "Connections not served",
             None,
             refused,
-        )?;
+        );
         let results = [
             ("ok", &metrics.handshakes),
             ("failed", &metrics.handshakes_failed),
@@ -151,10 +155,10 @@ impl Exposition {
             "TLS handshakes",
             None,
             by_result(results.map(|(name, count)| (name, count.get()))),
-        )
+        );
     }
 
-    fn uplink(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn uplink(&self, to: &mut Families) {
         let uplink = &self.uplink;
         if let Some(rate) = uplink.rate_bits_per_sec {
             to.gauge(
@@ -162,7 +166,7 @@ impl Exposition {
                 "Rate of the link",
                 None,
                 rate as f64 / 8.0,
-            )?;
+            );
         }
         if let Some(share) = self.busy_share {
             to.gauge(
@@ -170,29 +174,31 @@ impl Exposition {
                 "Share of the link used in the last ten seconds",
                 None,
                 share,
-            )?;
+            );
         }
         to.counters(
             "sooner_uplink_sent",
             "Bytes charged to the link, packet headers included",
             Some(Unit::Bytes),
             [(Labels::new(), uplink.sent_wire_bytes)],
-        )?;
-        to.loads(
+        );
+        loads(
+            to,
             "sooner_uplink_waiting",
             "waiting for their turn",
             &uplink.waiting,
-        )?;
-        to.loads(
+        );
+        loads(
+            to,
             "sooner_uplink_sending",
             "being sent, or waiting for their own client",
             &uplink.sending,
-        )
+        );
     }
 
-    fn upstreams(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn upstreams(&self, to: &mut Families) {
         if self.upstreams.is_empty() {
-            return Ok(());
+            return;
         }
         let labels = |server: &UpstreamReading| -> Labels {
             vec![
@@ -214,47 +220,47 @@ impl Exposition {
             "Whether requests are sent to the server",
             None,
             by_server(|server| server.is_up.into()),
-        )?;
+        );
         to.gauges(
             "sooner_upstream_inside_requests",
             "Requests inside the server",
             None,
             by_server(|server| server.requests_inside),
-        )?;
-        to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting))?;
+        );
+        to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting));
         to.gauges(
             "sooner_upstream_inside_requests_max",
             "Requests that may be inside the upstream's servers together",
             None,
             limits,
-        )?;
+        );
         to.counters(
             "sooner_upstream_requests",
             "Requests sent to the server",
             None,
             by_server(|server| server.requests_total),
-        )?;
+        );
         to.counters(
             "sooner_upstream_failures",
             "Requests that failed there",
             None,
             by_server(|server| server.failures_total),
-        )?;
+        );
         to.counters(
             "sooner_upstream_retries",
             "Requests that were sent again because the server had not answered them",
             None,
             by_server(|server| server.retries_total),
-        )
+        );
     }
 
-    fn operation(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn operation(&self, to: &mut Families) {
         let metrics = &self.metrics;
         to.counter(
             "sooner_log_lines_lost",
             "Access log lines lost",
             self.log_lines_lost,
-        )?;
+        );
         let results = [
             ("ok", metrics.reloads.get()),
             ("failed", metrics.reloads_failed.get()),
@@ -264,27 +270,27 @@ impl Exposition {
             "Configurations taken, the first included, and refused",
             None,
             by_result(results),
-        )?;
+        );
         let configured_at = metrics.configured_at_unix_seconds.get() as f64;
         to.gauge(
             "sooner_config_last_load_timestamp",
             "When the present configuration was taken",
             Some(Unit::Seconds),
             configured_at,
-        )?;
+        );
         to.info(
             "sooner_config",
             "The present configuration",
             ("hash", format!("{:016x}", metrics.config_hash.get())),
-        )?;
+        );
         to.info(
             "sooner_build",
             "The program",
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        )
+        );
     }
 
-    fn process(&self, to: &mut Families<'_>) -> fmt::Result {
+    fn process(&self, to: &mut Families) {
         let process = &self.process;
         let started_at = self.metrics.started_at_unix_seconds;
         to.gauge(
@@ -292,44 +298,64 @@ impl Exposition {
             "Memory in RAM",
             Some(Unit::Bytes),
             process.resident_bytes as f64,
-        )?;
+        );
         to.gauge(
             "process_open_fds",
             "Open descriptors",
             None,
             process.open_descriptors as f64,
-        )?;
+        );
         to.gauge(
             "process_max_fds",
             "Descriptors that may be open",
             None,
             process.descriptors_max as f64,
-        )?;
+        );
         to.gauge(
             "process_start_time",
             "When the server began",
             Some(Unit::Seconds),
             started_at,
-        )?;
-        to.counter_of_seconds(
+        );
+        to.counters(
             "process_cpu",
             "Processor time of all threads",
-            process.cpu_seconds,
-        )
+            Some(Unit::Seconds),
+            [(Labels::new(), process.cpu_seconds)],
+        );
     }
 }
 
-impl Collector for Exposition {
-    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let mut to = Families::new(encoder);
-        self.requests(&mut to)?;
-        self.times(&mut to)?;
-        self.connections(&mut to)?;
-        self.uplink(&mut to)?;
-        self.upstreams(&mut to)?;
-        self.operation(&mut to)?;
-        self.process(&mut to)
-    }
+/// Jobs and bytes by size class.
+fn loads(to: &mut Families, name: &str, what: &str, loads: &[ClassLoad]) {
+    let jobs = by_size(loads.iter().map(|load| load.jobs));
+    let help = format!("Responses {what}, by size");
+    to.gauges(&format!("{name}_jobs"), &help, None, jobs);
+    let bytes = by_size(loads.iter().map(|load| load.bytes));
+    let help = format!("What remains to be sent of the responses {what}");
+    to.gauges(name, &help, Some(Unit::Bytes), bytes);
+}
+
+/// A histogram of seconds by size class.
+fn histograms(to: &mut Families, name: &str, help: &str, histograms: &[Histogram]) {
+    let bounds = BOUNDS_NS.iter().map(|&bound| bound as f64 / 1e9);
+    let bounds: Vec<f64> = bounds.chain([f64::INFINITY]).collect();
+    let value = |histogram: &Histogram| {
+        let buckets: Vec<(f64, u64)> = bounds.iter().copied().zip(histogram.buckets()).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        Value::Histogram(histogram.sum_ns() as f64 / 1e9, count, buckets)
+    };
+    to.histograms(name, help, by_size(histograms.iter().map(value)));
+}
+
+fn by_size<T>(values: impl IntoIterator<Item = T>) -> impl Iterator<Item = (Labels, T)> {
+    let classes = SIZE_CLASSES.iter().zip(values);
+    classes.map(|(class, value)| (vec![("size_class", class.name.to_owned())], value))
+}
+
+/// How often it went well and how often not.
+fn by_result(results: [(&'static str, u64); 2]) -> [(Labels, u64); 2] {
+    results.map(|(result, count)| (vec![("result", result.to_owned())], count))
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
 //! Which path answers what, and who may ask.
 
-use super::exposition::{self, Exposition};
+use super::exposition::Exposition;
 use super::history::{History, Totals};
-use super::host::is_allowed;
 use super::page;
-use super::process::{ProcessReading, monotonic_ns};
 use super::sources::Sources;
 use super::status::Status;
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use sooner_http::rebinding::is_allowed;
+use sooner_kernel::clock::monotonic_ns;
+use sooner_operate::ProcessReading;
+use sooner_operate::admin::Pages;
+use sooner_operate::metrics;
 use sooner_policy::Time;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -30,6 +34,12 @@ pub struct Desk {
     sources: Sources,
     history: RefCell<History>,
     hosts: Vec<String>,
+}
+
+impl Pages for Desk {
+    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Response<Full<Bytes>> {
+        self.respond(request, reached)
+    }
 }
 
 impl Desk {
@@ -54,7 +64,7 @@ impl Desk {
     }
 
     /// Answers a request that came to the address `reached`.
-    pub fn answer<B>(&self, request: &Request<B>, reached: SocketAddr) -> Response<Full<Bytes>> {
+    pub fn respond<B>(&self, request: &Request<B>, reached: SocketAddr) -> Response<Full<Bytes>> {
         if !self.is_meant(request, reached) {
             return answer(
                 StatusCode::FORBIDDEN,
@@ -140,7 +150,7 @@ impl Desk {
             metrics,
         };
         match exposition.encode() {
-            Ok(text) => answer(StatusCode::OK, exposition::CONTENT_TYPE, text),
+            Ok(text) => answer(StatusCode::OK, metrics::CONTENT_TYPE, text),
             Err(error) => answer(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 TEXT,
@@ -200,7 +210,7 @@ mod tests {
             .method(method)
             .uri(target)
             .header(HOST, host);
-        desk.answer(
+        desk.respond(
             &request.body(()).unwrap(),
             "127.0.0.1:9090".parse().unwrap(),
         )
@@ -217,7 +227,7 @@ mod tests {
             ("/", HTML, "id=\"headline\""),
             ("/?x", HTML, "<noscript>"),
             ("/status.json", JSON, "\"schema\":1"),
-            ("/metrics", exposition::CONTENT_TYPE, "# EOF"),
+            ("/metrics", metrics::CONTENT_TYPE, "# EOF"),
             ("/healthz", TEXT, "ok\n"),
         ] {
             let response = ask("GET", target, "localhost:9090");
@@ -242,11 +252,14 @@ mod tests {
         );
         let desk = Desk::new(sources(), vec![]);
         let reached = "127.0.0.1:9090".parse().unwrap();
-        assert_eq!(desk.answer(&Request::new(()), reached).status(), 403);
+        assert_eq!(desk.respond(&Request::new(()), reached).status(), 403);
         let twice = Request::builder()
             .header(HOST, "localhost")
             .header(HOST, "localhost");
-        assert_eq!(desk.answer(&twice.body(()).unwrap(), reached).status(), 403);
+        assert_eq!(
+            desk.respond(&twice.body(()).unwrap(), reached).status(),
+            403
+        );
     }
 
     #[test]
@@ -256,7 +269,7 @@ mod tests {
         let request = Request::builder()
             .uri("/healthz")
             .header(HOST, "[::1]:9090");
-        let response = desk.answer(
+        let response = desk.respond(
             &request.body(()).unwrap(),
             "127.0.0.1:9090".parse().unwrap(),
         );

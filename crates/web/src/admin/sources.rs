@@ -4,7 +4,8 @@ use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
 use crate::proxy::{Standing, UpstreamState};
 use serde::Serialize;
-use sooner_uplink::{Load, Uplink};
+use sooner_link::Load;
+use sooner_uplink::Uplink;
 use std::sync::Arc;
 
 /// Everything that is asked when somebody wants to know.

@@ -308,7 +308,7 @@ pub(crate) mod tests {
     use crate::metrics::{Metrics, RequestFacts};
     use crate::proxy::{Standing, UpstreamState};
     use hyper::Request;
-    use sooner_uplink::shadow::Compared;
+    use sooner_link::shadow::Compared;
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
 

@@ -1,4 +1,5 @@
-//! What a reload cannot change, because it was done once, at the start: addresses, user, log, uplink.
+//! What a reload cannot change, because it was done once, at the start: addresses, user, log,
+//! uplink.
 
 use super::Config;
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 impl Config {
-    /// Makes the paths that stand in the file relative to `folder`, the file's own; those of flags stay relative to where it was started.
+    /// Makes the paths that stand in the file relative to `folder`, the file's own; those of flags
+    /// stay relative to where it was started.
     pub fn relative_to(&mut self, folder: &Path) {
         for path in self.paths() {
             let joined = folder.join(path.get_ref());

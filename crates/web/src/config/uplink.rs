@@ -1,12 +1,13 @@
 //! The table `[uplink]`: how fast the link is, and who goes first on it.
 //!
-//! What a rate means is told by the crate that has rates, which this one does not know: here it is text, with its place.
+//! What a rate means is told by the crate that has rates, which this one does not know: here it is
+//! text, with its place.
 
 use super::Misconfigured;
 use super::parsed;
 use serde::{Deserialize, Deserializer};
+use sooner_link::{Ahead, NotAnAmount};
 use sooner_policy::{BAND_COUNT, PolicyName};
-use sooner_uplink::{Ahead, NotAnAmount};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -24,11 +25,12 @@ pub struct UplinkTable {
     pub mechanism: Option<Spanned<MechanismName>>,
     /// How many bands the kernel's are; default: 8.
     pub bands: Option<Spanned<u8>>,
-    /// How much may lie in the kernel ahead of the link, such as `5` packets, `30kb` or `20ms`; default: one turn.
+    /// How much may lie in the kernel ahead of the link, such as `5` packets, `30kb` or `20ms`;
+    /// default: one turn.
     pub ahead: Option<Spanned<AheadAmount>>,
     /// The device towards the link; default: the one that carries the first address.
     pub device: Option<Spanned<String>>,
-    /// Whether a queueing discipline that somebody configured may be replaced; default: no.
+    /// Whether a queueing discipline that was configured may be replaced; default: no.
     pub replace_qdisc: bool,
     /// The order among the responses of one connection that ask for none; default: `standard`.
     pub streams: StreamOrder,
@@ -161,7 +163,8 @@ impl UplinkTable {
         self.ahead.as_ref().map(|ahead| ahead.get_ref().0)
     }
 
-    /// What can only be wrong together: keys that mean nothing without a rate, or under the mechanism.
+    /// What can only be wrong together: keys that mean nothing without a rate, or under the
+    /// mechanism.
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
         self.check_rate()?;
         self.check_bands()?;

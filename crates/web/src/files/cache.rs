@@ -1,9 +1,9 @@
 //! Files that were asked for lately, found by path; the least used make room (second chance).
 //!
-//! One cache holds the files of all sites, so that its bounds hold for the server and the busiest site has the most of
-//! it.
+//! One cache holds the files of all sites, so that its bounds hold for the server and the busiest
+//! site has the most of it.
 
-use super::folder::{Folder, Found};
+use super::folder::{Folder, Lookup};
 use super::resource::Resource;
 use super::root::FileError;
 use crate::clock::Moment;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 /// Bounds of the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// How many files at most; those not in memory hold a descriptor each, and of those in memory the long ones.
+    /// How many files at most; those not in memory hold a descriptor each, and of those in memory
+    /// the long ones.
     pub files_max: usize,
     /// Longest file that is kept in memory.
     pub memory_file_bytes_max: u64,
@@ -25,8 +26,9 @@ pub struct CacheLimits {
 }
 
 impl Default for CacheLimits {
-    /// 4096 files, 64 MiB in files of up to 256 KiB: a site's pages, scripts and images, little beside the memory of
-    /// the smallest host. One second, as an owner who saves a file looks at it no sooner.
+    /// 4096 files, 64 MiB in files of up to 256 KiB: a site's pages, scripts and images, little
+    /// beside the memory of the smallest host. One second, as an owner who saves a file looks at it
+    /// no sooner.
     fn default() -> Self {
         Self {
             files_max: 4096,
@@ -63,7 +65,8 @@ struct Slot {
 }
 
 impl FileCache {
-    /// A cache of no folder yet. A file that is too long for all memory is not kept there by itself either.
+    /// A cache of no folder yet. A file that is too long for all memory is not kept there by itself
+    /// either.
     pub fn new(limits: CacheLimits) -> Self {
         let memory_file_bytes_max = limits.memory_file_bytes_max.min(limits.memory_bytes_max);
         Self {
@@ -91,23 +94,23 @@ impl FileCache {
         FolderId(self.folders.len() as u32 - 1)
     }
 
-    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is the directory's
-    /// index. No system call when that was checked lately and is in memory. Directories and errors are never
-    /// remembered.
+    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is
+    /// the directory's index. No system call when that was checked lately and is in memory.
+    /// Directories and errors are never remembered.
     pub fn find(
         &mut self,
         folder: FolderId,
         path: &[u8],
         as_directory: bool,
         now: Moment,
-    ) -> Result<Found, FileError> {
+    ) -> Result<Lookup, FileError> {
         self.set_key(folder, path, as_directory);
         let known = match self.slots.get_mut(self.key.as_slice()) {
             Some(slot) => {
                 let age = now.instant.saturating_duration_since(slot.checked_at);
                 if age < self.limits.valid_for && slot.resource.is_current() {
                     slot.was_used = true;
-                    return Ok(Found::Resource(slot.resource.clone()));
+                    return Ok(Lookup::Resource(slot.resource.clone()));
                 }
                 Some(slot.resource.clone())
             }
@@ -116,10 +119,10 @@ impl FileCache {
         let folder = &self.folders[folder.0 as usize];
         let found = folder.look_up(path, as_directory, known.as_ref(), now.date);
         match (&found, known) {
-            (Ok(Found::Resource(resource)), Some(known)) if Rc::ptr_eq(resource, &known) => {
+            (Ok(Lookup::Resource(resource)), Some(known)) if Rc::ptr_eq(resource, &known) => {
                 self.confirm(now.instant);
             }
-            (Ok(Found::Resource(resource)), known) => {
+            (Ok(Lookup::Resource(resource)), known) => {
                 if known.is_some() {
                     self.forget();
                 }
@@ -193,12 +196,12 @@ impl FileCache {
 
 #[cfg(test)]
 mod tests {
-    use super::super::coding::Coding;
     use super::super::entry::File;
     use super::super::extra_headers::ExtraHeaders;
     use super::super::resource::ResourceMaker;
     use super::super::root::{Root, Symlinks};
     use super::*;
+    use sooner_http::negotiation::Coding;
     use std::path::Path;
     use std::sync::Arc;
     use std::time::SystemTime;
@@ -228,14 +231,14 @@ mod tests {
         (cache, id)
     }
 
-    fn resource(found: Result<Found, FileError>) -> Rc<Resource> {
+    fn resource(found: Result<Lookup, FileError>) -> Rc<Resource> {
         match found {
-            Ok(Found::Resource(resource)) => resource,
+            Ok(Lookup::Resource(resource)) => resource,
             other => panic!("{other:?}"),
         }
     }
 
-    fn file(found: Result<Found, FileError>) -> Arc<File> {
+    fn file(found: Result<Lookup, FileError>) -> Arc<File> {
         resource(found).plain.clone()
     }
 
@@ -292,7 +295,7 @@ mod tests {
         assert!(matches!(missing, Err(FileError::NotFound)));
         std::fs::create_dir(folder.path().join("a")).unwrap();
         let directory = cache.find(id, b"a", false, now);
-        assert!(matches!(directory, Ok(Found::Directory(_))));
+        assert!(matches!(directory, Ok(Lookup::Directory(_))));
         std::fs::remove_dir(folder.path().join("a")).unwrap();
         std::fs::write(folder.path().join("a"), "").unwrap();
         assert_eq!(file(cache.find(id, b"a", false, now)).len, 0);
@@ -307,7 +310,7 @@ mod tests {
         let mut now = Moment::now();
         for path in [&b""[..], b"d"] {
             let bare = cache.find(id, path, true, now);
-            assert!(matches!(bare, Ok(Found::Directory(_))));
+            assert!(matches!(bare, Ok(Lookup::Directory(_))));
         }
         let not_a_directory = cache.find(id, b"f", true, now);
         assert!(matches!(not_a_directory, Err(FileError::NotFound)));

@@ -14,16 +14,16 @@ const PAGE_BYTES: u64 = 4096;
 /// Where the bytes of a file are.
 #[derive(Debug)]
 pub enum Content {
-    /// All of them are here; the descriptor is not needed any more. Those of a long file are in a [`SealedFile`], if that is possible, so that
-    /// the kernel can send them without copying them.
+    /// All of them are here; the descriptor is not needed any more. Those of a long file are in a
+    /// [`SealedFile`], if that is possible, so that the kernel can send them without copying them.
     Memory(Bytes),
     /// In the page cache, or on the disk; and the version that is meant.
     Disk(OwnedFd, Identity),
 }
 
 impl Content {
-    /// Reads the file into memory if it is no longer than `memory_bytes_max`, and is still the version `identity`
-    /// when it has been read.
+    /// Reads the file into memory if it is no longer than `memory_bytes_max`, and is still the
+    /// version `identity` when it has been read.
     pub fn new(
         descriptor: OwnedFd,
         identity: &Identity,
@@ -49,7 +49,8 @@ impl Content {
         }
     }
 
-    /// Whether what it would give now is still the version that was opened. No system call for what is in memory.
+    /// Whether what it would give now is still the version that was opened. No system call for what
+    /// is in memory.
     pub fn is_current(&self) -> bool {
         match self {
             Self::Memory(_) => true,
@@ -57,8 +58,8 @@ impl Content {
         }
     }
 
-    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
-    /// file has been changed since it was opened.
+    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with
+    /// `UnexpectedEof` when the file has been changed since it was opened.
     pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
         let Self::Disk(descriptor, identity) = self else {
             return self.read_at(offset, len).map(Some);
@@ -98,8 +99,8 @@ impl Content {
     }
 }
 
-/// What was read, if it is of the version that is meant. Asked after the read: the system sets the date of a change
-/// before it changes the first byte.
+/// What was read, if it is of the version that is meant. Asked after the read: the system sets the
+/// date of a change before it changes the first byte.
 fn if_unchanged(read: Vec<u8>, descriptor: &OwnedFd, identity: &Identity) -> io::Result<Bytes> {
     if read.is_empty() || !is_version(descriptor, identity) {
         return Err(io::Error::new(
@@ -128,7 +129,8 @@ fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Vec<u8
     Ok(is_unchanged.then_some(content))
 }
 
-/// The bytes as they are kept. Where no sealed file can be had (no descriptors left, an old kernel) they are sent from ordinary memory.
+/// The bytes as they are kept. Where no sealed file can be had (no descriptors left, an old kernel)
+/// they are sent from ordinary memory.
 fn kept(content: Vec<u8>) -> Bytes {
     if is_long(&content)
         && let Ok(file) = SealedFile::new(&content)

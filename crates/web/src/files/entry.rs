@@ -1,6 +1,5 @@
 //! One version of one file, with everything a response says about it worked out once.
 
-use super::coding::Coding;
 use super::content::Content;
 use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
@@ -13,6 +12,7 @@ use hyper::header::{
     LAST_MODIFIED, VARY,
 };
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::SystemTime;
@@ -35,7 +35,7 @@ pub struct File {
 /// What a response says about a file besides what the file says itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Description<'a> {
-    /// The path whose end tells the content type: without the suffix of a coding.
+    /// The path without the suffix of a coding: its end tells the content type.
     pub path: &'a [u8],
     /// What it was compressed with.
     pub coding: Option<Coding>,
@@ -46,7 +46,8 @@ pub struct Description<'a> {
 }
 
 impl File {
-    /// Describes a file that was opened at `now`; reads it into memory when it is no longer than `memory_bytes_max`.
+    /// Describes a file that was opened at `now`; reads it into memory when it is no longer than
+    /// `memory_bytes_max`.
     pub fn new(
         description: Description<'_>,
         descriptor: OwnedFd,
@@ -75,7 +76,8 @@ impl File {
         self.identity == Identity::of(stat)
     }
 
-    /// Whether its bytes can still be had: those of a file that is not in memory may have been overwritten.
+    /// Whether its bytes can still be had: those of a file that is not in memory may have been
+    /// overwritten.
     pub fn is_current(&self) -> bool {
         self.content.is_current()
     }
@@ -93,8 +95,9 @@ impl File {
         self.content.memory_bytes()
     }
 
-    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with `UnexpectedEof` when the
-    /// file has been changed since it was opened: bytes of two versions are never mixed.
+    /// Reads up to `len` bytes from `offset` if that needs no disk, else nothing. Fails with
+    /// `UnexpectedEof` when the file has been changed since it was opened: bytes of two versions
+    /// are never mixed.
     pub fn read_cached(&self, offset: u64, len: usize) -> io::Result<Option<Bytes>> {
         self.content.read_cached(offset, len)
     }

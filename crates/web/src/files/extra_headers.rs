@@ -73,7 +73,8 @@ impl ExtraHeaders {
         self.0.len()
     }
 
-    /// Puts them into the head of an answer. They replace what is there, but for `Vary`, of which each member counts.
+    /// Puts them into the head of an answer. They replace what is there, but for `Vary`, of which
+    /// each member counts.
     pub fn add_to(&self, headers: &mut HeaderMap) {
         for (name, value) in &self.0 {
             if *name == VARY {

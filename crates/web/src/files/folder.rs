@@ -20,26 +20,28 @@ pub struct Folder {
 
 /// What a path leads to.
 #[derive(Debug)]
-pub enum Found {
+pub enum Lookup {
     /// A regular file.
     Resource(Rc<Resource>),
-    /// A directory, open for reading; when it was asked for as one, none of its files stands for it.
+    /// A directory, open for reading; when it was asked for as one, none of its files stands for
+    /// it.
     Directory(OwnedFd),
 }
 
 impl Folder {
-    /// Opens what `path` leads to at `now`, for a directory its index; `known` is what it led to before.
+    /// Opens what `path` leads to at `now`, for a directory its index; `known` is what it led to
+    /// before.
     pub fn look_up(
         &self,
         path: &[u8],
         as_directory: bool,
         known: Option<&Rc<Resource>>,
         now: SystemTime,
-    ) -> Result<Found, FileError> {
+    ) -> Result<Lookup, FileError> {
         for _ in 1..TRIES {
             let found = self.look_up_once(path, as_directory, known, now)?;
             match &found {
-                Found::Resource(resource) if !resource.is_current() => {}
+                Lookup::Resource(resource) if !resource.is_current() => {}
                 _ => return Ok(found),
             }
         }
@@ -52,7 +54,7 @@ impl Folder {
         as_directory: bool,
         known: Option<&Rc<Resource>>,
         now: SystemTime,
-    ) -> Result<Found, FileError> {
+    ) -> Result<Lookup, FileError> {
         if as_directory {
             return self.look_up_directory(path, known, now);
         }
@@ -60,8 +62,8 @@ impl Folder {
             Opened::File(descriptor, stat) => self
                 .maker
                 .make(path, (descriptor, stat), known, now)
-                .map(Found::Resource),
-            Opened::Directory(descriptor) => Ok(Found::Directory(descriptor)),
+                .map(Lookup::Resource),
+            Opened::Directory(descriptor) => Ok(Lookup::Directory(descriptor)),
         }
     }
 
@@ -70,7 +72,7 @@ impl Folder {
         path: &[u8],
         known: Option<&Rc<Resource>>,
         now: SystemTime,
-    ) -> Result<Found, FileError> {
+    ) -> Result<Lookup, FileError> {
         for name in &self.index {
             let index = match path {
                 b"" => name.to_vec(),
@@ -81,14 +83,14 @@ impl Folder {
                     return self
                         .maker
                         .make(&index, (descriptor, stat), known, now)
-                        .map(Found::Resource);
+                        .map(Lookup::Resource);
                 }
                 Ok(Opened::Directory(_)) | Err(FileError::NotFound) => {}
                 Err(error) => return Err(error),
             }
         }
         match self.maker.root.open_file(path)? {
-            Opened::Directory(descriptor) => Ok(Found::Directory(descriptor)),
+            Opened::Directory(descriptor) => Ok(Lookup::Directory(descriptor)),
             Opened::File(..) => Err(FileError::NotFound),
         }
     }

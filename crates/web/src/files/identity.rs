@@ -1,15 +1,15 @@
 //! What tells one version of a file from another.
 
-use super::coding::Coding;
 use hyper::header::HeaderValue;
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::time::{Duration, SystemTime};
 
 /// The last second an HTTP date can say: the end of the year 9999.
 const HTTP_DATE_SECONDS_MAX: i64 = 253_402_300_799;
 
-/// A version of a file. The inode belongs to it, because archives and reproducible builds give many files one and the
-/// same date.
+/// A version of a file. The inode belongs to it, because archives and reproducible builds give many
+/// files one and the same date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,

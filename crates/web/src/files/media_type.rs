@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a file is that nobody knows.
+/// The content type of an unknown file.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Where the common table lacks a type or has one that was registered differently since.

@@ -1,11 +1,11 @@
 //! A file and those beside it that hold the same, compressed: what a path stands for.
 
-use super::coding::Coding;
 use super::entry::{Description, File};
 use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
 use super::root::{FileError, Opened, Root};
 use rustix::fs::Stat;
+use sooner_http::negotiation::Coding;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,7 +72,8 @@ struct Sidecar {
 }
 
 impl ResourceMaker {
-    /// The resource of the file at `path`, which was opened at `now`; `known` itself if nothing has changed since.
+    /// The resource of the file at `path`, which was opened at `now`; `known` itself if nothing has
+    /// changed since.
     pub fn make(
         &self,
         path: &[u8],
@@ -118,7 +119,8 @@ impl ResourceMaker {
         File::new(description, descriptor, stat, memory_bytes_max, now).map(Arc::new)
     }
 
-    /// Those that are there, can be read and are not older than the file: an old one holds something else.
+    /// Those that are there, can be read and are not older than the file: an old one holds
+    /// something else.
     fn open_sidecars(&self, path: &[u8], stat: &Stat) -> Vec<Sidecar> {
         let file = Identity::of(stat);
         self.codings

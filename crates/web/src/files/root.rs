@@ -1,4 +1,5 @@
-//! Opening a path below the root, and nothing else: the kernel resolves it and refuses what leads out.
+//! Opening a path below the root, and nothing else: the kernel resolves it and refuses what leads
+//! out.
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -98,8 +99,8 @@ impl Root {
         })
     }
 
-    /// Opens `path`, relative and free of dot segments, if it is a regular file or a directory; the empty path is the
-    /// root.
+    /// Opens `path`, relative and free of dot segments, if it is a regular file or a directory; the
+    /// empty path is the root.
     pub fn open_file(&self, path: &[u8]) -> Result<Opened, FileError> {
         let descriptor = self.resolve(path, READ)?;
         let stat = rustix::fs::fstat(&descriptor)?;

@@ -1,7 +1,7 @@
 //! The body of one response, cut into pieces of the size that may be sent.
 
 use crate::body::Source;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use std::task::{Context, Poll, ready};
@@ -34,14 +34,16 @@ impl BodySource {
         }
     }
 
-    /// Whether the source is to be polled before a turn is asked for: a backend may be silent for hours, a disk is slow, and a turn that is
-    /// not used is time of the link. What is at hand is not read before its turn, because until then it would only use memory.
+    /// Whether the source is to be polled before a turn is asked for: a backend may be silent for
+    /// hours, a disk is slow, and a turn that is not used is time of the link. What is at hand is
+    /// not read before its turn, because until then it would only use memory.
     pub fn is_to_be_awaited(&self) -> bool {
         self.chunk.is_empty() && self.is_to_be_awaited
     }
 
-    /// Ready when there are bytes to send, or it is known that there are none. Of a file no more is read than `bytes`: whatever waits in a
-    /// stream for its turn is memory that its client holds, and a client has many streams.
+    /// Ready when there are bytes to send, or it is known that there are none. Of a file no more is
+    /// read than `bytes`: whatever waits in a stream for its turn is memory that its client holds,
+    /// and a client has many streams.
     pub fn poll_fill(
         &mut self,
         bytes: usize,
@@ -73,7 +75,8 @@ impl BodySource {
         (wanted as usize).max(1)
     }
 
-    /// Takes up to `bytes_max` of the bytes that there are; the second value says whether nothing comes after them, not even trailers.
+    /// Takes up to `bytes_max` of the bytes that there are; the second value says whether nothing
+    /// comes after them, not even trailers.
     pub fn take(&mut self, bytes_max: usize) -> (Bytes, bool) {
         let taken = self.chunk.split_to(self.chunk.len().min(bytes_max));
         (taken, self.chunk.is_empty() && self.source.is_end())

@@ -7,20 +7,22 @@ use h2::server::{Builder, Handshake};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Body bytes a client may send on one stream before somebody has taken them. 256 KiB: 40 Mbit/s at 50 ms; a request whose backend is busy
-/// holds as much memory.
+/// Body bytes a client may send on one stream before they are taken. 256 KiB: 40 Mbit/s at 50 ms; a
+/// request to a busy upstream holds as much memory.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// The same on all streams of a connection together: the most of request bodies that a connection can make the server hold.
+/// The same on all streams of a connection together: the most of request bodies that a connection
+/// can make the server hold.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// What is read of a client, and thrown away, after the last byte to it. As much again as a client that keeps the rules may have had on its
-/// way when it heard of the end.
+/// What is read of a client, and thrown away, after the last byte to it. As much again as a client
+/// that keeps the rules may have had on its way when it heard of the end.
 pub const LINGER_BYTES_MAX: u64 = 2 * CONNECTION_WINDOW_BYTES as u64;
 /// Streams that were reset and may still get frames that were on the way.
 const RESET_STREAMS_MAX: usize = 50;
-/// Requests that may be taken back before anybody has looked at them; [`Cancellations`](super::cancellations::Cancellations) counts those
-/// that come after.
+/// Requests that may be reset before the driver has accepted them;
+/// [`ResetBudget`](sooner_http::frames::ResetBudget) counts those that come after.
 const UNSEEN_RESETS_MAX: usize = 20;
-/// Malformed requests, and requests beyond the number of streams, that one connection may send in its life.
+/// Malformed requests, and requests beyond the number of streams, that one connection may send in
+/// its life.
 const ERRORS_MAX: usize = 1024;
 /// The library's own bound of body bytes waiting in one stream; the uplink keeps below it.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
@@ -30,8 +32,8 @@ const SEND_BUFFER_BYTES: usize = 256 << 10;
 pub struct Bounds {
     /// Requests at once.
     pub streams_max: u32,
-    /// Longest request head as RFC 9113 (6.5.2) counts it, which adds 32 bytes for every field. Longer ones get status 431, and the connection
-    /// ends where the head is many times as long.
+    /// Longest request head as RFC 9113 (6.5.2) counts it, which adds 32 bytes for every field.
+    /// Longer ones get status 431, and the connection ends where the head is many times as long.
     pub head_bytes_max: u32,
     /// How long the client may take for its first bytes.
     pub preface_time: Duration,
@@ -50,8 +52,9 @@ impl Bounds {
         }
     }
 
-    /// The longest request head that the library hands out. It answers longer ones by itself, in a way that loses the answer: with
-    /// 431 and a reset behind it. So it is told four times as much, and those in between are refused as all others are.
+    /// The longest request head that the library hands out. It answers longer ones by itself, in a
+    /// way that loses the response: with 431 and a reset behind it. So its limit is four times as
+    /// much, and those in between are refused as all others are.
     pub fn decoded_bytes_max(&self) -> u32 {
         self.head_bytes_max.saturating_mul(4)
     }

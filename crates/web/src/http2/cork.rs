@@ -1,8 +1,10 @@
-//! Collects what is written, so that many small frames leave in one write, one TLS record and few packets.
+//! Collects what is written, so that many small frames leave in one write, one TLS record and few
+//! packets.
 //!
-//! The library flushes after every frame of data. While the [`Cork`] is in, a flush does nothing; it is pulled when everything that is to
-//! be written now has been: at the end of every poll of the connection, so nothing is ever held back for longer than that takes. A response
-//! of 1 KB costs a third less processor time this way.
+//! The library flushes after every frame of data. While the [`Cork`] is in, a flush does nothing;
+//! it is pulled when everything that is to be written now has been: at the end of every poll of the
+//! connection, so nothing is ever held back for longer than that takes. A response of 1 KB costs a
+//! third less processor time this way.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -11,7 +13,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// What is collected before it is written in any case: as much as the kernel makes packets of in one go.
+/// What is collected before it is written in any case: as much as the kernel makes packets of in
+/// one go.
 const COLLECTED_BYTES_MAX: usize = 64 << 10;
 /// What a connection that has nothing to write keeps of its memory.
 const KEPT_BYTES_MAX: usize = 1 << 10;

@@ -1,10 +1,11 @@
-//! What PRIORITY_UPDATE frames said, until the streams they speak of hear it.
+//! Priorities from PRIORITY_UPDATE frames, until their streams take them.
 //!
-//! A frame may come while its stream runs, which is then woken, or before the stream is opened, for which it is kept. It may also come in
-//! the very packet that opens the stream, before anybody has accepted it: that looks as if it had come before.
+//! A frame may come while its stream runs, which is then woken, or before the stream is opened, for
+//! which it is kept. It may also come in the very packet that opens the stream, before the driver
+//! has accepted it: that looks as if it had come before.
 
-use super::frame_scanner::{PriorityUpdate, Violation};
-use super::priority::Priority;
+use sooner_http::frames::{PriorityUpdate, Violation};
+use sooner_http::priority::Priority;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use std::task::{Context, Waker};
 /// The table of one connection.
 #[derive(Debug)]
 pub struct Priorities {
-    open: BTreeMap<u32, Rc<News>>,
+    open: BTreeMap<u32, Rc<PendingUpdate>>,
     idle: BTreeMap<u32, Priority>,
     last_opened: u32,
     streams_max: usize,
@@ -22,7 +23,7 @@ pub struct Priorities {
 
 /// What one stream has not heard yet.
 #[derive(Debug, Default)]
-struct News {
+struct PendingUpdate {
     priority: Cell<Option<Priority>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -31,15 +32,15 @@ struct News {
 #[derive(Debug)]
 pub struct Subscription {
     stream: u32,
-    news: Rc<News>,
+    update: Rc<PendingUpdate>,
     table: Rc<RefCell<Priorities>>,
 }
 
 impl Priorities {
     /// The table of a connection that may have `streams_max` open streams.
     ///
-    /// Clients may prioritise no more streams than they may open (RFC 9218, 7.1). Twice as many are tolerated, because a stream that the
-    /// client has just reset still counts here.
+    /// Clients may prioritise no more streams than they may open (RFC 9218, 7.1). Twice as many are
+    /// tolerated, because a stream that the client has just reset still counts here.
     pub fn new(streams_max: usize) -> Self {
         Self {
             open: BTreeMap::new(),
@@ -68,9 +69,9 @@ impl Priorities {
     }
 
     fn update(&mut self, stream: u32, priority: Priority) {
-        if let Some(news) = self.open.get(&stream) {
-            news.priority.set(Some(priority));
-            if let Some(waker) = news.waker.take() {
+        if let Some(update) = self.open.get(&stream) {
+            update.priority.set(Some(priority));
+            if let Some(waker) = update.waker.take() {
                 waker.wake();
             }
         } else if stream > self.last_opened {
@@ -84,30 +85,31 @@ impl Priorities {
 }
 
 impl Subscription {
-    /// Opens `stream` in `table`. Streams below it that were not opened never will be (RFC 9113, 5.1.1).
+    /// Opens `stream` in `table`. Streams below it that were not opened never will be (RFC 9113,
+    /// 5.1.1).
     pub fn new(table: &Rc<RefCell<Priorities>>, stream: u32) -> Self {
         let mut priorities = table.borrow_mut();
         let later = priorities.idle.split_off(&stream.saturating_add(1));
         let mut not_later = std::mem::replace(&mut priorities.idle, later);
-        let news = Rc::new(News::default());
-        news.priority.set(not_later.remove(&stream));
+        let update = Rc::new(PendingUpdate::default());
+        update.priority.set(not_later.remove(&stream));
         priorities.last_opened = priorities.last_opened.max(stream);
-        priorities.open.insert(stream, news.clone());
+        priorities.open.insert(stream, update.clone());
         Self {
             stream,
-            news,
+            update,
             table: table.clone(),
         }
     }
 
-    /// What was said since this was asked last, if anything; the task of `cx` is woken at the next news.
+    /// The update since the last call, if there was one; wakes the task of `cx` at the next.
     pub fn take(&self, cx: &mut Context<'_>) -> Option<Priority> {
-        let mut waker = self.news.waker.borrow_mut();
+        let mut waker = self.update.waker.borrow_mut();
         match &mut *waker {
             Some(waker) => waker.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        self.news.priority.take()
+        self.update.priority.take()
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
             .note(Ok(PriorityUpdate { stream, priority }));
     }
 
-    fn hear(subscription: &Subscription) -> Option<u8> {
+    fn follow_priority(subscription: &Subscription) -> Option<u8> {
         let mut cx = Context::from_waker(Waker::noop());
         subscription.take(&mut cx)?.urgency
     }
@@ -139,10 +141,16 @@ mod tests {
         update(&table, 3, "u=5");
         update(&table, 3, "u=1");
         let stream = Subscription::new(&table, 3);
-        assert_eq!((hear(&stream), hear(&stream)), (Some(1), None));
+        assert_eq!(
+            (follow_priority(&stream), follow_priority(&stream)),
+            (Some(1), None)
+        );
         update(&table, 3, "u=6");
         update(&table, 3, "u=");
-        assert_eq!((hear(&stream), hear(&stream)), (Some(6), None));
+        assert_eq!(
+            (follow_priority(&stream), follow_priority(&stream)),
+            (Some(6), None)
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A request as HTTP/2 brings it, made into what those who answer expect: checked, with a Host field, with one Cookie field.
+//! A request as HTTP/2 brings it, in the form that the service expects: checked, with a Host field,
+//! with one Cookie field.
 
 use hyper::header::{COOKIE, HOST, HeaderValue};
 use hyper::http::request::Parts;
@@ -25,7 +26,8 @@ pub enum Refusal {
 /// What a field counts beside its octets (RFC 9113, 6.5.2).
 const FIELD_BYTES: usize = 32;
 
-/// Checks what the HTTP/2 library does not, then brings the head, up to `bytes_max` long, into the form of HTTP/1.
+/// Checks what the HTTP/2 library does not, then brings the head, up to `bytes_max` long, into the
+/// form of HTTP/1.
 pub fn prepare(head: &mut Parts, bytes_max: u32) -> Result<(), Refusal> {
     if head_bytes(head) > bytes_max as usize {
         return Err(Refusal::TooLong(bytes_max));
@@ -75,8 +77,9 @@ fn check_values(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The authority as the Host field, in place of one that names the same host (RFC 9113, 8.3.1). Whether the names agree is looked
-/// at where the site is chosen, and so is a second field; here it is the ports.
+/// The authority as the Host field, in place of one that names the same host (RFC 9113, 8.3.1).
+/// Whether the names agree is looked at where the site is chosen, and so is a second field; here it
+/// is the ports.
 fn set_host(head: &mut Parts) -> Result<(), Refusal> {
     let Some(authority) = head.uri.authority() else {
         return Ok(());
@@ -123,7 +126,7 @@ fn host_and_port(value: &[u8], default_port: u16) -> (&[u8], Option<u16>) {
     (host.strip_suffix(b".").unwrap_or(host), port)
 }
 
-/// RFC 9113, 8.2.3: cookies may come in several fields, which nobody outside HTTP/2 expects.
+/// RFC 9113, 8.2.3: cookies may come in several fields, which no program outside HTTP/2 expects.
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
@@ -193,9 +196,10 @@ mod tests {
         ] {
             let authority = uri.parse::<hyper::Uri>().unwrap();
             let authority = authority.authority().unwrap().as_str();
-            let expected = match is_same {
-                true => Ok(HeaderValue::from_str(authority).unwrap()),
-                false => Err(Refusal::HostsDisagree),
+            let expected = if is_same {
+                Ok(HeaderValue::from_str(authority).unwrap())
+            } else {
+                Err(Refusal::HostsDisagree)
             };
             assert_eq!(host_of(uri, host), expected, "{uri} {host}");
         }

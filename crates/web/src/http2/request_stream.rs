@@ -1,18 +1,23 @@
 //! The body of a request over HTTP/2.
 
-use crate::message::BodyError;
+use crate::clock::Clock;
+use crate::limits::Linger;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use h2::RecvStream;
 use hyper::body::{Body, Frame, SizeHint};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
+use tokio::time::timeout_at;
 
-/// A body as it comes in. The client's window opens again by what is taken from here, so somebody who does not take holds the client back.
+/// A body as it comes in. The client's window opens again by what is taken from here, so a reader
+/// that does not take holds the client back.
 pub struct RequestStream {
     /// Taken when this is dropped.
     stream: Option<RecvStream>,
-    /// Who gets what is left of it then.
+    /// Gets what is left of it then.
     rest: Option<oneshot::Sender<RecvStream>>,
     /// What is left of the length that was announced.
     left_bytes: Option<u64>,
@@ -30,8 +35,8 @@ enum Progress {
 }
 
 impl RequestStream {
-    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted` is told when somebody asks for it,
-    /// and `rest` gets what has not been read in the end.
+    /// The body that comes by `stream`, `content_length` bytes long if that was announced; `wanted`
+    /// is told when the body is first polled, and `rest` gets what has not been read in the end.
     pub fn new(
         stream: RecvStream,
         content_length: Option<u64>,
@@ -67,7 +72,7 @@ impl Drop for RequestStream {
     fn drop(&mut self) {
         let is_read = self.progress == Progress::Over || self.is_end_stream();
         if let (false, Some(stream), Some(rest)) = (is_read, self.stream.take(), self.rest.take()) {
-            // Nobody waits for it where the client has left.
+            // No task waits for it where the client has left.
             let _ = rest.send(stream);
         }
     }
@@ -83,7 +88,7 @@ impl Body for RequestStream {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         if let Some(wanted) = this.wanted.take() {
-            // Nobody hears it when the response has begun already.
+            // No task hears it when the response has begun already.
             let _ = wanted.send(());
         }
         if this.progress == Progress::InData {
@@ -119,5 +124,34 @@ impl Body for RequestStream {
             Some(left_bytes) => SizeHint::with_exact(left_bytes),
             None => SizeHint::default(),
         }
+    }
+}
+
+/// The most that is read of a body after its response: as much as on a connection of HTTP/1.
+const DISCARDED_BYTES_MAX: u64 = 64 << 20;
+
+/// Discards the rest of a body after its response (RFC 9113, 8.1); `rest` brings it when its reader
+/// lets go of it.
+///
+/// A response may come before the request is over: the body is too long, or the path leads nowhere.
+/// When the stream is then reset at once, clients that are still sending lose the response: curl
+/// 7.88 takes the reset for a failure before it has looked at what came with it. So the rest is
+/// read and thrown away, and the window opened, as HTTP/1 does with its connection; but only for a
+/// while: then the stream is reset with NO_ERROR, which tells the client to keep the response.
+pub async fn discard(rest: oneshot::Receiver<RecvStream>) {
+    let Ok(mut stream) = rest.await else {
+        return;
+    };
+    let clock = Clock::start();
+    let mut linger = Linger::begin(DISCARDED_BYTES_MAX, clock.now());
+    while !linger.is_over() {
+        let piece = poll_fn(|cx| stream.poll_data(cx));
+        let Ok(Some(Ok(bytes))) = timeout_at(clock.at(linger.deadline()), piece).await else {
+            // All of it was here, or nothing more comes, or the client is gone.
+            return;
+        };
+        // Fails only for more than was received.
+        let _ = stream.flow_control().release_capacity(bytes.len());
+        linger.received(bytes.len(), clock.now());
     }
 }

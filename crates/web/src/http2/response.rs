@@ -1,21 +1,42 @@
 //! The head of a response as HTTP/2 sends it.
 
-use super::date::date_now;
-use crate::message::Answer;
+use crate::response::Response;
+use hyper::StatusCode;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::{Response, StatusCode};
+use std::cell::RefCell;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Removes what HTTP/2 has no use for (RFC 9113, 8.2.2), adds the date, and the length of a body that is `body_bytes` long.
-pub fn complete_head(answer: &mut Answer, is_to_head: bool) {
-    let headers = &mut answer.headers;
+thread_local! {
+    static DATE_WRITTEN: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+}
+
+/// The present time as HTTP writes it (RFC 9110, 5.6.7), written once a second.
+fn date_now() -> HeaderValue {
+    let now = SystemTime::now();
+    let since_1970 = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    DATE_WRITTEN.with_borrow_mut(|written| match written {
+        Some((second, date)) if *second == since_1970.as_secs() => date.clone(),
+        stale => {
+            let date = HeaderValue::from_str(&httpdate::fmt_http_date(now))
+                .unwrap_or(HeaderValue::from_static(""));
+            *stale = Some((since_1970.as_secs(), date.clone()));
+            date
+        }
+    })
+}
+
+/// Removes what HTTP/2 has no use for (RFC 9113, 8.2.2), adds the date, and the length of a body
+/// that is `body_bytes` long.
+pub fn complete_head(response: &mut Response, is_to_head: bool) {
+    let headers = &mut response.headers;
     remove_connection_fields(headers);
     if !headers.contains_key(DATE) {
         headers.insert(DATE, date_now());
     }
-    let has_length = !is_to_head && may_have_body(answer.status);
-    if let Some(body_bytes) = answer.source.len()
+    let has_length = !is_to_head && may_have_body(response.status);
+    if let Some(body_bytes) = response.source.len()
         && has_length
         && !headers.contains_key(CONTENT_LENGTH)
     {
@@ -23,7 +44,8 @@ pub fn complete_head(answer: &mut Answer, is_to_head: bool) {
     }
 }
 
-/// Removes fields that speak of one connection of HTTP/1; a message with one of them is malformed in HTTP/2.
+/// Removes fields that speak of one connection of HTTP/1; a message with one of them is malformed
+/// in HTTP/2.
 pub fn remove_connection_fields(headers: &mut HeaderMap) {
     for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE, TE] {
         headers.remove(name);
@@ -40,8 +62,8 @@ pub fn may_have_body(status: StatusCode) -> bool {
 }
 
 /// The head alone, as the library takes it.
-pub fn head_of(status: StatusCode, headers: HeaderMap) -> Response<()> {
-    let mut response = Response::new(());
+pub fn head_of(status: StatusCode, headers: HeaderMap) -> hyper::Response<()> {
+    let mut response = hyper::Response::new(());
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -58,13 +80,13 @@ mod tests {
         for name in ["connection", "keep-alive", "transfer-encoding", "etag"] {
             headers.insert(name, HeaderValue::from_static("x"));
         }
-        let mut answer = Answer {
+        let mut response = Response {
             status,
             headers,
             source,
         };
-        complete_head(&mut answer, is_to_head);
-        answer.headers
+        complete_head(&mut response, is_to_head);
+        response.headers
     }
 
     #[test]
@@ -81,5 +103,13 @@ mod tests {
         assert!(!not_modified.contains_key(CONTENT_LENGTH));
         let empty = completed(StatusCode::OK, Source::Empty, false);
         assert_eq!(empty[CONTENT_LENGTH], "0");
+    }
+
+    #[test]
+    fn the_date_is_a_date() {
+        let date = date_now();
+        let read = httpdate::parse_http_date(date.to_str().unwrap()).unwrap();
+        let age = SystemTime::now().duration_since(read).unwrap();
+        assert!(age.as_secs() < 60);
     }
 }

@@ -1,14 +1,16 @@
-//! Sends the body of one response, turn by turn. The order of the steps is the point; see the [module](super).
+//! Sends the body of one response, turn by turn. The order of the steps is the point; see the
+//! [module](super).
 
 use super::body_source::{BodySource, Filled};
 use super::priorities::Subscription;
 use super::response::remove_connection_fields;
 use super::windows::{Closed, Windows};
-use crate::message::BodyError;
-use crate::urgency::Signal;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use hyper::HeaderMap;
+use sooner_http::priority::Signal;
+use sooner_link::StreamOrder;
 use sooner_uplink::StreamFlow;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -19,7 +21,7 @@ const TURN_BYTES_MAX: usize = 64 << 10;
 
 /// Why a response was not sent to its end.
 #[derive(Debug, Error)]
-pub enum Unsent {
+pub enum SendError {
     /// The client took the request back, or is gone.
     #[error("the client does not want it any more")]
     Unwanted,
@@ -31,8 +33,18 @@ pub enum Unsent {
     Broken(BodyError),
 }
 
+/// Tells the uplink where `flow` stands among the streams of its connection.
+pub fn set_urgency(flow: &mut StreamFlow, signal: Signal) {
+    let order = match signal.incremental {
+        None => StreamOrder::BySize,
+        Some(false) => StreamOrder::InSequence,
+        Some(true) => StreamOrder::Shared,
+    };
+    flow.set_urgency(signal.urgency, order);
+}
+
 /// Everything that sends one body.
-pub struct Sender {
+pub struct BodySender {
     /// The stream in the HTTP/2 library.
     pub stream: SendStream<Bytes>,
     /// The response in the uplink.
@@ -55,9 +67,10 @@ enum Turn {
     Last,
 }
 
-impl Sender {
-    /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over everything.
-    pub async fn send(mut self, mut body: BodySource) -> Result<StreamFlow, Unsent> {
+impl BodySender {
+    /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over
+    /// everything.
+    pub async fn send(mut self, mut body: BodySource) -> Result<StreamFlow, SendError> {
         while !poll_fn(|cx| self.poll_piece(cx, &mut body)).await? {}
         Ok(self.flow)
     }
@@ -67,10 +80,10 @@ impl Sender {
         &mut self,
         cx: &mut Context<'_>,
         body: &mut BodySource,
-    ) -> Poll<Result<bool, Unsent>> {
-        self.hear(cx);
+    ) -> Poll<Result<bool, SendError>> {
+        self.follow_priority(cx);
         if self.stream.poll_reset(cx).is_ready() {
-            return Poll::Ready(Err(Unsent::Unwanted));
+            return Poll::Ready(Err(SendError::Unwanted));
         }
         loop {
             if body.is_to_be_awaited() {
@@ -99,7 +112,7 @@ impl Sender {
         cx: &mut Context<'_>,
         body: &mut BodySource,
         granted_bytes: usize,
-    ) -> Result<Turn, Unsent> {
+    ) -> Result<Turn, SendError> {
         let allowed_bytes = self.windows.reserve(&mut self.stream, granted_bytes);
         if allowed_bytes == 0 {
             self.flow.settle(0);
@@ -122,7 +135,11 @@ impl Sender {
         }
     }
 
-    fn send_piece(&mut self, body: &mut BodySource, allowed_bytes: usize) -> Result<Turn, Unsent> {
+    fn send_piece(
+        &mut self,
+        body: &mut BodySource,
+        allowed_bytes: usize,
+    ) -> Result<Turn, SendError> {
         let (bytes, is_last) = body.take(allowed_bytes);
         let sent_bytes = bytes.len() as u64;
         let sent = self.stream.send_data(bytes, is_last);
@@ -132,7 +149,7 @@ impl Sender {
         match sent {
             Ok(()) if is_last => Ok(Turn::Last),
             Ok(()) => Ok(Turn::Used),
-            Err(_) => Err(Unsent::Unwanted),
+            Err(_) => Err(SendError::Unwanted),
         }
     }
 
@@ -146,28 +163,27 @@ impl Sender {
         &mut self,
         wanted_bytes: usize,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Unsent>> {
+    ) -> Poll<Result<(), SendError>> {
         let open = ready!(self.windows.poll_open(&mut self.stream, wanted_bytes, cx));
         Poll::Ready(open.map_err(|closed| match closed {
-            Closed::Reset => Unsent::Unwanted,
+            Closed::Reset => SendError::Unwanted,
             Closed::Stalled => {
                 self.stream.send_reset(Reason::CANCEL);
-                Unsent::Stalled
+                SendError::Stalled
             }
         }))
     }
 
-    /// Follows what the client says of the priority.
-    fn hear(&mut self, cx: &mut Context<'_>) {
+    /// Takes over a new priority from the client.
+    fn follow_priority(&mut self, cx: &mut Context<'_>) {
         if let Some(priority) = self.subscription.take(cx) {
             self.signal = self.signal.updated(priority);
-            self.flow
-                .set_urgency(self.signal.urgency, self.signal.order);
+            set_urgency(&mut self.flow, self.signal);
         }
     }
 
     /// Ends the stream with `trailers` or an empty frame, which need neither window nor turn.
-    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Unsent> {
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), SendError> {
         let ended = match trailers {
             Some(mut trailers) => {
                 remove_connection_fields(&mut trailers);
@@ -175,11 +191,11 @@ impl Sender {
             }
             None => self.stream.send_data(Bytes::new(), true),
         };
-        ended.map_err(|_| Unsent::Unwanted)
+        ended.map_err(|_| SendError::Unwanted)
     }
 
-    fn break_off(&mut self, error: BodyError) -> Unsent {
+    fn break_off(&mut self, error: BodyError) -> SendError {
         self.stream.send_reset(Reason::INTERNAL_ERROR);
-        Unsent::Broken(error)
+        SendError::Broken(error)
     }
 }

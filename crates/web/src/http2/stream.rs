@@ -1,28 +1,27 @@
 //! One request and its response.
 
-use super::Connected;
 use super::body_source::BodySource;
 use super::bounds::Bounds;
-use super::cancellations::Cancellations;
-use super::leftover;
 use super::priorities::Subscription;
 use super::request::{self, Refusal};
-use super::request_stream::RequestStream;
+use super::request_stream::{RequestStream, discard};
 use super::response::{complete_head, head_of, may_have_body};
-use super::sender::{Sender, Unsent};
-use super::tap::Listeners;
+use super::sender::{BodySender, SendError, set_urgency};
+use super::tap::TapEvents;
 use super::windows::Windows;
-use crate::answer::plain;
 use crate::body::Source;
-use crate::clock::Moment;
-use crate::message::{Answer, RequestBody};
-use crate::service::{Asked, Reply};
+use crate::clock::{Clock, Moment};
+use crate::peer::ConnectionContext;
+use crate::request_body::RequestBody;
+use crate::response::{Response, plain};
+use crate::service::{Reply, RequestContext};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sooner_http::frames::ResetBudget;
 use sooner_uplink::StreamFlow;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -33,45 +32,48 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
 /// What the streams of a connection share.
-pub struct Shared {
-    /// Who asks, who answers, and through what.
-    pub connected: Connected,
+pub struct ConnectionState {
+    /// The client and what serves it.
+    pub context: ConnectionContext,
     /// What bounds the connection.
     pub bounds: Bounds,
-    /// What PRIORITY_UPDATE frames said, and what is written of responses.
-    pub listeners: Listeners,
-    cancellations: RefCell<Cancellations>,
-    has_cancelled_too_much: Cell<bool>,
+    /// What the tap has found: priorities, and which responses are written.
+    pub tap_events: TapEvents,
+    clock: Clock,
+    resets: RefCell<ResetBudget>,
+    has_too_many_resets: Cell<bool>,
     open_streams: Cell<usize>,
 }
 
 /// A stream that is being answered; the connection is not idle before all are dropped.
-pub struct Exchange {
-    shared: Rc<Shared>,
+pub struct ActiveStream {
+    shared: Rc<ConnectionState>,
     respond: SendResponse<Bytes>,
     /// What the answer needs; taken by it.
-    place: Option<Place>,
+    scheduled: Option<ScheduledFlow>,
 }
 
-/// Where a response stands in the order; streams without a size of their own stand as they were requested, so it is taken at once.
-struct Place {
+/// Where a response stands in the order; streams of unknown size stand in the order of their
+/// requests, so it is taken at once.
+struct ScheduledFlow {
     flow: StreamFlow,
     subscription: Subscription,
 }
 
-/// When somebody asks for a request's body.
+/// Resolves when the body of a request is first polled.
 type BodyWanted = Option<oneshot::Receiver<()>>;
 
-impl Shared {
+impl ConnectionState {
     /// The streams of a connection that begins now.
-    pub fn new(connected: Connected, bounds: Bounds, listeners: Listeners) -> Self {
-        let now = tokio::time::Instant::now();
+    pub fn new(context: ConnectionContext, bounds: Bounds, tap_events: TapEvents) -> Self {
+        let clock = Clock::start();
         Self {
-            connected,
+            context,
             bounds,
-            listeners,
-            cancellations: RefCell::new(Cancellations::new(bounds.streams_max, now)),
-            has_cancelled_too_much: Cell::new(false),
+            tap_events,
+            clock,
+            resets: RefCell::new(ResetBudget::new(bounds.streams_max, clock.now())),
+            has_too_many_resets: Cell::new(false),
             open_streams: Cell::new(0),
         }
     }
@@ -83,99 +85,98 @@ impl Shared {
 
     /// Whether any response is not written to its end.
     pub fn has_unwritten_responses(&self) -> bool {
-        self.has_open_streams() || !self.listeners.unwritten.borrow().is_empty()
+        self.has_open_streams() || !self.tap_events.unwritten.borrow().is_empty()
     }
 
     /// Whether the client took back so many requests that the connection must end.
-    pub fn has_cancelled_too_much(&self) -> bool {
-        self.has_cancelled_too_much.get()
+    pub fn has_too_many_resets(&self) -> bool {
+        self.has_too_many_resets.get()
     }
 
-    fn count_cancellation(&self) {
-        let now = tokio::time::Instant::now();
-        if !self.cancellations.borrow_mut().spend(now) {
-            self.has_cancelled_too_much.set(true);
+    fn count_reset(&self) {
+        if !self.resets.borrow_mut().spend(self.clock.now()) {
+            self.has_too_many_resets.set(true);
         }
     }
 }
 
-impl Exchange {
+impl ActiveStream {
     /// Takes up a request; streams must be taken up in the order of their numbers.
-    pub fn begin(shared: &Rc<Shared>, respond: SendResponse<Bytes>) -> Self {
+    pub fn begin(shared: &Rc<ConnectionState>, respond: SendResponse<Bytes>) -> Self {
         if !shared.has_open_streams() {
-            shared.connected.guest.asked();
+            shared.context.handle.request_started();
         }
         shared.open_streams.set(shared.open_streams.get() + 1);
         let number = respond.stream_id().as_u32();
         Self {
             shared: shared.clone(),
             respond,
-            place: Some(Place {
-                flow: shared.connected.flow.open_stream(),
-                subscription: Subscription::new(&shared.listeners.priorities, number),
+            scheduled: Some(ScheduledFlow {
+                flow: shared.context.flow.open_stream(),
+                subscription: Subscription::new(&shared.tap_events.priorities, number),
             }),
         }
     }
 
     /// Answers the request.
-    pub async fn answer(mut self, request: Request<RecvStream>) {
-        if let Err(Unsent::Unwanted) = self.try_to_answer(request).await {
-            self.shared.count_cancellation();
+    pub async fn respond(mut self, request: Request<RecvStream>) {
+        if let Err(SendError::Unwanted) = self.try_to_respond(request).await {
+            self.shared.count_reset();
         }
     }
 
-    async fn try_to_answer(&mut self, request: Request<RecvStream>) -> Result<(), Unsent> {
+    async fn try_to_respond(&mut self, request: Request<RecvStream>) -> Result<(), SendError> {
         let (mut head, stream) = request.into_parts();
         let is_head = head.method == Method::HEAD;
         let head_bytes_max = self.shared.bounds.head_bytes_max;
         let refusal = request::prepare(&mut head, head_bytes_max).err();
         if let Some(Refusal::Malformed(_)) = refusal {
             self.respond.send_reset(Reason::PROTOCOL_ERROR);
-            self.shared.count_cancellation();
+            self.shared.count_reset();
             return Ok(());
         }
         let (rest_to, rest) = oneshot::channel();
         let (body, wanted) = request_body(&mut head, stream, rest_to);
         let request = Request::from_parts(head, body);
-        let (service, peer) = (&self.shared.connected.service, &self.shared.connected.peer);
+        let (service, peer) = (&self.shared.context.service, &self.shared.context.peer);
         let now = Moment::now();
-        let mut asked = service.asked(&request, peer, now.instant);
+        let mut request_context = service.begin_request(&request, peer, now.instant);
         let reply = match refusal {
-            None => service.respond(&mut asked, request, peer, now),
+            None => service.respond(&mut request_context, request, peer, now),
             Some(refusal) => {
                 drop(request);
                 Reply::Now(refused(refusal))
             }
         };
-        let answer = match reply {
-            Reply::Now(answer) => answer,
-            Reply::Later(answering) => self.wait(answering, wanted).await?,
+        let response = match reply {
+            Reply::Now(response) => response,
+            Reply::Later(future) => self.wait(future, wanted).await?,
         };
-        self.send(asked, answer, is_head).await?;
-        spawn_local(leftover::discard(rest));
+        self.send(request_context, response, is_head).await?;
+        spawn_local(discard(rest));
         Ok(())
     }
 
     /// Waits for a backend's answer as long as the client does.
     async fn wait(
         &mut self,
-        mut answering: Pin<Box<dyn Future<Output = Answer>>>,
+        mut future: Pin<Box<dyn Future<Output = Response>>>,
         mut wanted: BodyWanted,
-    ) -> Result<Answer, Unsent> {
+    ) -> Result<Response, SendError> {
         poll_fn(|cx| {
             if self.respond.poll_reset(cx).is_ready() {
-                return Poll::Ready(Err(Unsent::Unwanted));
+                return Poll::Ready(Err(SendError::Unwanted));
             }
-            let answer = answering.as_mut().poll(cx);
-            if answer.is_pending() {
+            let response = future.as_mut().poll(cx);
+            if response.is_pending() {
                 self.ask_for_body(&mut wanted, cx);
             }
-            answer.map(Ok)
+            response.map(Ok)
         })
         .await
     }
 
-    /// Sends status 100 when somebody wants the body (RFC 9110, 10.1.1).
+    /// Sends status 100 when the body is first polled (RFC 9110, 10.1.1).
     fn ask_for_body(&mut self, wanted: &mut BodyWanted, cx: &mut Context<'_>) {
         let Some(is_wanted) = wanted else { return };
         if let Poll::Ready(is_wanted) = Pin::new(is_wanted).poll(cx) {
@@ -188,76 +189,78 @@ impl Exchange {
         }
     }
 
-    /// Announces `answer` to the uplink and sends it.
+    /// Announces `response` to the uplink and sends it.
     async fn send(
         &mut self,
-        asked: Asked,
-        mut answer: Answer,
+        request_context: RequestContext,
+        mut response: Response,
         is_to_head: bool,
-    ) -> Result<(), Unsent> {
-        complete_head(&mut answer, is_to_head);
-        if is_to_head || !may_have_body(answer.status) {
-            answer.source = Source::Empty;
+    ) -> Result<(), SendError> {
+        complete_head(&mut response, is_to_head);
+        if is_to_head || !may_have_body(response.status) {
+            response.source = Source::Empty;
         }
         let announced = self
             .shared
-            .connected
+            .context
             .service
             // Heads pass without a turn and are no part of what the uplink reports of a stream.
-            .announce(asked, &answer, 0);
-        let Some(mut place) = self.place.take() else {
+            .announce(request_context, &response, 0);
+        let Some(mut scheduled) = self.scheduled.take() else {
             // There is one answer to a request.
             return Ok(());
         };
         let mut signal = announced.signal;
-        if let Some(priority) = place
+        if let Some(priority) = scheduled
             .subscription
             .take(&mut Context::from_waker(Waker::noop()))
         {
             signal = signal.updated(priority);
         }
-        place.flow.start(announced.start, announced.on_end);
-        place.flow.set_urgency(signal.urgency, signal.order);
-        let is_over = answer.source.is_end();
+        scheduled.flow.start(announced.start, announced.on_end);
+        set_urgency(&mut scheduled.flow, signal);
+        let is_over = response.source.is_end();
         let stream = self
             .respond
-            .send_response(head_of(answer.status, answer.headers), is_over)
-            .map_err(|_| Unsent::Unwanted)?;
+            .send_response(head_of(response.status, response.headers), is_over)
+            .map_err(|_| SendError::Unwanted)?;
         let number = stream.stream_id().as_u32();
         if is_over {
-            self.handed_over(number, place.flow);
+            self.handed_over(number, scheduled.flow);
             return Ok(());
         }
-        let sender = Sender {
+        let sender = BodySender {
             stream,
-            flow: place.flow,
-            subscription: place.subscription,
+            flow: scheduled.flow,
+            subscription: scheduled.subscription,
             signal,
             windows: Windows::new(self.shared.bounds.stall_time),
         };
-        let flow = sender.send(BodySource::new(answer.source)).await?;
+        let flow = sender.send(BodySource::new(response.source)).await?;
         self.handed_over(number, flow);
         Ok(())
     }
 
-    /// The library has everything of the response on `stream`. Must follow at once, before the connection writes.
+    /// The library has everything of the response on `stream`. Must follow at once, before the
+    /// connection writes.
     fn handed_over(&self, stream: u32, flow: StreamFlow) {
-        let mut unwritten = self.shared.listeners.unwritten.borrow_mut();
+        let mut unwritten = self.shared.tap_events.unwritten.borrow_mut();
         unwritten.add(stream, flow.finished());
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ActiveStream {
     fn drop(&mut self) {
         let open_streams = &self.shared.open_streams;
         open_streams.set(open_streams.get() - 1);
         if open_streams.get() == 0 {
-            self.shared.connected.guest.idle();
+            self.shared.context.handle.idle();
         }
     }
 }
 
-/// The body of a request, whose rest goes to `rest`; if the client waits to be asked for it, also when somebody wants it.
+/// The body of a request, and its rest goes to `rest`; if the client expects status 100, also what
+/// resolves when the body is first polled.
 fn request_body(
     head: &mut Parts,
     stream: RecvStream,
@@ -275,22 +278,21 @@ fn request_body(
         .headers
         .remove(EXPECT)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    let (tell, told) = match is_to_be_asked_for {
-        true => {
-            let (tell, told) = oneshot::channel();
-            (Some(tell), Some(told))
-        }
-        false => (None, None),
+    let (tell, told) = if is_to_be_asked_for {
+        let (tell, told) = oneshot::channel();
+        (Some(tell), Some(told))
+    } else {
+        (None, None)
     };
     let body = RequestStream::new(stream, content_length, tell, rest);
     (RequestBody::Http2(body), told)
 }
 
 /// The answer to a request that is not given to the service.
-fn refused(refusal: Refusal) -> Answer {
+fn refused(refusal: Refusal) -> Response {
     let status = match refusal {
         Refusal::Connect => {
-            return Answer {
+            return Response {
                 status: StatusCode::NOT_IMPLEMENTED,
                 headers: HeaderMap::new(),
                 source: Source::Empty,

@@ -1,31 +1,33 @@
-//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are found in what is read, the ends of streams in
-//! both directions, and one setting is added to what is written first. What is written is collected while the connection has more to write.
+//! The byte stream below the HTTP/2 library, looked into on the way: PRIORITY_UPDATE frames are
+//! found in what is read, the ends of streams in both directions, and one setting is added to what
+//! is written first. What is written is collected while the connection has more to write.
 //!
-//! What is read is counted, and heads are replaced for which the library would give up the connection ([`Heads`]). After a violation nothing
-//! more is read: whoever drives the library ends the connection.
+//! What is read is counted, and heads are replaced for which the library would give up the
+//! connection ([`HeadFilter`]). After a violation nothing more is read: the driver of the library
+//! ends the connection.
 
-use super::allowance::Allowance;
 use super::cork::{Collected, Cork};
-use super::frame_scanner::{FrameScanner, Violation};
-use super::heads::Heads;
-use super::opening;
 use super::priorities::Priorities;
-use super::stream_ends::{StreamEnd, StreamEnds};
 use super::unwritten::Unwritten;
+use crate::clock::Clock;
+use sooner_http::frames::{
+    FrameBudget, FrameScanner, StreamEnd, StreamEnds, Violation, amend_settings,
+};
+use sooner_http::hpack::HeadFilter;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
 
 /// A byte stream that is looked into.
 pub struct Tap<Io> {
     io: Io,
     scanner: FrameScanner,
-    allowance: Allowance,
-    heads: Heads,
+    clock: Clock,
+    budget: FrameBudget,
+    heads: HeadFilter,
     head_bytes_max: u32,
     /// What was read, and is for the library instead of it.
     unread: Unread,
@@ -37,7 +39,8 @@ pub struct Tap<Io> {
     malformed: Rc<Cell<u32>>,
     read_ends: StreamEnds,
     written_ends: StreamEnds,
-    /// The ends of streams among what is collected; no more than frames without payload fit in there.
+    /// The ends of streams among what is collected; no more than frames without payload fit in
+    /// there.
     collected_ends: Vec<StreamEnd>,
 }
 
@@ -65,34 +68,37 @@ impl Unread {
     }
 }
 
-/// Who is told what is found in the bytes of one connection.
+/// What is found in the bytes of one connection.
 #[derive(Clone)]
-pub struct Listeners {
+pub struct TapEvents {
     /// What PRIORITY_UPDATE frames say.
     pub priorities: Rc<RefCell<Priorities>>,
     /// Which responses were written, and which taken back before.
     pub unwritten: Rc<RefCell<Unwritten>>,
-    /// How many requests were malformed that nothing has been said of yet.
+    /// How many requests were malformed and are not logged yet.
     pub malformed: Rc<Cell<u32>>,
 }
 
 impl<Io> Tap<Io> {
-    /// Looks into `io` from its first byte in both directions; `listeners` hear what is found. Flushes wait while `cork` is in. Clients
-    /// are told that heads may be up to `head_bytes_max` long.
-    pub fn new(io: Io, listeners: Listeners, cork: Cork, head_bytes_max: u32) -> Self {
+    /// Looks into `io` from its first byte in both directions; `tap_events` hear what is found.
+    /// Flushes wait while `cork` is in. Clients are told that heads may be up to `head_bytes_max`
+    /// long.
+    pub fn new(io: Io, tap_events: TapEvents, cork: Cork, head_bytes_max: u32) -> Self {
+        let clock = Clock::start();
         Self {
             io,
             scanner: FrameScanner::default(),
-            allowance: Allowance::new(Instant::now()),
-            heads: Heads::new(head_bytes_max),
+            clock,
+            budget: FrameBudget::new(clock.now()),
+            heads: HeadFilter::new(head_bytes_max),
             head_bytes_max,
             unread: Unread::default(),
-            priorities: listeners.priorities,
+            priorities: tap_events.priorities,
             cork,
             collected: Collected::default(),
             has_written: false,
-            unwritten: listeners.unwritten,
-            malformed: listeners.malformed,
+            unwritten: tap_events.unwritten,
+            malformed: tap_events.malformed,
             read_ends: StreamEnds::of_client(),
             written_ends: StreamEnds::of_server(),
             collected_ends: Vec::new(),
@@ -101,12 +107,12 @@ impl<Io> Tap<Io> {
 
     /// Tells the listeners what is in what was read.
     fn look_at(&mut self, read: &[u8]) {
-        let (priorities, allowance) = (&self.priorities, &mut self.allowance);
+        let (priorities, budget, clock) = (&self.priorities, &mut self.budget, self.clock);
         self.scanner.feed_counting(
             read,
             |found| priorities.borrow_mut().note(found),
             |frame| {
-                if !allowance.spend(frame.kind, frame.payload_bytes, Instant::now) {
+                if !budget.spend(frame.kind, frame.payload_bytes, || clock.now()) {
                     let too_many = Err(Violation::TooManyFrames);
                     priorities.borrow_mut().note(too_many);
                 }
@@ -129,13 +135,13 @@ impl<Io> Tap<Io> {
             ends.push(end);
         });
         let data = self.written_ends.take_data();
-        self.allowance.earn(data.frames, data.bytes);
+        self.budget.earn(data.frames, data.bytes);
         taken
     }
 }
 
 impl<Io: AsyncWrite + Unpin> Tap<Io> {
-    /// Writes what was collected, and tells whose response was in it.
+    /// Writes what was collected, and reports the responses that were in it.
     fn poll_write_collected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.collected.poll_write_to(&mut self.io, cx))?;
         for end in self.collected_ends.drain(..) {
@@ -199,10 +205,10 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
         let tap = self.get_mut();
         if !std::mem::replace(&mut tap.has_written, true)
             && let Some(first) = slices.first()
-            && let Some(opening) = opening::amend(first, tap.head_bytes_max)
+            && let Some(settings) = amend_settings(first, tap.head_bytes_max)
         {
-            tap.collect(&[IoSlice::new(&opening.frame)]);
-            return Poll::Ready(Ok(opening.replaced_bytes));
+            tap.collect(&[IoSlice::new(&settings.frame)]);
+            return Poll::Ready(Ok(settings.replaced_bytes));
         }
         if tap.collected.is_full() {
             ready!(tap.poll_write_collected(cx))?;
@@ -238,7 +244,8 @@ impl<Io: AsyncWrite + Unpin> AsyncWrite for Tap<Io> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sooner_uplink::{Flow, ResponseStart, Uplink};
+    use sooner_link::ResponseStart;
+    use sooner_uplink::{Flow, Uplink};
     use std::sync::{Arc, Mutex};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
@@ -246,8 +253,8 @@ mod tests {
     const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x80";
     const AMENDED: &[u8] = b"\0\0\x0c\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x09\0\0\0\x01";
 
-    fn listeners() -> Listeners {
-        Listeners {
+    fn tap_events() -> TapEvents {
+        TapEvents {
             priorities: Rc::new(RefCell::new(Priorities::new(1))),
             unwritten: Rc::default(),
             malformed: Rc::default(),
@@ -255,7 +262,7 @@ mod tests {
     }
 
     fn tap<Io>(io: Io) -> Tap<Io> {
-        Tap::new(io, listeners(), Cork::default(), 16 << 10)
+        Tap::new(io, tap_events(), Cork::default(), 16 << 10)
     }
 
     #[tokio::test]
@@ -285,7 +292,7 @@ mod tests {
     async fn nothing_leaves_while_the_cork_is_in() {
         let (near, mut far) = tokio::io::duplex(100);
         let cork = Cork::default();
-        let mut tap = Tap::new(near, listeners(), cork.clone(), 16 << 10);
+        let mut tap = Tap::new(near, tap_events(), cork.clone(), 16 << 10);
         cork.put_in();
         for piece in ["a", "b", "c"] {
             tap.write_all(piece.as_bytes()).await.unwrap();
@@ -297,7 +304,7 @@ mod tests {
         assert_eq!(far.read(&mut read).await.unwrap(), 3, "in one piece");
     }
 
-    /// The streams whose responses have ended, and whether they are said to be completed.
+    /// The streams that have ended, and whether they count as completed.
     type Ended = Arc<Mutex<Vec<(u8, bool)>>>;
 
     /// As if the library had everything of a response.
@@ -325,15 +332,15 @@ mod tests {
         let (client, accepted) = tokio::join!(connecting, listener.accept());
         let (mut client, uplink) = (client.unwrap(), Uplink::unlimited());
         let (io, flow) = uplink.wrap(accepted.unwrap().0);
-        let (listeners, cork, ended) = (listeners(), Cork::default(), Ended::default());
-        let unwritten = listeners.unwritten.clone();
-        let mut tap = Tap::new(io, listeners, cork.clone(), 16 << 10);
+        let (tap_events, cork, ended) = (tap_events(), Cork::default(), Ended::default());
+        let unwritten = tap_events.unwritten.clone();
+        let mut tap = Tap::new(io, tap_events, cork.clone(), 16 << 10);
         for stream in [1, 3, 5, 7] {
             hand_over(stream, &flow, &unwritten, &ended);
         }
         cork.put_in();
         tap.write_all(&last_frame(5)).await.unwrap();
-        let resets = [&super::super::PREFACE[..], &reset(3), &reset(5)].concat();
+        let resets = [&sooner_http::frames::PREFACE[..], &reset(3), &reset(5)].concat();
         client.write_all(&resets).await.unwrap();
         tap.read_exact(&mut vec![0; resets.len()]).await.unwrap();
         tap.flush().await.unwrap();
@@ -351,9 +358,9 @@ mod tests {
     #[tokio::test]
     async fn updates_are_found_on_the_way() {
         let (near, mut far) = tokio::io::duplex(3);
-        let listeners = listeners();
-        let table = listeners.priorities.clone();
-        let mut tap = Tap::new(near, listeners, Cork::default(), 16 << 10);
+        let tap_events = tap_events();
+        let table = tap_events.priorities.clone();
+        let mut tap = Tap::new(near, tap_events, Cork::default(), 16 << 10);
         let sent = [&[0; 24][..], b"\0\0\x07\x10\0\0\0\0\0\0\0\0\0u=1"].concat();
         let writing = async { far.write_all(&sent).await.unwrap() };
         let reading = async {

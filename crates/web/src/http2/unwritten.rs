@@ -1,13 +1,15 @@
 //! Responses that the HTTP/2 library has whole, until it has written them or dropped them.
 //!
-//! A reset by the client does not settle which of the two it is: the library drops what it has not begun to write, but ends the frame it is
-//! at, which may be the last one. So a stream that was reset is looked at once more when the library has written all it had begun.
+//! A reset by the client does not settle which of the two it is: the library drops what it has not
+//! begun to write, but ends the frame it is at, which may be the last one. So a stream that was
+//! reset is looked at once more when the library has written all it had begun.
 
-use super::stream_ends::StreamEnd;
+use sooner_http::frames::StreamEnd;
 use sooner_uplink::FinishedStream;
 use std::collections::BTreeMap;
 
-/// The responses of one connection; no more than it has streams. What is in here when the connection ends was not sent.
+/// The responses of one connection; no more than it has streams. What is in here when the
+/// connection ends was not sent.
 #[derive(Default)]
 pub struct Unwritten {
     responses: BTreeMap<u32, FinishedStream>,
@@ -47,7 +49,8 @@ impl Unwritten {
         }
     }
 
-    /// The library has written every frame it had begun; what it wrote ends with `on_their_way`, which is still below it.
+    /// The library has written every frame it had begun; what it wrote ends with `on_their_way`,
+    /// which is still below it.
     pub fn flushed(&mut self, on_their_way: &[StreamEnd]) {
         for stream in self.reset.drain(..) {
             if !on_their_way.contains(&StreamEnd::Whole(stream)) {

@@ -1,11 +1,13 @@
 //! Whether the client's windows, its stream's and its connection's, let a stream send now.
 //!
-//! The library does not say how large a window is. What can be done is to reserve some of it, look how much that gave, and give it back, all
-//! in one go. A stream that got nothing asks for one byte more than it has, as that is how the library tells that a window has opened. As
-//! long as a stream waits for its turn it reserves nothing: see the [module](super).
+//! The library does not say how large a window is. What can be done is to reserve some of it, look
+//! how much that gave, and give it back, all in one go. A stream that got nothing asks for one byte
+//! more than it has, as that is how the library tells that a window has opened. As long as a stream
+//! waits for its turn it reserves nothing: see the [module](super).
 //!
-//! Windows that open by a few bytes are not worth a frame and a turn. A stream keeps what little it got until there is more, and sends it
-//! when nothing more has come for a while (RFC 1122, 4.2.3.4 has the same rule for TCP).
+//! Windows that open by a few bytes are not worth a frame and a turn. A stream keeps what little it
+//! got until there is more, and sends it when nothing more has come for a while (RFC 1122, 4.2.3.4
+//! has the same rule for TCP).
 
 use bytes::Bytes;
 use h2::SendStream;
@@ -43,7 +45,8 @@ pub enum Closed {
 }
 
 impl Windows {
-    /// Windows that are taken for open until a look at them says otherwise; they may stay shut for `patience`.
+    /// Windows that are taken for open until a look at them says otherwise; they may stay shut for
+    /// `patience`.
     pub fn new(patience: Duration) -> Self {
         Self {
             patience,
@@ -84,7 +87,8 @@ impl Windows {
         Poll::Ready(Ok(()))
     }
 
-    /// Reserves up to `bytes` for a turn that has come; returns how much may be sent. If that is nothing the windows are shut from now on.
+    /// Reserves up to `bytes` for a turn that has come; returns how much may be sent. If that is
+    /// nothing the windows are shut from now on.
     pub fn reserve(&mut self, stream: &mut SendStream<Bytes>, bytes: usize) -> usize {
         let available_bytes = probe(stream, bytes);
         let least_bytes = if std::mem::take(&mut self.takes_anything) {

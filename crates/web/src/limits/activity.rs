@@ -1,7 +1,9 @@
-//! What a connection is doing, and since when: written by its stream a few times a request, read once a second.
+//! What a connection is doing, and since when: written by its stream a few times a request, read
+//! once a second.
 //!
-//! A request changes it four times, so a change costs two plain stores and no look at a clock: time comes from a coarse
-//! clock that whoever reads puts forward. It is shared with streams that may move between threads, hence the atomics.
+//! A request changes it four times, so a change costs two plain stores and no look at a clock: time
+//! comes from a coarse clock that the reader puts forward. It is shared with streams that may move
+//! between threads, hence the atomics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -14,9 +16,9 @@ pub enum Phase {
     /// It is sending a request head, or is new and should.
     Head,
     /// Its request is at hand: whatever takes time now is not the client's to hurry.
-    Busy,
+    InFlight,
     /// It has had its last answer; what its client still sends is thrown away.
-    Leaving,
+    Lingering,
 }
 
 /// A time that is put forward from outside, ms.
@@ -40,8 +42,8 @@ impl CoarseClock {
 pub struct Activity {
     phase: AtomicU8,
     since_ms: AtomicU64,
-    is_answered: AtomicBool,
-    has_asked: AtomicBool,
+    is_response_ended: AtomicBool,
+    has_requested: AtomicBool,
     is_sending: AtomicBool,
     is_switched: AtomicBool,
     clock: Arc<CoarseClock>,
@@ -53,8 +55,8 @@ impl Activity {
         Self {
             phase: AtomicU8::new(Phase::Head as u8),
             since_ms: AtomicU64::new(clock.now_ms()),
-            is_answered: AtomicBool::new(false),
-            has_asked: AtomicBool::new(false),
+            is_response_ended: AtomicBool::new(false),
+            has_requested: AtomicBool::new(false),
             is_sending: AtomicBool::new(false),
             is_switched: AtomicBool::new(false),
             clock: clock.clone(),
@@ -66,13 +68,13 @@ impl Activity {
         match self.phase.load(Ordering::Relaxed) {
             phase if phase == Phase::Idle as u8 => Phase::Idle,
             phase if phase == Phase::Head as u8 => Phase::Head,
-            phase if phase == Phase::Leaving as u8 => Phase::Leaving,
-            _ => Phase::Busy,
+            phase if phase == Phase::Lingering as u8 => Phase::Lingering,
+            _ => Phase::InFlight,
         }
     }
 
     /// How long it has been doing that, ms; within the clock's steps.
-    pub fn for_ms(&self) -> u64 {
+    pub fn phase_ms(&self) -> u64 {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         self.clock.now_ms().saturating_sub(since_ms)
     }
@@ -81,36 +83,38 @@ impl Activity {
     pub fn received(&self) {
         self.set_sending(true);
         if self.phase() == Phase::Idle {
-            self.put(Phase::Head);
+            self.set_phase(Phase::Head);
         }
     }
 
     /// A request is at hand; the connection is not idle before it is answered.
-    pub fn asked(&self) {
-        self.has_asked.store(true, Ordering::Relaxed);
-        self.is_answered.store(false, Ordering::Relaxed);
-        self.put(Phase::Busy);
+    pub fn request_started(&self) {
+        self.has_requested.store(true, Ordering::Relaxed);
+        self.is_response_ended.store(false, Ordering::Relaxed);
+        self.set_phase(Phase::InFlight);
     }
 
-    /// Whether it came to nothing so far: not a request, and not the beginning of one that is waited for.
-    pub fn is_unasked(&self) -> bool {
-        self.phase() == Phase::Idle && !self.has_asked.load(Ordering::Relaxed)
+    /// Whether it came to nothing so far: not a request, and not the beginning of one that is
+    /// waited for.
+    pub fn has_no_request(&self) -> bool {
+        self.phase() == Phase::Idle && !self.has_requested.load(Ordering::Relaxed)
     }
 
     /// All bytes of the answer were given to the connection; when they are flushed it is idle.
-    pub fn answered(&self) {
-        self.is_answered.store(true, Ordering::Relaxed);
+    pub fn response_ended(&self) {
+        self.is_response_ended.store(true, Ordering::Relaxed);
     }
 
     /// What was written has gone to the socket.
     pub fn flushed(&self) {
-        if self.is_answered.load(Ordering::Relaxed) {
-            self.is_answered.store(false, Ordering::Relaxed);
-            self.put(Phase::Idle);
+        if self.is_response_ended.load(Ordering::Relaxed) {
+            self.is_response_ended.store(false, Ordering::Relaxed);
+            self.set_phase(Phase::Idle);
         }
     }
 
-    /// Whether the client may be in the middle of sending something: a request head, a body, or frames.
+    /// Whether the client may be in the middle of sending something: a request head, a body, or
+    /// frames.
     pub fn is_sending(&self) -> bool {
         self.is_sending.load(Ordering::Relaxed)
     }
@@ -120,8 +124,9 @@ impl Activity {
         self.is_sending.store(is_sending, Ordering::Relaxed);
     }
 
-    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to its end leaves no mark.
-    pub fn dismissed(&self) {
+    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to
+    /// its end leaves no mark.
+    pub fn drain(&self) {
         if self.phase() == Phase::Idle {
             self.set_sending(false);
         }
@@ -138,17 +143,17 @@ impl Activity {
     }
 
     /// It has had its last answer.
-    pub fn leaves(&self) {
-        self.put(Phase::Leaving);
+    pub fn linger(&self) {
+        self.set_phase(Phase::Lingering);
     }
 
     /// Whether it has had its last answer, and is kept only so that this answer is not lost.
-    pub fn is_leaving(&self) -> bool {
-        self.phase() == Phase::Leaving
+    pub fn is_lingering(&self) -> bool {
+        self.phase() == Phase::Lingering
     }
 
     /// It does `phase` from now on.
-    pub fn put(&self, phase: Phase) {
+    pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.since_ms.store(self.clock.now_ms(), Ordering::Relaxed);
     }
@@ -163,19 +168,19 @@ mod tests {
         let clock = Arc::<CoarseClock>::default();
         let activity = Activity::new(&clock);
         assert_eq!(activity.phase(), Phase::Head);
-        activity.asked();
+        activity.request_started();
         activity.flushed();
-        assert_eq!(activity.phase(), Phase::Busy);
-        activity.answered();
-        assert_eq!(activity.phase(), Phase::Busy);
+        assert_eq!(activity.phase(), Phase::InFlight);
+        activity.response_ended();
+        assert_eq!(activity.phase(), Phase::InFlight);
         activity.flushed();
-        assert_eq!((activity.phase(), activity.for_ms()), (Phase::Idle, 0));
+        assert_eq!((activity.phase(), activity.phase_ms()), (Phase::Idle, 0));
         clock.set(3_000);
-        assert_eq!(activity.for_ms(), 3_000);
+        assert_eq!(activity.phase_ms(), 3_000);
         activity.received();
-        assert_eq!((activity.phase(), activity.for_ms()), (Phase::Head, 0));
+        assert_eq!((activity.phase(), activity.phase_ms()), (Phase::Head, 0));
         clock.set(5_000);
         activity.received();
-        assert_eq!(activity.for_ms(), 2_000, "the head began once");
+        assert_eq!(activity.phase_ms(), 2_000, "the head began once");
     }
 }

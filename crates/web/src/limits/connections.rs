@@ -1,13 +1,13 @@
-//! All connections of a server: room for new ones, what each client may have, and an end for those that hold on to
-//! theirs without using it.
+//! All connections of a server: room for new ones, what each client may have, and an end for those
+//! that hold on to theirs without using it.
 //!
-//! At the bound nobody is refused: the connection that has been idle longest is closed, and others wait in the kernel's
-//! queue until there is room. Idle times and times for request heads are looked at once a second, which costs a request
-//! no timer.
+//! At the bound no client is refused: the connection that has been idle longest is closed, and
+//! others wait in the kernel's queue until there is room. Idle times and times for request heads
+//! are looked at once a second, which costs a request no timer.
 
 use super::activity::{Activity, CoarseClock, Phase};
-use super::complaint::Complaint;
-use super::counts::Counts;
+use super::counts::ConnectionCounts;
+use super::log_throttle::LogThrottle;
 use super::settings::Limits;
 use crate::clock::Clock;
 use sooner_config::ClientNetwork;
@@ -24,19 +24,20 @@ use tokio::time::{sleep, timeout};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// How often overdue connections are looked for.
-const LOOK_AFTER: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// How often idle ones are looked for while others wait for room.
-const LOOK_AFTER_WHEN_FULL: Duration = Duration::from_millis(20);
+const SWEEP_INTERVAL_WHEN_FULL: Duration = Duration::from_millis(20);
 /// How long a connection that was asked to close is waited for before the next one is asked.
-const LEAVES_WITHIN_MS: u64 = 100;
-/// While others wait for room, how long a request head may take before its connection is taken for an idle one.
+const EVICTION_MS: u64 = 100;
+/// While others wait for room, how long a request head may take before its connection is taken for
+/// an idle one.
 const HEAD_MS_WHEN_FULL: u64 = 5_000;
 
 /// All connections of a server; clones share them.
 #[derive(Clone)]
-pub struct Connections(Rc<Shared>);
+pub struct Connections(Rc<Inner>);
 
-struct Shared {
+struct Inner {
     state: RefCell<State>,
     /// A connection has gone.
     left: Notify,
@@ -45,9 +46,9 @@ struct Shared {
 }
 
 struct State {
-    counts: Counts,
-    guests: BTreeMap<u64, Entry>,
-    entered: u64,
+    counts: ConnectionCounts,
+    connections: BTreeMap<u64, Entry>,
+    next_id: u64,
     idle_ms_max: u64,
     head_ms_max: u64,
     /// Acceptors that wait for room.
@@ -55,7 +56,7 @@ struct State {
     /// When connections were asked to make room, ms; the last few.
     evicted_ms: Vec<u64>,
     refused: u64,
-    complaint: Complaint,
+    log_throttle: LogThrottle,
 }
 
 struct Entry {
@@ -63,11 +64,11 @@ struct Entry {
     closing: Rc<Closing>,
 }
 
-/// What a connection is told when it is to end.
+/// How a connection is asked to end.
 #[derive(Default)]
 struct Closing {
     reason: Cell<Option<CloseReason>>,
-    told: Notify,
+    notified: Notify,
 }
 
 /// Why a connection is to end.
@@ -90,21 +91,21 @@ pub struct TooManyConnections {
 impl Connections {
     /// No connections yet, within `limits`, in a process that may have `descriptors` open.
     pub fn new(limits: &Limits, descriptors: u64) -> Self {
-        let counts = Counts::new(
+        let counts = ConnectionCounts::new(
             limits.connections_max(descriptors),
             limits.connections_per_address_max(),
         );
-        Self(Rc::new(Shared {
+        Self(Rc::new(Inner {
             state: RefCell::new(State {
                 counts,
-                guests: BTreeMap::new(),
-                entered: 0,
+                connections: BTreeMap::new(),
+                next_id: 0,
                 idle_ms_max: milliseconds(limits.idle_time()),
                 head_ms_max: milliseconds(limits.head_time()),
                 waiting: 0,
                 evicted_ms: Vec::new(),
                 refused: 0,
-                complaint: Complaint::default(),
+                log_throttle: LogThrottle::default(),
             }),
             left: Notify::new(),
             clock: Arc::default(),
@@ -135,9 +136,9 @@ impl Connections {
         self.0.state.borrow().refused
     }
 
-    /// Waits until one more connection may be accepted. Several acceptors may be told so for the same place, so the
-    /// bound may be exceeded by one less than there are acceptors.
-    pub async fn room(&self) {
+    /// Waits until one more connection may be accepted. Several acceptors may wake for the same
+    /// place, so the bound may be exceeded by one less than there are acceptors.
+    pub async fn wait_for_room(&self) {
         if !self.0.state.borrow().counts.is_full() {
             return;
         }
@@ -150,42 +151,45 @@ impl Connections {
                 }
                 state.make_room(self.0.uptime.now().as_ns() / NS_PER_MS);
             }
-            // Who becomes idle tells nobody, so that requests pay nothing for this.
-            let _ = timeout(LOOK_AFTER_WHEN_FULL, self.0.left.notified()).await;
+            // A connection that becomes idle notifies no task, so that requests pay nothing for
+            // this.
+            let _ = timeout(SWEEP_INTERVAL_WHEN_FULL, self.0.left.notified()).await;
         }
     }
 
-    /// Asks the connection that has been idle longest to close, for its descriptor; false when none is idle.
+    /// Asks the connection that has been idle longest to close, for its descriptor; false when none
+    /// is idle.
     pub fn evict(&self) -> bool {
         self.0.state.borrow_mut().evict()
     }
 
-    /// The server stops: asks all connections to close, those that are busy when they have answered.
-    pub fn evict_all(&self) {
+    /// The server stops: asks all connections to close, those with requests in flight after their
+    /// responses.
+    pub fn drain(&self) {
         let state = self.0.state.borrow();
-        let guests = state.guests.values();
-        for entry in guests.filter(|entry| !entry.closing.is_told()) {
-            entry.closing.tell(CloseReason::Idle);
+        let connections = state.connections.values();
+        for entry in connections.filter(|entry| !entry.closing.is_closing()) {
+            entry.closing.close(CloseReason::Idle);
         }
     }
 
     /// Counts a connection that was just accepted.
-    pub fn enter(&self) -> Guest {
+    pub fn register(&self) -> ConnectionHandle {
         let mut state = self.0.state.borrow_mut();
         state.counts.enter();
-        let id = state.entered;
-        state.entered += 1;
+        let id = state.next_id;
+        state.next_id += 1;
         let activity = Arc::new(Activity::new(&self.0.clock));
         let closing = Rc::<Closing>::default();
-        state.guests.insert(
+        state.connections.insert(
             id,
             Entry {
                 activity: activity.clone(),
                 closing: closing.clone(),
             },
         );
-        Guest {
-            shared: self.0.clone(),
+        ConnectionHandle {
+            inner: self.0.clone(),
             id,
             activity,
             closing,
@@ -193,17 +197,17 @@ impl Connections {
         }
     }
 
-    /// Asks connections to close that are idle, or at their request head, for too long; for ever.
-    pub async fn watch(self) {
+    /// Closes connections that are idle, or at their request head, for too long; never returns.
+    pub async fn sweep(self) {
         loop {
-            sleep(LOOK_AFTER).await;
+            sleep(SWEEP_INTERVAL).await;
             let now_ms = self.0.uptime.now().as_ns() / NS_PER_MS;
-            self.look(now_ms);
+            self.sweep_at(now_ms);
         }
     }
 
-    /// It is `now_ms` after the start: closes who is overdue.
-    fn look(&self, now_ms: u64) {
+    /// It is `now_ms` after the start: closes overdue connections.
+    fn sweep_at(&self, now_ms: u64) {
         self.0.clock.set(now_ms);
         self.0.state.borrow_mut().close_overdue();
     }
@@ -214,68 +218,71 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 impl State {
-    /// Has as many connections leave as there are acceptors waiting, if so many are idle; others when those do not go at once.
+    /// Has as many connections leave as there are acceptors waiting, if so many are idle; others
+    /// when those do not go at once.
     fn make_room(&mut self, now_ms: u64) {
         self.evicted_ms
-            .retain(|told_ms| now_ms.saturating_sub(*told_ms) < LEAVES_WITHIN_MS);
+            .retain(|evicted_ms| now_ms.saturating_sub(*evicted_ms) < EVICTION_MS);
         while self.evicted_ms.len() < self.waiting && self.evict() {
             self.evicted_ms.push(now_ms);
         }
     }
 
     fn evict(&mut self) -> bool {
-        let idle = self.guests.values().filter(|entry| {
-            !entry.closing.is_told()
-                && matches!(entry.activity.phase(), Phase::Idle | Phase::Leaving)
+        let idle = self.connections.values().filter(|entry| {
+            !entry.closing.is_closing()
+                && matches!(entry.activity.phase(), Phase::Idle | Phase::Lingering)
         });
-        let Some(longest) = idle.max_by_key(|entry| entry.activity.for_ms()) else {
+        let Some(longest) = idle.max_by_key(|entry| entry.activity.phase_ms()) else {
             return false;
         };
-        longest.closing.tell(CloseReason::Idle);
+        longest.closing.close(CloseReason::Idle);
         true
     }
 
     fn close_overdue(&mut self) {
-        let step_ms = milliseconds(LOOK_AFTER);
-        let head_ms_max = match self.waiting > 0 {
-            true => self.head_ms_max.min(HEAD_MS_WHEN_FULL),
-            false => self.head_ms_max,
+        let step_ms = milliseconds(SWEEP_INTERVAL);
+        let head_ms_max = if self.waiting > 0 {
+            self.head_ms_max.min(HEAD_MS_WHEN_FULL)
+        } else {
+            self.head_ms_max
         };
         for entry in self
-            .guests
+            .connections
             .values()
-            .filter(|entry| !entry.closing.is_told())
+            .filter(|entry| !entry.closing.is_closing())
         {
-            // What began after the clock's last step counts from that step: nobody is closed too early.
-            let for_ms = entry.activity.for_ms().saturating_sub(step_ms);
+            // What began after the clock's last step counts from that step: no connection is closed
+            // too early.
+            let for_ms = entry.activity.phase_ms().saturating_sub(step_ms);
             let reason = match entry.activity.phase() {
                 Phase::Idle if for_ms > self.idle_ms_max => CloseReason::Idle,
                 Phase::Head if for_ms > head_ms_max => CloseReason::SlowHead,
                 _ => continue,
             };
-            entry.closing.tell(reason);
+            entry.closing.close(reason);
         }
     }
 }
 
 impl Closing {
-    fn is_told(&self) -> bool {
+    fn is_closing(&self) -> bool {
         self.reason.get().is_some()
     }
 
-    fn tell(&self, reason: CloseReason) {
+    fn close(&self, reason: CloseReason) {
         self.reason.set(Some(reason));
-        self.told.notify_one();
+        self.notified.notify_one();
     }
 }
 
 /// An acceptor that waits for room.
-struct Waiting<'a>(&'a Shared);
+struct Waiting<'a>(&'a Inner);
 
 impl<'a> Waiting<'a> {
-    fn begin(shared: &'a Shared) -> Self {
-        shared.state.borrow_mut().waiting += 1;
-        Self(shared)
+    fn begin(inner: &'a Inner) -> Self {
+        inner.state.borrow_mut().waiting += 1;
+        Self(inner)
     }
 }
 
@@ -285,28 +292,29 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One connection's place; free again when dropped.
-pub struct Guest {
-    shared: Rc<Shared>,
+/// One connection among all; its place is free again when this is dropped.
+pub struct ConnectionHandle {
+    inner: Rc<Inner>,
     id: u64,
     activity: Arc<Activity>,
     closing: Rc<Closing>,
     client: Cell<Option<ClientNetwork>>,
 }
 
-impl Guest {
-    /// Counts the connection for its client, once that is known (after the PROXY protocol). When it has too many already
-    /// the connection is to be closed; that is said in the log, once a minute.
-    pub fn claim(&self, address: IpAddr) -> Result<(), TooManyConnections> {
-        let now = self.shared.uptime.now();
-        let mut state = self.shared.state.borrow_mut();
+impl ConnectionHandle {
+    /// Counts the connection for its client, once that is known (after the PROXY protocol). When it
+    /// has too many already the connection is to be closed; the log has a line about it, at most
+    /// once a minute.
+    pub fn admit(&self, address: IpAddr) -> Result<(), TooManyConnections> {
+        let now = self.inner.uptime.now();
+        let mut state = self.inner.state.borrow_mut();
         let client = ClientNetwork::from(address);
-        if state.counts.claim(client) {
+        if state.counts.admit(client) {
             self.client.set(Some(client));
             return Ok(());
         }
         state.refused += 1;
-        if let Some(times) = state.complaint.note(now) {
+        if let Some(times) = state.log_throttle.note(now) {
             say(format_args!(
                 "closed {times} connection(s) of clients that have as many as [limits] connections_per_address allows; the last came from {address}"
             ));
@@ -319,24 +327,25 @@ impl Guest {
         &self.activity
     }
 
-    /// The time for a request head starts anew: the TLS handshake is done, for which there is a time of its own.
+    /// The time for a request head starts anew: the TLS handshake is done, for which there is a
+    /// time of its own.
     pub fn head_begins(&self) {
-        self.activity.put(Phase::Head);
+        self.activity.set_phase(Phase::Head);
     }
 
     /// A request is at hand; the connection is not idle before it is answered.
-    pub fn asked(&self) {
-        self.activity.asked();
+    pub fn request_started(&self) {
+        self.activity.request_started();
     }
 
     /// Nothing is asked for and nothing left to send.
     pub fn idle(&self) {
-        self.activity.put(Phase::Idle);
+        self.activity.set_phase(Phase::Idle);
     }
 
     /// Whether the connection should end.
-    pub fn is_told(&self) -> bool {
-        self.closing.is_told()
+    pub fn is_closing(&self) -> bool {
+        self.closing.is_closing()
     }
 
     /// Waits until the connection should end, and why.
@@ -345,18 +354,18 @@ impl Guest {
             if let Some(reason) = self.closing.reason.get() {
                 return reason;
             }
-            self.closing.told.notified().await;
+            self.closing.notified.notified().await;
         }
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionHandle {
     fn drop(&mut self) {
-        let mut state = self.shared.state.borrow_mut();
+        let mut state = self.inner.state.borrow_mut();
         state.counts.leave(self.client.get());
-        state.guests.remove(&self.id);
+        state.connections.remove(&self.id);
         drop(state);
-        self.shared.left.notify_waiters();
+        self.inner.left.notify_waiters();
     }
 }
 
@@ -388,14 +397,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn when_full_the_longest_idle_makes_room() {
         let connections = connections("connections = 2");
-        let first = connections.enter();
-        let second = connections.enter();
+        let first = connections.register();
+        let second = connections.register();
         second.idle();
-        connections.look(1_000);
+        connections.sweep_at(1_000);
         first.idle();
-        connections.look(2_000);
-        let mut room = pin!(connections.room());
-        let shortly = Duration::from_millis(LEAVES_WITHIN_MS / 2);
+        connections.sweep_at(2_000);
+        let mut room = pin!(connections.wait_for_room());
+        let shortly = Duration::from_millis(EVICTION_MS / 2);
         assert!(timeout(shortly, room.as_mut()).await.is_err());
         assert!(is_ready(second.closing()));
         assert!(!is_ready(first.closing()), "one is enough");
@@ -408,13 +417,13 @@ mod tests {
     fn who_has_had_the_last_answer_makes_room() {
         with_runtime(|| {
             let connections = connections("idle_seconds = 1\nhead_seconds = 1");
-            let guest = connections.enter();
+            let handle = connections.register();
             assert!(!connections.evict(), "it should be asking");
-            guest.activity().leaves();
-            connections.look(100_000);
-            assert!(!guest.is_told(), "its end has a time of its own");
+            handle.activity().linger();
+            connections.sweep_at(100_000);
+            assert!(!handle.is_closing(), "its end has a time of its own");
             assert!(connections.evict());
-            assert!(guest.is_told());
+            assert!(handle.is_closing());
         });
     }
 
@@ -422,12 +431,12 @@ mod tests {
     fn an_acceptor_that_gives_up_wants_no_room() {
         with_runtime(|| {
             let connections = connections("connections = 1");
-            let guest = connections.enter();
-            assert!(!is_ready(connections.room()));
-            guest.idle();
-            assert!(!is_ready(guest.closing()));
+            let handle = connections.register();
+            assert!(!is_ready(connections.wait_for_room()));
+            handle.idle();
+            assert!(!is_ready(handle.closing()));
             assert!(connections.evict());
-            assert!(is_ready(guest.closing()));
+            assert!(is_ready(handle.closing()));
             assert!(!connections.evict(), "it was asked already");
         });
     }
@@ -437,13 +446,13 @@ mod tests {
         with_runtime(|| {
             let connections = connections("connections_per_address = 1");
             let address = "192.0.2.1".parse().unwrap();
-            let (first, second) = (connections.enter(), connections.enter());
-            assert_eq!(first.claim(address), Ok(()));
-            assert_eq!(second.claim(address), Err(TooManyConnections { address }));
+            let (first, second) = (connections.register(), connections.register());
+            assert_eq!(first.admit(address), Ok(()));
+            assert_eq!(second.admit(address), Err(TooManyConnections { address }));
             assert_eq!(connections.refused(), 1);
             drop(second);
             drop(first);
-            assert_eq!(connections.enter().claim(address), Ok(()));
+            assert_eq!(connections.register().admit(address), Ok(()));
             assert_eq!(connections.total(), 0);
         });
     }
@@ -453,19 +462,19 @@ mod tests {
         with_runtime(|| {
             let connections = connections("head_seconds = 1\nidle_seconds = 2");
             let (head, idle, busy) = (
-                connections.enter(),
-                connections.enter(),
-                connections.enter(),
+                connections.register(),
+                connections.register(),
+                connections.register(),
             );
             idle.idle();
-            busy.asked();
-            connections.look(2_000);
+            busy.request_started();
+            connections.sweep_at(2_000);
             assert_eq!(
                 head.closing.reason.get(),
                 None,
                 "it may have come just before"
             );
-            connections.look(10_000);
+            connections.sweep_at(10_000);
             assert_eq!(head.closing.reason.get(), Some(CloseReason::SlowHead));
             assert_eq!(idle.closing.reason.get(), Some(CloseReason::Idle));
             assert_eq!(busy.closing.reason.get(), None);

@@ -1,20 +1,21 @@
 //! How many connections there are, in total and from each client.
 //!
-//! Pure; holds one entry for each client that has a connection, so no more than there are connections.
+//! Pure; holds one entry for each client that has a connection, so no more than there are
+//! connections.
 
 use sooner_config::ClientNetwork;
 use std::collections::HashMap;
 
 /// Connections now, and how many there may be.
 #[derive(Debug)]
-pub struct Counts {
+pub struct ConnectionCounts {
     total: usize,
     total_max: usize,
     of_client: HashMap<ClientNetwork, u32>,
     of_client_max: Option<u32>,
 }
 
-impl Counts {
+impl ConnectionCounts {
     /// No connections yet; at most `total_max` at once, and `of_client_max` from one client.
     pub fn new(total_max: usize, of_client_max: Option<u32>) -> Self {
         Self {
@@ -57,8 +58,9 @@ impl Counts {
         }
     }
 
-    /// Counts a connection that is there for its client; false if that has as many as it may, and then it is not counted.
-    pub fn claim(&mut self, client: ClientNetwork) -> bool {
+    /// Counts a connection that is there for its client; false if that has as many as it may, and
+    /// then it is not counted.
+    pub fn admit(&mut self, client: ClientNetwork) -> bool {
         let count = self.of_client.get(&client).copied().unwrap_or(0);
         if self.of_client_max.is_some_and(|most| count >= most) {
             return false;
@@ -79,25 +81,25 @@ mod tests {
 
     #[test]
     fn one_client_is_bounded_and_others_are_not() {
-        let mut counts = Counts::new(10, Some(2));
+        let mut counts = ConnectionCounts::new(10, Some(2));
         for _ in 0..4 {
             counts.enter();
         }
         assert_eq!(
-            [1, 1, 1, 2].map(|last| counts.claim(client(last))),
+            [1, 1, 1, 2].map(|last| counts.admit(client(last))),
             [true, true, false, true]
         );
         counts.leave(None);
         counts.leave(Some(client(1)));
-        assert!(counts.claim(client(1)));
+        assert!(counts.admit(client(1)));
         assert_eq!(counts.total(), 2);
     }
 
     #[test]
     fn nothing_stays_of_those_who_left() {
-        let mut counts = Counts::new(2, None);
+        let mut counts = ConnectionCounts::new(2, None);
         counts.enter();
-        assert!(counts.claim(client(1)) && !counts.is_full());
+        assert!(counts.admit(client(1)) && !counts.is_full());
         counts.enter();
         assert!(counts.is_full());
         counts.leave(Some(client(1)));

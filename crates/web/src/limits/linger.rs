@@ -1,18 +1,22 @@
 //! How long a connection that has had its last answer is still read from (RFC 9112, 9.6).
 //!
-//! Pure. An answer may come before the request is over: the body is too long, the method is wrong, nobody may ask. When the socket is then
-//! closed while bytes of the client lie in it unread, or more come later, the system answers them with a reset, and a client that gets one
-//! may throw away the answer it has not read yet. So this side says that it has nothing more to send, and goes on reading, keeping nothing,
-//! until the client closes too; but a client that does not may not hold the connection for long.
+//! Pure. An answer may come before the request is over: the body is too long, the method is wrong,
+//! the path is refused. When the socket is then closed while bytes of the client lie in it unread,
+//! or more come later, the system answers them with a reset, and a client that gets one may throw
+//! away the response it has not read yet. So this side says that it has nothing more to send, and
+//! goes on reading, keeping nothing, until the client closes too; but a client that does not may
+//! not hold the connection for long.
 
 use sooner_policy::Time;
 
-/// The most in all, ns: 30 s, in which a client with a link of its own has long seen the answer (nginx's `lingering_time` is the same).
+/// The most in all, ns: 30 s, in which a client with a link of its own has long seen the answer
+/// (nginx's `lingering_time` is the same).
 const TIME_NS_MAX: u64 = 30_000_000_000;
-/// The longest without a byte, ns: 5 s are many round trips; whoever sends nothing has nothing on the way (nginx's `lingering_timeout`).
+/// The longest without a byte, ns: 5 s are many round trips; a client that sends nothing has
+/// nothing on the way (nginx's `lingering_timeout`).
 const SILENCE_NS_MAX: u64 = 5_000_000_000;
 
-/// What is left of a connection's farewell.
+/// How long one connection lingers.
 #[derive(Debug, Clone, Copy)]
 pub struct Linger {
     ends_at: Time,
@@ -21,7 +25,7 @@ pub struct Linger {
 }
 
 impl Linger {
-    /// A farewell that begins `now` and ends with the byte after `bytes_max`.
+    /// Lingering that begins `now` and ends with the byte after `bytes_max`.
     pub fn begin(bytes_max: u64, now: Time) -> Self {
         Self {
             ends_at: now.after(TIME_NS_MAX),
@@ -30,7 +34,7 @@ impl Linger {
         }
     }
 
-    /// The client sent `bytes`, which nobody wants.
+    /// The client sent `bytes`, which are discarded.
     pub fn received(&mut self, bytes: usize, now: Time) {
         self.left_bytes = self.left_bytes.saturating_sub(bytes as u64);
         self.is_silent_until = now.after(SILENCE_NS_MAX);

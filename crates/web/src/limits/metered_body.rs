@@ -2,7 +2,7 @@
 
 use super::receive_meter::ReceiveMeter;
 use crate::clock::Clock;
-use crate::message::BodyError;
+use crate::request_body::BodyError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_policy::Time;
@@ -128,7 +128,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
 
-    /// Gives its pieces, and then nothing for ever.
+    /// Gives its pieces, and then nothing more.
     struct Stalling(VecDeque<&'static str>);
 
     impl Body for Stalling {

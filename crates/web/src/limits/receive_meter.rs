@@ -1,8 +1,9 @@
 //! Whether a request body comes fast enough.
 //!
-//! Pure. Counts only the time in which the server waits for the client: a body nobody takes (its backend is busy, its
-//! request waits for its turn) costs the client nothing. What came quickly is not saved up: a client may be silent for
-//! as long as its patience, whatever it sent before.
+//! Pure. Counts only the time in which the server waits for the client: a body that is not taken
+//! (its backend is busy, its request waits for its turn) costs the client nothing. What came
+//! quickly is not saved up: a client may be silent for as long as its patience, whatever it sent
+//! before.
 
 use sooner_policy::Time;
 
@@ -20,7 +21,8 @@ pub struct ReceiveMeter {
 }
 
 impl ReceiveMeter {
-    /// At least `bytes_per_sec` on the long run, 30 s of silence at most; 0 allows any rate and any silence.
+    /// At least `bytes_per_sec` on the long run, 30 s of silence at most; 0 allows any rate and any
+    /// silence.
     pub fn new(bytes_per_sec: u64) -> Self {
         Self::with_patience(bytes_per_sec, PATIENCE_NS)
     }
@@ -59,7 +61,8 @@ impl ReceiveMeter {
             .min(self.patience_ns);
     }
 
-    /// When the client is too slow if nothing more has come; `None` while the server does not wait for it.
+    /// When the client is too slow if nothing more has come; `None` while the server does not wait
+    /// for it.
     pub fn deadline(&self) -> Option<Time> {
         if self.bytes_per_sec == 0 {
             return None;
@@ -126,7 +129,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who sends at least as fast as asked, in pieces that come within the patience, is never too slow.
+        /// A client that sends at least as fast as required, in pieces that come within the
+        /// patience, is never too slow.
         #[test]
         fn the_fast_are_never_cut_off(pieces in prop::collection::vec(1_u64..30, 1..50), rate in 1_u64..100_000) {
             let mut meter = ReceiveMeter::new(rate);

@@ -11,52 +11,57 @@ use toml::Spanned;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Longest request head, bytes; longer ones get status 431. 16 KiB: browsers stop at 8 KiB of cookies a site, and a
-    /// waiting head is memory that a stranger holds. 4096 to 1048576.
+    /// Longest request head, bytes; longer ones get status 431. 16 KiB: browsers stop at 8 KiB of
+    /// cookies a site, and a waiting head is memory that a stranger holds. 4096 to 1048576.
     pub head_bytes: Spanned<u32>,
-    /// Seconds for a request head, from its first byte (for the first request, from the connection) to its last. 30: a
-    /// head is a few packets, so even a bad link is done in a few seconds.
+    /// Seconds for a request head, from its first byte (for the first request, from the connection)
+    /// to its last. 30: a head is a few packets, so even a bad link is done in a few seconds.
     pub head_seconds: Spanned<u32>,
-    /// Seconds a connection may stay without a request. 75: longer than browsers think between two pages (and what
-    /// nginx does); a connection that waits costs memory and a descriptor.
+    /// Seconds a connection may stay without a request. 75: longer than browsers think between two
+    /// pages (and what nginx does); a connection that waits costs memory and a descriptor.
     pub idle_seconds: Spanned<u32>,
-    /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server waits for it; 0
-    /// allows any. 500: below a 9600 baud modem nobody uploads; only who wants to hold connections is that slow.
+    /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server
+    /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
+    /// that holds connections is.
     pub receive_bytes_per_sec: u32,
-    /// Longest request body, bytes; longer ones get status 413. 1 GiB: bodies pass through and are not kept, so this
-    /// protects the backend's disk, not this server's memory.
+    /// Longest request body, bytes; longer ones get status 413. 1 GiB: bodies pass through and are
+    /// not kept, so this protects the backend's disk, not this server's memory.
     pub body_bytes: u64,
-    /// Connections at once. Half the descriptors of the process when nothing is said; the others are for backends and
-    /// files. At the bound the connection that has been idle longest is closed; others wait to be accepted.
+    /// Connections at once. Half the descriptors of the process by default; the others are for
+    /// backends and files. At the bound the connection that has been idle longest is closed; others
+    /// wait to be accepted.
     pub connections: Option<NonZeroU32>,
-    /// Connections at once from one IPv4 address or one IPv6 network of 64 bits, which is what one customer has; the
-    /// next one is closed at once. No bound when nothing is said: behind one address may be a proxy, or a whole city.
+    /// Connections at once from one IPv4 address or one IPv6 network of 64 bits, which is what one
+    /// customer has; the next one is closed at once. No bound by default: behind one address may be
+    /// a proxy, or a whole city.
     pub connections_per_address: Option<NonZeroU32>,
-    /// Requests at once in one HTTP/2 connection. 128: above the 100 that RFC 9113, 6.5.2 asks for, and all of them
-    /// together hold no more than the connection's windows.
+    /// Requests at once in one HTTP/2 connection. 128: above the 100 that RFC 9113, 6.5.2 asks for,
+    /// and all of them together hold no more than the connection's windows.
     pub streams_per_connection: Spanned<u32>,
-    /// Seconds in which a client may take none of the bytes that were sent to it. 60: two minutes of TCP's own patience
-    /// are for links that come back, and this is for clients that do not. Time spent waiting for a turn does not count.
+    /// Seconds in which a client may take none of the bytes that were sent to it. 60: two minutes
+    /// of TCP's own patience are for links that come back, and this is for clients that do not.
+    /// Time spent waiting for a turn does not count.
     pub stall_seconds: Spanned<u32>,
-    /// Seconds that responses in flight may take after the stop. 10: what service managers wait before they kill.
+    /// Seconds that responses in flight may take after the stop. 10: what service managers wait
+    /// before they kill.
     pub grace_seconds: u32,
-    /// Bytes of files kept in memory, all together. 64 MiB: a site's pages, scripts and images, little beside the memory
-    /// of the smallest host.
+    /// Bytes of files kept in memory, all together. 64 MiB: a site's pages, scripts and images,
+    /// little beside the memory of the smallest host.
     pub file_memory_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            head_bytes: of_nobody(16 << 10),
-            head_seconds: of_nobody(30),
-            idle_seconds: of_nobody(75),
+            head_bytes: unspanned(16 << 10),
+            head_seconds: unspanned(30),
+            idle_seconds: unspanned(75),
             receive_bytes_per_sec: 500,
             body_bytes: 1 << 30,
             connections: None,
             connections_per_address: None,
-            streams_per_connection: of_nobody(128),
-            stall_seconds: of_nobody(60),
+            streams_per_connection: unspanned(128),
+            stall_seconds: unspanned(60),
             grace_seconds: 10,
             file_memory_bytes: 64 << 20,
         }
@@ -64,7 +69,7 @@ impl Default for Limits {
 }
 
 /// A value that stands in no file.
-fn of_nobody(value: u32) -> Spanned<u32> {
+fn unspanned(value: u32) -> Spanned<u32> {
     Spanned::new(0..0, value)
 }
 

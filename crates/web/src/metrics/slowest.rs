@@ -2,8 +2,8 @@
 
 use super::RequestFacts;
 use super::count::Count;
-use sooner_operate::printable;
-use sooner_uplink::JobReport;
+use sooner_config::printable;
+use sooner_link::JobReport;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// As many as a person reads.

@@ -1,14 +1,15 @@
-//! A proxy from its tables: everything a configuration can get wrong about it is found here, with its place.
+//! A proxy from its tables: everything a configuration can get wrong about it is found here, with
+//! its place.
 
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
-use super::download::Budget;
-use super::routes::{self, HostPattern, Routes};
+use super::read_ahead::BufferBudget;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
-use crate::proxy_protocol::{Network, NetworkError};
-use rustls::RootCertStore;
+use sooner_config::{Network, NetworkError};
+use sooner_http::forwarding::routes::{self, HostPattern, Routes};
+use sooner_tls::Authorities;
 use std::rc::Rc;
 use toml::Spanned;
 
@@ -18,8 +19,9 @@ const CLASS_MAX: u8 = 7;
 const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
-    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of `previous` whose tables and certificates
-    /// are the same are taken over with all they know: who waits and who is inside, estimates, health, connections.
+    /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
+    /// `previous` with the same tables and certificates are taken over with their state: queue,
+    /// requests in flight, estimates, health, connections.
     pub fn build(
         proxy: &ProxyTable,
         upstreams: &[UpstreamTable],
@@ -37,11 +39,12 @@ impl Proxy {
                 ));
             }
             // Files may have changed behind an unchanged table.
-            let roots = connect::roots(table)?;
-            let kept = previous.and_then(|previous| previous.unchanged(table, &roots));
+            let authorities = connect::authorities(table)?;
+            let kept =
+                previous.and_then(|previous| previous.unchanged(table, authorities.as_ref()));
             built.push(match kept {
                 Some(upstream) => upstream,
-                None => Upstream::build(table, roots)?,
+                None => Upstream::build(table, authorities)?,
             });
         }
         let mut table = Routes::default();
@@ -52,14 +55,18 @@ impl Proxy {
             routes: table,
             upstreams: built,
             trusted: networks(&proxy.trusted)?,
-            budget: Budget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+            budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
         })
     }
 
-    fn unchanged(&self, table: &UpstreamTable, roots: &RootCertStore) -> Option<Rc<Upstream>> {
+    fn unchanged(
+        &self,
+        table: &UpstreamTable,
+        authorities: Option<&Authorities>,
+    ) -> Option<Rc<Upstream>> {
         self.upstreams
             .iter()
-            .find(|upstream| upstream.is_of(table, roots))
+            .find(|upstream| upstream.is_of(table, authorities))
             .cloned()
     }
 }

@@ -13,7 +13,8 @@ const SECONDS_MAX: f64 = 86_400.0;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyTable {
-    /// Networks whose `X-Forwarded-*` and `Forwarded` are believed and added to; those of others are replaced.
+    /// Networks of which `X-Forwarded-*` and `Forwarded` are believed and added to; those of others
+    /// are replaced.
     pub trusted: Vec<Spanned<String>>,
     /// Bytes of one response that are read ahead of its client, so that its backend is free early.
     pub response_buffer_bytes: usize,
@@ -37,12 +38,14 @@ impl Default for ProxyTable {
 pub struct UpstreamTable {
     /// The name routes use.
     pub name: Spanned<String>,
-    /// `http://HOST:PORT`, `https://...`, `h2c://...` (HTTP/2 in clear text), `unix:/PATH`, `h2c+unix:/PATH`.
+    /// `http://HOST:PORT`, `https://...`, `h2c://...` (HTTP/2 in clear text), `unix:/PATH`,
+    /// `h2c+unix:/PATH`.
     pub servers: Vec<Spanned<String>>,
     /// Jobs inside each server at once; the others wait. Without it all go in.
     #[serde(default)]
     pub limit: Option<Spanned<usize>>,
-    /// Jobs that may wait; those beyond it get status 503. Without it all wait that the server has connections for.
+    /// Jobs that may wait; those beyond it get status 503. Without it all wait that the server has
+    /// connections for.
     #[serde(default)]
     pub waiting_max: Option<usize>,
     /// Who goes in first: what is expected to be short, or who came first.
@@ -72,7 +75,8 @@ pub struct UpstreamTable {
     /// What to ask the servers regularly.
     #[serde(default)]
     pub health: Option<HealthTable>,
-    /// The `Host` a server gets: without it the client's, `"upstream"` for the server's own name, else this text.
+    /// The `Host` a server gets: without it the client's, `"upstream"` for the server's own name,
+    /// else this text.
     #[serde(default)]
     pub host: Option<Spanned<String>>,
     /// Certificates (PEM) a server's must lead to; without it the system's.

@@ -1,13 +1,13 @@
-//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take requests.
+//! A connection to a server of an upstream: reached, wrapped in TLS where asked, and ready to take
+//! requests.
 
 use super::config::UpstreamTable;
-use super::endpoint::{Endpoint, Place, Speech};
-use super::request::Wire;
-use super::sender::{Sender, Stream, greet};
+use super::endpoint::{Address, Endpoint, EndpointProtocol};
+use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
-use sooner_tls::{read_roots, system_roots};
+use sooner_http::forwarding::request::Protocol;
+use sooner_tls::{Authorities, Trust};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -28,21 +28,18 @@ struct Tls {
     name: ServerName<'static>,
 }
 
-/// The certificates the servers of an upstream must lead to; none where no server speaks TLS.
-pub fn roots(table: &UpstreamTable) -> Result<Arc<RootCertStore>, Misconfigured> {
+/// The authorities that the servers of an upstream are trusted by; `None` where no server speaks TLS.
+pub fn authorities(table: &UpstreamTable) -> Result<Option<Authorities>, Misconfigured> {
     let speaks_tls = |text: &Spanned<String>| {
-        Endpoint::parse(text.get_ref()).is_ok_and(|endpoint| endpoint.speech == Speech::Tls)
+        Endpoint::parse(text.get_ref())
+            .is_ok_and(|endpoint| endpoint.protocol == EndpointProtocol::Tls)
     };
     if !table.servers.iter().any(speaks_tls) {
-        return Ok(Arc::new(RootCertStore::empty()));
+        return Ok(None);
     }
-    trusted(table).map(Arc::new)
-}
-
-fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
     if let Some(ca) = &table.ca {
         let path = ca.get_ref();
-        return read_roots(path).map_err(|error| {
+        let read = Authorities::read(path).map_err(|error| {
             Misconfigured::at(
                 ca,
                 "upstream.ca",
@@ -52,27 +49,34 @@ fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
                 ),
             )
         });
+        return read.map(Some);
     }
-    system_roots().ok_or_else(|| {
+    let of_system = Authorities::of_system().ok_or_else(|| {
         Misconfigured::at(
             &table.name,
             "upstream.ca",
             "the system has no file of trusted certificates; name one: ca = \"FILE.pem\"",
         )
-    })
+    });
+    of_system.map(Some)
 }
 
 impl Connector {
-    /// For `endpoint`, whose certificate must lead to `roots` if it speaks TLS.
-    pub fn new(endpoint: Endpoint, roots: &Arc<RootCertStore>) -> Result<Self, Misconfigured> {
-        let tls = match (&endpoint.speech, &endpoint.place) {
-            (Speech::Tls, Place::Tcp { host, .. }) => Some(Tls::new(host, roots.clone())?),
+    /// For `endpoint`; a server that speaks TLS is trusted by `authorities`.
+    pub fn new(
+        endpoint: Endpoint,
+        authorities: Option<&Authorities>,
+    ) -> Result<Self, Misconfigured> {
+        let tls = match (&endpoint.protocol, &endpoint.address, authorities) {
+            (EndpointProtocol::Tls, Address::Tcp { host, .. }, Some(authorities)) => {
+                Some(Tls::new(host, authorities.clone())?)
+            }
             _ => None,
         };
         Ok(Self { endpoint, tls })
     }
 
-    /// The server's place and speech.
+    /// The server's address and protocol.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -84,32 +88,35 @@ impl Connector {
 
     /// Whether a protocol can be switched there: HTTP/2 has no `Upgrade`.
     pub fn can_switch(&self) -> bool {
-        self.endpoint.speech != Speech::Http2
+        self.endpoint.protocol != EndpointProtocol::Http2
     }
 
-    /// Connects; `http1_alone` where the request cannot go over HTTP/2.
-    pub async fn connect(&self, http1_alone: bool) -> io::Result<Sender> {
-        match &self.endpoint.place {
-            Place::Unix(path) => self.greet(Box::new(UnixStream::connect(path).await?)).await,
-            Place::Tcp { host, port } => {
+    /// Connects; `http1_only` where the request cannot go over HTTP/2.
+    pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
+        match &self.endpoint.address {
+            Address::Unix(path) => {
+                self.handshake(Box::new(UnixStream::connect(path).await?))
+                    .await
+            }
+            Address::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port))
                     .await
                     .map_err(true_cause)?;
                 stream.set_nodelay(true)?;
                 match &self.tls {
-                    None => self.greet(Box::new(stream)).await,
-                    Some(tls) => tls.connect(stream, http1_alone).await,
+                    None => self.handshake(Box::new(stream)).await,
+                    Some(tls) => tls.connect(stream, http1_only).await,
                 }
             }
         }
     }
 
-    async fn greet(&self, stream: Box<dyn Stream>) -> io::Result<Sender> {
-        let wire = match self.endpoint.speech {
-            Speech::Http2 => Wire::Http2,
-            Speech::Http1 | Speech::Tls => Wire::Http1,
+    async fn handshake(&self, stream: Box<dyn Transport>) -> io::Result<UpstreamConnection> {
+        let protocol = match self.endpoint.protocol {
+            EndpointProtocol::Http2 => Protocol::Http2,
+            EndpointProtocol::Http1 | EndpointProtocol::Tls => Protocol::Http1,
         };
-        greet(stream, wire).await
+        handshake(stream, protocol).await
     }
 }
 
@@ -125,32 +132,28 @@ fn true_cause(error: io::Error) -> io::Error {
 }
 
 impl Tls {
-    fn new(host: &str, roots: Arc<RootCertStore>) -> Result<Self, Misconfigured> {
+    fn new(host: &str, authorities: Authorities) -> Result<Self, Misconfigured> {
         let wrong = |what: String| Misconfigured::without_place("upstream.servers", what);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| wrong(format!("`{host}` is no name a certificate can have")))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let http1 = TlsConnector::from(Arc::new(config.clone()));
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let any = sooner_tls::client(Trust::Name(authorities), None, &[b"h2", b"http/1.1"]);
+        let any = any.map_err(wrong)?;
+        let mut http1 = any.clone();
+        http1.alpn_protocols.clear();
         Ok(Self {
-            any: TlsConnector::from(Arc::new(config)),
-            http1,
+            any: TlsConnector::from(Arc::new(any)),
+            http1: TlsConnector::from(Arc::new(http1)),
             name,
         })
     }
 
-    async fn connect(&self, stream: TcpStream, http1_alone: bool) -> io::Result<Sender> {
-        let connector = if http1_alone { &self.http1 } else { &self.any };
+    async fn connect(&self, stream: TcpStream, http1_only: bool) -> io::Result<UpstreamConnection> {
+        let connector = if http1_only { &self.http1 } else { &self.any };
         let stream = connector.connect(self.name.clone(), stream).await?;
-        let wire = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => Wire::Http2,
-            _ => Wire::Http1,
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2,
+            _ => Protocol::Http1,
         };
-        greet(Box::new(stream), wire).await
+        handshake(Box::new(stream), protocol).await
     }
 }

@@ -1,11 +1,11 @@
-//! Where a server of an upstream is and what it speaks, as `servers` names it.
+//! The address and protocol of an upstream's server, as `servers` names it.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A server's place.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Address {
     /// A name or an address, and a port.
     Tcp {
         /// Without the brackets of an IPv6 address.
@@ -17,9 +17,9 @@ pub enum Place {
     Unix(PathBuf),
 }
 
-/// What is spoken there.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum EndpointProtocol {
     /// HTTP/1.1 in clear text.
     Http1,
     /// HTTP/2 in clear text, without asking first (RFC 9113, 3.3).
@@ -32,9 +32,9 @@ pub enum Speech {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Where it is.
-    pub place: Place,
+    pub address: Address,
     /// What it speaks.
-    pub speech: Speech,
+    pub protocol: EndpointProtocol,
     /// Its name in a `Host` header.
     pub authority: String,
 }
@@ -65,18 +65,18 @@ impl Endpoint {
     /// Reads one entry of `servers`.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         if let Some(path) = text.strip_prefix("h2c+unix:") {
-            return unix(text, path, Speech::Http2);
+            return unix(text, path, EndpointProtocol::Http2);
         }
         if let Some(path) = text.strip_prefix("unix:") {
-            return unix(text, path, Speech::Http1);
+            return unix(text, path, EndpointProtocol::Http1);
         }
         let (scheme, rest) = text
             .split_once("://")
             .ok_or_else(|| EndpointError::Scheme(text.into()))?;
-        let (speech, default_port) = match scheme {
-            "http" => (Speech::Http1, 80),
-            "h2c" => (Speech::Http2, 80),
-            "https" => (Speech::Tls, 443),
+        let (protocol, default_port) = match scheme {
+            "http" => (EndpointProtocol::Http1, 80),
+            "h2c" => (EndpointProtocol::Http2, 80),
+            "https" => (EndpointProtocol::Tls, 443),
             _ => return Err(EndpointError::Scheme(text.into())),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -93,24 +93,24 @@ impl Endpoint {
         };
         let host = bare_host(host).ok_or_else(|| EndpointError::Host(text.into()))?;
         Ok(Self {
-            place: Place::Tcp {
+            address: Address::Tcp {
                 host: host.into(),
                 port,
             },
-            speech,
+            protocol,
             authority: authority.into(),
         })
     }
 }
 
-fn unix(text: &str, path: &str, speech: Speech) -> Result<Endpoint, EndpointError> {
+fn unix(text: &str, path: &str, protocol: EndpointProtocol) -> Result<Endpoint, EndpointError> {
     let path = path.strip_prefix("//").unwrap_or(path);
     if !path.starts_with('/') {
         return Err(EndpointError::RelativePath(text.into()));
     }
     Ok(Endpoint {
-        place: Place::Unix(path.into()),
-        speech,
+        address: Address::Unix(path.into()),
+        protocol,
         // A socket has no name of its own; this is what others send as well.
         authority: "localhost".into(),
     })
@@ -141,12 +141,16 @@ fn bare_host(host: &str) -> Option<&str> {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.place, self.speech) {
-            (Place::Unix(path), Speech::Http2) => write!(f, "h2c+unix:{}", path.display()),
-            (Place::Unix(path), _) => write!(f, "unix:{}", path.display()),
-            (Place::Tcp { .. }, Speech::Http1) => write!(f, "http://{}", self.authority),
-            (Place::Tcp { .. }, Speech::Http2) => write!(f, "h2c://{}", self.authority),
-            (Place::Tcp { .. }, Speech::Tls) => write!(f, "https://{}", self.authority),
+        match (&self.address, self.protocol) {
+            (Address::Unix(path), EndpointProtocol::Http2) => {
+                write!(f, "h2c+unix:{}", path.display())
+            }
+            (Address::Unix(path), _) => write!(f, "unix:{}", path.display()),
+            (Address::Tcp { .. }, EndpointProtocol::Http1) => {
+                write!(f, "http://{}", self.authority)
+            }
+            (Address::Tcp { .. }, EndpointProtocol::Http2) => write!(f, "h2c://{}", self.authority),
+            (Address::Tcp { .. }, EndpointProtocol::Tls) => write!(f, "https://{}", self.authority),
         }
     }
 }
@@ -155,11 +159,11 @@ impl fmt::Display for Endpoint {
 mod tests {
     use super::*;
 
-    fn tcp(text: &str) -> (String, u16, Speech) {
+    fn tcp(text: &str) -> (String, u16, EndpointProtocol) {
         let endpoint = Endpoint::parse(text).unwrap();
-        match endpoint.place {
-            Place::Tcp { host, port } => (host, port, endpoint.speech),
-            Place::Unix(_) => panic!("{text} is a path"),
+        match endpoint.address {
+            Address::Tcp { host, port } => (host, port, endpoint.protocol),
+            Address::Unix(_) => panic!("{text} is a path"),
         }
     }
 
@@ -167,13 +171,22 @@ mod tests {
     fn names_addresses_and_sockets() {
         assert_eq!(
             tcp("http://127.0.0.1:3000"),
-            ("127.0.0.1".into(), 3000, Speech::Http1)
+            ("127.0.0.1".into(), 3000, EndpointProtocol::Http1)
         );
-        assert_eq!(tcp("http://app/"), ("app".into(), 80, Speech::Http1));
-        assert_eq!(tcp("https://[::1]"), ("::1".into(), 443, Speech::Tls));
-        assert_eq!(tcp("h2c://[::1]:81"), ("::1".into(), 81, Speech::Http2));
+        assert_eq!(
+            tcp("http://app/"),
+            ("app".into(), 80, EndpointProtocol::Http1)
+        );
+        assert_eq!(
+            tcp("https://[::1]"),
+            ("::1".into(), 443, EndpointProtocol::Tls)
+        );
+        assert_eq!(
+            tcp("h2c://[::1]:81"),
+            ("::1".into(), 81, EndpointProtocol::Http2)
+        );
         let socket = Endpoint::parse("unix:/run/app.sock").unwrap();
-        assert_eq!(socket.place, Place::Unix("/run/app.sock".into()));
+        assert_eq!(socket.address, Address::Unix("/run/app.sock".into()));
         assert_eq!(Endpoint::parse("unix:///run/app.sock"), Ok(socket));
     }
 

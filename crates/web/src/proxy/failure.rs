@@ -1,13 +1,13 @@
-//! Why a request got no answer from its upstream, and what its client is told instead.
+//! Why a request got no response from its upstream, and the response to its client instead.
 
-use super::lack::Lack;
-use super::request::Refusal;
-use super::response::BadResponse;
 use super::upload::ClientFault;
-use crate::answer::plain;
-use crate::message::Answer;
+use crate::response::{Response, plain};
 use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER};
+use rustix::io::Errno;
+use sooner_http::forwarding::request::Refusal;
+use sooner_http::forwarding::response::BadResponse;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ pub enum Failure {
     /// The request is not passed on.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// No server may be asked.
+    /// No server is up.
     #[error("no server is up, the first is asked again in {retry_seconds} s{}", because(.last))]
     AllDown {
-        /// When the first may be asked again, s.
+        /// When the first may get a request again, s.
         retry_seconds: u64,
         /// Which server failed last, and how.
         last: Option<Arc<str>>,
@@ -36,7 +36,7 @@ pub enum Failure {
     QueuedTooLong(Duration),
     /// Nothing is left here to connect with.
     #[error("no connection can be opened: {0}")]
-    OwnLack(Lack),
+    Exhausted(Exhausted),
     /// The server could not be reached.
     #[error("cannot connect: {0}")]
     Unreachable(String),
@@ -46,7 +46,8 @@ pub enum Failure {
     /// The connection ended before the response began.
     #[error("closed before it answered: {0}")]
     Closed(String),
-    /// So did a connection that had been kept, and not a byte came on it: the server may have closed it before it saw the request.
+    /// So did a connection that had been kept, and not a byte came on it: the server may have
+    /// closed it before it saw the request.
     #[error("closed a kept connection as the request came, which may not be sent twice: {0}")]
     ClosedWhileKept(String),
     /// The response did not begin in time.
@@ -71,7 +72,7 @@ impl Failure {
             Self::AllDown { .. }
             | Self::QueueFull { .. }
             | Self::QueuedTooLong(_)
-            | Self::OwnLack(_) => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::Exhausted(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable(_)
             | Self::Closed(_)
             | Self::ClosedWhileKept(_)
@@ -85,7 +86,7 @@ impl Failure {
     }
 
     /// Whether it is the server's doing, so that another server might do better.
-    pub fn is_of_server(&self) -> bool {
+    pub fn is_server_fault(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_)
@@ -98,25 +99,25 @@ impl Failure {
     }
 
     /// Whether the server could not be reached at all, which no request brings about.
-    pub fn is_of_connecting(&self) -> bool {
+    pub fn is_connect_failure(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::ConnectTimeout(_))
     }
 
-    /// Whether this side had nothing left to connect with; the server was not asked then.
-    pub fn is_own_lack(&self) -> bool {
-        matches!(self, Self::OwnLack(_))
+    /// Whether this host had nothing left to connect with; the request was not sent then.
+    pub fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Exhausted(_))
     }
 
-    /// Whether the server may be asked the same again: it gave nothing back, and at once.
-    pub fn may_pass(&self) -> bool {
+    /// Whether the request may be sent again: the server gave nothing back, and at once.
+    pub fn is_retryable(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_) | Self::ConnectTimeout(_) | Self::Closed(_)
         )
     }
 
-    /// What the client is told: no address, no name and no message of the system.
-    fn told(&self) -> &'static str {
+    /// The text for the client: no address, no name and no message of the system.
+    fn client_message(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::Host) => "a request needs exactly one valid Host",
             Self::Refused(Refusal::TransferCoding) => {
@@ -131,7 +132,7 @@ impl Failure {
             Self::Refused(Refusal::Loop) => "the request goes in a circle",
             Self::AllDown { .. } => "nobody can answer now, try again later",
             Self::QueueFull { .. } => "too many wait already, try again later",
-            Self::QueuedTooLong(_) | Self::OwnLack(_) => "too much to do, try again later",
+            Self::QueuedTooLong(_) | Self::Exhausted(_) => "too much to do, try again later",
             Self::Unreachable(_) => "the server behind this one cannot be reached",
             Self::Closed(_) | Self::ClosedWhileKept(_) => {
                 "the server behind this one ended the connection"
@@ -150,15 +151,15 @@ impl Failure {
     fn retry_seconds(&self) -> Option<u64> {
         match self {
             Self::AllDown { retry_seconds, .. } => Some((*retry_seconds).max(1)),
-            Self::QueueFull { .. } | Self::QueuedTooLong(_) | Self::OwnLack(_) => Some(1),
+            Self::QueueFull { .. } | Self::QueuedTooLong(_) | Self::Exhausted(_) => Some(1),
             _ => None,
         }
     }
 
-    /// The answer in place of the upstream's.
-    pub fn answer(&self) -> Answer {
-        let mut answer = plain(self.status(), self.told());
-        let headers = &mut answer.headers;
+    /// The response in place of the upstream's.
+    pub fn response(&self) -> Response {
+        let mut response = plain(self.status(), self.client_message());
+        let headers = &mut response.headers;
         if let Some(seconds) = self.retry_seconds() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -168,7 +169,41 @@ impl Failure {
                 HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
             );
         }
-        answer
+        response
+    }
+}
+
+/// What this host ran out of when it connected to a server. It says nothing of the server, which
+/// may be well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exhausted {
+    /// EMFILE.
+    #[error("this process has no descriptor left; a higher `ulimit -n` helps")]
+    Descriptors,
+    /// ENFILE.
+    #[error("the system has no descriptor left; a higher fs.file-max helps")]
+    SystemDescriptors,
+    /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads
+    /// there.
+    #[error(
+        "no local address and port is left to connect from; a wider net.ipv4.ip_local_port_range or a `limit` helps"
+    )]
+    Ports,
+    /// ENOBUFS, ENOMEM.
+    #[error("the system has no memory left for a connection")]
+    Memory,
+}
+
+impl Exhausted {
+    /// What was lacking where connecting ended with `error`; `None` if it ended for another reason.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match Errno::from_io_error(error)? {
+            Errno::MFILE => Some(Self::Descriptors),
+            Errno::NFILE => Some(Self::SystemDescriptors),
+            Errno::ADDRNOTAVAIL => Some(Self::Ports),
+            Errno::NOBUFS | Errno::NOMEM => Some(Self::Memory),
+            _ => None,
+        }
     }
 }
 
@@ -188,16 +223,16 @@ mod tests {
     #[test]
     fn the_client_hears_a_reason_and_no_address() {
         let failure = Failure::Unreachable("10.0.0.7:3000: connection refused".into());
-        let answer = failure.answer();
-        assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
-        let Source::Memory(body) = answer.source else {
+        let response = failure.response();
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+        let Source::Memory(body) = response.source else {
             panic!("a text of ours is in memory");
         };
         assert_eq!(
             body,
             "502 Bad Gateway: the server behind this one cannot be reached\n"
         );
-        assert_eq!(answer.headers[CONTENT_LENGTH], body.len().to_string());
+        assert_eq!(response.headers[CONTENT_LENGTH], body.len().to_string());
     }
 
     #[test]
@@ -210,15 +245,28 @@ mod tests {
             down.to_string(),
             "no server is up, the first is asked again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
         );
-        let down = down.answer();
+        let down = down.response();
         assert_eq!(down.headers[RETRY_AFTER], "1");
         assert_eq!(down.status, StatusCode::SERVICE_UNAVAILABLE);
-        let lacking = Failure::OwnLack(Lack::Descriptors);
-        assert!(!lacking.is_of_server() && lacking.answer().headers.contains_key(RETRY_AFTER));
+        let lacking = Failure::Exhausted(Exhausted::Descriptors);
+        assert!(!lacking.is_server_fault() && lacking.response().headers.contains_key(RETRY_AFTER));
         let slow = Failure::ResponseTimeout(Duration::from_millis(1500));
         assert_eq!(slow.to_string(), "no answer began within 1.5s");
-        let slow = slow.answer();
+        let slow = slow.response();
         assert!(!slow.headers.contains_key(RETRY_AFTER));
         assert_eq!(slow.status, StatusCode::GATEWAY_TIMEOUT);
+    }
+
+    #[test]
+    fn only_what_is_ours_is_our_lack() {
+        let of = |errno: Errno| Exhausted::of(&io::Error::from(errno));
+        assert_eq!(of(Errno::MFILE), Some(Exhausted::Descriptors));
+        assert_eq!(of(Errno::NFILE), Some(Exhausted::SystemDescriptors));
+        assert_eq!(of(Errno::ADDRNOTAVAIL), Some(Exhausted::Ports));
+        assert_eq!(of(Errno::NOMEM), Some(Exhausted::Memory));
+        for of_the_server in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
+            assert_eq!(of(of_the_server), None);
+        }
+        assert_eq!(Exhausted::of(&io::Error::other("no such name")), None);
     }
 }

@@ -1,28 +1,30 @@
-//! A request on its way: made ready to go out, answered by a server, and back comes an answer.
+//! Forwards one request: prepares what goes out, sends it with retries, and makes the response.
 //!
-//! The job is inside from the moment it is let in until the upstream has given the last byte of its response, or the protocol was
-//! switched. Dropping the future at any time, or later the answer's body, takes the request back.
+//! The request is in flight from its admission until the upstream has given the last byte of its
+//! response, or the protocol was switched. Dropping the future at any time, or later the response's
+//! body, cancels the request.
 
-use super::asking::Asking;
-use super::delivery::{Job, Stream};
-use super::download::{Budget, download};
-use super::exchange::Answered;
+use super::attempt::UpstreamResponse;
 use super::failure::Failure;
-use super::headers::kept_seconds;
-use super::request::{self, Asker, Outgoing, Rules};
-use super::response::{self, Framing};
-use super::switched::Switched;
-use super::trouble::Inquiry;
-use super::tunnel;
+use super::failure_log::RequestSummary;
+use super::in_flight::{InFlight, UpstreamBody};
+use super::read_ahead::{BufferBudget, read_ahead};
+use super::retries::RoutedRequest;
+use super::tunnel::{self, Tunnel};
 use super::upload::{ClientFault, Upload};
 use super::upstream::HostRule;
 use super::{Report, Route};
 use crate::body::Source;
-use crate::message::{Answer, RequestBody, Stay};
+use crate::http1::UpgradeGuard;
+use crate::request_body::RequestBody;
+use crate::response::Response;
 use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
+use sooner_http::forwarding::headers::keep_alive_seconds;
+use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
+use sooner_http::forwarding::response::{self, Framing};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::spawn_local;
@@ -31,47 +33,53 @@ use tokio::task::spawn_local;
 pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
-    /// On whose behalf.
-    pub asker: Asker,
+    /// The client.
+    pub client: Client,
     /// What responses may use.
-    pub budget: Arc<Budget>,
+    pub budget: Arc<BufferBudget>,
 }
 
 impl Forwarding {
-    /// Passes `request` on, and tells `report` how it went.
+    /// Forwards `request`, and notes in `report` how it went.
     pub async fn run(
         &self,
         mut request: Request<RequestBody>,
         report: &mut Report,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
         let (mut parts, body) = request.into_parts();
         if body.is_too_long() {
             return Err(Failure::ClientBody(ClientFault::TooLong));
         }
-        let stay = parts.extensions.remove::<Stay>();
-        let inquiry = Inquiry::new(&parts.method, &parts.uri, self.asker.address);
+        let upgrade_guard = parts.extensions.remove::<UpgradeGuard>();
+        let summary = RequestSummary::new(&parts.method, &parts.uri, self.client.address);
         let upload = Upload::new(body);
         let outgoing = self.outgoing(&parts, &upload)?;
-        let asking = Asking {
+        let routed = RoutedRequest {
             route: &self.route,
             parts: &parts,
             outgoing: &outgoing,
-            inquiry,
+            summary,
         };
-        let (answered, job) = asking.ask(upload, report).await?;
-        report.response_ns = Some(job.asked_at.elapsed().as_nanos() as u64);
-        let server = job.place.server().name.clone();
-        let answer = if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.switch(answered, job, &outgoing, client_side, stay)
-                .map(|(answer, switched)| {
-                    report.switched = Some(switched);
-                    answer
-                })
+        let (upstream_response, in_flight) = routed.send(upload, report).await?;
+        report.response_ns = Some(in_flight.sent_at.elapsed().as_nanos() as u64);
+        let server = in_flight.slot.server().name.clone();
+        let response = if upstream_response.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.switch(
+                upstream_response,
+                in_flight,
+                &outgoing,
+                client_side,
+                upgrade_guard,
+            )
+            .map(|(response, tunnel)| {
+                report.tunnel = Some(tunnel);
+                response
+            })
         } else {
-            self.deliver(answered, job, &outgoing.method)
+            self.deliver(upstream_response, in_flight, &outgoing.method)
         };
-        answer.inspect_err(|failure| report.note_failed(&server, failure))
+        response.inspect_err(|failure| report.note_failed(&server, failure))
     }
 
     fn outgoing(&self, parts: &Parts, upload: &Upload) -> Result<Outgoing, Failure> {
@@ -83,21 +91,26 @@ impl Forwarding {
         };
         let body_bytes = upload.size_hint().exact();
         let mut outgoing =
-            request::outgoing(parts, body_bytes, &self.asker, rules).map_err(Failure::Refused)?;
+            request::outgoing(parts, body_bytes, &self.client, rules).map_err(Failure::Refused)?;
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());
         }
         Ok(outgoing)
     }
 
-    fn deliver(&self, answered: Answered, job: Job, method: &Method) -> Result<Answer, Failure> {
-        let Answered {
+    fn deliver(
+        &self,
+        upstream_response: UpstreamResponse,
+        in_flight: InFlight,
+        method: &Method,
+    ) -> Result<Response, Failure> {
+        let UpstreamResponse {
             response,
-            sender,
+            connection,
             progress,
-        } = answered;
+        } = upstream_response;
         let (mut parts, body) = response.into_parts();
-        let kept_seconds = kept_seconds(&parts.headers);
+        let keep_alive_seconds = keep_alive_seconds(&parts.headers);
         let framing = response::incoming(
             method,
             parts.status,
@@ -105,78 +118,73 @@ impl Forwarding {
             &mut parts.headers,
             body.size_hint().exact(),
         );
-        let stream = Stream {
+        let upstream_body = UpstreamBody {
             body,
-            job,
-            sender,
+            in_flight,
+            connection,
             progress,
-            kept_seconds,
+            keep_alive_seconds,
         };
         let source = match framing {
             Ok(Framing::NoBody | Framing::Exact(0)) => {
-                let is_whole = stream.body.is_end_stream();
-                stream.finish(is_whole);
+                let is_whole = upstream_body.body.is_end_stream();
+                upstream_body.finish(is_whole);
                 Source::Empty
             }
-            Ok(Framing::Exact(bytes)) => self.start(stream, Some(bytes)),
-            Ok(Framing::Open) => self.start(stream, None),
+            Ok(Framing::Exact(bytes)) => self.start(upstream_body, Some(bytes)),
+            Ok(Framing::UntilEnd) => self.start(upstream_body, None),
             Err(bad) => {
                 let failure = Failure::BadResponse(bad);
-                stream.job.fail(&failure);
-                stream.progress.give_up();
+                upstream_body.in_flight.fail(&failure);
+                upstream_body.progress.abandon();
                 return Err(failure);
             }
         };
-        Ok(Answer {
+        Ok(Response {
             status: parts.status,
             headers: parts.headers,
             source,
         })
     }
 
-    fn start(&self, stream: Stream, body_bytes: Option<u64>) -> Source {
-        let (feeder, download) = download(&self.budget, body_bytes);
-        spawn_local(stream.pump(feeder, self.route.times.idle));
-        Source::stream(Box::pin(download))
+    fn start(&self, upstream_body: UpstreamBody, body_bytes: Option<u64>) -> Source {
+        let (feeder, read_ahead) = read_ahead(&self.budget, body_bytes);
+        spawn_local(upstream_body.pump(feeder, self.route.times.idle));
+        Source::stream(Box::pin(read_ahead))
     }
 
-    /// Both sides have agreed on another protocol: from here on the job is no job any more, but a connection, which has the client's
-    /// `stay` to its end.
+    /// Both sides have agreed on another protocol: from here on it is a connection and no request,
+    /// and holds the client's `upgrade_guard` to its end.
     fn switch(
         &self,
-        answered: Answered,
-        job: Job,
+        upstream_response: UpstreamResponse,
+        in_flight: InFlight,
         outgoing: &Outgoing,
         client_side: OnUpgrade,
-        stay: Option<Stay>,
-    ) -> Result<(Answer, Switched), Failure> {
-        let mut response: Response<Incoming> = answered.response;
+        upgrade_guard: Option<UpgradeGuard>,
+    ) -> Result<(Response, Tunnel), Failure> {
+        let mut response: hyper::Response<Incoming> = upstream_response.response;
         let upstream_side = hyper::upgrade::on(&mut response);
         let (parts, _) = response.into_parts();
         let mut headers = parts.headers;
         let agreed = response::switching(outgoing.upgrade.as_ref(), parts.version, &mut headers);
         if let Err(bad) = agreed {
             let failure = Failure::BadResponse(bad);
-            job.fail(&failure);
+            in_flight.fail(&failure);
             return Err(failure);
         }
-        job.complete();
-        let (switched, ending) = Switched::begin();
-        let tunnel = tunnel::join(
-            client_side,
-            upstream_side,
-            self.route.tunnel_silence,
-            ending,
-        );
+        in_flight.complete();
+        let (tunnel, guard) = Tunnel::begin();
+        let joined = tunnel::join(client_side, upstream_side, self.route.tunnel_silence, guard);
         spawn_local(async move {
-            tunnel.await;
-            drop(stay);
+            joined.await;
+            drop(upgrade_guard);
         });
-        let answer = Answer {
+        let client_response = Response {
             status: StatusCode::SWITCHING_PROTOCOLS,
             headers,
             source: Source::Empty,
         };
-        Ok((answer, switched))
+        Ok((client_response, tunnel))
     }
 }

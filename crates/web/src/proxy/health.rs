@@ -1,16 +1,18 @@
-//! Whether a server of an upstream is to be asked.
+//! Whether a server of an upstream gets requests.
 //!
-//! Failures in a row put it out for a while that doubles up to a minute; after that it is tried again with one request at a time until one
-//! succeeds. Where the server is also asked regularly, its answers to that count too, and a server put out by them comes back by them.
-//! Only failures to answer count: a status of 500 is an answer. A failure that a request may have brought about counts once for each path,
-//! so that no path, however often it is asked for, puts out the server for all others.
+//! Failures in a row put it out for a while that doubles up to a minute; after that it is tried
+//! again with one request at a time until one succeeds. Where the server is also asked regularly,
+//! its answers to that count too, and a server put out by them comes back by them. Only failures to
+//! answer count: a status of 500 is an answer. A failure that a request may have brought about
+//! counts once for each path, so that no path, however often it is asked for, puts out the server
+//! for all others.
 
-use sooner_gate::Time;
+use sooner_admission::Time;
 
 /// The first time out, ns.
-const OUT_NS_MIN: u64 = 1_000_000_000;
+const EJECTION_NS_MIN: u64 = 1_000_000_000;
 /// The longest time out, ns.
-const OUT_NS_MAX: u64 = 60_000_000_000;
+const EJECTION_NS_MAX: u64 = 60_000_000_000;
 
 /// The paths that are remembered.
 const PATHS_MAX: usize = 256;
@@ -33,7 +35,7 @@ pub enum Standing {
     Up,
     /// It did not; one request at a time finds out whether it does again.
     OnProbation,
-    /// Not to be asked.
+    /// It gets no requests.
     Down,
 }
 
@@ -42,12 +44,12 @@ pub enum Standing {
 pub struct Health {
     limits: HealthLimits,
     failures: u32,
-    /// Hashes of the paths whose requests are among these failures.
+    /// Hashes of the paths among these failures.
     paths: Vec<u64>,
     /// How often it was put out without a success since.
-    outs: u32,
-    out_until: Option<Time>,
-    is_out_by_checks: bool,
+    ejections: u32,
+    ejected_until: Option<Time>,
+    is_ejected_by_checks: bool,
     /// Answers to regular questions in a row that speak against what is believed.
     contrary_checks: u32,
 }
@@ -59,17 +61,17 @@ impl Health {
             limits,
             failures: 0,
             paths: Vec::new(),
-            outs: 0,
-            out_until: None,
-            is_out_by_checks: false,
+            ejections: 0,
+            ejected_until: None,
+            is_ejected_by_checks: false,
             contrary_checks: 0,
         }
     }
 
     /// How it stands now.
     pub fn standing(&self, now: Time) -> Standing {
-        match self.out_until {
-            _ if self.is_out_by_checks => Standing::Down,
+        match self.ejected_until {
+            _ if self.is_ejected_by_checks => Standing::Down,
             Some(until) if now < until => Standing::Down,
             Some(_) => Standing::OnProbation,
             None => Standing::Up,
@@ -80,8 +82,8 @@ impl Health {
     pub fn succeeded(&mut self) {
         self.failures = 0;
         self.paths.clear();
-        self.outs = 0;
-        self.out_until = None;
+        self.ejections = 0;
+        self.ejected_until = None;
     }
 
     /// It did not answer a request for the path with this hash, which may be the request's doing.
@@ -98,19 +100,19 @@ impl Health {
     /// It could not be reached, or did not answer what others answer.
     pub fn failed(&mut self, now: Time) {
         self.failures = self.failures.saturating_add(1);
-        let is_out = self.out_until.is_some_and(|until| now < until);
+        let is_out = self.ejected_until.is_some_and(|until| now < until);
         // What was under way when it went out tells nothing new.
-        if is_out || (self.out_until.is_none() && self.failures < self.limits.fails) {
+        if is_out || (self.ejected_until.is_none() && self.failures < self.limits.fails) {
             return;
         }
-        let out_ns = (OUT_NS_MIN << self.outs.min(16)).min(OUT_NS_MAX);
-        self.outs = self.outs.saturating_add(1);
-        self.out_until = Some(now.after(out_ns));
+        let out_ns = (EJECTION_NS_MIN << self.ejections.min(16)).min(EJECTION_NS_MAX);
+        self.ejections = self.ejections.saturating_add(1);
+        self.ejected_until = Some(now.after(out_ns));
     }
 
-    /// It answered a regular question well, or not.
+    /// It passed a health check, or not.
     pub fn checked(&mut self, is_well: bool) {
-        if is_well != self.is_out_by_checks {
+        if is_well != self.is_ejected_by_checks {
             self.contrary_checks = 0;
             if is_well {
                 self.succeeded();
@@ -125,7 +127,7 @@ impl Health {
         };
         if self.contrary_checks >= needed {
             self.contrary_checks = 0;
-            self.is_out_by_checks = !is_well;
+            self.is_ejected_by_checks = !is_well;
             if is_well {
                 self.succeeded();
             }
@@ -134,7 +136,7 @@ impl Health {
 
     /// When it stands differently without anything happening.
     pub fn changes_at(&self, now: Time) -> Option<Time> {
-        self.out_until.filter(|until| now < *until)
+        self.ejected_until.filter(|until| now < *until)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Connections to one server that wait for the next request.
 
 use super::connect::Connector;
-use super::request::Wire;
-use super::sender::Sender;
+use super::upstream_connection::UpstreamConnection;
+use sooner_http::forwarding::request::Protocol;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-/// Connections kept although nobody uses them.
+/// Idle connections that are kept.
 const IDLE_MAX: usize = 64;
 /// How long a connection over HTTP/1 may take to be ready again after the last byte of a response.
 const READY_WITHIN: Duration = Duration::from_secs(1);
@@ -21,12 +21,12 @@ pub struct Pool {
     /// HTTP/1, the one used last at the end.
     idle: RefCell<Vec<Idle>>,
     /// HTTP/2, shared by all requests, and when it was used last.
-    shared: RefCell<Option<(Sender, Instant)>>,
+    shared: RefCell<Option<(UpstreamConnection, Instant)>>,
 }
 
-/// A connection over HTTP/1 that nobody uses.
+/// An idle connection over HTTP/1.
 struct Idle {
-    sender: Sender,
+    connection: UpstreamConnection,
     since: Instant,
     /// When the server will close it, if it said so.
     until: Option<Instant>,
@@ -34,7 +34,7 @@ struct Idle {
 
 impl Idle {
     fn is_usable(&self, now: Instant) -> bool {
-        self.sender.is_open() && self.until.is_none_or(|until| now < until)
+        self.connection.is_open() && self.until.is_none_or(|until| now < until)
     }
 }
 
@@ -54,48 +54,53 @@ impl Pool {
     }
 
     /// A connection that is open as far as is known; `None` if there is none.
-    pub fn take(&self, http1_alone: bool) -> Option<Sender> {
-        if !http1_alone
-            && let Some((sender, used_at)) = self.shared.borrow_mut().as_mut()
-            && sender.is_open()
+    pub fn checkout(&self, http1_only: bool) -> Option<UpstreamConnection> {
+        if !http1_only
+            && let Some((connection, used_at)) = self.shared.borrow_mut().as_mut()
+            && connection.is_open()
         {
             *used_at = Instant::now();
-            return sender.shared();
+            return connection.share();
         }
         let (mut idle, now) = (self.idle.borrow_mut(), Instant::now());
         while let Some(newest) = idle.pop() {
             if newest.is_usable(now) {
-                return Some(newest.sender);
+                return Some(newest.connection);
             }
         }
         None
     }
 
     /// A new connection.
-    pub async fn connect(&self, http1_alone: bool) -> io::Result<Sender> {
-        let sender = self.connector.connect(http1_alone).await?;
-        if let Some(shared) = sender.shared() {
+    pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
+        let connection = self.connector.connect(http1_only).await?;
+        if let Some(shared) = connection.share() {
             *self.shared.borrow_mut() = Some((shared, Instant::now()));
         }
-        Ok(sender)
+        Ok(connection)
     }
 
-    /// Takes a connection back after a response was read to its end; `kept_seconds` is what the server said about keeping it.
-    pub fn give_back(self: &Rc<Self>, mut sender: Sender, kept_seconds: Option<u64>) {
+    /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what
+    /// the server said about keeping it.
+    pub fn put_back(
+        self: &Rc<Self>,
+        mut connection: UpstreamConnection,
+        keep_alive_seconds: Option<u64>,
+    ) {
         // Of HTTP/2 the pool has a handle already.
-        if sender.wire() == Wire::Http2 {
+        if connection.protocol() == Protocol::Http2 {
             return;
         }
         let pool = self.clone();
         spawn_local(async move {
-            // The engine has to see the end too; it closes the connection if either side asked for that.
-            if let Ok(Ok(())) = timeout(READY_WITHIN, sender.ready()).await {
-                pool.keep(sender, kept_seconds);
+            // hyper has to see the end too; it closes the connection if either side asked for that.
+            if let Ok(Ok(())) = timeout(READY_WITHIN, connection.ready()).await {
+                pool.keep(connection, keep_alive_seconds);
             }
         });
     }
 
-    fn keep(&self, sender: Sender, kept_seconds: Option<u64>) {
+    fn keep(&self, connection: UpstreamConnection, keep_alive_seconds: Option<u64>) {
         let mut idle = self.idle.borrow_mut();
         if idle.len() == IDLE_MAX {
             // The one that was not needed for the longest time.
@@ -103,10 +108,10 @@ impl Pool {
         }
         let since = Instant::now();
         // A second less than it said: a request must not meet the close on its way.
-        let until = kept_seconds
+        let until = keep_alive_seconds
             .and_then(|seconds| since.checked_add(Duration::from_secs(seconds.saturating_sub(1))));
         idle.push(Idle {
-            sender,
+            connection,
             since,
             until,
         });
@@ -119,8 +124,8 @@ impl Pool {
             .borrow_mut()
             .retain(|idle| idle.is_usable(now) && now.duration_since(idle.since) < keep);
         // Requests under way keep a connection over HTTP/2 open without this handle.
-        self.shared
-            .borrow_mut()
-            .take_if(|(sender, used_at)| !sender.is_open() || now.duration_since(*used_at) >= keep);
+        self.shared.borrow_mut().take_if(|(connection, used_at)| {
+            !connection.is_open() || now.duration_since(*used_at) >= keep
+        });
     }
 }

@@ -1,10 +1,10 @@
 //! One server of an upstream: how it stands, how much it does, and its connections.
 
 use super::connect::Connector;
+use super::failure_log::FailureLog;
 use super::health::{Health, HealthLimits, Standing};
 use super::pool::Pool;
-use super::trouble::Trouble;
-use sooner_gate::{Mean, Time};
+use sooner_admission::{Mean, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ pub struct Server {
     pub name: Arc<str>,
     /// Its connections.
     pub pool: Rc<Pool>,
-    /// Requests it did not answer, as the operator is told of them.
-    pub trouble: Trouble,
+    /// Lines about requests without a response.
+    pub failure_log: FailureLog,
     health: RefCell<Health>,
-    inside: Cell<usize>,
-    /// Those of them that went in before it went out the last time.
+    in_flight: Cell<usize>,
+    /// Those of them from before its last ejection.
     left_over: Cell<usize>,
-    /// How often it went out.
-    outs: Cell<u64>,
+    /// How often it was ejected.
+    ejections: Cell<u64>,
     requests: Cell<u64>,
     failures: Cell<u64>,
     retries: Cell<u64>,
@@ -33,16 +33,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server nobody has asked anything yet.
+    /// A server without a request yet.
     pub fn new(connector: Connector, limits: HealthLimits) -> Self {
         Self {
             name: connector.endpoint().to_string().into(),
             pool: Rc::new(Pool::new(connector)),
-            trouble: Trouble::default(),
+            failure_log: FailureLog::default(),
             health: RefCell::new(Health::new(limits)),
-            inside: Cell::new(0),
+            in_flight: Cell::new(0),
             left_over: Cell::new(0),
-            outs: Cell::new(0),
+            ejections: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
             retries: Cell::new(0),
@@ -55,9 +55,10 @@ impl Server {
         self.health.borrow().standing(now)
     }
 
-    /// How many jobs may be inside for another one to go in, where `limit` is what the operator says. Those that are left over from
-    /// before it went out may stay for hours and tell nothing of how it is now: they are not the one job of a probation.
-    pub fn places(&self, limit: usize, now: Time) -> usize {
+    /// How many requests may be in flight, where `limit` is the operator's. Those left over from
+    /// before its ejection may stay for hours and tell nothing of its health now: they are not the
+    /// one request of a probation.
+    pub fn capacity(&self, limit: usize, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => limit,
             Standing::OnProbation => limit.min(self.left_over.get() + 1),
@@ -65,34 +66,34 @@ impl Server {
         }
     }
 
-    /// A job goes in; gives what it has to say when it leaves.
+    /// A request goes in; gives what [`Server::leave`] takes.
     pub fn enter(&self) -> Entry {
-        self.inside.set(self.inside.get() + 1);
+        self.in_flight.set(self.in_flight.get() + 1);
         Entry {
-            outs: self.outs.get(),
+            ejections: self.ejections.get(),
         }
     }
 
-    /// The job of `entry` leaves.
+    /// The request of `entry` leaves.
     pub fn leave(&self, entry: Entry) {
-        self.inside.set(self.inside.get() - 1);
-        if entry.outs < self.outs.get() {
+        self.in_flight.set(self.in_flight.get() - 1);
+        if entry.ejections < self.ejections.get() {
             self.left_over.set(self.left_over.get() - 1);
         }
     }
 
-    /// How many jobs are inside.
-    pub fn inside(&self) -> usize {
-        self.inside.get()
+    /// How many requests are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.get()
     }
 
     /// It is sent a request, or cannot be reached with one.
-    pub fn asked(&self) {
+    pub fn count_request(&self) {
         self.requests.set(self.requests.get() + 1);
     }
 
     /// A request it did not answer is sent again, to it or to another one.
-    pub fn asked_again(&self) {
+    pub fn count_retry(&self) {
         self.retries.set(self.retries.get() + 1);
     }
 
@@ -111,27 +112,28 @@ impl Server {
         self.retries.get()
     }
 
-    /// The mean time of a job inside, of late, ns.
+    /// The recent mean time of a request in flight, ns.
     pub fn mean_service_ns(&self) -> Option<u64> {
         self.service_ns.borrow().get()
     }
 
-    /// A job took `service_ns` from the request to the last byte of the response.
+    /// A request took `service_ns` from the request to the last byte of the response.
     pub fn served(&self, service_ns: u64) {
         self.service_ns.borrow_mut().add(service_ns);
     }
 
-    /// It answered. Whether that changes how it stands.
+    /// It responded. Whether that changes its standing.
     pub fn succeeded(&self, now: Time) -> bool {
         self.change_health(now, Health::succeeded)
     }
 
-    /// It gave no answer, or not all of one. What that says of its health is for others to judge.
+    /// It gave no response, or not all of one. The caller judges what that means for its health.
     pub fn count_failure(&self) {
         self.failures.set(self.failures.get() + 1);
     }
 
-    /// It could not be reached, or did not answer what others answer. Whether that changes how it stands.
+    /// It could not be reached, or did not answer what others answer. Whether that changes how it
+    /// stands.
     pub fn failed(&self, now: Time) -> bool {
         self.change_health(now, |health| health.failed(now))
     }
@@ -141,7 +143,7 @@ impl Server {
         self.change_health(now, |health| health.failed_at(path, now))
     }
 
-    /// It answered a regular question, well or not. Whether that changes how it stands.
+    /// It passed a health check, or not. Whether that changes its standing.
     pub fn checked(&self, is_well: bool, now: Time) -> bool {
         self.change_health(now, |health| health.checked(is_well))
     }
@@ -157,16 +159,16 @@ impl Server {
         change(&mut health);
         let after = (health.standing(now), health.changes_at(now));
         if after.0 == Standing::Down && before.0 != Standing::Down {
-            self.outs.set(self.outs.get() + 1);
-            self.left_over.set(self.inside.get());
+            self.ejections.set(self.ejections.get() + 1);
+            self.left_over.set(self.in_flight.get());
         }
         before != after
     }
 }
 
-/// What a job is told when it goes in.
+/// When a request went in.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// How often the server had gone out by then.
-    outs: u64,
+    ejections: u64,
 }

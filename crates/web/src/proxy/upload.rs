@@ -1,13 +1,14 @@
 //! A request's body on its way to the upstream, and how far it is.
 //!
-//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any size needs the memory of a few
-//! pieces. Whoever waits for the response can see whether the upstream is slow or the client, and can end the body.
+//! Bytes are taken from the client only when the upstream's connection takes them, so a body of any
+//! size needs the memory of a few pieces. The task that waits for the response can see whether the
+//! upstream is slow or the client, and can end the body.
 
-use super::headers::clean_trailers;
 use crate::limits::ReceiveError;
-use crate::message::{BodyError, RequestBody};
+use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use sooner_http::forwarding::headers::clean_trailers;
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -17,7 +18,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what curl does.
+/// How long a body waits for `100 Continue` before it is sent all the same (RFC 9110, 10.1.1); what
+/// curl does.
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why a body does not come to its end.
@@ -55,10 +57,10 @@ pub struct Progress {
     waits_for_client: Cell<bool>,
     is_over: Cell<bool>,
     client_fault: Cell<Option<ClientFault>>,
-    is_given_up: Cell<bool>,
+    is_abandoned: Cell<bool>,
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
-    /// The body after nobody wanted it, if nothing of it was taken.
+    /// The body after it was dropped, if nothing of it was taken.
     left: RefCell<Option<RequestBody>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -74,7 +76,7 @@ impl Upload {
                 waits_for_client: Cell::new(false),
                 is_over: Cell::new(is_over),
                 client_fault: Cell::new(None),
-                is_given_up: Cell::new(false),
+                is_abandoned: Cell::new(false),
                 is_touched: Cell::new(false),
                 left: RefCell::new(None),
                 waker: RefCell::new(None),
@@ -94,9 +96,9 @@ impl Upload {
     }
 
     /// Sends nothing before `wanted` is notified or a second has passed.
-    pub fn hold_for(&mut self, wanted: Arc<Notify>) {
+    pub fn wait_for_continue(&mut self, wanted: Arc<Notify>) {
         self.hold = Some(Box::pin(async move {
-            // A second without a word: the upstream may not know the expectation.
+            // A second without a response: the upstream may not know the expectation.
             let _ = timeout(CONTINUE_WAIT, wanted.notified()).await;
         }));
     }
@@ -128,13 +130,13 @@ impl Progress {
     }
 
     /// The body, to be sent anew, if the connection has let it go and had taken nothing of it.
-    pub fn untouched(&self) -> Option<Upload> {
+    pub fn unsent_body(&self) -> Option<Upload> {
         self.left.borrow_mut().take().map(Upload::new)
     }
 
-    /// Nobody needs the rest: what is left makes the connection to the upstream end.
-    pub fn give_up(&self) {
-        self.is_given_up.set(true);
+    /// The rest is not needed: what is left makes the connection to the upstream end.
+    pub fn abandon(&self) {
+        self.is_abandoned.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -161,7 +163,7 @@ impl Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let progress = &this.progress;
-        if progress.is_given_up.get() {
+        if progress.is_abandoned.get() {
             return Poll::Ready(Some(Err("nobody needs the rest".into())));
         }
         *progress.waker.borrow_mut() = Some(cx.waker().clone());

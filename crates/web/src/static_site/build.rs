@@ -2,14 +2,15 @@
 
 use super::config::{RedirectConfig, StaticConfig};
 use super::listing::{BUDGET_BYTES, Budget, Lister, Listing};
-use super::redirect::{Redirect, RedirectError};
 use super::representation::Delivery;
 use super::{Disk, ErrorPage, StaticSite};
 use crate::config::Misconfigured;
-use crate::files::{CacheLimits, Coding, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
+use crate::files::{CacheLimits, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
 use crate::files::{ResourceMaker, Root};
-use crate::target::{self, DotFiles};
 use hyper::StatusCode;
+use sooner_http::negotiation::Coding;
+use sooner_http::redirect::{Redirect, RedirectError};
+use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
@@ -20,13 +21,13 @@ use toml::Spanned;
 
 /// What the sites of a server share.
 #[derive(Debug, Clone)]
-pub struct Shared {
+pub struct SharedFiles {
     cache: Rc<RefCell<FileCache>>,
     listings: Budget,
     chunk_bytes: usize,
 }
 
-impl Shared {
+impl SharedFiles {
     /// Nothing yet, within `limits`; a body from disk is read `chunk_bytes` at a time.
     pub fn new(limits: CacheLimits, chunk_bytes: usize) -> Self {
         Self {
@@ -38,17 +39,18 @@ impl Shared {
 }
 
 impl StaticSite {
-    /// A site by itself. The cache holds files within `limits`; a body from disk is read `chunk_bytes` at a time.
+    /// A site by itself. The cache holds files within `limits`; a body from disk is read
+    /// `chunk_bytes` at a time.
     pub fn new(
         config: &StaticConfig,
         limits: CacheLimits,
         chunk_bytes: usize,
     ) -> Result<Self, Misconfigured> {
-        Self::sharing(config, &Shared::new(limits, chunk_bytes))
+        Self::sharing(config, &SharedFiles::new(limits, chunk_bytes))
     }
 
     /// A site beside others.
-    pub fn sharing(config: &StaticConfig, shared: &Shared) -> Result<Self, Misconfigured> {
+    pub fn sharing(config: &StaticConfig, shared: &SharedFiles) -> Result<Self, Misconfigured> {
         let extra = extra_headers(&config.headers)?;
         let redirects = redirects(&config.redirect)?;
         let error_pages = error_pages(&config.errors)?;
@@ -92,7 +94,7 @@ impl StaticSite {
 
 fn disk(
     config: &StaticConfig,
-    shared: &Shared,
+    shared: &SharedFiles,
     folder: Folder,
     root: Root,
     fallback: Option<Box<[u8]>>,
@@ -207,7 +209,8 @@ fn error_pages(pages: &BTreeMap<String, Spanned<String>>) -> Result<Vec<ErrorPag
         .collect()
 }
 
-/// A path below the root, as a request would name it; one that requests may not name is the owner's to choose.
+/// A path below the root, as a request would name it; one that requests may not name is the owner's
+/// to choose.
 fn path_of(path: &Spanned<String>, key: &str) -> Result<Box<[u8]>, Misconfigured> {
     let message = match target::parse(path.get_ref(), DotFiles::Served) {
         Ok(target) if target.is_directory => {

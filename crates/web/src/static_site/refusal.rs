@@ -1,18 +1,17 @@
-//! What is said to requests that get no file.
+//! Responses to requests that get no file.
 
-use crate::answer::{plain, plain_with, visible};
 use crate::body::Source;
 use crate::files::FileError;
-use crate::message::Answer;
-use crate::target::{TargetError, directory_location};
+use crate::response::{Response, plain, plain_with, visible};
 use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
+use sooner_http::target::{TargetError, directory_location};
 
 /// The methods files have.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// A path that is not looked for.
-pub fn of_target(error: TargetError) -> Answer {
+pub fn of_target(error: TargetError) -> Response {
     match error {
         TargetError::Hidden => plain(StatusCode::FORBIDDEN, "hidden files are not served"),
         _ => plain(StatusCode::BAD_REQUEST, &error.to_string()),
@@ -20,24 +19,24 @@ pub fn of_target(error: TargetError) -> Answer {
 }
 
 /// A file that cannot be sent.
-pub fn of_file(error: &FileError) -> Answer {
+pub fn of_file(error: &FileError) -> Response {
     match error {
         FileError::NotFound => not_found(),
         FileError::Forbidden => plain(StatusCode::FORBIDDEN, "not to be read"),
         FileError::Unreadable(_) => {
             plain(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read")
         }
-        FileError::Exhausted(_) => too_much(),
+        FileError::Exhausted(_) => overloaded(),
     }
 }
 
 /// Nothing of that name.
-pub fn not_found() -> Answer {
+pub fn not_found() -> Response {
     plain(StatusCode::NOT_FOUND, "no such file")
 }
 
 /// No descriptor or no memory for it now.
-pub fn too_much() -> Answer {
+pub fn overloaded() -> Response {
     plain_with(
         StatusCode::SERVICE_UNAVAILABLE,
         "too much at once, try again",
@@ -47,7 +46,7 @@ pub fn too_much() -> Answer {
 }
 
 /// A method that files do not have.
-pub fn of_method() -> Answer {
+pub fn of_method() -> Response {
     plain_with(
         StatusCode::METHOD_NOT_ALLOWED,
         "only GET and HEAD",
@@ -56,11 +55,11 @@ pub fn of_method() -> Answer {
     )
 }
 
-/// The methods files have, to who asks for them.
-pub fn methods() -> Answer {
+/// The methods of files, in response to OPTIONS.
+pub fn methods() -> Response {
     let mut headers = HeaderMap::with_capacity(1);
     headers.insert(ALLOW, HeaderValue::from_static(METHODS));
-    Answer {
+    Response {
         status: StatusCode::NO_CONTENT,
         headers,
         source: Source::Empty,
@@ -68,13 +67,13 @@ pub fn methods() -> Answer {
 }
 
 /// A directory without the slash at its end: relative links in it would go astray.
-pub fn directory_without_slash(path: &[u8], query: Option<&str>) -> Answer {
+pub fn directory_without_slash(path: &[u8], query: Option<&str>) -> Response {
     let mut location = directory_location(path);
     if let Some(query) = query {
         location.push('?');
         location.push_str(query);
     }
-    elsewhere(
+    redirect_to(
         StatusCode::MOVED_PERMANENTLY,
         "a directory ends with a slash",
         location,
@@ -82,6 +81,6 @@ pub fn directory_without_slash(path: &[u8], query: Option<&str>) -> Answer {
 }
 
 /// A redirect.
-pub fn elsewhere(status: StatusCode, what: &str, location: String) -> Answer {
+pub fn redirect_to(status: StatusCode, what: &str, location: String) -> Response {
     plain_with(status, what, LOCATION, visible(location))
 }

@@ -1,18 +1,18 @@
-//! The answer with a file: which of its forms, all of it, some of it, or only that the client has it already.
+//! The answer with a file: which of its forms, all of it, some of it, or only that the client has
+//! it already.
 
-use super::accept_encoding;
-use super::multipart::{self, Multipart};
-use crate::answer::{plain, plain_with, visible};
 use crate::body::Source;
-use crate::conditional::{self, Outcome, Version};
 use crate::files::{File, Resource};
-use crate::message::Answer;
-use crate::range::{self, ByteRange, Selection};
+use crate::response::{Response, plain, plain_with, visible};
 use hyper::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
     HeaderName, HeaderValue, RANGE,
 };
 use hyper::{HeaderMap, Method, Request, StatusCode};
+use sooner_http::conditional::{self, Outcome, Validators};
+use sooner_http::multipart::{Multipart, Piece};
+use sooner_http::negotiation::AcceptEncoding;
+use sooner_http::range::{self, ByteRange, Selection};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -22,50 +22,50 @@ use std::time::SystemTime;
 pub struct Delivery {
     /// Bytes read from a file at once.
     pub chunk_bytes: usize,
-    /// Makes the boundaries of multipart bodies, so that nobody can put one into a file.
+    /// Makes the boundaries of multipart bodies, so that none can be foreseen and put into a file.
     pub boundaries: RandomState,
 }
 
 /// An answer about a file.
 #[derive(Debug)]
-pub enum FileAnswer {
+pub enum FileResponse {
     /// With the file's own headers, which hold all there is to say.
-    Complete(Answer),
+    Complete(Response),
     /// A refusal: still to be made the site's own.
-    Refusal(Answer),
+    Refusal(Response),
 }
 
 /// Answers a GET or HEAD at `now` with one of the forms of `resource`.
-pub fn answer<B>(
+pub fn response<B>(
     request: &Request<B>,
     resource: &Resource,
     delivery: &Delivery,
     now: SystemTime,
-) -> FileAnswer {
+) -> FileResponse {
     let file = negotiate(request.headers(), resource);
-    if !conditional::are_there(request.headers()) {
-        return FileAnswer::Complete(whole(file, StatusCode::OK, delivery));
+    if !conditional::has_conditions_or_range(request.headers()) {
+        return FileResponse::Complete(whole(file, StatusCode::OK, delivery));
     }
-    let version = Version {
+    let validators = Validators {
         etag: &file.etag,
         modified: file.modified,
     };
-    match conditional::evaluate(request.headers(), version) {
+    match conditional::evaluate(request.headers(), validators) {
         Outcome::Proceed => {}
-        Outcome::NotModified => return FileAnswer::Complete(not_modified(file)),
+        Outcome::NotModified => return FileResponse::Complete(not_modified(file)),
         Outcome::Failed => {
-            return FileAnswer::Refusal(plain(
+            return FileResponse::Refusal(plain(
                 StatusCode::PRECONDITION_FAILED,
                 "the file is another version",
             ));
         }
     }
-    FileAnswer::Complete(match selection(request, file, version, now) {
+    FileResponse::Complete(match selection(request, file, validators, now) {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),
         Selection::Unsatisfiable => {
-            return FileAnswer::Refusal(plain_with(
+            return FileResponse::Refusal(plain_with(
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 "the file has no such bytes",
                 CONTENT_RANGE,
@@ -76,8 +76,8 @@ pub fn answer<B>(
 }
 
 /// A complete file under any status.
-pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Answer {
-    Answer {
+pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Response {
+    Response {
         status,
         headers: file.headers.clone(),
         source: Source::part(file, 0, file.len, delivery.chunk_bytes),
@@ -90,7 +90,7 @@ fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
         return &resource.plain;
     }
     let values = headers.get_all(ACCEPT_ENCODING).iter();
-    let wanted = accept_encoding::parse(values.map(HeaderValue::as_bytes));
+    let wanted = AcceptEncoding::parse(values.map(HeaderValue::as_bytes));
     let offered = resource.encoded.iter().map(|(coding, _)| *coding);
     let chosen = wanted.choose(offered);
     resource
@@ -103,7 +103,7 @@ fn negotiate<'a>(headers: &HeaderMap, resource: &'a Resource) -> &'a Arc<File> {
 fn selection<B>(
     request: &Request<B>,
     file: &File,
-    version: Version<'_>,
+    validators: Validators<'_>,
     now: SystemTime,
 ) -> Selection {
     let headers = request.headers();
@@ -112,7 +112,7 @@ fn selection<B>(
         return Selection::Whole;
     };
     // A range has a meaning for GET alone (RFC 9110, 14.2).
-    if request.method() != Method::GET || !conditional::range_applies(headers, version, now) {
+    if request.method() != Method::GET || !conditional::range_applies(headers, validators, now) {
         return Selection::Whole;
     }
     range
@@ -120,7 +120,7 @@ fn selection<B>(
         .map_or(Selection::Whole, |range| range::parse(range, file.len))
 }
 
-fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
+fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Response {
     let ByteRange { first, last } = range;
     let mut headers = file.headers.clone();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(range.byte_count()));
@@ -128,37 +128,37 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Answer {
         CONTENT_RANGE,
         visible(format!("bytes {first}-{last}/{}", file.len)),
     );
-    Answer {
+    Response {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
         source: Source::part(file, first, last + 1, delivery.chunk_bytes),
     }
 }
 
-/// Several parts; or everything where the file is compressed: a client could not tell whether the coding is that of the
-/// whole body or of the parts in it. Parts that are longer than the file are parts all the same, as with nginx: zsync takes
-/// nothing else.
-fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Answer {
-    let Multipart {
-        content_type,
-        source,
-        byte_count,
-    } = multipart::build(
-        file,
-        ranges,
-        &boundary(file, ranges, delivery),
-        delivery.chunk_bytes,
-    );
+/// Several parts; or everything where the file is compressed: a client could not tell whether the
+/// coding is that of the whole body or of the parts in it. Parts that are longer than the file are
+/// parts all the same, as with nginx: zsync takes nothing else.
+fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Response {
     if file.headers.contains_key(CONTENT_ENCODING) {
         return whole(file, StatusCode::OK, delivery);
     }
+    let file_type = file.headers.get(CONTENT_TYPE);
+    let file_type = file_type.and_then(|value| value.to_str().ok());
+    let boundary = boundary(file, ranges, delivery);
+    let multipart = Multipart::new(ranges, file_type, file.len, &boundary);
+    let sources = multipart.pieces.into_iter().map(|piece| match piece {
+        Piece::Text(text) => Source::Memory(text),
+        Piece::Range(ByteRange { first, last }) => {
+            Source::part(file, first, last + 1, delivery.chunk_bytes)
+        }
+    });
     let mut headers = file.headers.clone();
-    headers.insert(CONTENT_TYPE, content_type);
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(byte_count));
-    Answer {
+    headers.insert(CONTENT_TYPE, visible(multipart.content_type));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(multipart.byte_count));
+    Response {
         status: StatusCode::PARTIAL_CONTENT,
         headers,
-        source,
+        source: Source::Chain(sources.collect()),
     }
 }
 
@@ -168,14 +168,14 @@ fn boundary(file: &File, ranges: &[ByteRange], delivery: &Delivery) -> String {
     format!("{one:016x}{two:016x}")
 }
 
-fn not_modified(file: &File) -> Answer {
+fn not_modified(file: &File) -> Response {
     let mut headers = HeaderMap::with_capacity(file.headers.len());
     for (name, value) in &file.headers {
         if !describes_content(name) {
             headers.append(name, value.clone());
         }
     }
-    Answer {
+    Response {
         status: StatusCode::NOT_MODIFIED,
         headers,
         source: Source::Empty,

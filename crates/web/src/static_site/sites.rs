@@ -1,15 +1,15 @@
 //! Several sites behind one server, told apart by the host a request names.
 
-use super::build::Shared;
+use super::build::SharedFiles;
 use super::config::StaticConfig;
-use super::host::{self, HostError, HostMap};
 use super::{StaticReply, StaticSite};
-use crate::answer::plain;
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::config::Misconfigured;
 use crate::files::CacheLimits;
+use crate::response::plain;
 use hyper::{Method, Request, StatusCode};
+use sooner_http::host::{self, HostError, HostMap};
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The sites of `configs`; one without files if there are none. All files together stay within `limits`; a body
-    /// from disk is read `chunk_bytes` at a time.
+    /// The sites of `configs`; one without files if there are none. All files together stay within
+    /// `limits`; a body from disk is read `chunk_bytes` at a time.
     pub fn new(
         configs: &[StaticConfig],
         limits: CacheLimits,
         chunk_bytes: usize,
     ) -> Result<Self, Misconfigured> {
-        let shared = Shared::new(limits, chunk_bytes);
+        let shared = SharedFiles::new(limits, chunk_bytes);
         let mut by_host = HostMap::default();
         let mut sites = Vec::with_capacity(configs.len());
         for (index, config) in configs.iter().enumerate() {
@@ -47,7 +47,8 @@ impl Sites {
         })
     }
 
-    /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else the first.
+    /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else
+    /// the first.
     pub fn site(&self, host: &str) -> &StaticSite {
         self.at(self.index(host))
     }
@@ -75,11 +76,11 @@ impl Sites {
         match self.site_of(request) {
             Ok(site) => site.respond(request, now),
             Err(error) => {
-                let mut answer = plain(StatusCode::BAD_REQUEST, &error.to_string());
+                let mut response = plain(StatusCode::BAD_REQUEST, &error.to_string());
                 if request.method() == Method::HEAD {
-                    answer.source = Source::Empty;
+                    response.source = Source::Empty;
                 }
-                StaticReply::Now(answer)
+                StaticReply::Now(response)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::files::CacheLimits;
-use crate::target::push_escaped;
+use sooner_http::target::push_escaped;
 use std::future::poll_fn;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) fn resource(root: &Path, name: &str) -> Rc<Resource> {
     let site = StaticSite::new(&config, CacheLimits::default(), 4).unwrap();
     let disk = site.disk.as_ref().unwrap();
     match disk.find(name.as_bytes(), false, Moment::now()) {
-        Ok(Found::Resource(resource)) => resource,
+        Ok(Lookup::Resource(resource)) => resource,
         other => panic!("{other:?}"),
     }
 }
@@ -54,8 +54,8 @@ impl Fixture {
         Self::new("")
     }
 
-    /// A site with `settings`, lines of TOML; it looks at every file again at every request, and keeps those of up
-    /// to 1000 bytes in memory.
+    /// A site with `settings`, lines of TOML; it looks at every file again at every request, and
+    /// keeps those of up to 1000 bytes in memory.
     pub fn new(settings: &str) -> Self {
         let limits = CacheLimits {
             memory_file_bytes_max: 1000,
@@ -91,8 +91,8 @@ impl Fixture {
         self.ask(Method::GET, target, headers)
     }
 
-    /// Asks, and checks what holds for every answer: the announced length is that of the body, and HEAD says the
-    /// same as GET.
+    /// Asks, and checks what holds for every answer: the announced length is that of the body, and
+    /// HEAD says the same as GET.
     pub fn ask(&self, method: Method, target: &str, headers: &[(&str, &str)]) -> Got {
         let got = self.ask_once(method.clone(), target, headers);
         assert_eq!(got.announced_bytes, Some(got.body.len() as u64));
@@ -114,26 +114,29 @@ impl Fixture {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        read(self.site.answer(&request.body(()).unwrap(), Moment::now()))
+        read(
+            self.site
+                .response(&request.body(()).unwrap(), Moment::now()),
+        )
     }
 }
 
 /// Reads an answer to its end.
-pub(super) fn read(mut answer: Answer) -> Got {
+pub(super) fn read(mut response: Response) -> Got {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let announced_bytes = answer.source.len();
+    let announced_bytes = response.source.len();
     let mut body = Vec::new();
     runtime.block_on(async {
-        while let Some(frame) = poll_fn(|cx| answer.source.poll_frame(cx)).await {
+        while let Some(frame) = poll_fn(|cx| response.source.poll_frame(cx)).await {
             body.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
     });
-    assert!(answer.source.is_end());
+    assert!(response.source.is_end());
     Got {
-        status: answer.status.as_u16(),
-        headers: answer.headers,
+        status: response.status.as_u16(),
+        headers: response.headers,
         body,
         announced_bytes,
     }

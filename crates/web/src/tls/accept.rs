@@ -1,6 +1,6 @@
-//! One handshake, and what to answer those who speak HTTP where TLS is spoken.
+//! One handshake, and the response to HTTP in clear text where TLS is expected.
 
-use crate::message::TlsPeer;
+use crate::peer::TlsPeer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use sooner_tls::subject_of;
 use sooner_uplink::GatedStream;
@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// A connection that speaks TLS; boxed, because futures keep the room of what was moved through them.
+/// A connection that speaks TLS; boxed, because futures keep the room of what was moved through
+/// them.
 pub type TlsStream = Box<tokio_rustls::server::TlsStream<GatedStream>>;
 
 /// What is spoken inside TLS (ALPN, RFC 7301).
@@ -54,7 +55,8 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Does the handshake on `stream`, in `within`; rustls then holds up to `buffer_bytes` that are encrypted and not written.
+/// Does the handshake on `stream`, in `within`; rustls then holds up to `buffer_bytes` that are
+/// encrypted and not written.
 pub async fn accept(
     config: Arc<ServerConfig>,
     stream: GatedStream,
@@ -121,7 +123,8 @@ const CLEAR_TEXT_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
 
 /// How long the client of such an answer may take to close.
 const LINGER: Duration = Duration::from_secs(2);
-/// How much of its request is read meanwhile, bytes: unread bytes would make the kernel reset the connection, and lose the answer.
+/// How much of its request is read meanwhile, bytes: unread bytes would make the kernel reset the
+/// connection, and lose the answer.
 const LINGER_BYTES: u64 = 64 << 10;
 
 async fn refuse_clear_text(stream: &mut GatedStream) -> io::Result<()> {

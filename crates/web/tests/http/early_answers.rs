@@ -1,4 +1,5 @@
-//! Answers that come before the request is over. The client is still sending, and must get all of them (RFC 9112, 9.6).
+//! Answers that come before the request is over. The client is still sending, and must get all of
+//! them (RFC 9112, 9.6).
 
 use crate::support::{Client, Response, Site};
 use std::io::{ErrorKind, Write};
@@ -18,7 +19,8 @@ fn send_all(client: &mut Client, head: &str) {
     }
 }
 
-/// The answer to a request with a large body, for a client that reads nothing before it has sent everything.
+/// The answer to a request with a large body, for a client that reads nothing before it has sent
+/// everything.
 fn answer_to_an_upload(site: &Site) -> Response {
     let mut client = site.connect();
     let head = format!("POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: {BODY_BYTES}\r\n\r\n");

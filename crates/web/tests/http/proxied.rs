@@ -17,7 +17,8 @@ fn before(listener: &TcpListener, config: &str) -> Site {
     ))
 }
 
-/// A listener behind which the protocol is switched and everything is said back, on one connection after the other.
+/// A listener behind which the protocol is switched and everything is said back, on one connection
+/// after the other.
 fn echo() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let accepting = listener.try_clone().unwrap();
@@ -159,7 +160,8 @@ fn three_hundred_fields_and_every_byte_of_a_target_pass() {
         (200, Some("1"))
     );
     for byte in 0x21..=0xff_u8 {
-        // A path that is not valid escaping, and the beginning of a fragment, mean something else; nginx refuses DEL too.
+        // A path that is not valid escaping, and the beginning of a fragment, mean something else;
+        // nginx refuses DEL too.
         if matches!(byte, b'#' | b'%' | b'?' | 0x7f) {
             continue;
         }

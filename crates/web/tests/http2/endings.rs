@@ -29,7 +29,8 @@ fn gets_the_end(client: &mut RawClient) -> bool {
 #[test]
 fn only_what_was_written_to_its_last_frame_is_completed() {
     let mut site = Site::start_with("[log]\naccess = 'FOLDER/log'");
-    // Some fit into the buffers between the two sides, some do not, and of some only the end does not.
+    // Some fit into the buffers between the two sides, some do not, and of some only the end does
+    // not.
     let paths: Vec<String> = (1..=60).map(|index| format!("/{index}")).collect();
     let mut clients: BTreeMap<&str, RawClient> = BTreeMap::new();
     for (path, index) in paths.iter().zip(1..) {
@@ -85,7 +86,8 @@ fn at_the_stop_a_slow_client_gets_all_that_was_written_for_it() {
     // Longer than a client without a request may take to go.
     std::thread::sleep(Duration::from_secs(4));
     for (client, size) in clients.iter_mut().zip(sizes) {
-        // Clients do this while they receive. If the connection were closed, its system would answer by a reset.
+        // Clients do this while they receive. If the connection were closed, its system would
+        // answer by a reset.
         client.open_window(0, 1000);
         assert_eq!(client.read_responses(1), [(1, size)]);
     }

@@ -1,4 +1,5 @@
-//! HTTP/2 over real sockets: by the client side of a library, by programs people use, and frame by frame.
+//! HTTP/2 over real sockets: by the client side of a library, by programs people use, and frame by
+//! frame.
 
 mod endings;
 mod exchanges;

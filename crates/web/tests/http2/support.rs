@@ -2,7 +2,8 @@
 
 pub use crate::site::Site;
 use crate::site::{CHUNK_BYTES, rooted};
-use sooner_uplink::{Mechanism, StreamRule, Uplink, UplinkConfig};
+use sooner_link::StreamRule;
+use sooner_uplink::{Mechanism, Uplink, UplinkConfig};
 use sooner_web::config::{Config, StreamOrder};
 
 /// Slow enough for a few hundred kilobytes to be a queue, fast enough for a test.

@@ -64,7 +64,8 @@ fn settings_that_shrink_the_window_are_obeyed() {
     assert!(client.is_silent());
 }
 
-/// The window of the connection is what is scarce: who opens it decides when, the order of the server decides who.
+/// The window of the connection is what is scarce: who opens it decides when, the order of the
+/// server decides who.
 #[test]
 fn a_small_response_gets_the_connections_window_before_large_ones() {
     let site = Site::start_ordered();

@@ -36,7 +36,8 @@ impl Site {
         Self::run(&rooted(config), CHUNK_BYTES, |_| Uplink::unlimited())
     }
 
-    /// Serves as `config` says on an address of its own, through the uplink that `uplink` makes within the server's runtime.
+    /// Serves as `config` says on an address of its own, through the uplink that `uplink` makes
+    /// within the server's runtime.
     pub fn run(
         config: &str,
         chunk_bytes: usize,

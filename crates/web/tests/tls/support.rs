@@ -38,7 +38,8 @@ pub struct Setup {
     pub handshake_timeout: Duration,
 }
 
-/// A server that answers everything with a description of its client, `/long` with a long one; stops when dropped.
+/// A server that answers everything with a description of its client, `/long` with a long one;
+/// stops when dropped.
 pub struct Server {
     pub address: SocketAddr,
     /// Why connections came to nothing.

@@ -1,8 +1,8 @@
 //! Upstreams that refuse, break off, say nothing, or come back.
 
 use super::support::*;
-use crate::message::RequestBody;
 use crate::proxy::{Failure, Standing};
+use crate::request_body::RequestBody;
 use hyper::Request;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// An address where nobody listens.
+/// An address without a listener.
 async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
@@ -282,9 +282,12 @@ fn no_path_takes_the_only_server_from_others() {
 #[test]
 fn a_request_that_no_server_answers_speaks_against_none() {
     run(async {
-        let script = |_, request: &str| match request.starts_with("GET /bad") {
-            true => Reply::Close,
-            false => ok("good"),
+        let script = |_, request: &str| {
+            if request.starts_with("GET /bad") {
+                Reply::Close
+            } else {
+                ok("good")
+            }
         };
         let (one, _) = scripted(script).await;
         let (two, _) = scripted(script).await;
@@ -427,9 +430,12 @@ fn those_who_wait_are_told_when_the_last_server_goes_out() {
 #[test]
 fn regular_questions_find_out_before_a_client_does() {
     run(async {
-        let (sick, _) = scripted(|_, request| match request.starts_with("GET /health ") {
-            true => text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n"),
-            false => ok("sick"),
+        let (sick, _) = scripted(|_, request| {
+            if request.starts_with("GET /health ") {
+                text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")
+            } else {
+                ok("sick")
+            }
         })
         .await;
         let (well, asked) = scripted(|_, _| ok("well")).await;
@@ -442,9 +448,9 @@ fn regular_questions_find_out_before_a_client_does() {
             assert_eq!(ask(&proxy, get("/")).await.text(), "well");
         }
         assert_eq!(proxy.states()[1].standing, Standing::Up);
-        let question = asked.lines(0);
-        assert_eq!(question[0], "GET /health HTTP/1.1");
-        assert!(question.contains(&"connection: close".to_owned()));
+        let probe_request = asked.lines(0);
+        assert_eq!(probe_request[0], "GET /health HTTP/1.1");
+        assert!(probe_request.contains(&"connection: close".to_owned()));
     });
 }
 

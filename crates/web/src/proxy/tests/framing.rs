@@ -3,7 +3,8 @@
 use super::support::*;
 use crate::proxy::Failure;
 
-/// Status, `Content-Length` and body of what a client gets when the upstream says `response` and closes.
+/// Status, `Content-Length` and body of what a client gets when the upstream says `response` and
+/// closes.
 async fn seen_as(method: &str, response: &str) -> (u16, Option<String>, Option<String>) {
     let bytes = response.as_bytes().to_vec();
     let (url, _) = scripted(move |_, _| Reply::Last(bytes.clone())).await;
@@ -34,7 +35,7 @@ fn every_framing_arrives_as_what_it_means() {
         );
         assert_eq!(get("HTTP/1.1 200 OK\r\n\r\nhi").await, hi(None));
         assert_eq!(get("HTTP/1.0 200 OK\r\n\r\nhi").await, hi(None));
-        // What comes after a response belongs to nobody.
+        // What comes after a response belongs to no request.
         assert_eq!(
             get("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\n\r\n").await,
             hi(Some("2"))

@@ -1,8 +1,8 @@
 //! Connections that are kept for the next request, and closed by the server just as it comes.
 
 use super::support::*;
-use crate::message::RequestBody;
 use crate::proxy::{Failure, Standing};
+use crate::request_body::RequestBody;
 use hyper::Request;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -68,7 +68,8 @@ async fn read_head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// Answers one request on its first connection, and closes it when it has the head of another one; answers all on further ones.
+/// Answers one request on its first connection, and closes it when it has the head of another one;
+/// answers all on further ones.
 async fn closes_once() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -124,7 +125,8 @@ async fn next_request(stream: &mut TcpStream) -> Option<()> {
     }
 }
 
-/// Speaks HTTP/2: answers the first request of every connection, and on the second one says that it ends after the first.
+/// Speaks HTTP/2: answers the first request of every connection, and on the second one says that it
+/// ends after the first.
 async fn goes_away(connections: Rc<Cell<u32>>) -> String {
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
     const STATUS_200: &[u8] = &[0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];

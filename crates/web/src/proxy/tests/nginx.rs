@@ -43,7 +43,7 @@ async fn nginx() -> Option<Nginx> {
          server {{ listen 127.0.0.1:{port}; root {place}; location /echo {{ return 200 \"$host $http_x_forwarded_for $http_via\"; }} }} }}\n"
     );
     std::fs::write(root.join("nginx.conf"), config).unwrap();
-    // A root that nobody else may enter serves nothing to workers of another user.
+    // A root that only its owner may enter serves nothing to workers of another user.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(root, permissions).unwrap();
     let child = Command::new(binary)

@@ -246,8 +246,8 @@ fn the_backend_is_free_before_the_client_has_read_anything() {
         let proxy = to(&[&url], "limit = 1");
         let mut answers = Vec::new();
         for _ in 0..3 {
-            // Nobody takes a byte of these bodies, and each needs the only place.
-            answers.push(forward(&proxy, get("/")).await.answer);
+            // No client takes a byte of these bodies, and each needs the only slot.
+            answers.push(forward(&proxy, get("/")).await.response);
         }
         until(|| proxy.states()[0].inside == 0).await;
         assert!(proxy.buffered_bytes() >= 600 << 10);
@@ -345,7 +345,7 @@ fn an_upstream_that_says_continue_gets_the_body() {
 fn an_empty_answer_has_no_source() {
     run(async {
         let (url, _) = scripted(|_, _| text("HTTP/1.1 204 No Content\r\n\r\n")).await;
-        let answer = forward(&to(&[&url], ""), get("/")).await.answer;
+        let answer = forward(&to(&[&url], ""), get("/")).await.response;
         assert!(matches!(answer.source, Source::Empty));
     });
 }

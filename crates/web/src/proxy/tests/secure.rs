@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
-/// A server with a certificate of its own for `localhost`; its port, the certificate as a file, and the folder that holds it.
+/// A server with a certificate of its own for `localhost`; its port, the certificate as a file, and
+/// the folder that holds it.
 async fn secure(alpn: &[&str]) -> (u16, String, TempDir, Seen) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();

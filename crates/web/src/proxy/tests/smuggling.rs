@@ -1,4 +1,5 @@
-//! Requests made to be read in two ways: every one is refused, or reaches the upstream in one reading.
+//! Requests made to be read in two ways: every one is refused, or reaches the upstream in one
+//! reading.
 
 use super::support::*;
 
@@ -103,8 +104,8 @@ fn what_has_one_meaning_arrives_with_that_one_alone() {
         let once = |method: &str, more: &str| format!("{method} / HTTP/1.1|host: h|{more}");
         let smuggled = "GET /smuggled HTTP/1.1\r\nhost: h\r\n\r\n";
         for (bytes, arrives) in [
-            // Both framings: the chunks count (RFC 9112, 6.3), the length is not passed on, and the connection ends, so that what
-            // comes after it is nobody's request.
+            // Both framings: the chunks count (RFC 9112, 6.3), the length is not passed on, and the
+            // connection ends, so that what comes after it is no request.
             (
                 format!("POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"),
                 once("POST", "transfer-encoding: chunked|0\r\n\r\n"),

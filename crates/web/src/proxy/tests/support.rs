@@ -1,15 +1,16 @@
 //! Upstreams by script, a front by hyper, and clients that write bytes.
 
 use crate::body::Source;
-use crate::message::{BodyError, Peer, RequestBody};
-use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTable, host_name};
+use crate::peer::Peer;
+use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTable};
+use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
+use sooner_http::forwarding::routes::host_name;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -42,18 +43,6 @@ pub async fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Headers, line by line.
-pub fn map(lines: &[(&str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        headers.append(
-            HeaderName::from_bytes(name.as_bytes()).unwrap(),
-            HeaderValue::from_str(value).unwrap(),
-        );
-    }
-    headers
-}
-
 /// What a scripted upstream does with a request.
 pub enum Reply {
     /// Writes this, and keeps the connection.
@@ -64,7 +53,8 @@ pub enum Reply {
     Close,
     /// Says nothing until the other side closes.
     Hang,
-    /// Writes the first, and the second when the number of requests that were let go is above the request's own.
+    /// Writes the first, and the second when the number of requests that were let go is above the
+    /// request's own.
     SendThenWait(Vec<u8>, Vec<u8>),
 }
 
@@ -108,7 +98,8 @@ impl Seen {
         self.requests.borrow()[index].clone()
     }
 
-    /// The request line and the headers but those about the client and the signature, which every request gets.
+    /// The request line and the headers but those about the client and the signature, which every
+    /// request gets.
     pub fn lines(&self, index: usize) -> Vec<String> {
         let request = self.request(index);
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -285,8 +276,8 @@ impl Whole {
 /// Passes a request on and reads all of the answer.
 pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> Whole {
     let forwarded = forward(proxy, request).await;
-    let announced_bytes = forwarded.answer.source.len();
-    let collected = SourceBody(forwarded.answer.source).collect().await;
+    let announced_bytes = forwarded.response.source.len();
+    let collected = SourceBody(forwarded.response.source).collect().await;
     let (body, trailers) = match collected {
         Ok(collected) => {
             let trailers = collected.trailers().cloned();
@@ -297,8 +288,8 @@ pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> Whole {
         Err(error) => (Err(error), None),
     };
     Whole {
-        status: forwarded.answer.status.as_u16(),
-        headers: forwarded.answer.headers,
+        status: forwarded.response.status.as_u16(),
+        headers: forwarded.response.headers,
         body,
         trailers,
         report: forwarded.report,
@@ -374,7 +365,10 @@ async fn respond(
             RequestBody::Http1(body)
         }
     });
-    let Forwarded { answer, report } = proxy.forward(&route, request, &peer()).await;
+    let Forwarded {
+        response: answer,
+        report,
+    } = proxy.forward(&route, request, &peer()).await;
     reports.borrow_mut().push(report);
     let mut response = Response::new(SourceBody(answer.source));
     *response.status_mut() = answer.status;

@@ -1,20 +1,20 @@
 //! An upstream from its table.
 
-use super::{Check, HostRule, Times, Upstream};
+use super::{HealthCheck, HostRule, Times, Upstream};
 use crate::clock::Clock;
 use crate::config::Misconfigured;
 use crate::proxy::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
 use crate::proxy::connect::Connector;
-use crate::proxy::endpoint::{Endpoint, Speech};
+use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
+use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
-use crate::proxy::trouble::Trouble;
 use hyper::header::HeaderValue;
-use rustls::RootCertStore;
-use sooner_gate::{Gate, GateLimits, KEY_MEMORY, Order};
+use sooner_admission::{AdmissionSettings, KEY_MEMORY, Order};
+use sooner_limiter::Limiter;
+use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Failures in a row that put a server out, unless said otherwise.
@@ -25,25 +25,26 @@ const CHECK_FAILS: u32 = 2;
 const CHECK_PASSES: u32 = 1;
 
 impl Upstream {
-    /// The upstream of `table`, whose servers' certificates must lead to `roots`. Nothing is connected.
+    /// The upstream of `table`; its servers are trusted by `authorities`. Nothing is
+    /// connected.
     pub fn build(
         table: &UpstreamTable,
-        roots: Arc<RootCertStore>,
+        authorities: Option<Authorities>,
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = limit(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
-            servers: servers(table, limits, &roots)?,
-            roots,
+            servers: servers(table, limits, authorities.as_ref())?,
+            authorities,
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limit,
-            gate: Gate::new(GateLimits {
+            gate: Limiter::new(AdmissionSettings {
                 limit: 0,
                 order: match table.order {
                     OrderName::Expected => Order::Expected,
@@ -52,15 +53,15 @@ impl Upstream {
                 waiting_max: table.waiting_max,
                 key_memory: KEY_MEMORY,
             }),
-            turn: Cell::new(0),
+            next_server: Cell::new(0),
             all_down: Notify::new(),
             last_failure: RefCell::new(None),
-            turned_away: Trouble::default(),
-            lack: Trouble::default(),
+            rejected_log: FailureLog::default(),
+            exhausted_log: FailureLog::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
-        upstream.count_places();
+        upstream.update_capacity();
         Ok(Rc::new(upstream))
     }
 }
@@ -68,7 +69,7 @@ impl Upstream {
 fn servers(
     table: &UpstreamTable,
     limits: HealthLimits,
-    roots: &Arc<RootCertStore>,
+    authorities: Option<&Authorities>,
 ) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
@@ -82,7 +83,7 @@ fn servers(
         let wrong =
             |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
         let endpoint = Endpoint::parse(text.get_ref()).map_err(|error| wrong(&error))?;
-        let connector = Connector::new(endpoint, roots).map_err(|error| {
+        let connector = Connector::new(endpoint, authorities).map_err(|error| {
             if error.span.is_none() {
                 wrong(&error.message)
             } else {
@@ -95,7 +96,8 @@ fn servers(
         }
         servers.push(Rc::new(server));
     }
-    let speaks_tls = |server: &Rc<Server>| server.pool.connector().endpoint().speech == Speech::Tls;
+    let speaks_tls =
+        |server: &Rc<Server>| server.pool.connector().endpoint().protocol == EndpointProtocol::Tls;
     match &table.ca {
         Some(ca) if !servers.iter().any(speaks_tls) => Err(Misconfigured::at(
             ca,
@@ -150,7 +152,7 @@ fn host_rule(table: &UpstreamTable) -> Result<HostRule, Misconfigured> {
         })
 }
 
-fn health(table: &UpstreamTable) -> Result<(Option<Check>, HealthLimits), Misconfigured> {
+fn health(table: &UpstreamTable) -> Result<(Option<HealthCheck>, HealthLimits), Misconfigured> {
     let fails = at_least_one(&table.fails, "upstream.fails", FAILS)?;
     let Some(health) = &table.health else {
         let limits = HealthLimits {
@@ -170,7 +172,7 @@ fn health(table: &UpstreamTable) -> Result<(Option<Check>, HealthLimits), Miscon
             format!("`{path}` is no path; write for example /health"),
         ));
     }
-    let check = Check {
+    let check = HealthCheck {
         path: path.clone(),
         interval: duration(&health.seconds, "upstream.health.seconds", 5.0)?,
     };

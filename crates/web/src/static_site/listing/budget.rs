@@ -1,4 +1,5 @@
-//! How much memory listings may take that are being made or sent, however many clients ask for them.
+//! How much memory listings may take that are being made or sent, however many clients ask for
+//! them.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -40,8 +41,8 @@ impl Budget {
 }
 
 impl Reserved {
-    /// The text as a body that gives its bytes back when it has been sent. What it does not need goes back at once; if
-    /// it needs more than there is, there is no body.
+    /// The text as a body that gives its bytes back when it has been sent. What it does not need
+    /// goes back at once; if it needs more than there is, there is no body.
     pub fn hold(mut self, text: String) -> Option<Bytes> {
         let wanted = text.len() as u64;
         let more = self.budget.reserve(wanted.saturating_sub(self.bytes))?;

@@ -1,8 +1,8 @@
 //! What is in a directory, as far as it is served.
 
 use crate::files::{FileError, Root, Symlinks};
-use crate::target::DotFiles;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct Entries {
 
 /// Where and how to look.
 #[derive(Debug)]
-pub struct Place {
+pub struct ListedDirectory {
     /// The directory, open.
     pub directory: OwnedFd,
     /// Its path below the root.
@@ -41,10 +41,11 @@ pub struct Place {
     pub dot_files: DotFiles,
 }
 
-/// Reads at most `entries_max` names; waits for the disk. Listed is what a client could get: regular files,
-/// directories, and links to those that are followed. Fails with `NotFound` when the directory has been removed.
-pub fn read(place: Place, entries_max: usize) -> Result<Entries, FileError> {
-    let mut directory = Dir::new(place.directory)?;
+/// Reads at most `entries_max` names; waits for the disk. Listed is what a client could get:
+/// regular files, directories, and links to those that are followed. Fails with `NotFound` when the
+/// directory has been removed.
+pub fn read(listed: ListedDirectory, entries_max: usize) -> Result<Entries, FileError> {
+    let mut directory = Dir::new(listed.directory)?;
     let (mut list, mut count) = (Vec::new(), 0);
     let mut is_cut = false;
     while let Some(entry) = directory.read() {
@@ -56,7 +57,7 @@ pub fn read(place: Place, entries_max: usize) -> Result<Entries, FileError> {
             break;
         }
         let name = entry.file_name().to_bytes();
-        if !is_listed(name, place.dot_files) {
+        if !is_listed(name, listed.dot_files) {
             continue;
         }
         let flags = AtFlags::SYMLINK_NOFOLLOW;
@@ -65,7 +66,7 @@ pub fn read(place: Place, entries_max: usize) -> Result<Entries, FileError> {
             continue;
         };
         let stat = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Symlink => look_behind(&place.root, &place.path, name),
+            FileType::Symlink => look_behind(&listed.root, &listed.path, name),
             _ => Some(stat),
         };
         list.extend(stat.and_then(|stat| entry_of(name, &stat)));
@@ -123,8 +124,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    fn place(folder: &Path, symlinks: Symlinks, dot_files: DotFiles) -> Place {
-        Place {
+    fn listed(folder: &Path, symlinks: Symlinks, dot_files: DotFiles) -> ListedDirectory {
+        ListedDirectory {
             directory: std::fs::File::open(folder.join("root/d")).unwrap().into(),
             path: b"d".into(),
             root: Root::open(&folder.join("root"), symlinks).unwrap(),
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn lists_what_could_be_had() {
         let folder = folder();
-        let inside = place(folder.path(), Symlinks::Inside, DotFiles::Refused);
+        let inside = listed(folder.path(), Symlinks::Inside, DotFiles::Refused);
         let entries = read(inside, 100).unwrap();
         let expected: [&[u8]; 6] = [b"sub", b"Z", b"a", b"b", b"inside", b"\xff"];
         assert_eq!(names(&entries), expected);
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(entries.list[2].size_bytes, 2);
         assert_eq!(entries.list[4].size_bytes, 7);
         assert!(entries.list[2].modified > Duration::from_secs(1_000_000_000));
-        let none = place(folder.path(), Symlinks::None, DotFiles::Served);
+        let none = listed(folder.path(), Symlinks::None, DotFiles::Served);
         let expected: [&[u8]; 6] = [b"sub", b".hidden", b"Z", b"a", b"b", b"\xff"];
         assert_eq!(names(&read(none, 100).unwrap()), expected);
     }
@@ -175,19 +176,19 @@ mod tests {
     #[test]
     fn reads_no_more_than_it_may() {
         let folder = folder();
-        let place = || place(folder.path(), Symlinks::Inside, DotFiles::Served);
-        let entries = read(place(), 3).unwrap();
+        let listed = || listed(folder.path(), Symlinks::Inside, DotFiles::Served);
+        let entries = read(listed(), 3).unwrap();
         assert!(entries.is_cut && entries.list.len() <= 3);
-        assert!(!read(place(), 11).unwrap().is_cut);
-        assert!(read(place(), 10).unwrap().is_cut);
+        assert!(!read(listed(), 11).unwrap().is_cut);
+        assert!(read(listed(), 10).unwrap().is_cut);
     }
 
     #[test]
     fn a_directory_that_has_gone_is_not_found() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("root/d")).unwrap();
-        let place = place(folder.path(), Symlinks::Inside, DotFiles::Refused);
+        let listed = listed(folder.path(), Symlinks::Inside, DotFiles::Refused);
         std::fs::remove_dir(folder.path().join("root/d")).unwrap();
-        assert!(matches!(read(place, 10), Err(FileError::NotFound)));
+        assert!(matches!(read(listed, 10), Err(FileError::NotFound)));
     }
 }

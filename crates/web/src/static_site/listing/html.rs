@@ -2,7 +2,7 @@
 
 use super::entries::{Entries, Entry};
 use super::text::{minute, push_html, size};
-use crate::target::push_escaped;
+use sooner_http::target::push_escaped;
 
 /// What a browser may do with the page: apply the style that is in it.
 pub const CONTENT_SECURITY_POLICY: &str =

@@ -2,8 +2,8 @@
 
 use super::entries::{Entries, Entry};
 use super::text::second;
-use crate::target::push_escaped;
 use serde::Serialize;
+use sooner_http::target::push_escaped;
 
 #[derive(Serialize)]
 struct Item {

@@ -3,7 +3,8 @@
 use crate::access_log::rfc3339;
 use std::time::Duration;
 
-/// Appends text with everything escaped that means something in HTML, inside and outside of attributes.
+/// Appends text with everything escaped that means something in HTML, inside and outside of
+/// attributes.
 pub fn push_html(html: &mut String, text: &str) {
     for character in text.chars() {
         match character {

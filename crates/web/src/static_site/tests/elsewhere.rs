@@ -27,13 +27,13 @@ fn a_site_without_a_root_has_only_redirects() {
     let config = "redirect = [{ from = '/*', to = 'https://example.org/$1', status = 301 }]";
     let site = StaticSite::new(&toml::from_str(config).unwrap(), CacheLimits::default(), 4);
     let request = Request::builder().uri("//evil.org/a").body(()).unwrap();
-    let got = read(site.unwrap().answer(&request, Moment::now()));
+    let got = read(site.unwrap().response(&request, Moment::now()));
     let location = "https://example.org/evil.org/a";
     assert_eq!((got.status, got.header("location")), (301, location));
     let site = StaticSite::new(&StaticConfig::default(), CacheLimits::default(), 4).unwrap();
-    assert_eq!(read(site.answer(&request, Moment::now())).status, 404);
+    assert_eq!(read(site.response(&request, Moment::now())).status, 404);
     let options = Request::options("*").body(()).unwrap();
-    assert_eq!(read(site.answer(&options, Moment::now())).status, 204);
+    assert_eq!(read(site.response(&options, Moment::now())).status, 204);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_site_without_a_root_has_nothing_whatever_the_method() {
     let site = StaticSite::new(&StaticConfig::default(), CacheLimits::default(), 4).unwrap();
     for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
         let request = Request::builder().method(&method).uri("/a").body(());
-        let got = read(site.answer(&request.unwrap(), Moment::now()));
+        let got = read(site.response(&request.unwrap(), Moment::now()));
         assert_eq!((got.status, got.header("allow")), (404, ""), "{method}");
     }
 }
@@ -67,7 +67,7 @@ fn the_host_decides_between_sites() {
     let get = |host: &str| {
         let request = Request::builder().uri("/a").header(HOST, host);
         match sites.respond(&request.body(()).unwrap(), Moment::now()) {
-            StaticReply::Now(answer) => read(answer),
+            StaticReply::Now(response) => read(response),
             StaticReply::Listing(_) => panic!("a listing"),
         }
     };

@@ -142,8 +142,8 @@ fn a_file_larger_than_memory() {
     file.set_len(LEN).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, b"end", LEN - 3).unwrap();
     let request = Request::builder().uri("/huge.bin").body(()).unwrap();
-    let answer = fixture.site.answer(&request, Moment::now());
-    assert_eq!(answer.source.len(), Some(LEN));
+    let response = fixture.site.response(&request, Moment::now());
+    assert_eq!(response.source.len(), Some(LEN));
     let got = fixture.get("/huge.bin", &[("range", "bytes=-3")]);
     assert_eq!((got.status, got.text()), (206, "end"));
     let span = format!("bytes {}-{}/{LEN}", LEN - 3, LEN - 1);

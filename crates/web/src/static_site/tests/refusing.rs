@@ -66,8 +66,8 @@ fn errors_have_the_pages_of_the_site() {
     assert_eq!(got.text(), "403 Forbidden: hidden files are not served\n");
     assert_eq!((got.status, got.header("x-a")), (403, "b"));
     let page = |status| {
-        let answer = fixture.site.error_page(status, "because", Moment::now());
-        read(answer)
+        let response = fixture.site.error_page(status, "because", Moment::now());
+        read(response)
     };
     let got = page(StatusCode::BAD_GATEWAY);
     assert_eq!((got.status, got.body.len()), (502, 5000));

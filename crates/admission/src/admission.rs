@@ -1,0 +1,290 @@
+//! Everything that is decided about the jobs of one backend: who goes in, what a job is expected to
+//! take, by when its class needs it, and what was seen since the limit was last looked at.
+//!
+//! The order of calls for a job: [`arrive`](Admission::arrive), then perhaps
+//! [`complete`](Admission::complete) or [`settle`](Admission::settle), then
+//! [`leave`](Admission::leave). Before a change [`pass`](Admission::pass) accounts for the time
+//! until then; after it [`admit`](Admission::admit) is called until it says `None`.
+
+use crate::estimate::Estimates;
+use crate::goals::{Goal, Goals, Need, Standing};
+use crate::order::Order;
+use crate::queue::{AdmissionQueue, QueueFull, Request};
+use crate::window::{Window, Windows};
+use sooner_policy::{JobId, Promise, Time};
+use std::collections::HashMap;
+
+/// The keys of which expected times are remembered.
+const KEYS_MAX: usize = 1024;
+
+/// How the jobs of a backend are held back.
+#[derive(Clone, Copy, Debug)]
+pub struct AdmissionSettings {
+    /// How many jobs may be inside at once.
+    pub limit: usize,
+    /// In which order those of one class go in.
+    pub order: Order,
+    /// How many may wait; `None`: all that come.
+    pub waiting_max: Option<usize>,
+    /// How many jobs of a key its expected time remembers.
+    pub key_memory: u64,
+}
+
+/// How a backend is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdmissionStatus {
+    /// How many jobs may be inside.
+    pub limit: usize,
+    /// How many are.
+    pub inside: usize,
+    /// How many wait.
+    pub waiting: usize,
+    /// How many have gone in since the start.
+    pub admitted: u64,
+    /// How many of these were completed.
+    pub completed: u64,
+    /// The mean time inside of those completed recently, ns; `None` before the first.
+    pub mean_service_ns: Option<u64>,
+}
+
+/// A job that has arrived and not left: its owner keeps it and hands it back.
+#[derive(Debug)]
+pub struct Ticket {
+    job: JobId,
+    class: u8,
+    key: String,
+    waited_ns: u64,
+    generation: u64,
+}
+
+impl Ticket {
+    /// The number of the job.
+    pub fn job(&self) -> JobId {
+        self.job
+    }
+}
+
+/// The jobs of one backend.
+pub struct Admission {
+    queue: AdmissionQueue,
+    order: Order,
+    estimates: Estimates,
+    goals: Goals,
+    /// Which goals: jobs that came under earlier ones are counted nowhere.
+    generation: u64,
+    windows: Windows,
+    /// How many may be inside besides those that keep their places.
+    limit: usize,
+    /// Places that are kept and not used.
+    kept: usize,
+    arrived: u64,
+    admitted: u64,
+    completed: u64,
+}
+
+impl Admission {
+    /// No job has come yet.
+    pub fn new(settings: AdmissionSettings) -> Self {
+        Self {
+            queue: AdmissionQueue::new(settings.order, settings.limit, settings.waiting_max),
+            order: settings.order,
+            estimates: Estimates::with_memory(KEYS_MAX, settings.key_memory),
+            goals: Goals::default(),
+            generation: 0,
+            windows: Windows::default(),
+            limit: settings.limit,
+            kept: 0,
+            arrived: 0,
+            admitted: 0,
+            completed: 0,
+        }
+    }
+
+    /// A job of `class` comes, like others of `key`, which has waited for `waited_ns` elsewhere:
+    /// its target counts from when it came there.
+    pub fn arrive(
+        &mut self,
+        class: u8,
+        key: String,
+        waited_ns: u64,
+        now: Time,
+    ) -> Result<Ticket, QueueFull> {
+        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+        match self.queue.arrive(ticket.job, request, now) {
+            Ok(()) => Ok(ticket),
+            Err(full) => {
+                self.goals.leave(class);
+                Err(full)
+            }
+        }
+    }
+
+    /// A job comes back that has made room for others: it goes in before all who wait.
+    pub fn return_to(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> Ticket {
+        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+        self.queue.return_to(ticket.job, request);
+        ticket
+    }
+
+    fn ticket(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> (Ticket, Request) {
+        let expected_ns = self.estimates.expected_ns(&key);
+        let earlier_ns = i64::try_from(waited_ns).unwrap_or(i64::MAX);
+        let came_ns = (now.as_ns() as i64).saturating_sub(earlier_ns);
+        let promise = self.goals.arrive(class, expected_ns, came_ns);
+        let request = Request {
+            class: self.goals.rank(self.order, class),
+            number: class,
+            expected_ns,
+            promise,
+            came_ns,
+        };
+        let ticket = Ticket {
+            job: JobId(self.arrived),
+            class,
+            key,
+            waited_ns,
+            generation: self.generation,
+        };
+        self.arrived += 1;
+        (ticket, request)
+    }
+
+    /// The next job to go in, if there is a place and a job; it is inside from now on.
+    pub fn admit(&mut self, now: Time) -> Option<JobId> {
+        let admitted = self.queue.admit(now)?;
+        self.admitted += 1;
+        Some(admitted)
+    }
+
+    /// A job leaves, from inside or from the queue.
+    pub fn leave(&mut self, ticket: &Ticket, now: Time) {
+        if ticket.generation == self.generation {
+            self.goals.leave(ticket.class);
+        }
+        self.queue.leave(ticket.job, now);
+    }
+
+    /// A job was outside and inside for so long, and is done; it leaves when it says so.
+    pub fn complete(&mut self, ticket: &Ticket, outside_ns: u64, inside_ns: u64, now: Time) {
+        self.complete_another(inside_ns);
+        self.estimates.observe(&ticket.key, inside_ns);
+        self.settle(ticket, inside_ns);
+        if ticket.generation == self.generation {
+            let outside_ns = ticket.waited_ns + outside_ns;
+            self.goals.done(ticket.class, outside_ns, inside_ns, now);
+        }
+    }
+
+    /// The backend has done one more, in a place that is kept: it says nothing about the order.
+    pub fn complete_another(&mut self, inside_ns: u64) {
+        self.completed += 1;
+        self.windows.completed(inside_ns);
+    }
+
+    /// A job inside was given up after so long: its class is charged for it.
+    pub fn settle(&mut self, ticket: &Ticket, inside_ns: u64) {
+        self.queue.settle(ticket.job, inside_ns);
+    }
+
+    /// Time until now went by as things were.
+    pub fn pass(&mut self, now: Time) {
+        let (inside, waiting) = (self.queue.inside(), self.queue.waiting());
+        self.windows.pass(inside, waiting, now);
+    }
+
+    /// What was seen since the last call.
+    pub fn take_window(&mut self) -> Window {
+        self.windows.take()
+    }
+
+    /// From now on classes have these goals, by number, and those who wait go in by `order`, as if
+    /// they had come under these goals: each in the class that `numbers` has for it, or else in that
+    /// of its name, or where that is gone, in the last one. What was learned of classes that stay,
+    /// stays, and so does what was promised to jobs of a class that is to get the same as before.
+    pub fn set_goals(
+        &mut self,
+        order: Order,
+        goals: Vec<Goal>,
+        numbers: &HashMap<JobId, u8>,
+        now: Time,
+    ) {
+        self.order = order;
+        self.generation += 1;
+        for (number, goal) in (0..=u8::MAX).zip(&goals) {
+            self.queue.set_weight(number, goal.weight);
+        }
+        let by_name = self.goals.renumbered(&goals);
+        self.goals.replace(goals);
+        let goals = &self.goals;
+        let renewed = |job: JobId, request: Request| {
+            let named = by_name.get(usize::from(request.number)).copied();
+            let (named, is_same) = named.unwrap_or((request.number, false));
+            let number = numbers.get(&job).copied().unwrap_or(named);
+            let promise = if is_same && number == named {
+                request.promise.map(|promise| Promise {
+                    group: number,
+                    ..promise
+                })
+            } else {
+                goals.promise(number, request.expected_ns, request.came_ns)
+            };
+            Request {
+                class: goals.rank(order, number),
+                number,
+                promise,
+                ..request
+            }
+        };
+        self.queue.set_order(order, renewed, now);
+    }
+
+    /// How the classes are doing, by number.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.goals.standings()
+    }
+
+    /// What the targets of classes of which something comes need of the backend.
+    pub fn needs(&self, now: Time) -> Vec<Need> {
+        self.goals.needs(now).collect()
+    }
+
+    /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
+    pub fn set_limit(&mut self, limit: usize) {
+        // While none waits, how many may be inside says nothing about how many are; nor does no
+        // limit at all.
+        let is_bounded = limit != usize::MAX && self.limit != usize::MAX;
+        if is_bounded && self.queue.waiting() > 0 {
+            let factor = limit as f64 / self.limit.max(1) as f64;
+            self.goals.rescale(factor);
+        }
+        self.limit = limit;
+        self.apply_limit();
+    }
+
+    /// So many inside have nothing to do and keep their places: as many more may go in.
+    pub fn set_kept(&mut self, kept: usize) {
+        self.kept = kept;
+        self.apply_limit();
+    }
+
+    /// How many inside keep their places and have nothing to do.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    fn apply_limit(&mut self) {
+        self.queue.set_limit(self.limit.saturating_add(self.kept));
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> AdmissionStatus {
+        AdmissionStatus {
+            limit: self.queue.limit(),
+            inside: self.queue.inside(),
+            waiting: self.queue.waiting(),
+            admitted: self.admitted,
+            completed: self.completed,
+            mean_service_ns: self.estimates.overall_ns(),
+        }
+    }
+}

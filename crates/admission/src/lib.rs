@@ -1,0 +1,28 @@
+//! Who may go into a backend, and how many: decided without a clock and without I/O.
+//!
+//! [`Admission`] has everything about the jobs of one backend. Its parts can be had by themselves:
+//! [`AdmissionQueue`] orders who waits, [`Estimates`] says how long a job will take,
+//! [`Controller`] finds the limit, [`verdict`] says whether targets can be met.
+
+mod admission;
+mod controller;
+mod estimate;
+mod goals;
+mod key;
+mod order;
+mod queue;
+mod recent;
+mod second_chance;
+mod window;
+
+pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};
+pub use controller::{Change, Controller, ControllerLimits, Why, start};
+pub use estimate::{Estimates, KEY_MEMORY, Mean};
+pub use goals::feasible::{Seen, Verdict, verdict};
+pub use goals::{Aim, Goal, Need, Standing};
+pub use key::key;
+pub use order::Order;
+pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
+pub use second_chance::SecondChance;
+pub use sooner_policy::{JobId, Lateness, Promise, Time};
+pub use window::Window;

@@ -1,0 +1,76 @@
+//! In which order those who wait go in, and the queue that keeps them in it.
+
+use crate::{JobId, TURN_NS};
+use sooner_policy::{
+    Guard, GuardLimits, Lateness, PolicyName, Promise, Scheduler, Shares, Targets,
+};
+
+/// In which order jobs go in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By class; within one the shortest expected time first.
+    #[default]
+    Expected,
+    /// By class; within one first come, first served.
+    Fcfs,
+    /// By class; within one the longest expected time first: what one should not do, for comparison.
+    Longest,
+    /// What is due by its target, then what has none, then what will be due (thesis 10.3).
+    Targets(Lateness),
+    /// The class that has had the least for its weight; within one first come, first served (thesis 11.2).
+    Shares,
+}
+
+/// Those who wait.
+pub(crate) enum Ranking {
+    Ranked(Box<dyn Scheduler + Send>),
+    Targets(Guard<Targets>),
+    Shares(Guard<Shares>),
+}
+
+impl Ranking {
+    pub(crate) fn new(order: Order) -> Self {
+        // Nobody outside a backend can be given a trickle: the guard's second promise is switched off.
+        let limits = GuardLimits {
+            silence_ns_max: u64::MAX,
+            ..GuardLimits::with_turn(TURN_NS)
+        };
+        let ranked = |policy: PolicyName| Self::Ranked(policy.scheduler(TURN_NS, Some(limits)));
+        match order {
+            Order::Expected => ranked(PolicyName::Srpt),
+            Order::Fcfs => ranked(PolicyName::Fcfs),
+            Order::Longest => ranked(PolicyName::Ljf),
+            Order::Targets(lateness) => Self::Targets(Guard::new(Targets::new(lateness), limits)),
+            Order::Shares => Self::Shares(Guard::new(Shares::default(), limits)),
+        }
+    }
+
+    pub(crate) fn scheduler(&mut self) -> &mut dyn Scheduler {
+        match self {
+            Self::Ranked(scheduler) => scheduler.as_mut(),
+            Self::Targets(guard) => guard,
+            Self::Shares(guard) => guard,
+        }
+    }
+
+    /// A job that waits was promised a start; no effect in an order without targets.
+    pub(crate) fn promise(&mut self, job: JobId, promise: Promise) {
+        if let Self::Targets(guard) = self {
+            guard.inner_mut().promise(job, promise);
+        }
+    }
+
+    /// No effect in an order without weights.
+    pub(crate) fn set_weight(&mut self, class: u8, weight: u32) {
+        if let Self::Shares(guard) = self {
+            guard.inner_mut().set_weight(class, weight);
+        }
+    }
+
+    /// No effect in an order without weights.
+    pub(crate) fn settle(&mut self, class: u8, expected_ns: u64, actual_ns: u64) {
+        if let Self::Shares(guard) = self {
+            guard.inner_mut().settle(class, expected_ns, actual_ns);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Which of the jobs that wait outside a backend goes in next.
+//!
+//! What is inside cannot be stopped, so a policy has a say only when a place is free. It is asked the way it is asked elsewhere, in
+//! amounts of service: on an imagined server it serves the waiting jobs, each for its expected time, and the first one it is done with
+//! goes in. So what the starvation guard promises holds here as well, in expected time instead of time: 5 % of the imagined service
+//! goes to the job that has waited longest, which keeps what it has had. Therefore, while a job waits, the jobs that came after it and
+//! went in before it have together an expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
+//!
+//! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the oldest, under shortest-first the oldest
+//! is the longest, and 5 % of the jobs can be most of the work.
+
+use crate::order::{Order, Ranking};
+use sooner_policy::{Arrival, JobId, Promise, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The service in one turn of the oldest job, ns of expected time.
+pub const TURN_NS: u64 = 10_000_000;
+
+/// Longer expectations count as this long, ns (an hour): it bounds the turns in one decision.
+const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
+
+/// What is known of a job that comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request {
+    /// Its class, of which the lowest goes first where the order is by class.
+    pub class: u8,
+    /// Its class's number among the goals, by which its class is found again when they change.
+    pub number: u8,
+    /// How long it is expected to stay inside, ns; while nothing is known it counts as short, which is how one finds out.
+    pub expected_ns: Option<u64>,
+    /// When it should have been let in.
+    pub promise: Option<Promise>,
+    /// When it came, here or where it waited before, ns after the origin or before it.
+    pub came_ns: i64,
+}
+
+/// More jobs would wait than the operator allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{waiting_max} jobs wait already, and no more may")]
+pub struct QueueFull {
+    /// The bound.
+    pub waiting_max: usize,
+}
+
+/// Lets at most `limit` jobs in at once; the rest wait, class by class, in rank order.
+///
+/// The order of calls for a job: [`arrive`](Self::arrive), then [`leave`](Self::leave) at any time. After each of them, and after
+/// [`set_limit`](Self::set_limit), [`admit`](Self::admit) until it says `None`. Unknown jobs are ignored.
+pub struct AdmissionQueue {
+    order: Order,
+    ranking: Ranking,
+    limit: usize,
+    waiting_max: Option<usize>,
+    waiting: BTreeMap<JobId, Waiting>,
+    /// Those who have been inside and come back, in front of all others.
+    back: VecDeque<(JobId, Request)>,
+    /// With what was expected of them.
+    inside: BTreeMap<JobId, Request>,
+    weights: BTreeMap<u8, u32>,
+    arrivals: u64,
+}
+
+struct Waiting {
+    request: Request,
+    /// The imagined service it still needs, ns.
+    left_ns: u64,
+    sequence: u64,
+}
+
+impl Request {
+    fn size_ns(&self) -> Option<u64> {
+        self.expected_ns.map(|ns| ns.clamp(1, EXPECTED_NS_MAX))
+    }
+}
+
+impl AdmissionQueue {
+    /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that is said.
+    pub fn new(order: Order, limit: usize, waiting_max: Option<usize>) -> Self {
+        Self {
+            order,
+            ranking: Ranking::new(order),
+            limit,
+            waiting_max,
+            waiting: BTreeMap::new(),
+            back: VecDeque::new(),
+            inside: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            arrivals: 0,
+        }
+    }
+
+    /// A job comes.
+    pub fn arrive(&mut self, job: JobId, request: Request, now: Time) -> Result<(), QueueFull> {
+        if let Some(waiting_max) = self.waiting_max
+            && self.inside.len() >= self.limit
+            && self.waiting.len() >= waiting_max
+        {
+            return Err(QueueFull { waiting_max });
+        }
+        if self.inside.contains_key(&job) || self.waiting.contains_key(&job) {
+            return Ok(());
+        }
+        let waiting = Waiting {
+            request,
+            left_ns: request.size_ns().unwrap_or(1),
+            sequence: self.arrivals,
+        };
+        self.arrivals += 1;
+        self.waiting.insert(job, waiting);
+        self.enqueue(job, request, now);
+        Ok(())
+    }
+
+    /// A job comes back that was let in and has made room for others: it goes in before all who wait.
+    pub fn return_to(&mut self, job: JobId, request: Request) {
+        self.back.push_back((job, request));
+    }
+
+    fn enqueue(&mut self, job: JobId, request: Request, now: Time) {
+        let arrival = Arrival {
+            id: job,
+            class: request.class,
+            size: request.size_ns(),
+            trickle: 0,
+            client: None,
+        };
+        self.ranking.scheduler().arrive(arrival, now);
+        if let Some(promise) = request.promise {
+            self.ranking.promise(job, promise);
+        }
+    }
+
+    /// A job is done, or given up, inside or outside.
+    pub fn leave(&mut self, job: JobId, now: Time) {
+        self.inside.remove(&job);
+        self.back.retain(|(back, _)| *back != job);
+        if self.waiting.remove(&job).is_some() {
+            self.ranking.scheduler().depart(job, now);
+        }
+    }
+
+    /// A job inside took `actual_ns`, whatever was expected.
+    pub fn settle(&mut self, job: JobId, actual_ns: u64) {
+        if let Some(request) = self.inside.get(&job) {
+            let expected_ns = request.size_ns().unwrap_or(1);
+            self.ranking.settle(request.class, expected_ns, actual_ns);
+        }
+    }
+
+    /// The next job to go in, if there is a place and a job; it is inside from now on.
+    pub fn admit(&mut self, now: Time) -> Option<JobId> {
+        if self.inside.len() >= self.limit {
+            return None;
+        }
+        if let Some((job, request)) = self.back.pop_front() {
+            self.inside.insert(job, request);
+            return Some(job);
+        }
+        let job = self.first_done(now)?;
+        let waiting = self.waiting.remove(&job)?;
+        self.ranking.scheduler().depart(job, now);
+        self.inside.insert(job, waiting.request);
+        Some(job)
+    }
+
+    /// Serves the waiting jobs in the imagination until one has had all it is expected to need.
+    fn first_done(&mut self, now: Time) -> Option<JobId> {
+        loop {
+            let grant = self.ranking.scheduler().next(now)?;
+            let waiting = self.waiting.get_mut(&grant.job)?;
+            let served_ns = grant.max_amount.min(waiting.left_ns);
+            waiting.left_ns -= served_ns;
+            let is_done = waiting.left_ns == 0;
+            self.ranking.scheduler().progress(grant.job, served_ns, now);
+            if is_done {
+                return Some(grant.job);
+            }
+        }
+    }
+
+    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`; who has waited longest is not forgotten, but what it
+    /// was given in the imagination is, where anything changes for those who wait.
+    pub fn set_order(
+        &mut self,
+        order: Order,
+        renewed: impl Fn(JobId, Request) -> Request,
+        now: Time,
+    ) {
+        let mut is_same = order == self.order;
+        for (&job, Waiting { request, .. }) in &mut self.waiting {
+            let before = (request.class, request.promise);
+            *request = renewed(job, *request);
+            is_same &= (request.class, request.promise) == before;
+        }
+        let back = self.back.iter_mut().map(|(job, request)| (*job, request));
+        let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
+        for (job, request) in inside.chain(back) {
+            *request = renewed(job, *request);
+        }
+        if is_same {
+            return;
+        }
+        self.order = order;
+        self.ranking = Ranking::new(order);
+        for (&class, &weight) in &self.weights {
+            self.ranking.set_weight(class, weight);
+        }
+        let mut waiting: Vec<(u64, JobId, Request)> = Vec::new();
+        for (&job, one) in &mut self.waiting {
+            one.left_ns = one.request.size_ns().unwrap_or(1);
+            waiting.push((one.sequence, job, one.request));
+        }
+        waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
+        for (_, job, request) in waiting {
+            self.enqueue(job, request, now);
+        }
+    }
+
+    /// In an order by weights `class` gets so many parts of the service; 1 if nobody says so.
+    pub fn set_weight(&mut self, class: u8, weight: u32) {
+        self.weights.insert(class, weight);
+        self.ranking.set_weight(class, weight);
+    }
+
+    /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// How many jobs may be inside.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many jobs are inside.
+    pub fn inside(&self) -> usize {
+        self.inside.len()
+    }
+
+    /// How many jobs wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len() + self.back.len()
+    }
+}

@@ -1,0 +1,209 @@
+//! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and so on.
+
+use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, TURN_NS, Time};
+
+const MS: u64 = 1_000_000;
+
+fn coming(class: u8, expected_ns: Option<u64>) -> Request {
+    Request {
+        class,
+        number: class,
+        expected_ns,
+        ..Request::default()
+    }
+}
+
+struct Play {
+    admission: AdmissionQueue,
+    jobs: u64,
+    order: String,
+}
+
+impl Play {
+    fn new(order: Order, limit: usize) -> Self {
+        Self {
+            admission: AdmissionQueue::new(order, limit, None),
+            jobs: 0,
+            order: String::new(),
+        }
+    }
+
+    /// The next job comes.
+    fn come(&mut self, class: u8, expected_ms: u64) {
+        let job = JobId(self.jobs);
+        self.jobs += 1;
+        self.admission
+            .arrive(job, coming(class, Some(expected_ms * MS)), Time::ZERO)
+            .unwrap();
+        self.admit();
+    }
+
+    fn leave(&mut self, name: char) {
+        let job = JobId(u64::from(name as u32 - 'a' as u32));
+        self.admission.leave(job, Time::ZERO);
+        self.admit();
+    }
+
+    fn admit(&mut self) {
+        while let Some(job) = self.admission.admit(Time::ZERO) {
+            self.order.push((b'a' + job.0 as u8) as char);
+        }
+    }
+
+    /// Whoever is inside leaves, in the order they went in, until nobody is left.
+    fn finish(mut self) -> String {
+        let mut done = 0;
+        while let Some(name) = self.order[done..].chars().next() {
+            self.leave(name);
+            done += 1;
+        }
+        self.order
+    }
+}
+
+#[test]
+fn the_shortest_expected_goes_first_and_equals_in_order_of_arrival() {
+    let mut play = Play::new(Order::Expected, 1);
+    for expected_ms in [5, 3, 1, 3, 2] {
+        play.come(0, expected_ms);
+    }
+    assert_eq!(play.finish(), "acebd");
+}
+
+#[test]
+fn first_come_first_served() {
+    let mut play = Play::new(Order::Fcfs, 2);
+    for expected_ms in [5, 3, 1, 3, 2] {
+        play.come(0, expected_ms);
+    }
+    assert_eq!(play.finish(), "abcde");
+}
+
+#[test]
+fn a_class_goes_before_the_next() {
+    let mut play = Play::new(Order::Expected, 1);
+    play.come(3, 1);
+    play.come(3, 1);
+    play.come(7, 1);
+    play.come(0, 9);
+    play.come(3, 5);
+    assert_eq!(play.finish(), "adbec");
+}
+
+#[test]
+fn who_gives_up_takes_no_place() {
+    let mut play = Play::new(Order::Expected, 1);
+    for expected_ms in [1, 2, 3, 4] {
+        play.come(0, expected_ms);
+    }
+    play.leave('b');
+    assert_eq!(play.order, "a");
+    assert_eq!(play.finish(), "acd");
+}
+
+#[test]
+fn a_smaller_limit_holds_from_the_next_job_on_and_a_larger_one_at_once() {
+    let mut play = Play::new(Order::Fcfs, 2);
+    for _ in 0..6 {
+        play.come(0, 1);
+    }
+    assert_eq!(play.order, "ab");
+    play.admission.set_limit(1);
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+    play.leave('b');
+    assert_eq!(play.order, "abc");
+    play.admission.set_limit(3);
+    play.admit();
+    assert_eq!(play.order, "abcde");
+    assert_eq!((play.admission.inside(), play.admission.waiting()), (3, 1));
+}
+
+#[test]
+fn a_bounded_queue_refuses_only_who_would_wait() {
+    let mut admission = AdmissionQueue::new(Order::Expected, 1, Some(1));
+    let mut come = |job| {
+        let result = admission.arrive(JobId(job), coming(0, None), Time::ZERO);
+        while admission.admit(Time::ZERO).is_some() {}
+        result
+    };
+    assert_eq!(come(0), Ok(()));
+    assert_eq!(come(1), Ok(()));
+    assert_eq!(come(2), Err(QueueFull { waiting_max: 1 }));
+}
+
+/// One job of 40 ms among jobs of 9 ms that never end: it is owed one part in twenty, so it goes in when the others have had
+/// 19 x (40 ms + one turn) at the latest. Without the guard it would wait for ever.
+#[test]
+fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
+    let mut play = Play::new(Order::Expected, 1);
+    play.come(0, 1);
+    play.come(0, 40);
+    let mut shorts = 0;
+    while !play.order.contains('b') {
+        let job = JobId(1000 + shorts);
+        play.admission
+            .arrive(job, coming(0, Some(9 * MS)), Time::ZERO)
+            .unwrap();
+        let inside = if shorts == 0 {
+            JobId(0)
+        } else {
+            JobId(999 + shorts)
+        };
+        play.admission.leave(inside, Time::ZERO);
+        match play.admission.admit(Time::ZERO) {
+            Some(JobId(1)) => play.order.push('b'),
+            admitted => assert_eq!(admitted, Some(job)),
+        }
+        shorts += 1;
+    }
+    let least = 19 * 40 / 9;
+    let most = 19 * (40 * MS + TURN_NS) / (9 * MS) + 2;
+    assert!((least..=most).contains(&shorts), "{shorts} went before");
+}
+
+#[test]
+fn leaving_twice_and_unknown_jobs_change_nothing() {
+    let mut play = Play::new(Order::Expected, 1);
+    play.come(0, 1);
+    play.come(0, 1);
+    play.leave('z');
+    play.leave('a');
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+    assert_eq!((play.admission.inside(), play.admission.waiting()), (1, 0));
+}
+
+#[test]
+fn who_has_made_room_goes_in_before_all_who_wait() {
+    let mut play = Play::new(Order::Fcfs, 1);
+    play.come(1, 5);
+    play.come(0, 5);
+    play.come(1, 5);
+    // It steps out, and others go in, by class.
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+    let back = JobId(3);
+    play.jobs += 1;
+    play.admission.return_to(back, coming(1, Some(5 * MS)));
+    play.come(0, 5);
+    assert_eq!(play.admission.waiting(), 3);
+    play.leave('b');
+    assert_eq!(play.order, "abd", "before one of a higher class");
+    play.admission.leave(back, Time::ZERO);
+    play.admit();
+    play.leave('e');
+    assert_eq!(play.order, "abdec");
+}
+
+#[test]
+fn who_gives_up_coming_back_is_forgotten() {
+    let mut play = Play::new(Order::Fcfs, 1);
+    play.come(0, 5);
+    play.admission.return_to(JobId(7), coming(0, None));
+    play.admission.leave(JobId(7), Time::ZERO);
+    assert_eq!(play.admission.waiting(), 0);
+    play.come(0, 5);
+    play.leave('a');
+    assert_eq!(play.order, "ab");
+}

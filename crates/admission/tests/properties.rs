@@ -1,0 +1,167 @@
+//! Whatever comes and goes, in whatever order.
+
+use proptest::prelude::*;
+use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, TURN_NS, Time};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Come {
+        class: u8,
+        expected_ns: Option<u64>,
+        /// By when it was promised a start, from now on, and its target.
+        promise: Option<(u64, u64)>,
+    },
+    /// Time passes, ns.
+    Pass(u64),
+    /// One of those inside took so long, whatever was expected.
+    Settle(prop::sample::Index, u64),
+    /// One of those present, inside or outside, leaves.
+    Leave(prop::sample::Index),
+    Limit(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        5 => (0..3u8, prop::option::of(0..500_000_000u64), prop::option::of((0..900_000_000u64, 1..900_000_000u64)))
+            .prop_map(|(class, expected_ns, promise)| Event::Come { class, expected_ns, promise }),
+        2 => (0..300_000_000u64).prop_map(Event::Pass),
+        1 => (any::<prop::sample::Index>(), 0..900_000_000u64)
+            .prop_map(|(which, actual_ns)| Event::Settle(which, actual_ns)),
+        4 => any::<prop::sample::Index>().prop_map(Event::Leave),
+        1 => (0..5usize).prop_map(Event::Limit),
+    ]
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        Just(Order::Expected),
+        Just(Order::Fcfs),
+        Just(Order::Longest),
+        Just(Order::Targets(Lateness::ByPriority)),
+        Just(Order::Targets(Lateness::InProportion)),
+        Just(Order::Shares),
+    ]
+}
+
+/// A job that has come, as the test sees it.
+struct Seen {
+    expected_ns: u64,
+    is_inside: bool,
+    /// The expected time of those that waited when it came.
+    older_ns: u64,
+    /// The expected time of those that came later and went in earlier.
+    overtaken_by_ns: u64,
+}
+
+#[derive(Default)]
+struct World {
+    seen: BTreeMap<u64, Seen>,
+    came: u64,
+}
+
+impl World {
+    fn come(&mut self, expected_ns: u64) -> JobId {
+        let waiting = self.seen.values().filter(|job| !job.is_inside);
+        let older_ns = waiting.map(|job| job.expected_ns).sum();
+        let id = self.came;
+        self.came += 1;
+        let seen = Seen {
+            expected_ns,
+            is_inside: false,
+            older_ns,
+            overtaken_by_ns: 0,
+        };
+        self.seen.insert(id, seen);
+        JobId(id)
+    }
+
+    fn admitted(&mut self, job: JobId) -> Result<(), TestCaseError> {
+        let seen = self
+            .seen
+            .get_mut(&job.0)
+            .expect("only those present are let in");
+        prop_assert!(!seen.is_inside, "let in twice");
+        seen.is_inside = true;
+        let expected_ns = seen.expected_ns;
+        for (_, older) in self
+            .seen
+            .range_mut(..job.0)
+            .filter(|(_, seen)| !seen.is_inside)
+        {
+            older.overtaken_by_ns += expected_ns;
+            let bound = 19 * (older.expected_ns + older.older_ns + TURN_NS);
+            prop_assert!(older.overtaken_by_ns <= bound, "starved");
+        }
+        Ok(())
+    }
+
+    fn inside(&self) -> usize {
+        self.seen.values().filter(|job| job.is_inside).count()
+    }
+}
+
+proptest! {
+    #[test]
+    fn works_while_it_can_never_above_the_limit_and_starves_nobody(
+        order in order(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        let mut limit = 2;
+        let mut admission = AdmissionQueue::new(order, limit, None);
+        let mut world = World::default();
+        let mut now = Time::ZERO;
+        admission.set_weight(1, 7);
+        for event in events {
+            match event {
+                Event::Come { class, expected_ns, promise } => {
+                    let job = world.come(expected_ns.unwrap_or(1).max(1));
+                    let promise = promise.map(|(slack_ns, target_ns)| Promise {
+                        due_at: now.after(slack_ns),
+                        target_ns,
+                        group: class,
+                    });
+                    admission.arrive(job, Request { class, number: class, expected_ns, promise, came_ns: 0 }, now).unwrap();
+                }
+                Event::Pass(ns) => now = now.after(ns),
+                Event::Settle(index, actual_ns) if !world.seen.is_empty() => {
+                    let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
+                    admission.settle(JobId(id), actual_ns);
+                }
+                Event::Settle(..) => {}
+                Event::Leave(index) if !world.seen.is_empty() => {
+                    let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
+                    world.seen.remove(&id);
+                    admission.leave(JobId(id), now);
+                }
+                Event::Leave(_) => {}
+                Event::Limit(new) => {
+                    limit = new;
+                    admission.set_limit(limit);
+                }
+            }
+            let inside_before = world.inside();
+            while let Some(job) = admission.admit(now) {
+                world.admitted(job)?;
+                prop_assert!(world.inside() <= limit);
+            }
+            prop_assert_eq!(admission.inside(), world.inside());
+            prop_assert_eq!(admission.waiting(), world.seen.len() - world.inside());
+            prop_assert!(world.inside() <= limit.max(inside_before));
+            prop_assert!(admission.waiting() == 0 || world.inside() >= limit, "a place is wasted");
+        }
+        // All that wait go in once those inside leave.
+        admission.set_limit(1);
+        while let Some(job) = admission.admit(now) {
+            world.admitted(job)?;
+        }
+        while let Some(id) = world.seen.iter().find(|(_, job)| job.is_inside).map(|(id, _)| *id) {
+            world.seen.remove(&id);
+            admission.leave(JobId(id), now);
+            while let Some(job) = admission.admit(now) {
+                world.admitted(job)?;
+            }
+        }
+        prop_assert!(world.seen.is_empty(), "somebody was forgotten");
+    }
+}

@@ -1,0 +1,112 @@
+//! What `attach status` and `attach top` print of a snapshot.
+
+use sooner_attach::snapshot::{BandView, SizeView, Snapshot};
+use sooner_report::columns::aligned;
+use sooner_report::number::{NO_VALUE, bytes, duration, round_rate, significant};
+
+/// One line: where, since when, and how much.
+pub fn status_line(snapshot: &Snapshot) -> String {
+    let ports: Vec<String> = snapshot.ports.iter().map(ToString::to_string).collect();
+    format!(
+        "{}: port {}, {}, {} responses in {} s, process {}\n",
+        snapshot.device,
+        ports.join(", "),
+        round_rate(snapshot.rate_bits_per_sec as f64),
+        snapshot.responses,
+        snapshot.uptime_s.round(),
+        snapshot.pid,
+    )
+}
+
+/// A page: bands, then sizes.
+pub fn page(snapshot: &Snapshot) -> String {
+    let mut page = status_line(snapshot);
+    page += &format!(
+        "{} under way, {} of {} of known length, {} broken, {} packets sent again\n\n",
+        snapshot.under_way,
+        snapshot.sized_responses,
+        snapshot.responses,
+        snapshot.broken_responses,
+        snapshot.resent_packets
+    );
+    let heads = ["band", "up to", "flows", "waiting", "sent", "dropped"];
+    let mut rows = vec![heads.map(String::from)];
+    rows.extend(snapshot.bands.iter().enumerate().map(of_band));
+    page += &aligned(&rows);
+    page.push('\n');
+    let heads = [
+        "size",
+        "responses",
+        "mean",
+        "compared",
+        "FAIR",
+        "FAIR / ours",
+    ];
+    let mut rows = vec![heads.map(String::from)];
+    rows.extend(snapshot.sizes.iter().map(of_size));
+    page + &aligned(&rows)
+}
+
+fn of_band((band, view): (usize, &BandView)) -> [String; 6] {
+    [
+        band.to_string(),
+        up_to(view.up_to_bytes),
+        view.flows.to_string(),
+        bytes(view.backlog_bytes as f64),
+        bytes(view.sent_bytes as f64),
+        view.dropped_packets.to_string(),
+    ]
+}
+
+fn of_size(view: &SizeView) -> [String; 6] {
+    let time = |ms: Option<f64>| ms.map_or(NO_VALUE.into(), duration);
+    let (fair, ours) = (view.fair_mean_response_ms, view.compared_mean_response_ms);
+    let gain = fair.zip(ours).map(|(fair, ours)| fair / ours);
+    [
+        up_to(view.up_to_bytes),
+        view.responses.to_string(),
+        time(view.mean_response_ms),
+        time(ours),
+        time(fair),
+        gain.map_or(NO_VALUE.into(), significant),
+    ]
+}
+
+fn up_to(most_bytes: Option<u64>) -> String {
+    most_bytes.map_or("more".into(), |most| bytes(most as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_bands_and_sizes_and_says_the_gain() {
+        let snapshot = Snapshot {
+            device: "eth0".into(),
+            ports: vec![80, 443],
+            rate_bits_per_sec: 10_000_000,
+            bands: vec![BandView {
+                up_to_bytes: Some(2047),
+                ..BandView::default()
+            }],
+            sizes: vec![
+                SizeView {
+                    up_to_bytes: Some(1000),
+                    responses: 3,
+                    mean_response_ms: Some(1.25),
+                    compared_responses: 2,
+                    compared_mean_response_ms: Some(2.0),
+                    fair_mean_response_ms: Some(5000.0),
+                },
+                SizeView::default(),
+            ],
+            ..Snapshot::default()
+        };
+        let page = page(&snapshot);
+        assert!(page.starts_with("eth0: port 80, 443, 10 Mbit/s,"), "{page}");
+        for words in ["2.05 KB", "1.25 ms  2.00 ms   5.00 s  2500", "more"] {
+            assert!(page.contains(words), "{words} is not in {page}");
+        }
+    }
+}

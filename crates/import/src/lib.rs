@@ -1,0 +1,87 @@
+//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say
+//! is said as a comment where it would stand.
+//!
+//! An INI crate would not do: what counts are PgBouncer's own rules (comments only at the beginning
+//! of a line, `%include`, quotes doubled inside connection strings, a section that begins again and
+//! forgets what it said) and the line of every mistake, which rust-ini does not keep. `ini` reads
+//! lines, `source` sorts them, one file a topic translates, `document` writes. What narrows who may
+//! come is never widened: where a rule cannot be said, all clients that it may have meant are
+//! rejected. Files are read through [`Files`], so nothing here does I/O.
+
+mod auth;
+mod databases;
+mod document;
+mod hba;
+mod ini;
+mod known_keys;
+mod limits;
+mod listen;
+mod rules;
+mod source;
+mod tls;
+mod translation;
+mod users;
+mod values;
+
+pub use ini::{At, Files, ImportError};
+
+use sooner_config::{SourceText, from_command_line};
+use sooner_pooler::config::{Config, DatabaseTable};
+use source::Source;
+use translation::Translation;
+
+/// What came of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The gate.toml.
+    pub text: String,
+    /// How many settings are comments in it.
+    pub left_out: usize,
+}
+
+/// Reads `file` and all that it includes, and translates it. The first mistake is the error.
+pub fn import(file: &str, files: &Files<'_>) -> Result<Imported, ImportError> {
+    let source = Source::of(file, ini::read(file, files)?)?;
+    let mut translation = Translation::new(source.clone(), files);
+    translation.translate(file)?;
+    let known = translation.users_with_secrets();
+    let (mut text, mut left_out) = translation.document.finish();
+    let config = check(&text)?;
+    let shut_out = known.map(|known| config.shut_out(|name| known.iter().any(|own| own == name)));
+    let shut_out = shut_out.unwrap_or_default();
+    if !shut_out.is_empty() {
+        // Which rules there are is known only now.
+        let mut translation = Translation::new(source, files);
+        translation.shut_out = shut_out
+            .into_iter()
+            .map(|mistake| mistake.message)
+            .collect();
+        translation.translate(file)?;
+        (text, left_out) = translation.document.finish();
+        check(&text)?;
+    }
+    Ok(Imported { text, left_out })
+}
+
+/// Whether the gate would read it: if not, the translation is to blame and not the file.
+fn check(text: &str) -> Result<Config, ImportError> {
+    let source = SourceText {
+        name: "gate.toml".into(),
+        text: text.into(),
+    };
+    let own = |mistake| ImportError::Own {
+        what: source.render(&mistake),
+    };
+    let mut config = Config::parse(text).map_err(own)?;
+    if config.database.is_empty() {
+        // A file without databases is one: the output says what has to be added.
+        let server = "postgresql://localhost".parse();
+        let server = server.map_err(|what| ImportError::Own { what })?;
+        config.database = vec![DatabaseTable::all_at(from_command_line(server))];
+    }
+    config.check().map_err(own)?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,322 @@
+//! Waits for admission to a backend.
+//!
+//! A backend that is given everything at once orders its work by chance. A [`Limiter`] lets at most
+//! a limit of jobs in; the rest wait outside in one queue, and [`Admission`] decides who goes next. No
+//! job is dropped unless the operator bounds the queue, and none waits without a bound.
+//!
+//! The futures need no runtime: they are woken when they may go in.
+
+use sooner_admission::{
+    Admission, AdmissionSettings, AdmissionStatus, Goal, JobId, Need, Order, QueueFull, Standing,
+    Ticket, Time, Window,
+};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Holds jobs outside a backend. Clones are the same limiter.
+#[derive(Clone)]
+pub struct Limiter {
+    shared: Arc<Mutex<Shared>>,
+    origin: Instant,
+}
+
+struct Shared {
+    admission: Admission,
+    /// Jobs with a future that does not know yet that they are inside.
+    waiting: HashMap<JobId, Waiting>,
+}
+
+enum Waiting {
+    Outside(Option<Waker>),
+    /// Let in at this time, and woken.
+    Admitted(Time),
+}
+
+impl Limiter {
+    /// No job has come yet.
+    pub fn new(settings: AdmissionSettings) -> Self {
+        let shared = Shared {
+            admission: Admission::new(settings),
+            waiting: HashMap::new(),
+        };
+        Self {
+            shared: Arc::new(Mutex::new(shared)),
+            origin: Instant::now(),
+        }
+    }
+
+    /// A job of `class` comes, like others of `key`. It waits from now on, polled or not; dropping
+    /// the future gives it up.
+    pub fn acquire(&self, class: u8, key: String) -> Acquire {
+        self.acquire_after(class, key, 0)
+    }
+
+    /// The same for a job that has waited elsewhere: its target counts from when it came there.
+    pub fn acquire_after(&self, class: u8, key: String, waited_ns: u64) -> Acquire {
+        self.wait(|admission, now| admission.arrive(class, key, waited_ns, now))
+    }
+
+    /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in before
+    /// all who wait.
+    pub fn acquire_again(&self, class: u8, key: String, waited_ns: u64) -> Acquire {
+        self.wait(|admission, now| Ok(admission.return_to(class, key, waited_ns, now)))
+    }
+
+    fn wait(
+        &self,
+        arrive: impl FnOnce(&mut Admission, Time) -> Result<Ticket, QueueFull>,
+    ) -> Acquire {
+        let state = self.change(|shared, now| match arrive(&mut shared.admission, now) {
+            Ok(ticket) => {
+                shared.waiting.insert(ticket.job(), Waiting::Outside(None));
+                State::Waiting {
+                    ticket,
+                    came_at: now,
+                }
+            }
+            Err(full) => State::Refused(full),
+        });
+        Acquire {
+            limiter: self.clone(),
+            state,
+        }
+    }
+
+    /// [`Admission::set_goals`].
+    pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
+        self.change(|shared, now| shared.admission.set_goals(order, goals, numbers, now));
+    }
+
+    /// [`Admission::standings`].
+    pub fn standings(&self) -> Vec<Standing> {
+        self.lock().admission.standings()
+    }
+
+    /// [`Admission::needs`].
+    pub fn needs(&self) -> Vec<Need> {
+        let now = self.now();
+        self.lock().admission.needs(now)
+    }
+
+    /// What was seen since the last call.
+    pub fn take_window(&self) -> Window {
+        self.change(|shared, _| shared.admission.take_window())
+    }
+
+    /// [`Admission::set_limit`].
+    pub fn set_limit(&self, limit: usize) {
+        self.change(|shared, _| shared.admission.set_limit(limit));
+    }
+
+    /// [`Admission::set_kept`].
+    pub fn set_kept(&self, kept: usize) {
+        if self.lock().admission.kept() != kept {
+            self.change(|shared, _| shared.admission.set_kept(kept));
+        }
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> AdmissionStatus {
+        self.lock().admission.status()
+    }
+
+    /// Whether both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.origin.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes who is where, lets in who can go in then, and wakes them when the lock is free.
+    fn change<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
+        let now = self.now();
+        let (result, woken) = {
+            let mut shared = self.lock();
+            shared.admission.pass(now);
+            let result = change(&mut shared, now);
+            (result, shared.admit_all(now))
+        };
+        for waker in woken {
+            waker.wake();
+        }
+        result
+    }
+}
+
+impl Shared {
+    fn admit_all(&mut self, now: Time) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(job) = self.admission.admit(now) {
+            let before = self.waiting.insert(job, Waiting::Admitted(now));
+            if let Some(Waiting::Outside(waker)) = before {
+                woken.extend(waker);
+            }
+        }
+        woken
+    }
+}
+
+/// A job that waits for its permit.
+pub struct Acquire {
+    limiter: Limiter,
+    state: State,
+}
+
+enum State {
+    Refused(QueueFull),
+    Waiting { ticket: Ticket, came_at: Time },
+    Ended,
+}
+
+impl Acquire {
+    /// The job that it is while it waits, for [`Limiter::set_goals`].
+    pub fn job(&self) -> Option<JobId> {
+        match &self.state {
+            State::Waiting { ticket, .. } => Some(ticket.job()),
+            State::Refused(_) | State::Ended => None,
+        }
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, QueueFull>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let (job, came_at) = match &this.state {
+            State::Refused(full) => {
+                let full = *full;
+                this.state = State::Ended;
+                return Poll::Ready(Err(full));
+            }
+            State::Waiting { ticket, came_at } => (ticket.job(), *came_at),
+            // Polled again after it was ready: there is nothing more to say.
+            State::Ended => return Poll::Pending,
+        };
+        let admitted_at = {
+            let mut shared = this.limiter.lock();
+            match shared.waiting.get_mut(&job) {
+                Some(Waiting::Outside(waker)) => {
+                    match waker {
+                        Some(waker) => waker.clone_from(cx.waker()),
+                        None => *waker = Some(cx.waker().clone()),
+                    }
+                    return Poll::Pending;
+                }
+                Some(Waiting::Admitted(at)) => {
+                    let at = *at;
+                    shared.waiting.remove(&job);
+                    at
+                }
+                None => came_at,
+            }
+        };
+        let State::Waiting { ticket, .. } = std::mem::replace(&mut this.state, State::Ended) else {
+            return Poll::Pending;
+        };
+        Poll::Ready(Ok(Permit {
+            limiter: this.limiter.clone(),
+            ticket,
+            came_at,
+            admitted_at,
+            is_done: false,
+        }))
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        if let State::Waiting { ticket, .. } = &self.state {
+            self.limiter.change(|shared, now| {
+                shared.waiting.remove(&ticket.job());
+                shared.admission.leave(ticket, now);
+            });
+        }
+    }
+}
+
+/// Leave to be inside; dropping it leaves the backend and lets the next job in.
+#[must_use = "dropping the permit leaves the backend"]
+pub struct Permit {
+    limiter: Limiter,
+    ticket: Ticket,
+    came_at: Time,
+    admitted_at: Time,
+    is_done: bool,
+}
+
+impl Permit {
+    /// How long the job waited outside, ns.
+    pub fn wait_ns(&self) -> u64 {
+        self.admitted_at.since(self.came_at)
+    }
+
+    /// It begins only now: what it needed since it was let in is no time that the backend worked on
+    /// it.
+    pub fn begin(&mut self) {
+        self.admitted_at = self.limiter.now();
+    }
+
+    /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs
+    /// that were given up or failed are dropped instead: they say nothing, but their class is
+    /// charged for what they took.
+    pub fn complete(mut self) {
+        self.done();
+    }
+
+    /// The same for a job that keeps its place until the permit is dropped: what comes until then
+    /// says nothing about jobs like this one.
+    pub fn done(&mut self) {
+        if !std::mem::replace(&mut self.is_done, true) {
+            let mut shared = self.limiter.lock();
+            let now = self.limiter.now();
+            let inside_ns = now.since(self.admitted_at);
+            let admission = &mut shared.admission;
+            admission.complete(&self.ticket, self.wait_ns(), inside_ns, now);
+        }
+    }
+
+    /// The same, of a job that was inside for `inside_ns` at last: where the permit's own is done
+    /// already, it is another one in the place that is kept, which did not wait. The backend has done
+    /// it, so it counts in what the backend does, but it says nothing about the order.
+    pub fn done_again(&mut self, inside_ns: u64) {
+        if self.is_done {
+            self.limiter.lock().admission.complete_another(inside_ns);
+        } else {
+            self.done();
+        }
+    }
+
+    /// Makes room for others, to come back ([`Limiter::acquire_again`]): its class stays charged.
+    pub fn yield_place(mut self) {
+        self.is_done = true;
+    }
+
+    /// What the job did until now is void, whatever comes: it says nothing about jobs like this one,
+    /// but its class is charged for it.
+    pub fn fail(&mut self) {
+        if !std::mem::replace(&mut self.is_done, true) {
+            let mut shared = self.limiter.lock();
+            let inside_ns = self.limiter.now().since(self.admitted_at);
+            shared.admission.settle(&self.ticket, inside_ns);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // A job that nothing called done was given up.
+        self.fail();
+        self.limiter
+            .change(|shared, now| shared.admission.leave(&self.ticket, now));
+    }
+}

@@ -1,0 +1,85 @@
+//! What connections write: settled with the policy, charged to the link.
+
+use super::{FlowId, LinkScheduler};
+use crate::wire;
+use sooner_policy::{JobId, Time};
+
+impl LinkScheduler {
+    /// The connection was granted a turn and wrote `written_bytes` (0 if its socket took nothing),
+    /// after which `sent_bytes` more than before have left its socket; it must ask again for more.
+    ///
+    /// The two differ where the client's window or the congestion window is shut: what lies in the
+    /// socket does not occupy the link yet, and is charged when it goes ([`sent`](Self::sent)).
+    pub fn settle(&mut self, connection: FlowId, written_bytes: u64, sent_bytes: u64, now: Time) {
+        self.socket_bytes += written_bytes;
+        let Some(flow) = self.flows.get_mut(&connection) else {
+            return;
+        };
+        flow.account.sent_bytes += written_bytes;
+        match &mut flow.streams {
+            None => self.response_bytes += written_bytes,
+            Some(streams) => streams.send_buffer.write(written_bytes, sent_bytes),
+        }
+        if !flow.is_ordered {
+            return;
+        }
+        let has_streams = flow.streams.is_some();
+        self.audit.settle(&mut flow.granted_bytes, written_bytes);
+        let cost_bytes = flow.charge_sent(sent_bytes);
+        if cost_bytes > 0 {
+            self.bucket
+                .charge(cost_bytes, self.turns.is_late(flow), now);
+        }
+        if flow.has_job {
+            if written_bytes > 0 {
+                let served_bytes = wire::payload_cost_bytes(written_bytes);
+                let scheduler = &mut self.turns.scheduler;
+                scheduler.progress(JobId(connection), served_bytes, now);
+            }
+            self.turns.set_ready(connection, flow, false, now);
+        }
+        if has_streams {
+            self.review_send_buffer(connection, now);
+        }
+        self.check();
+    }
+
+    /// `sent_bytes` that the connection had written before have left its socket by themselves.
+    pub fn sent(&mut self, connection: FlowId, sent_bytes: u64, now: Time) {
+        let flow = self.flows.get_mut(&connection);
+        let Some(flow) = flow.filter(|flow| flow.is_ordered) else {
+            return;
+        };
+        if let Some(streams) = &mut flow.streams {
+            streams.send_buffer.send(sent_bytes);
+        }
+        let cost_bytes = flow.charge_sent(sent_bytes);
+        self.charge(cost_bytes, now);
+        self.review_send_buffer(connection, now);
+        self.check();
+    }
+
+    /// The kernel counted `wire_bytes` for the connection in all; what was not charged yet
+    /// (retransmissions, acknowledgements) is.
+    pub fn account(&mut self, connection: FlowId, wire_bytes: u64, now: Time) {
+        let flow = self.flows.get_mut(&connection);
+        let Some(flow) = flow.filter(|flow| flow.is_ordered) else {
+            return;
+        };
+        let uncharged_bytes = wire_bytes.saturating_sub(flow.charged_bytes);
+        flow.charged_bytes += uncharged_bytes;
+        self.charge(uncharged_bytes, now);
+    }
+
+    /// `wire_bytes` went out that no grant accounts for: retransmissions, acknowledgements, other
+    /// traffic.
+    pub fn charge(&mut self, wire_bytes: u64, now: Time) {
+        let is_late = self.turns.waiting() > 0;
+        self.bucket.charge(wire_bytes, is_late, now);
+    }
+
+    /// No grants before `until`: the kernel still holds enough, whatever was charged.
+    pub fn hold_until(&mut self, until: Time) {
+        self.bucket.busy_until(until.after(self.limits.ahead_ns));
+    }
+}

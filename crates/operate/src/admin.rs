@@ -1,0 +1,70 @@
+//! The HTTP server of an admin address: a few connections, each for a while.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::ready;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::{sleep, timeout};
+
+/// More browsers and collectors than anybody has; for the next one, the first ends.
+const CONNECTIONS_MAX: usize = 64;
+/// A request, and the time until the next one, take no longer.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// Then a connection has to be made anew, so none that is not read stays.
+const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
+/// As small as hyper allows; no request here needs more.
+const BUFFER_BYTES: usize = 8 << 10;
+/// After a failure to accept (no descriptors, most likely) it would fail again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is at an admin address.
+pub trait Pages {
+    /// The answer to a request that came to the address `reached`.
+    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Response<Full<Bytes>>;
+}
+
+/// Answers each client that connects, until it is dropped. Needs a `LocalSet` around it.
+pub async fn serve(listener: TcpListener, pages: Rc<impl Pages + 'static>) {
+    let mut connections: VecDeque<JoinHandle<_>> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        connections.retain(|connection| !connection.is_finished());
+        if connections.len() >= CONNECTIONS_MAX
+            && let Some(first) = connections.pop_front()
+        {
+            first.abort();
+        }
+        let answering = timeout(CONNECTION_WITHIN, answer_all(stream, pages.clone()));
+        connections.push_back(spawn_local(answering));
+    }
+}
+
+async fn answer_all(stream: TcpStream, pages: Rc<impl Pages>) {
+    let Ok(reached) = stream.local_addr() else {
+        return;
+    };
+    let service = service_fn(|request: Request<Incoming>| {
+        ready(Ok::<_, Infallible>(pages.answer(&request, reached)))
+    });
+    let connection = Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    // How it ends concerns only its client.
+    let _ = connection.await;
+}

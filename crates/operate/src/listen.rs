@@ -1,0 +1,125 @@
+//! Listening sockets, and what to tell an owner whose address cannot be had.
+
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Connections that wait to be accepted; the kernel cuts it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// An address that cannot be listened on.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// Somebody listens there already.
+    #[error("cannot listen on {address}: the port is in use; `ss -ltnp 'sport = :{port}'` shows by whom; stop it, or choose another port", port = address.port())]
+    InUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// A port below 1024, or one that a security policy guards.
+    #[error(
+        "cannot listen on {address}: no permission; a port below 1024 needs the capability CAP_NET_BIND_SERVICE (or root), any other port does not"
+    )]
+    NotPermitted {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// No interface has this address.
+    #[error(
+        "cannot listen on {address}: this machine does not have that address; `ip address` shows those it has, 0.0.0.0 stands for all"
+    )]
+    NoSuchAddress {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// Anything else the system said.
+    #[error("cannot listen on {address}: {error}")]
+    Other {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl ListenError {
+    fn new(address: SocketAddr, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse { address },
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { address },
+            io::ErrorKind::AddrNotAvailable => Self::NoSuchAddress { address },
+            _ => Self::Other { address, error },
+        }
+    }
+}
+
+/// Binds and listens, without blocking; a connection with a client that takes nothing for
+/// `stall_timeout` is aborted.
+///
+/// An IPv6 address takes IPv6 alone, so `0.0.0.0` and `[::]` go together.
+pub fn listen(
+    address: SocketAddr,
+    stall_timeout: Option<Duration>,
+) -> Result<std::net::TcpListener, ListenError> {
+    open(address, stall_timeout).map_err(|error| ListenError::new(address, error))
+}
+
+fn open(address: SocketAddr, stall_timeout: Option<Duration>) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    prepare(&socket, stall_timeout)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Whether this process could listen on `address` now; the port is free again when this returns.
+pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
+    listen(address, None).map(drop)
+}
+
+/// Sets what accepted sockets inherit, and that accepting does not block.
+pub(crate) fn prepare(socket: &Socket, stall_timeout: Option<Duration>) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_user_timeout(stall_timeout)?;
+    socket.set_nonblocking(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_wrong_with_an_address() {
+        let taken = listen("127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let address = taken.local_addr().unwrap();
+        assert!(matches!(
+            listen(address, None),
+            Err(ListenError::InUse { .. })
+        ));
+        let elsewhere = "192.0.2.1:0".parse().unwrap();
+        assert!(matches!(
+            listen(elsewhere, None),
+            Err(ListenError::NoSuchAddress { .. })
+        ));
+    }
+
+    #[test]
+    fn both_families_on_one_port() {
+        let four = listen("0.0.0.0:0".parse().unwrap(), None).unwrap();
+        let six = SocketAddr::new("::".parse().unwrap(), four.local_addr().unwrap().port());
+        match listen(six, None) {
+            Ok(_) | Err(ListenError::NoSuchAddress { .. } | ListenError::Other { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! A client with a session, served transaction by transaction.
+
+pub mod auth_query;
+pub mod authentication;
+pub mod cancel;
+pub mod cancel_queued;
+pub mod connection;
+pub mod handle;
+pub mod refusal;
+pub mod relay;
+pub mod session_sync;
+pub mod slots;
+pub mod startup;
+mod transaction;
+pub mod verifiers;
+
+use crate::client::cancel::CancelKey;
+use crate::client::handle::{Activity, ClientHandle, Termination};
+use crate::client::refusal::{Departure, Refusal};
+use crate::client::relay::{End, RelayOutcome, relay};
+use crate::client::slots::ClientSlot;
+use crate::client::startup::AuthenticatedClient;
+use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_there};
+use crate::pool::database::Database;
+use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
+use crate::pool::server_session::LoginSecret;
+use crate::pooler::Pooler;
+use crate::statistics::LeaseUsage;
+use crate::stream::Stream;
+use bytes::BytesMut;
+use sooner_postgres::parameters::RequestedParameters;
+use sooner_postgres::rewriter::Rewriter;
+use sooner_postgres::session::ClientState;
+use sooner_postgres::wire::{
+    ParameterStatus, TransactionStatus, Version, write_authentication, write_key_data,
+    write_parameter_status, write_ready,
+};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use transaction::Transaction;
+
+/// A client that has been let in.
+pub struct Client {
+    pub stream: Stream,
+    input: BytesMut,
+    pub handle: Rc<ClientHandle>,
+    requested: RequestedParameters,
+    proof: Option<LoginSecret>,
+    state: ClientState,
+    pooler: Rc<Pooler>,
+    _client_slot: ClientSlot,
+}
+
+/// The kind of what began with no more than BEGIN.
+const UNSAID: &str = "(not said)";
+
+impl Client {
+    /// One that has proved who it is.
+    pub fn new(pooler: &Rc<Pooler>, authenticated: AuthenticatedClient, input: BytesMut) -> Self {
+        let stream = authenticated.stream;
+        let (peer, tls) = (stream.peer(), stream.cipher());
+        let id = pooler.next_client();
+        Self {
+            handle: ClientHandle::new(id, &authenticated.user, &authenticated.database, peer, tls),
+            stream,
+            input,
+            requested: authenticated.requested,
+            proof: authenticated.proof,
+            state: ClientState::default(),
+            pooler: pooler.clone(),
+            _client_slot: authenticated.client_slot,
+        }
+    }
+
+    /// Serves it turn by turn until it leaves, or is to be told why it must.
+    pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
+        // No client has its key yet, so nothing is cancelled.
+        let held = self.learn_parameters().await?;
+        let server = held.as_ref().and_then(|lease| lease.server.as_ref());
+        let kept_id = server.map(|server| server.key().process_id);
+        let takes_long_key = version >= Version::V3_2;
+        let cancel_key =
+            self.pooler
+                .cancel_keys
+                .borrow_mut()
+                .issue(&self.handle, takes_long_key, kept_id);
+        let cancel_key = cancel_key.map_err(|error| Refusal::internal(&error))?;
+        let served = self.serve(&cancel_key, held).await;
+        self.pooler
+            .cancel_keys
+            .borrow_mut()
+            .revoke(cancel_key.process_id);
+        served
+    }
+
+    /// `held` is the server connection that it has already.
+    async fn serve(
+        &mut self,
+        cancel_key: &CancelKey,
+        mut held: Option<Lease>,
+    ) -> Result<(), Departure> {
+        self.welcome(cancel_key).await?;
+        loop {
+            // A client with a lease waits for its server connection as well.
+            if self.input.is_empty() && held.is_none() && !self.hear().await? {
+                return Ok(());
+            }
+            if held.is_none() && self.input.first() == Some(&b'X') {
+                return Ok(());
+            }
+            let transaction = match held.take() {
+                Some(lease) => Some(self.next_transaction(lease)),
+                // In boxes, like all else that a client is rarely in: a silent client keeps no room
+                // for it.
+                None => Box::pin(self.begin_transaction()).await?,
+            };
+            held = match transaction {
+                Some(transaction) => Box::pin(self.serve_transaction(transaction)).await?,
+                None => None,
+            };
+        }
+    }
+
+    /// What it is told at the beginning depends on its database, which may have to be asked. One
+    /// that keeps its server connection has it from here on, if one is free: the number that it is
+    /// told is that of the server process then.
+    async fn learn_parameters(&mut self) -> Result<Option<Lease>, Departure> {
+        let db = self.database()?;
+        let owner = owner(&self.handle.user, &db);
+        let by_session = self
+            .pooler
+            .configuration()
+            .by_session(&self.handle.user, &db.table);
+        let secret_of = {
+            let pool = db.upstream.pool.borrow();
+            let initial = pool.initial_parameters(&owner);
+            initial.and_then(|initial| self.requested.reported_at_start(initial))
+        };
+        let mut held = None;
+        match secret_of {
+            Some(settings) => {
+                self.state.reported = settings;
+                if by_session {
+                    held = Box::pin(self.lease_now(db)).await?;
+                }
+            }
+            None => {
+                let mut lease = Box::pin(self.begin_transaction())
+                    .await?
+                    .ok_or(Departure::Left)?
+                    .lease;
+                if let Some(server) = &lease.server {
+                    self.state.reported = server.state.reported.clone();
+                }
+                if by_session {
+                    held = Some(lease);
+                } else {
+                    // No transaction: its time says nothing about its class's.
+                    lease.fail();
+                    Box::pin(self.give_back(lease)).await;
+                }
+            }
+        }
+        if let Some(lease) = &held {
+            lease.show(&self.handle);
+            self.handle.set_activity(Activity::Idle);
+            self.handle.idle_lease.replace(Some(lease.keep()));
+        }
+        self.note_session();
+        Ok(held)
+    }
+
+    /// A lease, where there need be no wait for it.
+    async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Departure> {
+        let user = self.pooler.user(&self.handle.user);
+        let request = AdmissionRequest {
+            db: &db,
+            user: &user,
+            handle: &self.handle,
+            pooler: &self.pooler,
+            came_at: Instant::now(),
+        };
+        match request.admit_now().await {
+            Some(admitted) => match self.lease(db.clone(), admitted).await? {
+                Ok(lease) => Ok(Some(lease)),
+                Err(Interrupted::Left) => Err(Departure::Left),
+                Err(Interrupted::Terminated) => Err(self.handle.refusal().into()),
+                Err(Interrupted::DatabaseMoved | Interrupted::Cancelled) => Ok(None),
+            },
+            None => Ok(None),
+        }
+    }
+
+    async fn welcome(&mut self, cancel_key: &CancelKey) -> Result<(), Departure> {
+        let mut out = BytesMut::new();
+        write_authentication(&mut out, 0, b"");
+        for (name, value) in &self.state.reported {
+            write_parameter_status(&mut out, &ParameterStatus { name, value });
+        }
+        write_key_data(&mut out, cancel_key.process_id, &cancel_key.secret);
+        write_ready(&mut out, TransactionStatus::Idle);
+        self.stream
+            .flush_all(&mut out)
+            .await
+            .map_err(|_| Departure::Left)
+    }
+
+    /// Waits for something from the client; whether it is still there.
+    async fn hear(&mut self) -> Result<bool, Departure> {
+        // A silent client keeps no buffer.
+        self.input = BytesMut::new();
+        self.handle.set_activity(Activity::Idle);
+        tokio::select! {
+            biased;
+            heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
+            () = self.handle.terminated(Termination::WhenIdle) => Err(self.handle.refusal().into()),
+        }
+    }
+
+    fn database(&self) -> Result<Rc<Database>, Departure> {
+        let name = &self.handle.database;
+        let db = self.pooler.database(name);
+        db.ok_or_else(|| Refusal::no_database(name).into())
+    }
+
+    /// One transaction; gives the lease, if the client keeps it.
+    async fn serve_transaction(
+        &mut self,
+        transaction: Transaction,
+    ) -> Result<Option<Lease>, Departure> {
+        let Transaction {
+            mut lease,
+            class,
+            outside,
+        } = transaction;
+        let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
+        let Some(outcome) = self.relay(&mut lease, needs_hints).await else {
+            return Err(Departure::Left);
+        };
+        // Before its own SET changes what it is.
+        let class =
+            class.unwrap_or_else(|| ClientClass::of(&self.handle, self.pooler.configuration()));
+        if outcome.has_conflicted {
+            lease.fail();
+        }
+        let (opening, is_new) = (lease.opening, lease.is_new);
+        self.account(&outcome, &class, [outside, opening], is_new);
+        (lease.opening, lease.is_new) = (Duration::ZERO, false);
+        let for_client = match outcome.end {
+            End::Over => {
+                let by_session = self.by_session(&lease);
+                let (state, requested) = (&mut self.state, &self.requested);
+                let synced =
+                    session_sync::read_back(state, requested, &self.handle, &mut lease, by_session);
+                synced.await?
+            }
+            _ => BytesMut::new(),
+        };
+        self.note_session();
+        self.handle.hints.take();
+        match outcome.end {
+            End::Over if self.keeps(&lease) => {
+                if !outcome.has_conflicted {
+                    lease.done(outcome.inside);
+                }
+                self.handle.idle_lease.replace(Some(lease.keep()));
+                self.send(for_client).await?;
+                Ok(Some(lease))
+            }
+            End::Over => {
+                self.handle.cancel_target.take();
+                self.give_back(lease).await;
+                self.send(for_client).await?;
+                Ok(None)
+            }
+            _ => {
+                self.handle.cancel_target.take();
+                self.handle.idle_lease.take();
+                Box::pin(self.abandon(lease, outcome)).await
+            }
+        }
+    }
+
+    /// Tells it what came with the answers to the gate's own questions.
+    async fn send(&mut self, mut for_client: BytesMut) -> Result<(), Departure> {
+        self.stream
+            .flush_all(&mut for_client)
+            .await
+            .map_err(|_| Departure::Left)
+    }
+
+    /// A turn that did not end as it should is the client's last.
+    async fn abandon(
+        &mut self,
+        lease: Lease,
+        outcome: RelayOutcome,
+    ) -> Result<Option<Lease>, Departure> {
+        if outcome.is_free && !matches!(outcome.end, End::ServerBroke(_)) {
+            self.give_back(lease).await;
+        } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
+            let key = server.key().clone();
+            // No client waits for what it runs any more; until that is over it keeps its permits.
+            let cancelled = cancel::send(&lease.db.upstream, &key);
+            let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
+            drop(lease);
+        }
+        Err(match outcome.end {
+            End::ClientBroke(what) => Refusal::of_protocol(&what).into(),
+            End::ServerBroke(what) if outcome.has_said_goodbye => Refusal::after(&what).into(),
+            End::ServerBroke(what) => Refusal::lost(&what).into(),
+            End::Terminated => self.handle.refusal().into(),
+            End::ClientLeft | End::Over => Departure::Left,
+        })
+    }
+
+    async fn relay(&mut self, lease: &mut Lease, needs_hints: bool) -> Option<RelayOutcome> {
+        lease.show(&self.handle);
+        let server = lease.server.as_mut()?;
+        let statements = &self.pooler.statements;
+        let mut rewriter = Rewriter::new(&mut self.state, &mut server.state, statements);
+        let (client, input) = (&mut self.stream, &mut self.input);
+        let outcome = relay(
+            client,
+            input,
+            &mut server.session,
+            &mut rewriter,
+            &self.handle,
+            needs_hints,
+        )
+        .await;
+        Some(outcome)
+    }
+
+    fn account(
+        &self,
+        outcome: &RelayOutcome,
+        class: &ClientClass,
+        [outside, opening]: [Duration; 2],
+        is_login: bool,
+    ) {
+        let configuration = self.pooler.configuration();
+        let usage = LeaseUsage {
+            is_transaction: outcome.is_free && outcome.cycles > 0,
+            is_conflict: outcome.has_conflicted,
+            queries: outcome.cycles,
+            is_login,
+            outside_us: outside.as_micros() as u64,
+            opening_us: opening.as_micros() as u64,
+            inside_us: outcome.inside.as_micros() as u64,
+            busy_us: outcome.busy.as_micros() as u64,
+            received_bytes: outcome.received_bytes,
+            sent_bytes: outcome.sent_bytes,
+            statements: self.state.statement_counts.take(),
+        };
+        let ClientHandle { user, database, .. } = &*self.handle;
+        let mut statistics = self.pooler.statistics.borrow_mut();
+        statistics.record(database, user, class.name(), &usage);
+        if configuration.needs_hints {
+            let hints = self.handle.hints.borrow();
+            let shape = hints.shape.as_ref().map(|shape| shape.text.as_str());
+            let kind = hints.kind();
+            statistics.record_kind(kind.as_deref().unwrap_or(UNSAID), shape, &usage);
+        }
+    }
+
+    /// Whether it has its server connection until it leaves.
+    fn keeps(&self, lease: &Lease) -> bool {
+        self.state.tied_by().is_some() || self.by_session(lease)
+    }
+
+    fn by_session(&self, lease: &Lease) -> bool {
+        let configuration = self.pooler.configuration();
+        configuration.by_session(&self.handle.user, &lease.db.table)
+    }
+
+    async fn give_back(&mut self, lease: Lease) {
+        let is_unsettled = !self.state.changes.parameters.is_empty() || self.state.has_discarded;
+        let changes_session = self.keeps(&lease) || is_unsettled;
+        lease.give_back(changes_session).await;
+    }
+
+    fn note_session(&self) {
+        self.handle.note_session(&self.state, &self.requested);
+    }
+}

@@ -1,0 +1,145 @@
+//! Cancel requests: a client knows a number and a key of the gate's, which stand for the server
+//! connection it has at the moment, if any.
+
+use crate::client::handle::ClientHandle;
+use crate::pool::lease::{COMMAND_PATIENCE, in_time};
+use crate::pool::server_session::{self, LoginError, ServerKey};
+use crate::pool::upstream::Upstream;
+use crate::pooler::Pooler;
+use crate::random;
+use bytes::{BufMut, BytesMut};
+use std::collections::HashMap;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::time::Instant;
+
+/// The longest key, for clients that speak protocol 3.2.
+const SECRET_BYTES: usize = 32;
+/// What older clients can keep.
+const SHORT_SECRET_BYTES: usize = 4;
+/// A cancel request's number instead of a version.
+const CANCEL: i32 = 80_877_102;
+
+/// What a client runs on at the moment.
+#[derive(Clone)]
+pub struct CancelTarget {
+    pub key: ServerKey,
+    pub upstream: Rc<Upstream>,
+    pub cancel_lock: CancelLock,
+}
+
+/// Locked while a cancel request is on its way to a server connection: the next client is not to be
+/// hit. Holds whether one may still come although it is not waited for any more.
+pub type CancelLock = Rc<tokio::sync::Mutex<bool>>;
+
+/// What a client is known by.
+pub struct CancelKey {
+    pub process_id: i32,
+    pub secret: Vec<u8>,
+}
+
+/// Clients' numbers begin above every process's, so that none of them is the number of a server
+/// process that another client has.
+const FIRST_ID: i32 = 1 << 22;
+
+/// Everybody who can be cancelled.
+#[derive(Default)]
+pub struct CancelKeys {
+    by_id: HashMap<i32, (Vec<u8>, Weak<ClientHandle>)>,
+    last_id: i32,
+}
+
+impl CancelKeys {
+    /// A new client; its key is long if it can keep that. It has the number of the server process
+    /// that it keeps, unless a client of another server has the same.
+    pub fn issue(
+        &mut self,
+        handle: &Rc<ClientHandle>,
+        takes_long_key: bool,
+        kept_id: Option<i32>,
+    ) -> io::Result<CancelKey> {
+        let kept_id = kept_id.filter(|id| *id > 0 && !self.by_id.contains_key(id));
+        let process_id = kept_id.unwrap_or_else(|| self.next_id());
+        let secret: [u8; SECRET_BYTES] = random::bytes()?;
+        let length = if takes_long_key {
+            SECRET_BYTES
+        } else {
+            SHORT_SECRET_BYTES
+        };
+        let cancel_key = CancelKey {
+            process_id,
+            secret: secret[..length].to_vec(),
+        };
+        let entry = (cancel_key.secret.clone(), Rc::downgrade(handle));
+        self.by_id.insert(cancel_key.process_id, entry);
+        Ok(cancel_key)
+    }
+
+    fn next_id(&mut self) -> i32 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1).max(FIRST_ID);
+            if !self.by_id.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+
+    /// The client has left.
+    pub fn revoke(&mut self, process_id: i32) {
+        self.by_id.remove(&process_id);
+    }
+
+    fn client(&self, process_id: i32, secret: &[u8]) -> Option<Rc<ClientHandle>> {
+        let (own, handle) = self.by_id.get(&process_id)?;
+        (own == secret).then(|| handle.upgrade())?
+    }
+}
+
+/// A cancel request. If the key is right it is passed on where the client runs something, and what
+/// waits for its turn is withdrawn; else it is forgotten, and answered in no case.
+pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: Instant) {
+    let found = pooler.cancel_keys.borrow().client(process_id, secret);
+    let Some(handle) = found else { return };
+    // What began later it does not mean, however long it was on its way.
+    if handle.activity_since.get() > came_at {
+        return;
+    }
+    let running = handle.cancel_target.borrow().clone();
+    let Some(target) = running else {
+        return handle.cancel_wait();
+    };
+    let mut may_still_come = target.cancel_lock.lock().await;
+    // Meanwhile the connection may have gone to another client.
+    let is_still_there = handle
+        .cancel_target
+        .borrow()
+        .as_ref()
+        .is_some_and(|now| now.key == target.key);
+    if !is_still_there {
+        return;
+    }
+    // Where this future is dropped while the request is on its way, it stays so.
+    *may_still_come = true;
+    let upstream = &target.upstream;
+    match in_time(COMMAND_PATIENCE, send(upstream, &target.key)).await {
+        Ok(()) => *may_still_come = false,
+        Err(error) => crate::log::log(&format!(
+            "a cancel request did not reach {}: {error}",
+            upstream.address
+        )),
+    }
+}
+
+/// Sends it, and waits until the server has taken it: it closes the connection then.
+pub async fn send(upstream: &Upstream, key: &ServerKey) -> Result<(), LoginError> {
+    let connector = upstream.connector();
+    let mut stream = server_session::connect(&upstream.address, connector.as_deref()).await?;
+    let mut out = BytesMut::new();
+    out.put_i32(12 + key.secret.len() as i32);
+    out.put_i32(CANCEL);
+    out.put_i32(key.process_id);
+    out.put_slice(&key.secret);
+    stream.flush_all(&mut out).await?;
+    stream.more(&mut BytesMut::new()).await?;
+    Ok(())
+}

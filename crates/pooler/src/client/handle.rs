@@ -1,0 +1,263 @@
+//! The handle of a client: what tables say of it, and how it is told to leave.
+
+use crate::client::cancel::CancelTarget;
+use crate::client::refusal::Refusal;
+use crate::config::{ClassSubject, ClassTable};
+use crate::pool::upstream::IdleLease;
+use sooner_admission::JobId;
+use sooner_limiter::Limiter;
+use sooner_postgres::hints::Hints;
+use sooner_postgres::parameters::RequestedParameters;
+use sooner_postgres::session::ClientState;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+use tokio::sync::Notify;
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing.
+    Idle,
+    /// It waits for its turn.
+    Waiting,
+    /// It has a server connection.
+    Active,
+}
+
+/// How many clients of a class are here, and of these those that wait for their turn and those that
+/// have a server connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCount {
+    pub clients: usize,
+    pub waiting: usize,
+    pub working: usize,
+}
+
+impl ClassCount {
+    /// One more, which does this.
+    pub fn add(&mut self, activity: Activity) {
+        self.clients += 1;
+        match activity {
+            Activity::Idle => {}
+            Activity::Waiting => self.waiting += 1,
+            Activity::Active => self.working += 1,
+        }
+    }
+}
+
+/// Whether a client has to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Termination {
+    /// No.
+    No,
+    /// When its transaction is over: the gate stops.
+    WhenIdle,
+    /// At once: an admin said so.
+    Now,
+}
+
+/// What a client holds while it does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleHold {
+    /// An open transaction.
+    Transaction,
+    /// A server connection that it keeps between transactions.
+    Connection,
+}
+
+/// A client that waits in a queue.
+pub struct Queued<'a>(&'a ClientHandle);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.queue_position.take();
+    }
+}
+
+/// A client that has been let in.
+pub struct ClientHandle {
+    pub id: u64,
+    pub user: String,
+    pub database: String,
+    pub peer: Option<SocketAddr>,
+    /// Version and cipher.
+    pub tls: Option<String>,
+    pub since: SystemTime,
+    pub application_name: RefCell<String>,
+    /// Its own word for its transactions; empty if it has none.
+    pub session_class: RefCell<String>,
+    /// What the transaction that it wants, or has, says of itself.
+    pub hints: RefCell<Hints>,
+    pub activity: Cell<Activity>,
+    /// When it began to wait or work.
+    pub activity_since: Cell<Instant>,
+    /// Since when its open transaction has nothing to do, if it is so.
+    pub idle_in_transaction_since: Cell<Option<Instant>>,
+    /// Why it keeps its server connection.
+    pub pinned_by: Cell<Option<&'static str>>,
+    /// There while it keeps a server connection and does not use it.
+    pub idle_lease: RefCell<Option<IdleLease>>,
+    /// The server connection that it has, as cancel requests need it.
+    pub cancel_target: RefCell<Option<CancelTarget>>,
+    /// The queue in which it waits, and as which job there.
+    queue_position: RefCell<Option<(Limiter, JobId)>>,
+    /// Told when what waits for its turn is wanted no more.
+    wait_cancelled: Notify,
+    termination: Cell<Termination>,
+    /// What it held for too long, if that is why it has to leave.
+    terminated_for: Cell<Option<IdleHold>>,
+    termination_changed: Notify,
+}
+
+impl ClientHandle {
+    /// One that does nothing yet.
+    pub fn new(
+        id: u64,
+        user: &str,
+        database: &str,
+        peer: Option<SocketAddr>,
+        tls: Option<String>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            peer,
+            tls,
+            since: SystemTime::now(),
+            application_name: RefCell::default(),
+            session_class: RefCell::default(),
+            hints: RefCell::default(),
+            activity: Cell::new(Activity::Idle),
+            activity_since: Cell::new(Instant::now()),
+            idle_in_transaction_since: Cell::new(None),
+            pinned_by: Cell::new(None),
+            idle_lease: RefCell::default(),
+            cancel_target: RefCell::default(),
+            queue_position: RefCell::default(),
+            wait_cancelled: Notify::new(),
+            termination: Cell::new(Termination::No),
+            terminated_for: Cell::new(None),
+            termination_changed: Notify::new(),
+        })
+    }
+
+    /// The number of its class among these, the first that fits; behind the last if none does.
+    pub fn class(&self, classes: &[ClassTable]) -> usize {
+        let of = ClassSubject {
+            user: &self.user,
+            database: &self.database,
+            application_name: &self.application_name.borrow(),
+            address: self.peer.map(|peer| peer.ip()),
+            session: &self.session_class.borrow(),
+            hints: &self.hints.borrow(),
+        };
+        let at = classes.iter().position(|class| class.is_for(of));
+        at.unwrap_or(classes.len())
+    }
+
+    /// What it says of itself by its settings.
+    pub fn note_session(&self, state: &ClientState, requested: &RequestedParameters) {
+        let name = state.reported.get(&b"application_name"[..]);
+        let name = name.map(Vec::as_slice).unwrap_or_default();
+        note(&self.application_name, &String::from_utf8_lossy(name));
+        let word = state.session_class.as_ref();
+        let word = word.or(requested.session_class.as_ref());
+        note(&self.session_class, word.map_or("", String::as_str));
+    }
+
+    /// It does something else from now on.
+    pub fn set_activity(&self, activity: Activity) {
+        if activity == Activity::Active {
+            self.idle_lease.take();
+        }
+        self.idle_in_transaction_since.set(None);
+        self.activity.set(activity);
+        self.activity_since.set(Instant::now());
+    }
+
+    /// It waits in this queue as this job until the result is dropped.
+    pub fn queued(&self, limiter: &Limiter, job: JobId) -> Queued<'_> {
+        self.queue_position.replace(Some((limiter.clone(), job)));
+        Queued(self)
+    }
+
+    /// The queue in which it waits, and as which job there.
+    pub fn queue_position(&self) -> Option<(Limiter, JobId)> {
+        self.queue_position.borrow().clone()
+    }
+
+    /// Tells it to go.
+    pub fn terminate(&self, termination: Termination) {
+        self.termination
+            .set(termination.max(self.termination.get()));
+        self.termination_changed.notify_waiters();
+    }
+
+    /// Whether it has a server connection.
+    pub fn has_lease(&self) -> bool {
+        self.cancel_target.borrow().is_some()
+    }
+
+    /// What it holds and does not use at the moment, and since when.
+    pub fn idle_hold(&self) -> Option<(IdleHold, Instant)> {
+        match self.activity.get() {
+            Activity::Active => {
+                Some((IdleHold::Transaction, self.idle_in_transaction_since.get()?))
+            }
+            Activity::Idle if self.has_lease() => {
+                Some((IdleHold::Connection, self.activity_since.get()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells it to go at once because of what it holds.
+    pub fn terminate_idle(&self, hold: IdleHold) {
+        self.terminated_for.set(Some(hold));
+        self.terminate(Termination::Now);
+    }
+
+    /// What it is told when it has to go.
+    pub fn refusal(&self) -> Refusal {
+        match self.terminated_for.get() {
+            Some(hold) => Refusal::idle_timeout(hold),
+            None => Refusal::terminated(),
+        }
+    }
+
+    /// What waits for its turn is wanted no more.
+    pub fn cancel_wait(&self) {
+        self.wait_cancelled.notify_waiters();
+    }
+
+    /// Ready when that is so.
+    pub async fn wait_cancelled(&self) {
+        self.wait_cancelled.notified().await;
+    }
+
+    /// Whether it has to go.
+    pub fn termination(&self) -> Termination {
+        self.termination.get()
+    }
+
+    /// Ready when it has to go as `termination` says, or sooner.
+    pub async fn terminated(&self, termination: Termination) {
+        loop {
+            let changed = self.termination_changed.notified();
+            if self.termination.get() >= termination {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+fn note(noted: &RefCell<String>, text: &str) {
+    let mut noted = noted.borrow_mut();
+    if *noted != text {
+        text.clone_into(&mut noted);
+    }
+}

@@ -1,0 +1,146 @@
+//! Between two transactions of a client: the server connection is given its parameters, and asked
+//! what its commands have changed.
+
+use crate::client::handle::ClientHandle;
+use crate::client::refusal::{Departure, Refusal};
+use crate::log::log;
+use crate::pool::ServerConnection;
+use crate::pool::lease::{COMMAND_PATIENCE, Lease, in_time, run};
+use crate::pool::server_session::LoginError;
+use bytes::BytesMut;
+use sooner_postgres::parameters::{self, Parameters, RequestedParameters};
+use sooner_postgres::session::{self, ClientState, PossibleChanges, SessionQuery};
+use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
+
+/// A statement was cancelled.
+const CANCELLED: &[u8] = b"57014";
+
+/// Gives a server connection a client's settings.
+pub async fn apply_parameters(
+    client: &mut ClientState,
+    requested: &RequestedParameters,
+    initial: Option<&Parameters>,
+    server: &mut ServerConnection,
+) -> Result<(), LoginError> {
+    // Before anything was reported to it, and after it threw that away, a client has what new ones
+    // have.
+    if let Some(initial) = initial {
+        session::begin(client, requested, initial);
+    }
+    // The next time they are compared at once.
+    client.reported.unite(&mut server.state.reported);
+    let Some((sql, extras)) = parameters::commands_to_apply(requested, client, &server.state)
+    else {
+        return Ok(());
+    };
+    match Box::pin(run(server, sql.as_bytes())).await {
+        // The last client's statement_timeout is none of this one's.
+        Err(error) if is_cancelled(&error) => {
+            let words = "it took longer than the last client's statement_timeout";
+            Err(LoginError::Unreachable(std::io::Error::other(words)))
+        }
+        Err(error) => Err(error),
+        Ok(()) => {
+            server.state.unreported = extras;
+            Ok(())
+        }
+    }
+}
+
+/// Asks what the turn that is over has changed, and gives back what the first packet set where that
+/// was lost; gives what the client is to be told besides.
+pub async fn read_back(
+    client: &mut ClientState,
+    requested: &RequestedParameters,
+    handle: &ClientHandle,
+    lease: &mut Lease,
+    by_session: bool,
+) -> Result<BytesMut, Departure> {
+    let was_tied = handle.pinned_by.get().is_some();
+    let for_client = query_and_restore(client, requested, lease, by_session).await;
+    let tied_by = client.tied_by();
+    handle.pinned_by.set(tied_by);
+    if let (false, Some(reason)) = (was_tied, tied_by) {
+        let ClientHandle { user, database, .. } = handle;
+        log(&format!(
+            "a client of user {user:?} keeps its server connection to {database:?}, for {reason}"
+        ));
+    }
+    for_client.map_err(|error| Refusal::lost(&error.to_string()).into())
+}
+
+async fn query_and_restore(
+    client: &mut ClientState,
+    requested: &RequestedParameters,
+    lease: &mut Lease,
+    by_session: bool,
+) -> Result<BytesMut, LoginError> {
+    let Some(server) = lease.server.as_mut() else {
+        return Ok(BytesMut::new());
+    };
+    server.session.for_client.clear();
+    let has_discarded = std::mem::take(&mut client.has_discarded);
+    if has_discarded {
+        session::discard(client);
+    }
+    let is_kept = by_session || client.pinned_by.is_some();
+    client.changes.is_unanswered = false;
+    if let Some(query) = SessionQuery::of(client, requested, &server.state, is_kept) {
+        Box::pin(ask(query, client, requested, server)).await?;
+    }
+    let has_reset = std::mem::take(&mut client.changes.has_reset);
+    if !is_kept && !client.changes.is_unanswered {
+        client.changes = PossibleChanges::default();
+    }
+    if has_discarded || has_reset {
+        let initial = lease
+            .db
+            .upstream
+            .pool
+            .borrow()
+            .initial_parameters(&lease.owner)
+            .cloned();
+        Box::pin(apply_parameters(
+            client,
+            requested,
+            initial.as_ref(),
+            server,
+        ))
+        .await?;
+        let reported = server.state.reported.iter();
+        let reported = reported.map(|(name, value)| (name.clone(), value.clone()));
+        client.reported.extend(reported);
+    }
+    Ok(std::mem::take(&mut server.session.for_client))
+}
+
+async fn ask(
+    query: SessionQuery,
+    client: &mut ClientState,
+    requested: &RequestedParameters,
+    server: &mut ServerConnection,
+) -> Result<(), LoginError> {
+    let mut next = Some(query);
+    while let Some(query) = next {
+        let sql = query.sql();
+        match in_time(COMMAND_PATIENCE, server.query(sql.as_bytes())).await {
+            Ok(rows) => {
+                query.learn(&rows, requested, client, &mut server.state);
+                return Ok(());
+            }
+            // What may not be read is left out of the other question.
+            Err(LoginError::Refused(_)) => next = query.thorough(),
+            Err(error) => return Err(error),
+        }
+    }
+    client.changes.is_unanswered = true;
+    Ok(())
+}
+
+fn is_cancelled(error: &LoginError) -> bool {
+    let LoginError::Refused(message) = error else {
+        return false;
+    };
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
+    matches!(read, Ok(BackendMessage::Error(Some(CANCELLED))))
+}

@@ -1,0 +1,166 @@
+//! `gate.toml`: which databases there are, who may come from where and how they prove it, who goes
+//! first, and every bound.
+//!
+//! Reading is pure, and so is every decision that follows from it: which database a name means,
+//! which rule counts for a client, which class it is in. Files that are named here are read by
+//! [`Settings::load`](crate::net::Settings::load).
+
+mod class;
+mod console_users;
+mod database;
+mod explanations;
+mod limits;
+mod matching;
+mod order;
+mod paths;
+mod reach;
+mod rows;
+mod rule;
+mod server;
+mod target;
+mod transactions;
+mod user;
+
+pub use class::{ClassSubject, ClassTable, Variability};
+pub use database::{DatabaseTable, Mode};
+pub use limits::{Limits, SECONDS_MAX};
+pub use order::{LateName, OrderName};
+pub use rows::FIXED_KEYS;
+pub use rule::{AuthMethod, LoginAttempt, RuleTable, Transport, required_auth};
+pub use server::{Encryption, Endpoint, ServerAddress};
+pub use target::{TargetTable, name_of, time_ns};
+pub use transactions::Transactions;
+pub use user::{AuthQueryTable, UserTable};
+
+use serde::Deserialize;
+use sooner_config::{Misconfigured, Spanned};
+use sooner_tls::TlsConfig;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Everything the file can say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where clients come in: addresses with a port, or paths of socket files; default:
+    /// `127.0.0.1:6432`.
+    pub listen: Vec<Spanned<String>>,
+    /// How clients prove who they are where no rule says something else; default: `scram`.
+    pub auth: AuthMethod,
+    /// A file of users and their secrets, as PgBouncer's userlist.txt.
+    pub users: Option<Spanned<PathBuf>>,
+    /// How long a client keeps a server connection; default: for a transaction.
+    pub mode: Mode,
+    /// Users who may do everything in the database `sooner` (or `pgbouncer`).
+    pub admins: Vec<Spanned<String>>,
+    /// Users who may look there.
+    pub watchers: Vec<Spanned<String>>,
+    /// Where Prometheus finds metrics; default: nowhere.
+    pub metrics: Option<Spanned<SocketAddr>>,
+    /// The system user that root becomes once it listens; default: it stays root. Not `user`, which
+    /// is of single users of databases.
+    pub system_user: Option<Spanned<String>>,
+    /// Every bound.
+    pub limits: Limits,
+    /// Certificates for clients; without any, clients cannot encrypt.
+    pub tls: Vec<TlsConfig>,
+    /// Where databases are; the first with a name that fits counts.
+    pub database: Vec<DatabaseTable>,
+    /// What holds for single users.
+    pub user: Vec<UserTable>,
+    /// Who may come from where; the first that fits counts, and who fits none may not. Without any,
+    /// everybody may by `auth`.
+    pub rule: Vec<RuleTable>,
+    /// Who goes first; the first that fits counts.
+    pub class: Vec<ClassTable>,
+    /// In which order those of one class go in; default: first come, first served.
+    pub order: Option<Spanned<OrderName>>,
+    /// Which classes are late where there is more load than targets allow; default: the less
+    /// important ones.
+    pub late: LateName,
+    /// Where secrets are looked up that stand in no file.
+    pub auth_query: Option<AuthQueryTable>,
+}
+
+/// Each has a number of eight bits, and so have those in none.
+const CLASSES_MAX: usize = 200;
+
+/// Names of the database that is the gate itself.
+pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
+
+impl Config {
+    /// Reads the file's text, without a look at anything else; the first mistake is the error.
+    pub fn parse(text: &str) -> Result<Self, Misconfigured> {
+        sooner_config::read(text).map_err(explanations::explain)
+    }
+
+    /// The same with all mistakes that can be told at once.
+    pub fn parse_all(text: &str) -> Result<Self, Vec<Misconfigured>> {
+        sooner_config::read(text).map_err(|_| {
+            let mistakes = sooner_config::mistakes::<Self>(text);
+            mistakes.into_iter().map(explanations::explain).collect()
+        })
+    }
+
+    /// What can only be wrong together; the first mistake is the error.
+    pub fn check(&self) -> Result<(), Misconfigured> {
+        let first = self.mistakes().into_iter().next();
+        first.map_or(Ok(()), Err)
+    }
+
+    /// The first mistake of each part.
+    pub fn mistakes(&self) -> Vec<Misconfigured> {
+        let words = "names no database; write [[database]] with name and server, or give --backend";
+        if self.database.is_empty() {
+            return vec![Misconfigured::without_place("database", words)];
+        }
+        let databases = self.database.iter().map(|table| &table.name);
+        let mut checks = vec![
+            unique("database.name", databases),
+            unique("user.name", self.user.iter().map(|table| &table.name)),
+            unique("class.name", self.class.iter().map(|table| &table.name)),
+        ];
+        checks.extend(self.database.iter().map(DatabaseTable::check));
+        checks.extend(self.class.iter().map(ClassTable::check));
+        if let Some(table) = self.class.get(CLASSES_MAX) {
+            let words = format!("there are at most {CLASSES_MAX} classes");
+            checks.push(Err(Misconfigured::at(&table.name, "class.name", words)));
+        }
+        checks.push(self.check_reach());
+        if checks.iter().all(Result::is_ok) {
+            checks.push(self.check_order());
+        }
+        checks.extend(self.auth_query.iter().map(|table| table.check(self)));
+        let has_tls = !self.tls.is_empty();
+        checks.extend(
+            self.rule
+                .iter()
+                .map(|table| table.check(has_tls, &self.tls)),
+        );
+        checks.push(self.limits.check());
+        checks.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// The entry for a database of this name; none for the gate's own, which no server ever sees.
+    pub fn database(&self, name: &str) -> Option<&DatabaseTable> {
+        let mut tables = self.database.iter();
+        tables.find(|table| !OWN_DATABASES.contains(&name) && table.is_for(name))
+    }
+}
+
+fn unique<'a>(
+    key: &str,
+    names: impl Iterator<Item = &'a Spanned<String>>,
+) -> Result<(), Misconfigured> {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.get_ref()) {
+            let words = format!("{:?} is there twice; keep one of them", name.get_ref());
+            return Err(Misconfigured::at(name, key, words));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting
+//! included.
+
+use sooner_admission::Aim;
+use sooner_config::{Misconfigured, Spanned};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Targets as they are written: `mean` or a percentile, and a time.
+pub type TargetTable = BTreeMap<String, Spanned<String>>;
+
+/// The longest target, ns: a day.
+const TARGET_NS_MAX: u64 = 86_400_000_000_000;
+
+/// The targets in a table; the first mistake is the error.
+pub fn aims(table: &TargetTable) -> Result<Vec<Aim>, Misconfigured> {
+    table.iter().map(|(name, time)| aim(name, time)).collect()
+}
+
+fn aim(name: &str, time: &Spanned<String>) -> Result<Aim, Misconfigured> {
+    let key = format!("class.target.{name}");
+    let wrong = |words: String| Misconfigured::at(time, &key, words);
+    let target_ns = target_ns(time.get_ref()).map_err(wrong)?;
+    if name == "mean" {
+        return Ok(Aim::Mean(target_ns));
+    }
+    let percent = name.strip_prefix('p').and_then(|text| text.parse().ok());
+    match percent {
+        Some(percent) if (1.0..100.0).contains(&percent) => {
+            Ok(Aim::Share(percent / 100.0, target_ns))
+        }
+        // A share where a percent belongs would be met by nearly anything.
+        Some(percent) if 0.0 < percent && percent < 1.0 => Err(wrong(
+            "percentiles begin with p1: p95 is the 95th percentile".into(),
+        )),
+        _ => Err(wrong(
+            "there are targets for the mean and for percentiles: mean, p50, p95, \"p99.9\"".into(),
+        )),
+    }
+}
+
+/// A target in words, as tables show it: `p95`.
+pub fn name_of(aim: Aim) -> String {
+    match aim {
+        Aim::Mean(_) => "mean".into(),
+        // Shares were read as percents with few digits.
+        Aim::Share(share, _) => format!("p{}", (share * 1e6).round() / 1e4),
+    }
+}
+
+/// A target's time, ns.
+fn target_ns(text: &str) -> Result<u64, String> {
+    let ns = time_ns(text)?;
+    if !(1_000..=TARGET_NS_MAX).contains(&ns) {
+        let most = Duration::from_nanos(TARGET_NS_MAX).as_secs() / 60;
+        return Err(format!("targets are from 1us to {most}min"));
+    }
+    Ok(ns)
+}
+
+/// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`. The error is what is wrong, in
+/// words.
+pub fn time_ns(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let at = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let unit_ns = match unit.trim() {
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 6e10,
+        "" => {
+            return Err(format!(
+                "{text:?} has no unit; write us, ms, s or min, as 30ms"
+            ));
+        }
+        other => {
+            return Err(format!(
+                "no unit is called {other:?}; there are us, ms, s and min"
+            ));
+        }
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("{text:?} is no time; write 30ms or 1.5s"))?;
+    Ok((number * unit_ns).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, ns) in [
+            ("250us", 250_000),
+            ("30ms", 30_000_000),
+            (" 1.5 s", 1_500_000_000),
+            ("2min", 120_000_000_000),
+        ] {
+            assert_eq!(target_ns(text), Ok(ns), "{text}");
+        }
+        for (text, says) in [
+            ("30", "no unit"),
+            ("30 millis", "no unit is called \"millis\""),
+            ("ms", "is no time"),
+            ("1.2.3ms", "is no time"),
+            ("0ms", "from 1us"),
+            ("9e9s", "no unit is called \"e9s\""),
+            ("99999min", "from 1us to 1440min"),
+            ("-5ms", "no unit is called \"-5ms\""),
+            ("", "no unit"),
+        ] {
+            let error = target_ns(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn targets_are_of_the_mean_or_of_a_percentile() {
+        let time = |text: &str| Spanned::new(0..0, text.to_owned());
+        let read = |name: &str| aim(name, &time("30ms"));
+        assert_eq!(read("mean").unwrap(), Aim::Mean(30_000_000));
+        assert_eq!(read("p95").unwrap(), Aim::Share(0.95, 30_000_000));
+        assert_eq!(name_of(read("p99.9").unwrap()), "p99.9");
+        assert_eq!(name_of(read("p80").unwrap()), "p80");
+        let error = read("p0.95").unwrap_err();
+        assert!(
+            error.message.contains("p95 is the 95th percentile"),
+            "{error}"
+        );
+        assert_eq!(read("p1").unwrap(), Aim::Share(0.01, 30_000_000));
+        for name in ["median", "p", "p0", "p100", "95", "pNaN", "p-3"] {
+            let error = read(name).unwrap_err();
+            assert_eq!(error.key, format!("class.target.{name}"));
+        }
+    }
+}

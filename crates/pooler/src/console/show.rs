@@ -1,0 +1,325 @@
+//! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads
+//! ours, and our own, with percentiles.
+
+use super::table::{Field, Table};
+use crate::client::handle::Activity;
+use crate::config::{Endpoint, FIXED_KEYS, Mode};
+use crate::pool::database::Database;
+use crate::pooler::Pooler;
+use crate::statistics::{Phase, Sums, Tally};
+use std::rc::Rc;
+use std::time::{Instant, SystemTime};
+
+mod connections;
+mod statistics;
+
+/// What can be shown, and what that is.
+const HELP: &[(&str, &str)] = &[
+    (
+        "CLASSES",
+        "classes: who waits, times outside and inside, percentiles of the last minutes",
+    ),
+    ("CLIENTS", "clients that are here"),
+    ("CONFIG", "the configuration in force"),
+    ("DATABASES", "databases"),
+    (
+        "GATES",
+        "servers: how many transactions may be inside, are, and wait",
+    ),
+    ("HELP", "this table"),
+    ("LISTS", "how many there are of what"),
+    ("MEM", "memory of the process"),
+    (
+        "PERCENTILES",
+        "response times of databases, users and classes in the last minutes",
+    ),
+    (
+        "POOLS",
+        "clients and server connections of each database and user",
+    ),
+    ("SERVERS", "server connections"),
+    ("SOCKETS", "clients and server connections"),
+    (
+        "STATEMENTS",
+        "kinds of transactions, where classes or the order depend on them",
+    ),
+    ("STATE", "whether the gate is active, paused or stopping"),
+    ("STATS", "sums and averages of each database"),
+    ("STATS_AVERAGES", "averages of the last minute"),
+    ("STATS_TOTALS", "sums since the start"),
+    (
+        "TARGETS",
+        "targets of classes: what was achieved of them recently, in each server",
+    ),
+    ("TOTALS", "sums of all databases"),
+    ("USERS", "users"),
+    ("VERSION", "the gate's version"),
+];
+
+/// What can be said besides, as PgBouncer's own help has it.
+pub const COMMANDS: &str = "besides SHOW: RELOAD, PAUSE [DATABASE], RESUME [DATABASE], DISABLE DATABASE, ENABLE DATABASE, RECONNECT [DATABASE], WAIT_CLOSE [DATABASE], KILL DATABASE, KILL_CLIENT NUMBER, SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS]";
+
+/// A table by its name in upper case; `None` where there is none.
+pub fn show(pooler: &Rc<Pooler>, what: &str) -> Option<Table> {
+    Some(match what {
+        "CLASSES" => statistics::classes(pooler),
+        "CLIENTS" => connections::clients(pooler),
+        "CONFIG" => config(pooler),
+        "DATABASES" => databases(pooler),
+        "GATES" => gates(pooler),
+        "HELP" => help(),
+        "LISTS" => lists(pooler),
+        "MEM" => memory(),
+        "PERCENTILES" => statistics::percentiles(pooler),
+        "POOLS" => connections::pools(pooler),
+        "SERVERS" => connections::servers(pooler),
+        "SOCKETS" | "ACTIVE_SOCKETS" => connections::sockets(pooler),
+        "STATE" => state(pooler),
+        "STATEMENTS" => statistics::statements(pooler),
+        "STATS" => statistics::stats(pooler),
+        "TARGETS" => statistics::targets(pooler),
+        "STATS_AVERAGES" => statistics::averages(pooler),
+        "STATS_TOTALS" => statistics::totals_by_database(pooler),
+        "TOTALS" => statistics::totals(pooler),
+        "USERS" => users(pooler),
+        "VERSION" => version(),
+        // There is no resolver here: the system's is asked at every connection.
+        "DNS_HOSTS" => Table::new(&["hostname", "#ttl", "addrs"]),
+        "DNS_ZONES" => Table::new(&["zonename", "#serial", "#count"]),
+        // A gate has no peers.
+        "PEERS" => Table::new(&["#peer_id", "host", "#port", "#pool_size"]),
+        "PEER_POOLS" => Table::new(&[
+            "#database",
+            "#cl_active_cancel_req",
+            "#cl_waiting_cancel_req",
+            "#sv_active_cancel",
+            "#sv_login",
+        ]),
+        _ => return None,
+    })
+}
+
+fn help() -> Table {
+    let mut table = Table::new(&["show", "what"]);
+    for (name, what) in HELP {
+        table.row([(*name).into(), (*what).into()]);
+    }
+    table
+}
+
+fn version() -> Table {
+    let mut table = Table::new(&["version"]);
+    table.row([concat!("sooner ", env!("CARGO_PKG_VERSION")).into()]);
+    table
+}
+
+fn state(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&["key", "value"]);
+    let yes = |is_so: bool| Field::from(if is_so { "yes" } else { "no" });
+    let (is_paused, is_stopping) = (pooler.is_paused(), pooler.is_stopping());
+    table.row(["active".into(), yes(!is_paused && !is_stopping)]);
+    table.row(["paused".into(), yes(is_paused)]);
+    table.row(["suspended".into(), yes(false)]);
+    table.row(["stopping".into(), yes(is_stopping)]);
+    table
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Transaction => "transaction",
+        Mode::Session => "session",
+    }
+}
+
+fn config(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&["key", "value", "default", "changeable"]);
+    let configuration = pooler.configuration();
+    for (key, value, default) in configuration.config.as_rows() {
+        let is_fixed = FIXED_KEYS.contains(&key.as_str());
+        let changeable = if is_fixed { "no" } else { "yes" };
+        table.row([key.into(), value.into(), default.into(), changeable.into()]);
+    }
+    table
+}
+
+fn databases(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "name",
+        "host",
+        "#port",
+        "database",
+        "force_user",
+        "#pool_size",
+        "#min_pool_size",
+        "#reserve_pool",
+        "pool_mode",
+        "#max_connections",
+        "#current_connections",
+        "#paused",
+        "#disabled",
+        "#reserve_pool_size",
+        "#server_lifetime",
+        "load_balance_hosts",
+        "#max_client_connections",
+        "#current_client_connections",
+    ]);
+    let configuration = pooler.configuration();
+    let lifetime = configuration.config.limits.server_lifetime_seconds;
+    for db in pooler.databases() {
+        let (host, port) = match &db.upstream.address.endpoint {
+            Endpoint::Tcp(host, port) => (host.clone(), *port),
+            Endpoint::Unix(folder, port) => (folder.display().to_string(), *port),
+        };
+        let own = db.table.transactions.map(|limit| limit.get());
+        let limit = own.unwrap_or_else(|| db.upstream.limiter.status().limit);
+        let name_there = db.table.name_there.clone();
+        table.row([
+            db.name.clone().into(),
+            host.into(),
+            u64::from(port).into(),
+            name_there.unwrap_or_else(|| db.name.clone()).into(),
+            db.table.user.clone().into(),
+            limit.into(),
+            0u64.into(),
+            0u64.into(),
+            db.table.mode.map(mode).into(),
+            db.upstream.connections(&configuration.config.limits).into(),
+            connections::of_database(&db).into(),
+            db.is_paused().into(),
+            db.is_disabled.get().into(),
+            0u64.into(),
+            lifetime.into(),
+            Field::Null,
+            db.table.clients.map_or(0, |limit| limit.get()).into(),
+            db.clients.get().into(),
+        ]);
+    }
+    table
+}
+
+fn gates(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "server",
+        "#limit",
+        "#inside",
+        "#waiting",
+        "#admitted",
+        "#connections",
+        "#idle",
+        "#connections_max",
+    ]);
+    let configuration = pooler.configuration();
+    for upstream in pooler.upstreams() {
+        let status = upstream.limiter.status();
+        let pool = upstream.pool.borrow();
+        table.row([
+            upstream.address.to_string().into(),
+            status.limit.into(),
+            status.inside.into(),
+            upstream.waiting().into(),
+            status.admitted.into(),
+            pool.open().into(),
+            pool.idle().count().into(),
+            upstream.connections(&configuration.config.limits).into(),
+        ]);
+    }
+    table
+}
+
+fn users(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "name",
+        "pool_mode",
+        "#max_user_connections",
+        "#clients",
+        "#pool_size",
+        "#reserve_pool_size",
+        "#current_connections",
+        "#max_user_client_connections",
+        "#current_client_connections",
+    ]);
+    let configuration = pooler.configuration();
+    let handle = pooler.users();
+    let mut names: std::collections::BTreeSet<&str> =
+        configuration.users.keys().map(String::as_str).collect();
+    names.extend(handle.iter().map(|(name, _)| name.as_str()));
+    for name in names {
+        let own = configuration.user(name);
+        let bound = own.and_then(|table| table.transactions);
+        let clients = handle.iter().find(|(known, _)| known == name);
+        let clients = clients.map_or(0, |(_, user)| user.clients.get());
+        let clients_max = own.and_then(|table| table.clients);
+        table.row([
+            name.into(),
+            own.and_then(|table| table.mode).map(mode).into(),
+            bound.map(|bound| bound.get()).into(),
+            clients.into(),
+            Field::Null,
+            Field::Null,
+            connections::of_user(pooler, name).into(),
+            clients_max.map_or(0, |limit| limit.get()).into(),
+            clients.into(),
+        ]);
+    }
+    table
+}
+
+fn lists(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&["list", "#items"]);
+    let doing = |what| {
+        let clients = pooler.clients.borrow();
+        clients
+            .values()
+            .filter(|handle| handle.activity.get() == what)
+            .count()
+    };
+    let (open, idle) = pooler
+        .upstreams()
+        .iter()
+        .fold((0, 0), |(open, idle), upstream| {
+            let pool = upstream.pool.borrow();
+            (open + pool.open(), idle + pool.idle().count())
+        });
+    for (list, items) in [
+        ("databases", pooler.databases().len()),
+        ("users", pooler.users().len()),
+        ("pools", connections::pools_count(pooler)),
+        ("free_clients", 0),
+        ("used_clients", pooler.clients.borrow().len()),
+        ("login_clients", pooler.slots.logins()),
+        ("waiting_clients", doing(Activity::Waiting)),
+        ("free_servers", idle),
+        ("used_servers", open - idle),
+        ("dns_names", 0),
+        ("dns_zones", 0),
+        ("dns_queries", 0),
+        ("dns_pending", 0),
+        ("peers", 0),
+        ("peer_pools", 0),
+    ] {
+        table.row([list.into(), items.into()]);
+    }
+    table
+}
+
+fn memory() -> Table {
+    // In pieces of a kilobyte, as PgBouncer counts those of its slabs.
+    let mut table = Table::new(&["name", "#size", "#used", "#free", "#memtotal", "#kilobytes"]);
+    // Where there is no /proc nothing is known.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("Vm")) {
+        if let Some((name, rest)) = line.split_once(':') {
+            let number = rest.split_whitespace().next();
+            let kilobytes: u64 = number.and_then(|text| text.parse().ok()).unwrap_or(0);
+            table.row([
+                name.into(),
+                1024u64.into(),
+                kilobytes.into(),
+                0u64.into(),
+                (kilobytes * 1024).into(),
+                kilobytes.into(),
+            ]);
+        }
+    }
+    table
+}

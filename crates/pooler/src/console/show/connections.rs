@@ -1,0 +1,316 @@
+//! Clients, server connections and pools, as tables. What is idle is known to its pool, what is in
+//! use to its client.
+
+use super::*;
+use crate::client::handle::ClientHandle;
+use std::collections::BTreeMap;
+
+const LINES: [&str; 21] = [
+    "type",
+    "user",
+    "database",
+    "state",
+    "addr",
+    "#port",
+    "local_addr",
+    "#local_port",
+    "connect_time",
+    "request_time",
+    "#wait",
+    "#wait_us",
+    "#close_needed",
+    "ptr",
+    "link",
+    "#remote_pid",
+    "tls",
+    "application_name",
+    "replication",
+    "#prepared_statements",
+    "#id",
+];
+/// Of PgBouncer's buffers, which the gate has not.
+const BUFFERS: [&str; 7] = [
+    "#recv_pos",
+    "#pkt_pos",
+    "#pkt_remain",
+    "#send_pos",
+    "#send_remain",
+    "#pkt_avail",
+    "#send_avail",
+];
+/// The gate takes none that replicates.
+const NO_REPLICATION: &str = "none";
+
+fn time(time: SystemTime) -> String {
+    let utc = time::OffsetDateTime::from(time);
+    let (date, clock) = (utc.date(), utc.time());
+    format!(
+        "{date} {:02}:{:02}:{:02} UTC",
+        clock.hour(),
+        clock.minute(),
+        clock.second()
+    )
+}
+
+/// When something was, by the clock on the wall.
+fn wall(at: Instant) -> String {
+    let ago = at.elapsed();
+    time(
+        SystemTime::now()
+            .checked_sub(ago)
+            .unwrap_or(SystemTime::UNIX_EPOCH),
+    )
+}
+
+fn state(handle: &ClientHandle) -> &'static str {
+    match handle.activity.get() {
+        Activity::Idle if handle.has_lease() => "active",
+        // PgBouncer's word for a client that is let in and has nothing to do.
+        Activity::Idle => "idle",
+        Activity::Waiting => "waiting",
+        Activity::Active => "active",
+    }
+}
+
+pub fn clients(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&LINES);
+    add_clients(pooler, &mut table);
+    table
+}
+
+pub fn servers(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&LINES);
+    add_servers(pooler, &mut table);
+    table
+}
+
+pub fn sockets(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&LINES);
+    add_clients(pooler, &mut table);
+    add_servers(pooler, &mut table);
+    table.widen(&BUFFERS)
+}
+
+fn add_clients(pooler: &Pooler, table: &mut Table) {
+    for handle in pooler.clients.borrow().values() {
+        let waits = handle.activity.get() == Activity::Waiting;
+        let waited = if waits {
+            handle.activity_since.get().elapsed().as_micros() as u64
+        } else {
+            0
+        };
+        let peer = handle.peer;
+        let server = handle
+            .cancel_target
+            .borrow()
+            .as_ref()
+            .map(|running| running.key.process_id);
+        table.row([
+            "C".into(),
+            handle.user.clone().into(),
+            handle.database.clone().into(),
+            state(handle).into(),
+            peer.map_or("unix".into(), |peer| peer.ip().to_string())
+                .into(),
+            peer.map_or(0, |peer| u64::from(peer.port())).into(),
+            Field::Null,
+            Field::Null,
+            time(handle.since).into(),
+            wall(handle.activity_since.get()).into(),
+            (waited / 1_000_000).into(),
+            (waited % 1_000_000).into(),
+            (handle.termination() != crate::client::handle::Termination::No).into(),
+            handle.id.to_string().into(),
+            server.map(|id| id.to_string()).into(),
+            0u64.into(),
+            handle.tls.clone().into(),
+            handle.application_name.borrow().clone().into(),
+            NO_REPLICATION.into(),
+            Field::Null,
+            handle.id.into(),
+        ]);
+    }
+}
+
+fn add_servers(pooler: &Pooler, table: &mut Table) {
+    for handle in pooler.clients.borrow().values() {
+        let running = handle.cancel_target.borrow();
+        let Some(running) = running.as_ref() else {
+            continue;
+        };
+        let names = (handle.user.as_str(), handle.database.as_str());
+        let place = running.upstream.address.to_string();
+        let process_id = running.key.process_id;
+        add_server(
+            table,
+            names,
+            "active",
+            place,
+            None,
+            process_id,
+            Some(handle.id),
+        );
+    }
+    for upstream in pooler.upstreams() {
+        for (owner, server) in upstream.pool.borrow().idle() {
+            let names = (owner.user.as_str(), owner.database.as_str());
+            let place = upstream.address.to_string();
+            let times = Some((server.opened_at, server.used_at));
+            add_server(
+                table,
+                names,
+                "idle",
+                place,
+                times,
+                server.key().process_id,
+                None,
+            );
+        }
+    }
+}
+
+fn add_server(
+    table: &mut Table,
+    (user, database): (&str, &str),
+    state: &str,
+    place: String,
+    times: Option<(Instant, Instant)>,
+    process_id: i32,
+    link: Option<u64>,
+) {
+    table.row([
+        "S".into(),
+        user.into(),
+        database.into(),
+        state.into(),
+        place.into(),
+        Field::Null,
+        Field::Null,
+        Field::Null,
+        times.map(|(opened_at, _)| wall(opened_at)).into(),
+        times.map(|(_, used_at)| wall(used_at)).into(),
+        0u64.into(),
+        0u64.into(),
+        false.into(),
+        process_id.to_string().into(),
+        link.map(|id| id.to_string()).into(),
+        (process_id as u64).into(),
+        "".into(),
+        "".into(),
+        NO_REPLICATION.into(),
+        Field::Null,
+        (process_id as u64).into(),
+    ]);
+}
+
+/// Server connections of a database.
+pub fn of_database(db: &Database) -> usize {
+    let pool = db.upstream.pool.borrow();
+    let idle = pool.idle().filter(|(owner, _)| owner.database == db.name);
+    db.leases.count() + idle.count()
+}
+
+/// Server connections that are open for a user.
+pub fn of_user(pooler: &Pooler, user: &str) -> usize {
+    let clients = pooler.clients.borrow();
+    let with_server = clients
+        .values()
+        .filter(|handle| handle.cancel_target.borrow().is_some());
+    let active = with_server.filter(|handle| handle.user == user).count();
+    let of_pool = |upstream: &Rc<crate::pool::upstream::Upstream>| {
+        let pool = upstream.pool.borrow();
+        pool.idle().filter(|(owner, _)| owner.user == user).count()
+    };
+    active + pooler.upstreams().iter().map(of_pool).sum::<usize>()
+}
+
+#[derive(Default)]
+struct PoolFigures {
+    active: usize,
+    waiting: usize,
+    idle_servers: usize,
+    longest_wait_us: u64,
+}
+
+fn by_pool(pooler: &Pooler) -> BTreeMap<(String, String), PoolFigures> {
+    let mut pools: BTreeMap<(String, String), PoolFigures> = BTreeMap::new();
+    for handle in pooler.clients.borrow().values() {
+        let pool = pools.entry((handle.database.clone(), handle.user.clone()));
+        let pool = pool.or_default();
+        match handle.activity.get() {
+            Activity::Waiting => {
+                pool.waiting += 1;
+                let waited_us = handle.activity_since.get().elapsed().as_micros() as u64;
+                pool.longest_wait_us = pool.longest_wait_us.max(waited_us);
+            }
+            Activity::Active => pool.active += 1,
+            // As in PgBouncer: a client that has a server connection is active.
+            Activity::Idle if handle.has_lease() => pool.active += 1,
+            Activity::Idle => {}
+        }
+    }
+    for upstream in pooler.upstreams() {
+        for (owner, _) in upstream.pool.borrow().idle() {
+            let pool = pools.entry((owner.database.clone(), owner.user.clone()));
+            pool.or_default().idle_servers += 1;
+        }
+    }
+    pools
+}
+
+pub fn pools_count(pooler: &Pooler) -> usize {
+    by_pool(pooler).len()
+}
+
+pub fn pools(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "database",
+        "user",
+        "#cl_active",
+        "#cl_waiting",
+        "#cl_active_cancel_req",
+        "#cl_waiting_cancel_req",
+        "#sv_active",
+        "#sv_active_cancel",
+        "#sv_being_canceled",
+        "#sv_idle",
+        "#sv_used",
+        "#sv_tested",
+        "#sv_login",
+        "#maxwait",
+        "#maxwait_us",
+        "pool_mode",
+        "load_balance_hosts",
+    ]);
+    let configuration = pooler.configuration();
+    for ((database, user), pool) in by_pool(pooler) {
+        let db = pooler.database(&database);
+        let by_session = db.is_some_and(|db| configuration.by_session(&user, &db.table));
+        let own_mode = if by_session {
+            Mode::Session
+        } else {
+            Mode::Transaction
+        };
+        let zero = || Field::from(0u64);
+        table.row([
+            database.into(),
+            user.into(),
+            pool.active.into(),
+            pool.waiting.into(),
+            zero(),
+            zero(),
+            pool.active.into(),
+            zero(),
+            zero(),
+            pool.idle_servers.into(),
+            zero(),
+            zero(),
+            zero(),
+            (pool.longest_wait_us / 1_000_000).into(),
+            (pool.longest_wait_us % 1_000_000).into(),
+            mode(own_mode).into(),
+            Field::Null,
+        ]);
+    }
+    table
+}

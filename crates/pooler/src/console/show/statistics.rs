@@ -1,0 +1,325 @@
+//! What was measured, as tables.
+
+use super::*;
+use crate::config::name_of;
+
+/// Microseconds a transaction, PgBouncer's way: whole ones.
+fn mean(sum: u64, count: u64) -> u64 {
+    sum.checked_div(count).unwrap_or(0)
+}
+
+/// Sums of one database in PgBouncer's order.
+fn sums(sums: &Sums) -> [Field; 11] {
+    [
+        sums.turns.into(),
+        sums.transactions.into(),
+        sums.queries.into(),
+        sums.received_bytes.into(),
+        sums.sent_bytes.into(),
+        sums.inside_us.into(),
+        sums.busy_us.into(),
+        // PgBouncer's waiting ends when there is a server connection.
+        (sums.outside_us + sums.opening_us).into(),
+        sums.statements.by_clients.into(),
+        sums.statements.at_servers.into(),
+        sums.statements.bound.into(),
+    ]
+}
+
+/// Averages of a minute: a second, or a transaction.
+fn of_minute(minute: &Sums) -> [Field; 11] {
+    let a_second = |sum: u64| Field::from(sum / 60);
+    [
+        a_second(minute.turns),
+        a_second(minute.transactions),
+        a_second(minute.queries),
+        a_second(minute.received_bytes),
+        a_second(minute.sent_bytes),
+        mean(minute.inside_us, minute.turns).into(),
+        mean(minute.busy_us, minute.queries).into(),
+        mean(minute.outside_us + minute.opening_us, minute.turns).into(),
+        a_second(minute.statements.by_clients),
+        a_second(minute.statements.at_servers),
+        a_second(minute.statements.bound),
+    ]
+}
+
+pub fn stats(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "database",
+        "#total_server_assignment_count",
+        "#total_xact_count",
+        "#total_query_count",
+        "#total_received",
+        "#total_sent",
+        "#total_xact_time",
+        "#total_query_time",
+        "#total_wait_time",
+        "#total_client_parse_count",
+        "#total_server_parse_count",
+        "#total_bind_count",
+        "#avg_server_assignment_count",
+        "#avg_xact_count",
+        "#avg_query_count",
+        "#avg_recv",
+        "#avg_sent",
+        "#avg_xact_time",
+        "#avg_query_time",
+        "#avg_wait_time",
+        "#avg_client_parse_count",
+        "#avg_server_parse_count",
+        "#avg_bind_count",
+    ]);
+    for (name, tally) in pooler.statistics.borrow().databases.iter() {
+        let figures = sums(&tally.sums)
+            .into_iter()
+            .chain(of_minute(&tally.minute));
+        table.row([Field::from(name)].into_iter().chain(figures));
+    }
+    table
+}
+
+const COUNTS: [&str; 12] = [
+    "database",
+    "#server_assignment_count",
+    "#xact_count",
+    "#query_count",
+    "#bytes_received",
+    "#bytes_sent",
+    "#xact_time",
+    "#query_time",
+    "#wait_time",
+    "#client_parse_count",
+    "#server_parse_count",
+    "#bind_count",
+];
+
+pub fn totals_by_database(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&COUNTS);
+    for (name, tally) in pooler.statistics.borrow().databases.iter() {
+        table.row([Field::from(name)].into_iter().chain(sums(&tally.sums)));
+    }
+    table
+}
+
+pub fn averages(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&COUNTS);
+    for (name, tally) in pooler.statistics.borrow().databases.iter() {
+        table.row(
+            [Field::from(name)]
+                .into_iter()
+                .chain(of_minute(&tally.minute)),
+        );
+    }
+    table
+}
+
+pub fn totals(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&["name", "#value"]);
+    let measured = pooler.statistics.borrow();
+    let (mut all, mut minute) = (Sums::default(), Sums::default());
+    for (_, tally) in measured.databases.iter() {
+        all = all.with(&tally.sums);
+        minute = minute.with(&tally.minute);
+    }
+    let names = &COUNTS[1..];
+    for (prefix, fields) in [("total", sums(&all)), ("avg", of_minute(&minute))] {
+        for (name, value) in names.iter().zip(fields) {
+            // PgBouncer has other names for these two in this table.
+            let name = match *name {
+                "#bytes_received" => "client_bytes",
+                "#bytes_sent" => "server_bytes",
+                name => name.trim_start_matches('#'),
+            };
+            let name = format!("{prefix}_{name}");
+            table.row([name.into(), value]);
+        }
+    }
+    table
+}
+
+const SHARES: [(Phase, f64); 6] = [
+    (Phase::Outside, 0.5),
+    (Phase::Outside, 0.95),
+    (Phase::Inside, 0.5),
+    (Phase::Inside, 0.95),
+    (Phase::Total, 0.95),
+    (Phase::Total, 0.99),
+];
+
+fn quantiles(tally: &Tally) -> impl Iterator<Item = Field> {
+    SHARES
+        .iter()
+        .map(|(which, share)| tally.quantile_us(*which, *share).into())
+}
+
+/// How many had to log in first, and how long it took to have a server connection.
+fn opening(tally: &Tally) -> [Field; 3] {
+    let all = tally.sums;
+    [
+        all.logins.into(),
+        mean(all.opening_us, all.turns).into(),
+        tally.quantile_us(Phase::Opening, 0.95).into(),
+    ]
+}
+
+pub fn percentiles(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "kind",
+        "name",
+        "#transactions",
+        "#mean_outside_us",
+        "#mean_inside_us",
+        "#outside_p50_us",
+        "#outside_p95_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "#total_p95_us",
+        "#total_p99_us",
+        "#logins",
+        "#mean_opening_us",
+        "#opening_p95_us",
+    ]);
+    let measured = pooler.statistics.borrow();
+    for (kind, tallies) in [
+        ("database", &measured.databases),
+        ("user", &measured.users),
+        ("class", &measured.classes),
+    ] {
+        for (name, tally) in tallies.iter() {
+            let all = tally.sums;
+            let head: [Field; 5] = [
+                kind.into(),
+                name.into(),
+                all.transactions.into(),
+                mean(all.outside_us, all.turns).into(),
+                mean(all.inside_us, all.turns).into(),
+            ];
+            let all = head.into_iter().chain(quantiles(tally));
+            table.row(all.chain(opening(tally)));
+        }
+    }
+    table
+}
+
+pub fn classes(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "class",
+        "#priority",
+        "#clients",
+        "#waiting",
+        "#inside",
+        "#transactions",
+        "#mean_outside_us",
+        "#mean_inside_us",
+        "#outside_p50_us",
+        "#outside_p95_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "#total_p95_us",
+        "#total_p99_us",
+        "#outside_sum_us",
+        "#inside_sum_us",
+        "#turns",
+        "#logins",
+        "#mean_opening_us",
+        "#opening_p95_us",
+        "#opening_sum_us",
+        "#conflicts",
+    ]);
+    let configuration = pooler.configuration();
+    let measured = pooler.statistics.borrow();
+    let names = configuration.config.class.iter();
+    let known = names.map(|class| {
+        (
+            class.name.get_ref().as_str(),
+            Some(*class.priority.get_ref()),
+        )
+    });
+    let nobody = Tally::default();
+    for ((name, priority), present) in known.chain([("", None)]).zip(pooler.class_counts()) {
+        let found = measured.classes.iter().find(|(known, _)| *known == name);
+        let tally = found.map_or(&nobody, |(_, tally)| tally);
+        let all = tally.sums;
+        let head: [Field; 8] = [
+            name.into(),
+            priority.map(u64::from).into(),
+            present.clients.into(),
+            present.waiting.into(),
+            present.working.into(),
+            all.transactions.into(),
+            mean(all.outside_us, all.turns).into(),
+            mean(all.inside_us, all.turns).into(),
+        ];
+        let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
+        let last = [all.opening_us, all.conflicts].map(Field::from);
+        let known = head.into_iter().chain(quantiles(tally)).chain(sums);
+        table.row(known.chain(opening(tally)).chain(last));
+    }
+    table
+}
+
+pub fn statements(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "kind",
+        "#transactions",
+        "#avg_outside_us",
+        "#avg_inside_us",
+        "#inside_p50_us",
+        "#inside_p95_us",
+        "statement",
+    ]);
+    let measured = pooler.statistics.borrow();
+    for (kind, shape, tally) in measured.kinds.iter() {
+        let all = tally.sums;
+        let inside = |share| Field::from(tally.quantile_us(Phase::Inside, share));
+        table.row([
+            kind.into(),
+            all.transactions.into(),
+            mean(all.outside_us, all.turns).into(),
+            mean(all.inside_us, all.turns).into(),
+            inside(0.5),
+            inside(0.95),
+            shape.unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// Parts in a hundred of its target that a class has achieved: above 100 it is late (the
+/// performance index of z/OS, times 100).
+fn index_percent(target_ns: u64, achieved_ns: u64) -> u64 {
+    achieved_ns.saturating_mul(100) / target_ns.max(1)
+}
+
+pub fn targets(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "server",
+        "class",
+        "target",
+        "#target_us",
+        "#achieved_us",
+        "#achieved_percent",
+        "#inside_us",
+        "#present",
+    ]);
+    for upstream in pooler.upstreams() {
+        for class in upstream.limiter.standings() {
+            let us = |ns: u64| ns / 1000;
+            for (aim, achieved_ns) in &class.achieved {
+                let target_ns = aim.target_ns();
+                table.row([
+                    upstream.address.to_string().into(),
+                    class.name.clone().into(),
+                    name_of(*aim).into(),
+                    us(target_ns).into(),
+                    achieved_ns.map(us).into(),
+                    achieved_ns.map(|ns| index_percent(target_ns, ns)).into(),
+                    class.inside_ns.map(us).into(),
+                    class.present.into(),
+                ]);
+            }
+        }
+    }
+    table
+}

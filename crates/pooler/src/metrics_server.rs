@@ -1,0 +1,132 @@
+//! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for a check that it lives.
+
+use crate::client::handle::{Activity, ClassCount};
+use crate::config::name_of;
+use crate::openmetrics::{Snapshot, encode};
+use crate::pool::idle_holders::idle_holders;
+use crate::pool::upstream::Upstream;
+use crate::pooler::Pooler;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use sooner_operate::admin::{self, Pages};
+use sooner_operate::metrics;
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tokio::net::TcpListener;
+
+/// Answers each client that connects to `listener`.
+pub async fn serve(pooler: Rc<Pooler>, listener: TcpListener) {
+    admin::serve(listener, pooler).await;
+}
+
+impl Pages for Pooler {
+    fn answer(&self, request: &Request<Incoming>, _: SocketAddr) -> Response<Full<Bytes>> {
+        let path = request.uri().path();
+        let (status, text) = match path {
+            "/metrics" => match exposition(self) {
+                Ok(text) => (StatusCode::OK, text),
+                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            },
+            "/healthz" if self.is_stopping() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".into())
+            }
+            "/healthz" => (StatusCode::OK, "ok\n".into()),
+            _ => (
+                StatusCode::NOT_FOUND,
+                "there are /metrics and /healthz\n".into(),
+            ),
+        };
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = status;
+        let kind = if path == "/metrics" {
+            metrics::CONTENT_TYPE
+        } else {
+            "text/plain; charset=utf-8"
+        };
+        let kind = HeaderValue::from_static(kind);
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+}
+
+fn targets(upstreams: &[Rc<Upstream>]) -> Vec<([String; 3], [f64; 2])> {
+    let mut targets = Vec::new();
+    for upstream in upstreams {
+        for class in upstream.limiter.standings() {
+            for (aim, achieved_ns) in class.achieved {
+                // Nothing is told of a class before it has done something.
+                let Some(achieved_ns) = achieved_ns else {
+                    continue;
+                };
+                let of = [
+                    upstream.address.to_string(),
+                    class.name.clone(),
+                    name_of(aim),
+                ];
+                let seconds = [aim.target_ns(), achieved_ns].map(|ns| ns as f64 / 1e9);
+                targets.push((of, seconds));
+            }
+        }
+    }
+    targets
+}
+
+fn waiting(pooler: &Pooler) -> Vec<(String, u64)> {
+    let configuration = pooler.configuration();
+    let classes = configuration.config.class.iter();
+    let names = classes.map(|class| class.name.get_ref().clone());
+    let names = names.chain([String::new()]);
+    let count = |present: ClassCount| present.waiting as u64;
+    names
+        .zip(pooler.class_counts().into_iter().map(count))
+        .collect()
+}
+
+fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
+    let clients = pooler.clients.borrow();
+    let doing = |what| {
+        clients
+            .values()
+            .filter(|handle| handle.activity.get() == what)
+            .count() as u64
+    };
+    let upstreams = pooler.upstreams();
+    let configuration = pooler.configuration();
+    let limits = &configuration.config.limits;
+    let gates = upstreams.iter().map(|upstream| {
+        let status = upstream.limiter.status();
+        let pool = upstream.pool.borrow();
+        let held = idle_holders(pooler, upstream);
+        let figures = [
+            status.limit,
+            status.inside,
+            upstream.waiting(),
+            pool.open(),
+            upstream.connections(limits),
+            held.connections,
+            held.transactions,
+        ];
+        (
+            upstream.address.to_string(),
+            figures.map(|figure| figure as u64),
+        )
+    });
+    let gates = gates.collect();
+    let clients = [
+        ("idle", doing(Activity::Idle)),
+        ("waiting", doing(Activity::Waiting)),
+        ("active", doing(Activity::Active)),
+    ];
+    let measured = pooler.statistics.borrow();
+    encode(&Snapshot {
+        clients,
+        gates,
+        targets: targets(&upstreams),
+        waiting: waiting(pooler),
+        measured: &measured,
+    })
+}

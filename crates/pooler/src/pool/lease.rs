@@ -1,0 +1,445 @@
+//! Leases of server connections: opened or taken from the idle ones, given a client's parameters,
+//! and given back as they were.
+
+use crate::client::cancel::CancelTarget;
+use crate::client::handle::ClientHandle;
+use crate::client::refusal::Refusal;
+use crate::configuration::Configuration;
+use crate::pool::admission::Admitted;
+use crate::pool::database::Database;
+use crate::pool::leases::LeaseGuard;
+use crate::pool::server_session::{self, LoginError, LoginSecret};
+use crate::pool::upstream::IdleLease;
+use crate::pool::{Owner, Pool, ServerConnection, capacity};
+use crate::pooler::Pooler;
+use bytes::Bytes;
+use sooner_limiter::Permit;
+use sooner_postgres::session::Unnamed;
+use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Between two attempts to reach a server that does not answer.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How long a command of the gate's own may take.
+pub const COMMAND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two connections of other owners that are given up for one that the server refuses:
+/// another one may have had the place.
+const YIELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// A server connection that a client has; closed when dropped, unless it was given back.
+pub struct Lease {
+    pub server: Option<Box<ServerConnection>>,
+    pub owner: Owner,
+    pub db: Rc<Database>,
+    /// How long it took to have it, since its transaction was let in.
+    pub opening: Duration,
+    /// Whether it had to be opened.
+    pub is_new: bool,
+    _in_use: LeaseGuard,
+    inside: Vec<Permit>,
+}
+
+impl Lease {
+    /// Its transaction begins: what it took to have the connection is no time of that.
+    fn begin(&mut self, opening: Duration) {
+        self.opening = opening;
+        self.inside.iter_mut().for_each(Permit::begin);
+    }
+
+    /// A transaction is done that was inside for so long, and its client keeps the connection: how
+    /// long it does is no time of a transaction.
+    pub fn done(&mut self, inside: Duration) {
+        let permits = self.inside.iter_mut();
+        permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
+    }
+
+    /// Its client is shown with it, and cancel requests of the client's go there.
+    pub fn show(&self, handle: &ClientHandle) {
+        let running = self.server.as_ref().map(|server| CancelTarget {
+            key: server.key().clone(),
+            upstream: self.db.upstream.clone(),
+            cancel_lock: server.cancel_lock.clone(),
+        });
+        handle.cancel_target.replace(running);
+    }
+
+    /// Its client keeps it and does not use it.
+    pub fn keep(&self) -> IdleLease {
+        IdleLease::new(&self.db.upstream)
+    }
+
+    /// The transaction was in the way of others and did nothing: it counts as none that was done,
+    /// or a limit under which many fail would seem good.
+    pub fn fail(&mut self) {
+        self.inside.iter_mut().for_each(Permit::fail);
+    }
+
+    fn close_server(&mut self) {
+        if self.server.take().is_some() {
+            self.db.upstream.pool.borrow_mut().closed();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.close_server();
+    }
+}
+
+/// A server connection for a transaction.
+struct Obtained {
+    server: Box<ServerConnection>,
+    is_new: bool,
+    /// Whether it had to be opened although there were as many before.
+    is_again: bool,
+}
+
+impl Obtained {
+    fn idle(server: Box<ServerConnection>) -> Self {
+        Self {
+            server,
+            is_new: false,
+            is_again: false,
+        }
+    }
+}
+
+/// The owner of the server connections that a user can have in a database.
+pub fn owner(user: &str, db: &Database) -> Owner {
+    let there = db.table.user.as_deref();
+    Owner {
+        user: there.unwrap_or(user).to_owned(),
+        database: db.name.clone(),
+    }
+}
+
+/// Who needs a server connection, and what logs in as it.
+pub struct LeaseRequest<'a> {
+    pub user: &'a str,
+    pub db: Rc<Database>,
+    pub proof: Option<&'a LoginSecret>,
+}
+
+impl LeaseRequest<'_> {
+    /// The owner of the server connections that it can have.
+    pub fn owner(&self) -> Owner {
+        owner(self.user, &self.db)
+    }
+
+    fn secret(&self, configuration: &Configuration) -> Option<LoginSecret> {
+        let Some(there) = &self.db.table.user else {
+            return self.proof.cloned();
+        };
+        let own = configuration.logins.get(self.db.table.name.get_ref());
+        let known = own.or_else(|| configuration.users.get(there));
+        known.cloned().map(LoginSecret::Kept)
+    }
+
+    /// A lease without its server connection, for a client that has been admitted.
+    fn pending(&self, inside: Vec<Permit>) -> Lease {
+        let owner = self.owner();
+        Lease {
+            server: None,
+            owner,
+            db: self.db.clone(),
+            opening: Duration::ZERO,
+            is_new: false,
+            _in_use: self.db.leases.begin(),
+            inside,
+        }
+    }
+
+    /// Finds or opens one for a client that has been admitted, and has `follow` give it the
+    /// client's settings; `None` where the database has been moved meanwhile.
+    pub async fn lease(
+        &self,
+        pooler: &Pooler,
+        admitted: Admitted,
+        mut follow: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
+    ) -> Result<Option<Lease>, Refusal> {
+        let begin = Instant::now();
+        let Admitted {
+            permits, mut login, ..
+        } = admitted;
+        let mut lease = self.pending(permits);
+        let mut again = false;
+        loop {
+            let Some(found) = self.obtain(pooler, &lease.owner, begin).await? else {
+                return Ok(None);
+            };
+            if let (true, Some(login)) = (found.is_new, login.take()) {
+                login.done(&self.db.upstream, begin.elapsed());
+            }
+            lease.is_new |= found.is_new;
+            again |= found.is_again;
+            let Err(error) = follow(lease.server.insert(found.server)).await else {
+                lease.begin(begin.elapsed());
+                let mut share = self.db.upstream.login_share.borrow_mut();
+                share.note(again.then_some(lease.opening));
+                return Ok(Some(lease));
+            };
+            lease.close_server();
+            let is_late = begin.elapsed() >= pooler.configuration().patience();
+            if is_late || !matches!(error, LoginError::Unreachable(_)) {
+                let address = &self.db.upstream.address;
+                return Err(Refusal::of_login(error, address, &lease.owner));
+            }
+            // It has ended a moment ago, and nothing of the client's was on it: another one will
+            // do.
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None`
+    /// where the database has been moved meanwhile.
+    async fn obtain(
+        &self,
+        pooler: &Pooler,
+        owner: &Owner,
+        begin: Instant,
+    ) -> Result<Option<Obtained>, Refusal> {
+        let configuration = pooler.configuration();
+        let patience = configuration.patience();
+        let address = &self.db.upstream.address;
+        let mut yields_at = begin;
+        while !self.db.is_replaced() {
+            if let Some(server) = self.take(&configuration, owner).await {
+                return Ok(Some(Obtained::idle(server)));
+            }
+            let opening = self.make_slot(&configuration);
+            let is_again = !opening.is_more;
+            // In boxes, as all here that few transactions need: the others have no room for it.
+            let opened = Box::pin(in_time(patience, self.open(&configuration, owner)));
+            match opened.await {
+                Ok(server) => {
+                    opening.done();
+                    let mut pool = self.db.upstream.pool.borrow_mut();
+                    pool.note_initial_parameters(owner, &server.state.reported);
+                    return Ok(Some(Obtained {
+                        server,
+                        is_new: true,
+                        is_again,
+                    }));
+                }
+                Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
+                    drop(opening);
+                    let upstream = &self.db.upstream;
+                    upstream.unreachable.log(1, |_| {
+                        format!("{address} does not answer: {error}; trying again")
+                    });
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                Err(LoginError::Full(may_yield)) => {
+                    drop(opening);
+                    if let Some(most) = configuration.query_wait()
+                        && begin.elapsed() >= most
+                    {
+                        return Err(Refusal::waited(most.as_secs()));
+                    }
+                    yields_at = Box::pin(self.wait_for_room(may_yield, yields_at)).await;
+                }
+                Err(error) => return Err(Refusal::of_login(error, address, owner)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for
+    /// another owner is given up for this one, else some time passes. That has no end, because what
+    /// could wait is not dropped. When the next one may be given up.
+    async fn wait_for_room(&self, may_yield: bool, yields_at: Instant) -> Instant {
+        let upstream = &self.db.upstream;
+        let address = &upstream.address;
+        upstream.full.log(1, |_| {
+            format!("{address} has no connection left (53300); transactions wait for one")
+        });
+        let now = Instant::now();
+        let given_up = if may_yield && yields_at <= now {
+            upstream.pool.borrow_mut().give_up()
+        } else {
+            None
+        };
+        if let Some(server) = given_up {
+            let ends = server.session.end();
+            // Where it takes longer, it is looked for again all the same.
+            let _ = tokio::time::timeout(RETRY_PAUSE, ends).await;
+            return now + YIELD_PAUSE;
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        yields_at
+    }
+
+    /// An idle one; what has been idle for long is asked first whether it works.
+    async fn take(
+        &self,
+        configuration: &Configuration,
+        owner: &Owner,
+    ) -> Option<Box<ServerConnection>> {
+        let check = Duration::from_secs(configuration.config.limits.server_check_seconds);
+        let upstream = &self.db.upstream;
+        loop {
+            let mut server = upstream.pool.borrow_mut().take(owner)?;
+            if server.used_at.elapsed() < check {
+                return Some(server);
+            }
+            // A client that gives up meanwhile drops it.
+            let slot = PoolSlot::taken(&upstream.pool);
+            if Box::pin(run(&mut server, b"")).await.is_ok() {
+                slot.done();
+                return Some(server);
+            }
+        }
+    }
+
+    /// A slot for one more, for which one of another owner is closed where there are enough.
+    fn make_slot(&self, configuration: &Configuration) -> PoolSlot<'_> {
+        let upstream = &self.db.upstream;
+        let most = upstream.connections(&configuration.config.limits);
+        upstream.pool.borrow_mut().make_room(most);
+        PoolSlot::new(&upstream.pool)
+    }
+
+    async fn open(
+        &self,
+        configuration: &Configuration,
+        owner: &Owner,
+    ) -> Result<Box<ServerConnection>, LoginError> {
+        // Before it is opened: a RECONNECT that comes meanwhile means this one too.
+        let generation = self.db.leases.generation();
+        let address = &self.db.upstream.address;
+        let connector = self.db.upstream.connector();
+        let stream = server_session::connect(address, connector.as_deref()).await?;
+        let there = self.db.table.name_there.as_deref();
+        let database = there.unwrap_or(&owner.database);
+        let secret = self.secret(configuration);
+        let mut session =
+            server_session::log_in(stream, &owner.user, database, secret.as_ref()).await?;
+        let (upstream, limits) = (&self.db.upstream, &configuration.config.limits);
+        if upstream.asks_capacity(limits) {
+            let capacity = capacity::ask(&mut session).await?;
+            upstream.learn_capacity(capacity, limits);
+        }
+        let statements_max = configuration.config.limits.statements.get();
+        Ok(Box::new(ServerConnection::new(
+            session,
+            statements_max,
+            generation,
+        )))
+    }
+}
+
+impl Lease {
+    /// Gives the connection back, as it was when it was new but for what is kept track of;
+    /// `changes_session` where more than that may have been left.
+    pub async fn give_back(mut self, changes_session: bool) {
+        let Some(mut server) = self.server.take() else {
+            return;
+        };
+        let pool = &self.db.upstream.pool;
+        let inside = std::mem::take(&mut self.inside);
+        let cancel_lock = server.cancel_lock.clone();
+        // A cancel request that is on its way is this client's, and must not hit the next.
+        let may_still_come = cancel_lock.lock().await;
+        let is_old = server.generation != self.db.leases.generation();
+        if server.state.is_tainted || is_old || self.db.is_replaced() || *may_still_come {
+            pool.borrow_mut().closed();
+            return;
+        }
+        if changes_session {
+            server.state.statements.forget_all();
+            server.state.unnamed = Unnamed::Absent;
+            server.state.unreported.clear();
+            if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
+                pool.borrow_mut().closed();
+                return;
+            }
+        }
+        server.used_at = Instant::now();
+        pool.borrow_mut().give_back(&self.owner, server);
+        inside.into_iter().for_each(Permit::complete);
+    }
+}
+
+/// Runs a command of the gate's own.
+pub async fn run(server: &mut ServerConnection, sql: &[u8]) -> Result<(), LoginError> {
+    in_time(COMMAND_PATIENCE, server.execute(sql)).await
+}
+
+/// A database that takes a connection and says nothing is one that does not answer. One that is
+/// starting is one as well: it will be there later. One that is full answers, and is waited for.
+pub async fn in_time<T>(
+    patience: Duration,
+    asking: impl Future<Output = Result<T, LoginError>>,
+) -> Result<T, LoginError> {
+    match tokio::time::timeout(patience, asking).await {
+        Ok(Err(LoginError::Refused(message))) => Err(classify(message)),
+        Ok(answer) => answer,
+        Err(_) => Err(LoginError::Unreachable(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// What a server's error means: that it starts or stops (57P03, 57P01), is full (53300), or
+/// something that lasts.
+fn classify(message: Bytes) -> LoginError {
+    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
+    let code = match &read {
+        Ok(BackendMessage::Error(code)) => code.unwrap_or_default(),
+        _ => b"",
+    };
+    match code {
+        b"57P03" | b"57P01" => {
+            let words = "it takes no sessions at the moment";
+            LoginError::Unreachable(io::Error::other(words))
+        }
+        b"53300" => {
+            // Of one role or one database: connections of others are not in the way (the names of
+            // PostgreSQL's functions).
+            let bounds: [&[u8]; 2] = [b"RInitializeSessionUserId\0", b"RCheckMyDatabase\0"];
+            let is_in = |words: &[u8]| message.windows(words.len()).any(|part| part == words);
+            LoginError::Full(!bounds.into_iter().any(is_in))
+        }
+        _ => LoginError::Refused(message),
+    }
+}
+
+/// A place among the server connections of a pool while one is opened or asked; given up when
+/// dropped.
+pub struct PoolSlot<'a> {
+    pool: Option<&'a RefCell<Pool>>,
+    /// Whether there were never so many.
+    is_more: bool,
+}
+
+impl<'a> PoolSlot<'a> {
+    /// For one more.
+    pub fn new(pool: &'a RefCell<Pool>) -> Self {
+        let is_more = pool.borrow_mut().opens();
+        let pool = Some(pool);
+        Self { pool, is_more }
+    }
+
+    /// That of one which was taken out.
+    pub fn taken(pool: &'a RefCell<Pool>) -> Self {
+        let pool = Some(pool);
+        let is_more = false;
+        Self { pool, is_more }
+    }
+
+    /// The connection has it from now on.
+    pub fn done(mut self) {
+        self.pool = None;
+    }
+}
+
+impl Drop for PoolSlot<'_> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool {
+            pool.borrow_mut().closed();
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How many transactions a server gets at a time, where the gate finds that out by itself.
+
+use crate::config::{Limits, Transactions};
+use crate::log::log;
+use crate::pool::upstream::Upstream;
+use crate::pooler::Pooler;
+use sooner_admission::{Controller, ControllerLimits, Why, start};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Looks at every upstream, without end.
+pub async fn run(pooler: Rc<Pooler>) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        looks.tick().await;
+        let configuration = pooler.configuration();
+        if configuration.config.limits.transactions == Transactions::Auto {
+            for upstream in pooler.upstreams() {
+                look(&upstream, &configuration.config.limits);
+            }
+        }
+    }
+}
+
+fn look(upstream: &Upstream, limits: &Limits) {
+    let mut controller = upstream.controller.borrow_mut();
+    let connections = upstream.connections(limits);
+    let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits, connections)));
+    // Who keeps a connection and asks for nothing takes no place from those who do, or what is
+    // found would be too few, or none. Each of them needs a connection of its own.
+    let left = connections.saturating_sub(controller.limit());
+    let kept = upstream
+        .idle_leases
+        .get()
+        .min(limits.transactions_most())
+        .min(left);
+    upstream.limiter.set_kept(kept);
+    let window = upstream.limiter.take_window();
+    let Some(change) = controller.observe(&window, &upstream.limiter.needs()) else {
+        return;
+    };
+    if change.why != Why::Turn {
+        log(&format!(
+            "{}: {} transactions at a time ({}{})",
+            upstream.address,
+            change.limit,
+            change.why,
+            of_class(upstream, change.why)
+        ));
+    }
+    upstream.limiter.set_limit(change.limit);
+}
+
+/// Which class is the reason, if one is.
+fn of_class(upstream: &Upstream, why: Why) -> String {
+    let number = why.class().map(usize::from);
+    let class = number.and_then(|number| upstream.limiter.standings().into_iter().nth(number));
+    class.map_or_else(String::new, |class| format!("; class {:?}", class.name))
+}
+
+/// The controller's, for a server that may have as many processors as this machine.
+pub fn bounds(limits: &Limits, connections: usize) -> ControllerLimits {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let loss = *limits.throughput_loss.get_ref();
+    let max = limits.transactions_most().min(connections);
+    ControllerLimits {
+        min: 1,
+        max,
+        start: start(processors, loss).min(max),
+        throughput_loss: loss,
+    }
+}

@@ -1,0 +1,211 @@
+//! A PostgreSQL server behind the pooler: its pool, its admission queue and what bounds both.
+
+use crate::config::{Config, Limits, ServerAddress, Transactions};
+use crate::configuration::Configuration;
+use crate::log::{Seldom, log};
+use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
+use crate::pool::login_admission::LoginAdmission;
+use crate::pool::{Pool, limit_controller};
+use crate::tls::Connector;
+use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_limiter::Limiter;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A server, and the one queue of all who want into it.
+pub struct Upstream {
+    pub address: ServerAddress,
+    /// What encrypts connections to it. Its own, so that those who wait for a server that stands in
+    /// no entry any more are encrypted as they were.
+    connector: RefCell<Option<Rc<Connector>>>,
+    pub limiter: Limiter,
+    /// Who may log in in place of another owner.
+    pub logins: LoginAdmission,
+    /// What finds the gate's limit, where that is not said.
+    pub controller: RefCell<Option<Controller>>,
+    /// Clients that keep a connection and do not use it at the moment.
+    pub idle_leases: Cell<usize>,
+    pub pool: RefCell<Pool>,
+    /// How many connections the server allows.
+    capacity: Cell<KnownCapacity>,
+    /// How many transactions have to log in.
+    pub login_share: RefCell<LoginShare>,
+    /// That it has no connection left.
+    pub full: Seldom,
+    /// That it does not answer.
+    pub unreachable: Seldom,
+    /// Connections on which secrets are looked up: no client has had one, and who has proved
+    /// nothing takes no place from those who have.
+    pub lookup_pool: RefCell<Pool>,
+    pub lookup_limiter: Limiter,
+}
+
+impl Upstream {
+    /// Without connections so far.
+    pub fn new(address: ServerAddress, configuration: &Configuration) -> Self {
+        let config = &configuration.config;
+        Self {
+            connector: RefCell::new(configuration.connector(&address)),
+            address,
+            limiter: new_limiter(
+                first_limit(&config.limits, connections(&config.limits, None)),
+                config,
+            ),
+            logins: LoginAdmission {
+                limiter: new_limiter(1, config),
+            },
+            controller: RefCell::default(),
+            idle_leases: Cell::default(),
+            pool: RefCell::default(),
+            capacity: Cell::default(),
+            login_share: RefCell::default(),
+            full: Seldom::default(),
+            unreachable: Seldom::default(),
+            lookup_pool: RefCell::default(),
+            lookup_limiter: Limiter::new(AdmissionSettings {
+                limit: LOOKUPS,
+                order: Order::Fcfs,
+                waiting_max: None,
+                key_memory: KIND_MEMORY,
+            }),
+        }
+    }
+
+    /// How many transactions wait for it.
+    pub fn waiting(&self) -> usize {
+        self.limiter.status().waiting + self.logins.limiter.status().waiting
+    }
+
+    /// How many connections there may be to it.
+    pub fn connections(&self, limits: &Limits) -> usize {
+        connections(limits, self.capacity.get().capacity())
+    }
+
+    /// The bounds are others now; a limit that was found within the same bounds stays.
+    pub fn renew_limit(&self, before: &Limits, now: &Limits) {
+        let said = |limits: &Limits| {
+            let loss = limits.throughput_loss.get_ref().to_bits();
+            let connections = self.connections(limits);
+            (
+                limits.transactions,
+                limits.transactions_most(),
+                loss,
+                connections,
+            )
+        };
+        if said(before) != said(now) {
+            self.apply_limit(now);
+        }
+    }
+
+    fn apply_limit(&self, limits: &Limits) {
+        self.controller.replace(None);
+        self.limiter.set_kept(0);
+        let limit = first_limit(limits, self.connections(limits));
+        self.limiter.set_limit(limit);
+    }
+
+    /// Whether a new session has to be asked how many connections there may be; if so, this one is.
+    pub fn asks_capacity(&self, limits: &Limits) -> bool {
+        let changes = limits.connections.is_none() && self.capacity.get().is_old();
+        if changes {
+            self.capacity.set(self.capacity.get().changes());
+        }
+        changes
+    }
+
+    /// The server has said how many connections it allows, if it knows.
+    pub fn learn_capacity(&self, capacity: Option<Capacity>, limits: &Limits) {
+        let before = self.capacity.get();
+        self.capacity.set(before.answered(capacity));
+        let (Some(now), true) = (capacity, capacity != before.capacity()) else {
+            return;
+        };
+        let bound = |capacity| first_limit(limits, connections(limits, capacity));
+        if bound(before.capacity()) != bound(capacity) || limits.transactions == Transactions::Auto
+        {
+            self.apply_limit(limits);
+        }
+        let (most, connections) = (limits.transactions_most(), self.connections(limits));
+        if most > connections {
+            log(&format!(
+                "{}: the server allows {} connections (max_connections {}, of which {} are reserved), so of the {most} transactions of limits.transactions at most {connections} go in at a time",
+                self.address,
+                now.free(),
+                now.max,
+                now.reserved,
+            ));
+        }
+    }
+
+    /// What encrypts a new connection.
+    pub fn connector(&self) -> Option<Rc<Connector>> {
+        self.connector.borrow().clone()
+    }
+
+    /// Files that it was read from may have changed; where it is named no more, it stays as it is.
+    pub fn renew_connector(&self, configuration: &Configuration) {
+        if let Some(connector) = configuration.connector(&self.address) {
+            self.connector.replace(Some(connector));
+        }
+    }
+}
+
+/// A connection that its client keeps and does not use at the moment.
+pub struct IdleLease(Rc<Upstream>);
+
+impl IdleLease {
+    /// One more of them.
+    pub fn new(upstream: &Rc<Upstream>) -> Self {
+        upstream.idle_leases.set(upstream.idle_leases.get() + 1);
+        Self(upstream.clone())
+    }
+}
+
+impl Drop for IdleLease {
+    fn drop(&mut self) {
+        let count = self.0.idle_leases.get();
+        assert!(count > 0, "an idle lease ends twice");
+        self.0.idle_leases.set(count - 1);
+    }
+}
+
+/// How many transactions a server gets at a time at the beginning: each needs a connection.
+fn first_limit(limits: &Limits, connections: usize) -> usize {
+    let limit = match limits.transactions {
+        Transactions::Fixed(limit) => limit.get(),
+        Transactions::Auto => limit_controller::bounds(limits, connections).start,
+    };
+    limit.min(connections)
+}
+
+/// How many connections there may be to a server: before it has been asked, as many as transactions
+/// need.
+fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
+    let most = limits.transactions_most();
+    match (limits.connections, capacity) {
+        (Some(max), _) => max.get(),
+        (None, Some(capacity)) => capacity.kept(most),
+        (None, None) => most,
+    }
+}
+
+/// Secrets that are looked up in a server at a time.
+const LOOKUPS: usize = 2;
+
+/// So many transactions of a kind tell how long the next one will take: their times vary, and a
+/// wrong guess admits it at the wrong time.
+const KIND_MEMORY: u64 = 64;
+
+/// Lets `limit` in at a time; its classes are numbered as in the configuration.
+pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
+    let limiter = Limiter::new(AdmissionSettings {
+        limit,
+        order: config.order(),
+        waiting_max: None,
+        key_memory: KIND_MEMORY,
+    });
+    limiter.set_goals(config.order(), config.goals(), &HashMap::new());
+    limiter
+}

@@ -1,0 +1,253 @@
+//! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between
+//! them.
+
+mod support;
+
+use sooner_tls::{Authorities, Trust};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use support::{Database, Gate, said};
+use tempfile::TempDir;
+
+/// An authority with a server's certificate for 127.0.0.1 and one of the user ann, as files.
+fn make_certificates(folder: &Path) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let own = KeyPair::generate().unwrap();
+    let authority = CertifiedIssuer::self_signed(authority, own).unwrap();
+    fs::write(folder.join("ca.pem"), authority.pem()).unwrap();
+    for (name, file) in [("127.0.0.1", "server"), ("ann", "ann"), ("bob", "bob")] {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &authority).unwrap();
+        fs::write(folder.join(format!("{file}.pem")), certificate.pem()).unwrap();
+        let path = folder.join(format!("{file}.key"));
+        fs::write(&path, key.serialize_pem()).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+}
+
+fn folder_with_certificates() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    make_certificates(folder.path());
+    folder
+}
+
+const TLS: &str = "[[tls]]\ncertificate = \"server.pem\"\nkey = \"server.key\"\n";
+
+/// psql as a user who reads the client's files, by this connection string.
+fn psql(database: &Database, gate: &Gate, parameters: &str, sql: &str) -> Output {
+    let mut psql = database.program("psql");
+    let string = format!(
+        "host=127.0.0.1 port={} dbname=postgres {parameters}",
+        gate.port()
+    );
+    let mut command = psql.args(["-X", "-A", "-t", "-c", sql]).arg(string);
+    command = command.env("PGCONNECT_TIMEOUT", "20");
+    command.output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[test]
+fn clients_encrypt_when_they_like_and_when_they_must() {
+    let Some(database) = Database::start("clients_encrypt_when_they_like") else {
+        return;
+    };
+    let folder = folder_with_certificates();
+    let authority = folder.path().join("ca.pem").display().to_string();
+    let rules = "[[rule]]\ntransport = \"tls\"\nauth = \"trust\"\n[[rule]]\nuser = [\"bob\"]\nauth = \"trust\"\n";
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let gate = Gate::at(&server, &format!("{TLS}{rules}"), folder);
+    let big = "SELECT length(repeat('x', 5000000)), md5(repeat('y', 3000000))";
+    let expected = database.ask(big);
+    let full = format!("user=postgres sslmode=verify-full sslrootcert={authority}");
+    assert_eq!(out(&psql(&database, &gate, &full, big)), expected);
+    let rows = "SELECT count(*), max(length(s)) FROM (SELECT repeat('z', 100000) s FROM generate_series(1, 100)) t";
+    assert_eq!(out(&psql(&database, &gate, &full, rows)), "100|100000");
+    let clear = psql(
+        &database,
+        &gate,
+        "user=postgres sslmode=disable",
+        "SELECT 1",
+    );
+    assert!(
+        said(&clear).contains("no rule lets user \"postgres\""),
+        "{}",
+        said(&clear)
+    );
+    database.ask("CREATE ROLE bob LOGIN");
+    let bob = "user=bob sslmode=disable";
+    assert_eq!(out(&psql(&database, &gate, bob, "SELECT 2")), "2");
+    assert_eq!(
+        out(&psql(
+            &database,
+            &gate,
+            "user=bob sslmode=require",
+            "SELECT 3"
+        )),
+        "3"
+    );
+}
+
+#[test]
+fn a_certificate_opens_for_its_own_name_only() {
+    let Some(database) = Database::start("a_certificate_opens_for_its_own_name") else {
+        return;
+    };
+    database.ask("CREATE ROLE ann LOGIN");
+    database.ask("CREATE ROLE bob LOGIN");
+    let folder = folder_with_certificates();
+    let own = |name: &str| {
+        // libpq reads a key only if no other user may.
+        database.give(&folder.path().join(format!("{name}.key")));
+        let file = |ending: &str| {
+            folder
+                .path()
+                .join(format!("{name}.{ending}"))
+                .display()
+                .to_string()
+        };
+        format!("sslcert={} sslkey={}", file("pem"), file("key"))
+    };
+    let (ann, bob) = (own("ann"), own("bob"));
+    let tls = format!("{TLS}client_ca = \"ca.pem\"\nclient_required = false\n");
+    let config = format!("{tls}[[rule]]\nauth = \"certificate\"\n");
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let gate = Gate::at(&server, &config, folder);
+    let ask = |parameters: &str| psql(&database, &gate, parameters, "SELECT current_user");
+    assert_eq!(out(&ask(&format!("user=ann sslmode=require {ann}"))), "ann");
+    for wrong in [
+        format!("user=ann sslmode=require {bob}"),
+        "user=ann sslmode=require".into(),
+        "user=ann sslmode=disable".into(),
+    ] {
+        let words = "authentication failed for user \"ann\"";
+        let said = said(&ask(&wrong));
+        assert!(said.contains(words), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn servers_are_spoken_to_as_their_address_says() {
+    let Some(database) = Database::start("servers_are_spoken_to") else {
+        return;
+    };
+    let folder = folder_with_certificates();
+    database.stop("fast");
+    let port = database.restart_with_tls(folder.path());
+    let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let ask = |parameters: &str| {
+        let files = folder_with_certificates();
+        fs::copy(folder.path().join("ca.pem"), files.path().join("ca.pem")).unwrap();
+        let server = format!("postgresql://127.0.0.1:{port}?{parameters}");
+        let gate = Gate::at(&server, "[limits]\npatience_seconds = 1\n", files);
+        psql(&database, &gate, "user=postgres", question)
+    };
+    assert_eq!(out(&ask("sslmode=disable")), "f");
+    assert_eq!(out(&ask("")), "t");
+    assert_eq!(out(&ask("sslmode=require")), "t");
+    assert_eq!(out(&ask("sslmode=verify-full&sslrootcert=ca.pem")), "t");
+    // Another authority of the same kind.
+    let files = folder_with_certificates();
+    let server = format!("postgresql://127.0.0.1:{port}?sslmode=verify-ca&sslrootcert=ca.pem");
+    let gate = Gate::at(&server, "[limits]\npatience_seconds = 1\n", files);
+    let wrong = psql(&database, &gate, "user=postgres", question);
+    assert!(
+        said(&wrong).contains("invalid peer certificate"),
+        "{}",
+        said(&wrong)
+    );
+}
+
+#[test]
+fn what_came_in_clear_text_before_a_handshake_counts_for_nothing() {
+    let Some(database) = Database::start("what_came_in_clear_text") else {
+        return;
+    };
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let gate = Gate::at(&server, TLS, folder_with_certificates());
+    let mut client = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+    let startup = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
+    let request = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    client.write_all(&[&request[..], startup].concat()).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty() || answer[0] == b'E', "{answer:?}");
+    // TLS without asking needs its protocol's name.
+    let mut direct = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+    direct
+        .write_all(&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0])
+        .unwrap();
+    let mut alert = Vec::new();
+    let _ = direct.read_to_end(&mut alert);
+    assert!(alert.is_empty() || alert[0] == 0x15, "{alert:?}");
+}
+
+#[test]
+fn tls_may_begin_at_once_for_who_says_postgresql() {
+    let Some(database) = Database::start("tls_may_begin_at_once") else {
+        return;
+    };
+    let folder = folder_with_certificates();
+    let authorities = Authorities::read(&folder.path().join("ca.pem")).unwrap();
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let gate = Gate::at(&server, TLS, folder);
+    for (protocol, is_let_in) in [(Some(&b"postgresql"[..]), true), (None, false)] {
+        let protocols: Vec<&[u8]> = protocol.into_iter().collect();
+        let config = sooner_tls::client(Trust::Name(authorities.clone()), None, &protocols);
+        let config = config.unwrap();
+        let name = "127.0.0.1".try_into().unwrap();
+        let session = rustls::ClientConnection::new(config.into(), name).unwrap();
+        let tcp = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, tcp);
+        let startup = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
+        let sent = stream.write_all(startup).and_then(|()| stream.flush());
+        let mut first = [0];
+        let read = sent.and_then(|()| stream.read_exact(&mut first));
+        assert_eq!(read.is_ok() && first == *b"R", is_let_in, "{protocol:?}");
+    }
+}
+
+#[test]
+fn silence_inside_a_handshake_keeps_nobody_out() {
+    let Some(database) = Database::start("silence_inside_a_handshake") else {
+        return;
+    };
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let limits = "[limits]\ntransactions = 4\nclients = 4\n";
+    let config = format!("{limits}{TLS}[[rule]]\nauth = \"trust\"\n");
+    let gate = Gate::at(&server, &config, folder_with_certificates());
+    let hello = b"\x16\x03\x01\x02\0\x01";
+    for is_direct in [true, false] {
+        let mut silent = Vec::new();
+        for _ in 0..60 {
+            let mut stream = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+            let mut answer = [0];
+            if !is_direct {
+                let _ = stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f");
+                let _ = stream.read(&mut answer);
+            }
+            let _ = stream.write_all(hello);
+            silent.push(stream);
+        }
+        let answer = psql(
+            &database,
+            &gate,
+            "user=postgres sslmode=require",
+            "SELECT 'in'",
+        );
+        assert_eq!(out(&answer), "in");
+    }
+}

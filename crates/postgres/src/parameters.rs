@@ -1,0 +1,374 @@
+//! A client's settings on server connections that change: what it asked for when it came, and what
+//! was reported to it since.
+//!
+//! A server reports some settings when they change; these follow a client everywhere. Others are
+//! known only from its first packet; a connection remembers which of those it was given, so that
+//! the next client can be rid of them. What a client sets later and is not reported the server is
+//! asked for ([`crate::session`]), and it follows as well.
+
+mod map;
+mod redundant;
+
+use crate::session::{ClientState, ServerState};
+use crate::sql;
+use crate::wire::Startup;
+
+pub use map::Parameters;
+pub use redundant::makes_no_difference;
+
+/// Reported, and not to be set.
+const FIXED: [&str; 7] = [
+    "server_version",
+    "server_encoding",
+    "is_superuser",
+    "session_authorization",
+    "integer_datetimes",
+    "in_hot_standby",
+    "scram_iterations",
+];
+/// Of these, those that nothing changes.
+const INTERNAL: [&str; 5] = [
+    "server_version",
+    "server_encoding",
+    "is_superuser",
+    "integer_datetimes",
+    "in_hot_standby",
+];
+/// In a first packet, and no settings.
+const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
+
+/// What a client's first packet asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestedParameters {
+    parameters: Parameters,
+    /// Its word for its transactions ([`sql::SESSION_CLASS`]), which no server has to know.
+    pub session_class: Option<String>,
+}
+
+impl RequestedParameters {
+    /// Reads it; a mistake in words.
+    pub fn read(startup: &Startup) -> Result<RequestedParameters, String> {
+        if startup
+            .parameter("replication")
+            .is_some_and(|value| !["false", "off", "no", "0"].contains(&value))
+        {
+            return Err(
+                "replication does not go through the gate: connect to the database itself".into(),
+            );
+        }
+        let mut requested = Parameters::new();
+        for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
+            requested.insert(name.into_bytes(), value.into_bytes());
+        }
+        let strings = startup.parameter("standard_conforming_strings");
+        if strings.is_some_and(|value| value != "on") {
+            return Err(
+                "standard_conforming_strings cannot be off in the first packet: SET it".into(),
+            );
+        }
+        for (name, value) in &startup.parameters {
+            if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
+                requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
+            }
+        }
+        let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
+        let word = requested.extract_if(.., |name, _| is_word(name)).last();
+        let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
+        Ok(RequestedParameters {
+            parameters: requested,
+            session_class,
+        })
+    }
+
+    /// What of it `user` may not ask for: an SQLSTATE and PostgreSQL's words.
+    pub fn forbidden(&self, user: &str) -> Option<(&'static str, String)> {
+        self.parameters.iter().find_map(|(name, value)| {
+            let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+            if let Some(name) = INTERNAL.iter().find(|known| is(known)) {
+                return Some(("55P02", format!("parameter \"{name}\" cannot be changed")));
+            }
+            let is_other = is(&"session_authorization") && value != user.as_bytes();
+            is_other.then(|| {
+                let other = String::from_utf8_lossy(value);
+                let words = format!("permission denied to set session authorization \"{other}\"");
+                ("42501", words)
+            })
+        })
+    }
+
+    /// What a client that asks for it is told on a server that greets new sessions with these
+    /// settings, where that is known without asking the server: it asks for what everybody has, or
+    /// for what is taken as it is.
+    pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
+        let mut told = initial.clone();
+        for (name, value) in &self.parameters {
+            let (name, usual) = initial
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+            let is_usual = usual == value || is_same_encoding(name, usual, value);
+            if !is_usual && !is_taken_as_it_is(name, value) {
+                return None;
+            }
+            if !is_usual {
+                told.insert(name.clone(), value.clone());
+            }
+        }
+        Some(told)
+    }
+
+    /// What a client that asks for it has besides, on a server that greets new sessions with these
+    /// settings.
+    pub fn missing_from(&self, initial: &Parameters) -> Parameters {
+        let is_own = |name: &[u8]| find(&self.parameters, name).is_none();
+        let besides = initial.iter().filter(|(name, _)| is_own(name));
+        besides
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+
+    /// What of it a server with these settings does not report.
+    pub fn unreported(&self, reported: &Parameters) -> Parameters {
+        let is_extra = |name: &[u8]| find(reported, name).is_none();
+        let requested = self.parameters.iter().filter(|(name, _)| is_extra(name));
+        requested
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+            .collect()
+    }
+
+    /// Whether it asks for a value of this setting.
+    pub fn names(&self, name: &[u8]) -> bool {
+        find(&self.parameters, name).is_some()
+    }
+}
+
+/// A name of the client; PostgreSQL cuts longer ones, and replaces what is not printable.
+fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
+    const NAME_BYTES_MAX: usize = 63;
+    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte);
+    name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
+}
+
+/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by
+/// more than one.
+fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
+    let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
+    let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
+    name == b"client_encoding" && usual == b"UTF8" && is_utf8
+}
+
+/// What no setting can be: a text without a zero.
+const NO_VALUE: &[u8] = b"\0";
+
+/// Its client has said a word that is meant for the gate: the next client is not to find it there.
+pub fn hide_session_class(server: &mut ServerState) {
+    let name = sql::SESSION_CLASS.as_bytes().to_vec();
+    server.unreported.insert(name, NO_VALUE.to_vec());
+}
+
+/// Whether a setting follows its client because the server reports it, and it can be set by
+/// everybody.
+pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
+    !is_fixed(name) && find(reported, name).is_some()
+}
+
+/// Whether a value of a setting that is on or off is on.
+pub fn is_on(value: &[u8]) -> bool {
+    let words: [&[u8]; 4] = [b"on", b"true", b"yes", b"1"];
+    words.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Settings that say who the session is. They are taken back before anything else is set, and set
+/// last: the role that has them may not set the rest.
+pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
+
+/// The settings that decide what a statement means when it is prepared: what its constants are, and
+/// by those that are not reported, such as search_path, which tables it names. Names with a dot are
+/// the application's own.
+pub fn parse_context(server: &ServerState) -> Vec<u8> {
+    let names = [
+        "TimeZone",
+        "DateStyle",
+        "IntervalStyle",
+        "standard_conforming_strings",
+        "client_encoding",
+    ];
+    let value = |name: &str| find(&server.reported, name.as_bytes()).cloned();
+    let values = names.map(|name| value(name).unwrap_or_default());
+    let mut all = values.join(&b'\n');
+    let is_own = |name: &[u8]| name.contains(&b'.');
+    for (name, value) in server.unreported.iter().filter(|(name, _)| !is_own(name)) {
+        // What each is made of holds no zero.
+        all.extend([b"\0", &name[..], b"\0", value].concat());
+    }
+    all
+}
+
+fn is_fixed(name: &[u8]) -> bool {
+    FIXED
+        .iter()
+        .any(|fixed| name.eq_ignore_ascii_case(fixed.as_bytes()))
+}
+
+/// Names of settings are the same in any case.
+pub fn find<'a>(settings: &'a Parameters, name: &[u8]) -> Option<&'a Vec<u8>> {
+    let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
+    settings
+        .iter()
+        .find(|(known, _)| is_it(known))
+        .map(|(_, value)| value)
+}
+
+/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what
+/// new sessions have, not what another client left.
+fn is_part(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"DateStyle")
+}
+
+/// The commands that give a server connection a client's settings, and what it has besides the
+/// reported ones when they are done; `None` where it has them.
+pub fn commands_to_apply(
+    requested: &RequestedParameters,
+    client: &ClientState,
+    server: &ServerState,
+) -> Option<(String, Parameters)> {
+    if has_all(requested, client, server) {
+        return None;
+    }
+    let seen = &client.reported;
+    let (mut sets, mut sql) = (Vec::new(), String::new());
+    for (name, has) in server.reported.iter().filter(|(name, _)| !is_fixed(name)) {
+        let wants = find(seen, name).or_else(|| find(&requested.parameters, name));
+        let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
+        if is_part {
+            sql += &format!("RESET {};", quoted(name, '"'));
+        }
+        let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
+        sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
+    }
+    let unreported = unreported(requested, client, server);
+    let is_role = |name: &[u8]| ROLES.contains(&name);
+    let has = |name: &[u8]| server.unreported.get(name);
+    let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
+    sets.extend(
+        unreported
+            .iter()
+            .filter(differs)
+            .filter(|(name, _)| !is_role(name)),
+    );
+    let is_gone = |name: &&Vec<u8>| !unreported.contains_key(*name) && !is_role(name);
+    let gone: Vec<&Vec<u8>> = server.unreported.keys().filter(is_gone).collect();
+    let is_other_role = ROLES.iter().any(|role| unreported.get(*role) != has(role));
+    let is_other = is_other_role || !sql.is_empty() || !sets.is_empty() || !gone.is_empty();
+    let mut resets = String::new();
+    if is_other {
+        let roles = ROLES.iter().filter(|role| has(role).is_some());
+        resets.extend(roles.map(|role| reset(role)));
+        let roles = ROLES
+            .iter()
+            .filter_map(|role| unreported.get_key_value(*role));
+        sets.extend(roles);
+    }
+    resets.extend(gone.into_iter().map(|name| reset(name)));
+    sql = resets + &sql;
+    let calls: Vec<String> = sets.into_iter().map(call).collect();
+    if !calls.is_empty() {
+        sql += &format!("SELECT {}", calls.join(","));
+    }
+    (!sql.is_empty()).then_some((sql, unreported))
+}
+
+/// Whether the server connection has all of them as it is, which is the usual case and looked at
+/// first.
+fn has_all(requested: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
+    let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
+    client.reported == server.reported
+        && if requested.parameters.keys().all(is_reported) {
+            client.unreported == server.unreported
+        } else {
+            unreported(requested, client, server) == server.unreported
+        }
+}
+
+/// What is not reported, of the client's first packet and set since.
+fn unreported(
+    requested: &RequestedParameters,
+    client: &ClientState,
+    server: &ServerState,
+) -> Parameters {
+    let mut unreported = requested.unreported(&server.reported);
+    unreported.extend(
+        client
+            .unreported
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    unreported
+}
+
+fn reset(name: &[u8]) -> String {
+    format!("RESET {};", quoted(name, '"'))
+}
+
+/// By its whole name: a client's search_path may have another one first.
+fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
+    let (name, value) = (literal(name), literal(value));
+    format!("pg_catalog.set_config({name},{value},false)")
+}
+
+/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever
+/// encoding the last client has left: beyond ASCII its bytes are the database's own, as in a first
+/// packet.
+pub fn literal(text: &[u8]) -> String {
+    let mut literal = String::from("E'");
+    for byte in text {
+        match byte {
+            b'\'' => literal.push_str("''"),
+            b'\\' => literal.push_str("\\\\"),
+            0x80.. => literal.push_str(&format!("\\{byte:03o}")),
+            _ => literal.push(char::from(*byte)),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+fn quoted(text: &[u8], quote: char) -> String {
+    let text = String::from_utf8_lossy(text);
+    let doubled = text.replace(quote, &format!("{quote}{quote}"));
+    format!("{quote}{doubled}{quote}")
+}
+
+/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next
+/// character.
+fn options(text: &str) -> Result<Vec<(String, String)>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => word.get_or_insert_default().extend(characters.next()),
+            space if space.is_ascii_whitespace() => words.extend(word.take()),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    let mut words = words.into_iter();
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match word.as_str() {
+            "-c" => words.next().unwrap_or_default(),
+            other => match other.strip_prefix("--").or(other.strip_prefix("-c")) {
+                Some(setting) => setting.to_owned(),
+                None => String::new(),
+            },
+        };
+        let (name, value) = setting.split_once('=').ok_or_else(|| {
+            format!("options {text:?}: only -c NAME=VALUE and --NAME=VALUE are known here")
+        })?;
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests;

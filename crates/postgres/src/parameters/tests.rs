@@ -1,0 +1,202 @@
+//! Settings as commands that give them to a server connection.
+
+use super::*;
+use crate::wire::Version;
+
+fn requested(parameters: &[(&str, &str)]) -> Result<RequestedParameters, String> {
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    RequestedParameters::read(&Startup {
+        version: Version::V3_0,
+        parameters: parameters.iter().map(owned).collect(),
+    })
+}
+
+fn settings(pairs: &[(&str, &str)]) -> Parameters {
+    let bytes =
+        |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    pairs.iter().map(bytes).collect()
+}
+
+/// The commands for a client to which this was reported.
+fn follow(
+    requested: &RequestedParameters,
+    seen: &Parameters,
+    server: &ServerState,
+) -> Option<String> {
+    let client = ClientState {
+        reported: seen.clone(),
+        ..ClientState::default()
+    };
+    commands_to_apply(requested, &client, server).map(|(sql, _)| sql)
+}
+
+#[test]
+fn what_nobody_may_ask_for_is_said_in_the_servers_words() {
+    let told = |options: &str| {
+        let requested = requested(&[("user", "ann"), ("options", options)]).unwrap();
+        requested
+            .forbidden("ann")
+            .map(|(code, words)| format!("{code} {words}"))
+    };
+    let other = "42501 permission denied to set session authorization \"bob\"";
+    assert_eq!(told("-c session_authorization=bob").as_deref(), Some(other));
+    assert_eq!(told("--Session-Authorization=bob").as_deref(), Some(other));
+    assert_eq!(told("-c session_authorization=ann"), None);
+    let fixed = "55P02 parameter \"is_superuser\" cannot be changed";
+    assert_eq!(told("-c IS_SUPERUSER=on").as_deref(), Some(fixed));
+    assert_eq!(told("-c search_path=x -c role=bob"), None);
+}
+
+#[test]
+fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
+    let initial = settings(&[
+        ("application_name", ""),
+        ("client_encoding", "UTF8"),
+        ("DateStyle", "ISO, MDY"),
+    ]);
+    let told =
+        |parameters: &[(&str, &str)]| requested(parameters).unwrap().reported_at_start(&initial);
+    assert_eq!(told(&[("user", "ann")]), Some(initial.clone()));
+    let psql = told(&[("application_name", "psql"), ("client_encoding", "utf-8")]).unwrap();
+    assert_eq!(psql[&b"application_name"[..]], b"psql");
+    assert_eq!(psql[&b"client_encoding"[..]], b"UTF8");
+    assert!(told(&[("DateStyle", "ISO, MDY")]).is_some());
+    for asked in [
+        ("DateStyle", "ISO"),
+        ("client_encoding", "LATIN1"),
+        ("application_name", "caf\u{e9}"),
+        ("search_path", "x"),
+    ] {
+        assert_eq!(told(&[asked]), None, "{asked:?}");
+    }
+}
+
+#[test]
+fn half_a_setting_is_not_completed_by_another_client() {
+    let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
+    let requested = requested(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
+    assert_eq!(
+        follow(&requested, &Parameters::new(), &server).unwrap(),
+        "RESET \"DateStyle\";SELECT pg_catalog.set_config(E'DateStyle',E'ISO',false)"
+    );
+    let seen = settings(&[("DateStyle", "ISO, MDY")]);
+    assert_eq!(
+        follow(&requested, &seen, &server).unwrap(),
+        "SELECT pg_catalog.set_config(E'DateStyle',E'ISO, MDY',false)"
+    );
+}
+
+#[test]
+fn what_is_reported_follows_the_client() {
+    let reported = [
+        ("TimeZone", "UTC"),
+        ("server_version", "15.1"),
+        ("application_name", ""),
+    ];
+    let mut server = ServerState::new(1, settings(&reported));
+    let requested = requested(&[
+        ("user", "ann"),
+        ("timezone", "Asia/Tokyo"),
+        ("application_name", "it's"),
+    ])
+    .unwrap();
+    let first = follow(&requested, &Parameters::new(), &server).unwrap();
+    assert_eq!(
+        first,
+        "SELECT pg_catalog.set_config(E'TimeZone',E'Asia/Tokyo',false),pg_catalog.set_config(E'application_name',E'it''s',false)"
+    );
+    // later what was reported last counts
+    let seen = settings(&[
+        ("TimeZone", "Europe/Rome"),
+        ("application_name", ""),
+        ("server_version", "14"),
+    ]);
+    let later = follow(&requested, &seen, &server).unwrap();
+    assert_eq!(
+        later,
+        "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
+    );
+    server
+        .reported
+        .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
+    assert_eq!(follow(&requested, &seen, &server), None);
+}
+
+#[test]
+fn what_is_not_reported_is_set_and_taken_back() {
+    let mut server = ServerState::new(1, settings(&[("TimeZone", "UTC")]));
+    let one = requested(&[
+        ("extra_float_digits", "2"),
+        ("options", "-c statement_timeout=5s --geqo=off"),
+    ])
+    .unwrap();
+    let sql = follow(&one, &Parameters::new(), &server).unwrap();
+    assert_eq!(
+        sql,
+        "SELECT pg_catalog.set_config(E'extra_float_digits',E'2',false),pg_catalog.set_config(E'geqo',E'off',false),pg_catalog.set_config(E'statement_timeout',E'5s',false)"
+    );
+    server.unreported = one.unreported(&server.reported);
+    assert_eq!(follow(&one, &Parameters::new(), &server), None);
+    let other = requested(&[("extra_float_digits", "3")]).unwrap();
+    let sql = follow(&other, &Parameters::new(), &server).unwrap();
+    assert_eq!(
+        sql,
+        "RESET \"geqo\";RESET \"statement_timeout\";SELECT pg_catalog.set_config(E'extra_float_digits',E'3',false)"
+    );
+}
+
+#[test]
+fn who_a_session_is_is_taken_back_first_and_set_last() {
+    let mut server = ServerState::new(1, settings(&[("session_authorization", "ann")]));
+    let mut client = ClientState {
+        unreported: settings(&[("role", "bob"), ("work_mem", "8MB"), ("zone", "1")]),
+        ..ClientState::default()
+    };
+    let mut follow = |client: &ClientState| {
+        let (sql, unreported) =
+            commands_to_apply(&RequestedParameters::default(), client, &server)?;
+        server.unreported = unreported;
+        Some(sql.replace("pg_catalog.set_config", "set"))
+    };
+    assert_eq!(
+        follow(&client).unwrap(),
+        "SELECT set(E'work_mem',E'8MB',false),set(E'zone',E'1',false),set(E'role',E'bob',false)"
+    );
+    assert_eq!(follow(&client), None);
+    client.unreported = settings(&[("role", "bob"), ("session_authorization", "eve")]);
+    assert_eq!(
+        follow(&client).unwrap(),
+        "RESET \"role\";RESET \"work_mem\";RESET \"zone\";SELECT set(E'session_authorization',E'eve',false),set(E'role',E'bob',false)"
+    );
+    client.unreported = settings(&[("zone", "2")]);
+    assert_eq!(
+        follow(&client).unwrap(),
+        "RESET \"session_authorization\";RESET \"role\";SELECT set(E'zone',E'2',false)"
+    );
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused() {
+    for (name, value, said) in [
+        ("replication", "database", "replication does not go"),
+        ("options", "-B 5", "options \"-B 5\""),
+        ("options", "-c", "options \"-c\""),
+    ] {
+        assert!(
+            requested(&[(name, value)]).unwrap_err().starts_with(said),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        requested(&[("replication", "off")]).unwrap(),
+        RequestedParameters::default()
+    );
+    let spaced = requested(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
+    assert_eq!(spaced.parameters[&b"search_path"[..]], b"a b,\\c");
+}
+
+#[test]
+fn a_literal_means_the_same_in_every_encoding() {
+    assert_eq!(literal("sch\u{e9}ma".as_bytes()), "E'sch\\303\\251ma'");
+    assert_eq!(literal(b"it's a \\ \x83\x5c"), "E'it''s a \\\\ \\203\\\\'");
+}

@@ -1,0 +1,495 @@
+//! A client's turn on a server connection, as messages: what of each side goes to the other, and
+//! what is put in or left out.
+//!
+//! Statements prepared by name are the only thing that is changed on the way (`prepared`,
+//! `by_sql`). On the server connection they have names of ours, because clients choose the same
+//! names for different statements. Every Parse goes to the server. Where a statement is used that
+//! the connection does not know, the exchange prepares it first, leaves out the answers and takes
+//! no more from the client until it has seen that the statement is still what the client was told.
+//! Every mistake, like a statement that does not exist, is left to the server to say; names of ours
+//! in what it says become the client's (`errors`).
+
+mod commits;
+mod errors;
+mod from_server;
+mod pending;
+mod prepared;
+mod session_changes;
+mod sql_commands;
+
+use crate::hints::{Hints, hints_of};
+use crate::pipeline::{OutOfStep, Pipeline, Sent, Verdict};
+use crate::session::{ClientState, ServerState};
+use crate::statements::{ServerStatement, Statement, StatementCounts, Statements};
+use crate::wire::{
+    FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
+    write_describe_statement, write_flush, write_sync,
+};
+use bytes::BytesMut;
+use commits::Effects;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
+const NO_STATEMENT: &[u8] = b"sooner_0";
+
+/// An answer that is expected, where its meaning depends on what was sent.
+#[derive(Debug, PartialEq, Eq)]
+enum Expected {
+    /// The end of a cycle stands here.
+    Cycle,
+    /// To Parse: the statement is known from then on.
+    Parsed {
+        number: Option<u64>,
+        /// What the client calls it: not its own if it fails.
+        name: Option<Vec<u8>>,
+        /// Without a name: the one that it replaces, and that the client keeps where this is
+        /// skipped.
+        before: Option<Arc<Statement>>,
+        /// Whether the server connection has that one.
+        is_before_there: bool,
+        is_shown: bool,
+    },
+    /// To Describe of a statement.
+    Described(Described),
+    /// To Close, which the client has sent.
+    Closed {
+        /// What it had under that name.
+        had: Option<(Vec<u8>, Arc<Statement>)>,
+        /// What the server connection knew by it, where that is closed too.
+        known: Option<ServerStatement>,
+    },
+    /// To Close of this statement, or of no statement, which was put in.
+    ClosedHidden(Option<ServerStatement>),
+    /// To DEALLOCATE: the client's statement is gone when it is done.
+    Deallocated(Vec<u8>, Arc<Statement>),
+    /// To a command that is refused because the client has a statement of this name.
+    NameInUse(Vec<u8>),
+}
+
+/// A Describe that is on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Described {
+    /// `None`: one that the gate does not know.
+    statement: Option<Arc<Statement>>,
+    is_shown: bool,
+    /// Whether the client waits for what comes out.
+    is_check: bool,
+}
+
+/// What became of a message of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// It was taken.
+    Yes,
+    /// The server's answer to what was written decides what becomes of it: it is to be shown again.
+    NotYet,
+}
+
+/// What is kept of a message besides the names in it.
+const EXPECTED_BYTES: usize = 64;
+
+impl Expected {
+    /// What is kept until it is known.
+    fn kept_bytes(&self) -> usize {
+        let name = match self {
+            Self::Parsed { name, .. } => name.as_deref().unwrap_or_default(),
+            Self::Closed {
+                had: Some((name, _)),
+                ..
+            }
+            | Self::Deallocated(name, _)
+            | Self::NameInUse(name) => name,
+            _ => b"",
+        };
+        EXPECTED_BYTES + name.len()
+    }
+}
+
+/// Why a turn cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    /// The client has sent what is no message.
+    #[error("a message is malformed: {0}")]
+    Client(Malformed),
+    /// The server has.
+    #[error("the server's message is malformed: {0}")]
+    Server(Malformed),
+    /// The server has answered a question that was not asked.
+    #[error(transparent)]
+    OutOfStep(#[from] OutOfStep),
+}
+
+/// What names on server connections begin with.
+const OURS: &[u8] = b"sooner_";
+
+/// Whether a message of this tag is answered by ReadyForQuery without a Sync.
+fn ends_cycle(tag: u8) -> bool {
+    matches!(tag, b'Q' | b'F')
+}
+
+/// Whether a name may be one of those that statements have on server connections: no client has one
+/// of these.
+fn is_ours(name: &[u8]) -> bool {
+    name.starts_with(OURS)
+}
+
+/// There is no such statement, or one of this name already: what is believed here is wrong, unless
+/// the client is.
+const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
+
+/// A turn.
+pub struct Rewriter<'a> {
+    client: &'a mut ClientState,
+    server: &'a mut ServerState,
+    all: &'a RefCell<Statements>,
+    pipeline: Pipeline,
+    expected: VecDeque<Expected>,
+    /// Answered.
+    cycles: u64,
+    /// Whether the client said that it leaves.
+    is_left: bool,
+    /// Whether the rest of a message of the client is left out.
+    drops: bool,
+    /// Whether the rest of a message of the server is left out.
+    skips: bool,
+    /// Whether a probe is to be sent.
+    wants_probe: bool,
+    /// What the client's commands since the server was last ready may do.
+    effects: Effects,
+    /// Whether a portal of this turn may be a COPY.
+    may_bind_copy: bool,
+    /// Whether the server's last error was that it ends the session (57P01 and its like).
+    has_said_goodbye: bool,
+    /// Whether something failed because it was in the way of others (SQLSTATE class 40).
+    has_conflicted: bool,
+    /// Whether SET LOCAL was said.
+    has_local_settings: bool,
+    /// Whether a command that is not answered may make the server forget every statement.
+    forgets: bool,
+    /// A word for its transactions that the client has said, or that it takes back; it counts when
+    /// the turn is over.
+    says_class: Option<Option<String>>,
+    /// What the client has just prepared, to be described before anything else if it does not do
+    /// that itself.
+    undescribed: Option<Arc<Statement>>,
+    /// The number of the statement that is being prepared for a message that waits.
+    awaited: Option<u64>,
+    /// The number of one that came out otherwise than the client was told.
+    changed: Option<u64>,
+    /// Whether the next error is about that.
+    says_changed: bool,
+    /// What is being described, and its parameters.
+    describing: Option<(Described, Option<Vec<u8>>)>,
+    /// Whether a query waits for the answer to a message of ours.
+    holds_query: bool,
+    /// The cycles in which the server was made to answer earlier than the client made it.
+    hurried: VecDeque<u64>,
+    /// How many messages the client had sent when it said Flush last.
+    flushed_count: u64,
+    /// Whether the server has sent all it had with what it said last, or the client's Flush has
+    /// come since.
+    is_flushed: bool,
+}
+
+impl<'a> Rewriter<'a> {
+    /// At its beginning.
+    pub fn new(
+        client: &'a mut ClientState,
+        server: &'a mut ServerState,
+        all: &'a RefCell<Statements>,
+    ) -> Self {
+        Self {
+            client,
+            server,
+            all,
+            pipeline: Pipeline::default(),
+            expected: VecDeque::new(),
+            cycles: 0,
+            is_left: false,
+            drops: false,
+            skips: false,
+            wants_probe: false,
+            effects: Effects::default(),
+            may_bind_copy: false,
+            has_said_goodbye: false,
+            has_conflicted: false,
+            has_local_settings: false,
+            forgets: false,
+            says_class: None,
+            undescribed: None,
+            awaited: None,
+            changed: None,
+            says_changed: false,
+            describing: None,
+            holds_query: false,
+            hurried: VecDeque::new(),
+            flushed_count: 0,
+            is_flushed: false,
+        }
+    }
+
+    /// Whether the server connection is free, as far as the protocol goes.
+    pub fn is_over(&self) -> bool {
+        self.pipeline.is_over()
+    }
+
+    /// Whether the server has answered everything.
+    pub fn is_answered(&self) -> bool {
+        self.pipeline.is_answered()
+    }
+
+    /// Whether a transaction is open and nothing is asked of it.
+    pub fn is_idle_in_transaction(&self) -> bool {
+        !self.pipeline.is_idle() && self.pipeline.is_answered()
+    }
+
+    /// Whether the server says what comes next because of a Flush of the gate's own: that stays
+    /// here until the server would send it, because clients take CommandComplete for what has been
+    /// committed.
+    pub fn is_hurried(&self) -> bool {
+        self.hurried.front() == Some(&self.cycles)
+            && self.pipeline.answered_count() >= self.flushed_count
+    }
+
+    /// Whether all that was said so far is the client's, by its own Flush or because the server
+    /// sends it unasked.
+    pub fn is_flushed(&self) -> bool {
+        self.is_flushed
+    }
+
+    /// Notes that what the client's own Flush asked for has come with the message that came last.
+    fn note_flushed(&mut self, answered_before: u64) {
+        let wanted = self.flushed_count;
+        self.is_flushed |= answered_before < wanted && self.pipeline.answered_count() >= wanted;
+    }
+
+    /// The server is to answer now.
+    fn hurry(&mut self, out: &mut BytesMut) {
+        write_flush(out);
+        self.pipeline.flushed();
+        let cycle = self.cycle();
+        if self.hurried.back() != Some(&cycle) {
+            self.hurried.push_back(cycle);
+        }
+    }
+
+    /// The number of the cycle that is being sent.
+    fn cycle(&self) -> u64 {
+        self.cycles + self.pipeline.unanswered_cycles() as u64
+    }
+
+    /// Whether the client has been told by the server that its session ends.
+    pub fn has_said_goodbye(&self) -> bool {
+        self.has_said_goodbye
+    }
+
+    /// Whether the transaction failed because it was in the way of others: its client will try it
+    /// again.
+    pub fn has_conflicted(&self) -> bool {
+        self.has_conflicted
+    }
+
+    /// How many commands and their like were answered.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// What the client says of its transaction in what it has sent.
+    pub fn hints(&self, input: &[u8]) -> Hints {
+        hints_of(input, &self.client.statements)
+    }
+
+    /// Whether the client said that it leaves.
+    pub fn is_left(&self) -> bool {
+        self.is_left
+    }
+
+    /// Takes a piece from the client; what goes to the server is written to `out`.
+    pub fn from_client(
+        &mut self,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<Forwarded, RewriteError> {
+        self.check();
+        if piece.part == Part::First {
+            if self.holds_query && self.pipeline.skips() && ends_cycle(piece.tag) {
+                self.give_up_query(out);
+                return Ok(Forwarded::Yes);
+            }
+            self.holds_query &= !ends_cycle(piece.tag);
+            match self.pipeline.verdict(piece.tag) {
+                _ if piece.tag == b'X' => self.drops = true,
+                Verdict::Drop => self.drops = true,
+                Verdict::Pass | Verdict::Probe | Verdict::Wait { .. } => self.drops = false,
+            }
+        }
+        self.is_left |= piece.tag == b'X';
+        if self.drops {
+            return Ok(Forwarded::Yes);
+        }
+        if piece.part == Part::More {
+            out.extend_from_slice(piece.bytes);
+            return Ok(Forwarded::Yes);
+        }
+        match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
+            Ok(message) => self.take(message, piece, out),
+            Err(_) => {
+                self.pass_malformed(piece, out);
+                Ok(Forwarded::Yes)
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        message: FrontendMessage<'_>,
+        piece: &Piece<'_>,
+        out: &mut BytesMut,
+    ) -> Result<Forwarded, RewriteError> {
+        self.describe_what_was_prepared(Some(&message), out);
+        match message {
+            FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
+            FrontendMessage::Bind {
+                portal,
+                statement,
+                names_bytes,
+            } => {
+                let Some(known) = self.ready(statement, out) else {
+                    return Ok(Forwarded::NotYet);
+                };
+                let own = self.client.statements.named(statement).ok().cloned();
+                self.note_executed(own.as_ref(), &piece.body()[names_bytes..]);
+                self.note_commits(own.as_ref());
+                self.count(|named| named.bound += u64::from(!statement.is_empty()));
+                write_bind(out, piece.bytes, portal, &known, names_bytes);
+                self.pipeline.sent(Sent::Bind, 0);
+            }
+            FrontendMessage::Describe(Target::Statement, name) => {
+                let stand_in = self.stand_in_to_describe(name, out);
+                let Some(known) = stand_in.or_else(|| self.ready(name, out)) else {
+                    return Ok(Forwarded::NotYet);
+                };
+                write_describe_statement(out, &known);
+                self.push(Expected::Described(Described {
+                    statement: self.client.statements.named(name).ok().cloned(),
+                    is_shown: true,
+                    is_check: false,
+                }));
+            }
+            FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
+            FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
+            FrontendMessage::Password(_) => {
+                let words = "a password that nobody asked for";
+                return Err(RewriteError::Client(Malformed(words)));
+            }
+            other => self.note(&other, piece, out),
+        }
+        Ok(Forwarded::Yes)
+    }
+
+    /// What a query needs could not be prepared, which its client was told: the server skips to a
+    /// Sync.
+    fn give_up_query(&mut self, out: &mut BytesMut) {
+        self.holds_query = false;
+        self.push_cycle(Sent::Sync);
+        write_sync(out);
+    }
+
+    /// What is no message as PostgreSQL understands it: it will say so.
+    fn pass_malformed(&mut self, piece: &Piece<'_>, out: &mut BytesMut) {
+        out.extend_from_slice(piece.bytes);
+        match piece.tag {
+            b'P' => self.push_parsed(None, None, true),
+            b'C' => self.push(Expected::Closed {
+                had: None,
+                known: None,
+            }),
+            b'Q' => {
+                self.push_cycle(Sent::Query);
+                self.pipeline.may_copy();
+            }
+            _ => {
+                self.pipeline.sent(Sent::Describe, 0);
+            }
+        }
+    }
+
+    /// Believes in what a message that was sent will do, and keeps what is to become of it.
+    fn push(&mut self, expected: Expected) {
+        let sent = match &expected {
+            Expected::Parsed { .. } => Sent::Parse,
+            Expected::Described(_) => Sent::Describe,
+            _ => Sent::Close,
+        };
+        self.pipeline.sent(sent, expected.kept_bytes());
+        self.expected.push_back(expected);
+    }
+
+    /// What is passed on as it is.
+    fn note(&mut self, message: &FrontendMessage<'_>, piece: &Piece<'_>, out: &mut BytesMut) {
+        out.extend_from_slice(piece.bytes);
+        match message {
+            FrontendMessage::FunctionCall => {
+                // A number does not say what the function leaves behind.
+                self.client.pinned_by.get_or_insert("a function call");
+                self.effects.add_query(b"call", true);
+                self.push_cycle(Sent::FunctionCall);
+            }
+            FrontendMessage::Sync => self.push_cycle(Sent::Sync),
+            // One with a body is refused like any other message of the extended protocol.
+            FrontendMessage::Flush if piece.bytes.len() > HEADER_BYTES || !piece.is_last => {
+                self.pipeline.sent(Sent::Describe, 0);
+            }
+            FrontendMessage::Flush => {
+                self.pipeline.flushed();
+                self.flushed_count = self.pipeline.sent_count();
+                self.is_flushed = true;
+            }
+            FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.pipeline.copy_ended(),
+            FrontendMessage::CopyData => {}
+            FrontendMessage::Execute => {
+                self.pipeline.sent(Sent::Execute, 0);
+                if self.may_bind_copy {
+                    self.pipeline.may_copy();
+                }
+            }
+            _ => {
+                self.pipeline.sent(Sent::Describe, 0);
+            }
+        }
+    }
+
+    /// What holds between two messages: the ends of cycles that are expected are those that the
+    /// server has yet to answer, and behind the last answer nothing is expected.
+    fn check(&self) {
+        if self.pipeline.is_lost() {
+            return;
+        }
+        debug_assert_eq!(
+            self.expected
+                .iter()
+                .filter(|expected| **expected == Expected::Cycle)
+                .count(),
+            self.pipeline.unanswered_cycles()
+        );
+        debug_assert!(!self.pipeline.is_over() || self.expected.is_empty());
+        debug_assert!(!self.pipeline.is_over() || self.awaited.is_none());
+    }
+
+    fn push_cycle(&mut self, sent: Sent) {
+        if self.pipeline.sent(sent, 0) {
+            self.expected.push_back(Expected::Cycle);
+        }
+    }
+
+    fn count(&self, note: impl FnOnce(&mut StatementCounts)) {
+        let mut named = self.client.statement_counts.take();
+        note(&mut named);
+        self.client.statement_counts.set(named);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Errors in the client's words: the server knows statements by names of ours.
+
+use super::prepared::STAND_IN;
+use super::{Expected, OURS, Rewriter};
+use crate::wire::{ErrorReport, HEADER_BYTES, Piece, write_error};
+use bytes::BytesMut;
+
+/// What PostgreSQL says of a statement that has other columns than when it was prepared.
+const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {
+    severity: "ERROR",
+    sqlstate: "0A000",
+    message: "cached plan must not change result type",
+    hint: None,
+    // By which drivers know that preparing it once more helps.
+    source: Some(("plancache.c", "RevalidateCachedQuery")),
+};
+
+impl Rewriter<'_> {
+    /// An error as the client is to see it; `None`: as it is.
+    pub(super) fn in_clients_words(&mut self, piece: &Piece<'_>) -> Option<BytesMut> {
+        if piece.tag != b'E' {
+            return None;
+        }
+        if std::mem::take(&mut self.says_changed) {
+            let mut out = BytesMut::new();
+            write_error(&mut out, &CHANGED_PLAN);
+            return Some(out);
+        }
+        let renamed = self.renamed(piece.body()).filter(|_| piece.is_last)?;
+        let length = i32::try_from(renamed.len() + 4).ok()?;
+        let mut out = BytesMut::with_capacity(HEADER_BYTES + renamed.len());
+        out.extend_from_slice(b"E");
+        out.extend_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(&renamed);
+        Some(out)
+    }
+
+    /// A text with the client's names instead of ours; `None` where there are none.
+    fn renamed(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let (mut renamed, mut rest) = (Vec::new(), body);
+        while let Some(at) = rest.windows(OURS.len()).position(|bytes| bytes == OURS) {
+            let (before, name) = rest.split_at(at);
+            renamed.extend_from_slice(before);
+            let (client_name, ours_bytes) = self.client_name(name);
+            renamed.extend_from_slice(&client_name);
+            rest = &name[ours_bytes..];
+        }
+        let is_changed = rest.len() < body.len();
+        renamed.extend_from_slice(rest);
+        is_changed.then_some(renamed)
+    }
+
+    /// What the client calls the statement named at the beginning of `text`, and how long that name
+    /// is.
+    fn client_name(&self, text: &[u8]) -> (Vec<u8>, usize) {
+        let behind = &text[OURS.len()..];
+        let is_digit = |byte: &&u8| byte.is_ascii_digit();
+        if behind.first() == Some(&b'!') {
+            return (OURS.to_vec(), OURS.len() + 1);
+        }
+        if text.starts_with(STAND_IN.as_bytes()) {
+            let index = text[STAND_IN.len()..].iter().take_while(is_digit);
+            let taken = self.expected.iter().find_map(|expected| match expected {
+                Expected::NameInUse(name) => Some(name.clone()),
+                _ => None,
+            });
+            return (taken.unwrap_or_default(), STAND_IN.len() + index.count());
+        }
+        let digits = behind.iter().take_while(is_digit).count();
+        let number = std::str::from_utf8(&behind[..digits]).unwrap_or_default();
+        let known = number.parse().ok();
+        let known = known.and_then(|number| self.server.statements.numbered(number));
+        let name = known.and_then(|known| self.client.statements.name_of(known));
+        let name = name.map(<[u8]>::to_vec);
+        let ours_bytes = OURS.len() + digits;
+        (
+            name.unwrap_or_else(|| text[..ours_bytes].to_vec()),
+            ours_bytes,
+        )
+    }
+}

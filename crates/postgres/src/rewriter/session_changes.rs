@@ -1,0 +1,144 @@
+//! What a client's commands leave behind, noted when they pass: at once what is a text, and each
+//! time that it is bound what was prepared.
+
+use super::Rewriter;
+use crate::parameters;
+use crate::sql::{self, SessionChange};
+use crate::statements::Statement;
+use crate::wire::parameter_of_bind;
+use std::sync::Arc;
+
+/// What is noted as the reason where a setting cannot be followed.
+const UNREADABLE_NAME: &str = "a setting whose name is computed";
+const MANY_SETTINGS: &str = "many settings, or long ones";
+/// What a backslash means decides what is seen of a command.
+const STRINGS: &[u8] = b"standard_conforming_strings";
+
+impl Rewriter<'_> {
+    /// Notes what a command leaves behind.
+    pub(super) fn note_session_changes(&mut self, sql: &[u8]) {
+        self.note_bound(sql, b"");
+    }
+
+    fn note_bound(&mut self, sql: &[u8], bind: &[u8]) {
+        if parameters::makes_no_difference(&self.server.reported, sql) {
+            return;
+        }
+        match sql::session_class(sql) {
+            Some(word) => self.note_session_class(word),
+            None => sql::session_changes(sql)
+                .iter()
+                .for_each(|session_changes| self.note_change(session_changes, bind)),
+        }
+    }
+
+    /// Whether executing what is prepared leaves something behind: that is seen when it is bound.
+    pub(super) fn changes_session_when_executed(&mut self, sql: &[u8]) -> bool {
+        sql::session_class(sql).is_some() || !sql::session_changes(sql).is_empty()
+    }
+
+    /// What was prepared once leaves the same behind each time that it is executed; `bind` is what
+    /// stands behind the names of a Bind.
+    pub(super) fn note_executed(&mut self, statement: Option<&Arc<Statement>>, bind: &[u8]) {
+        if let Some(statement) = statement.filter(|statement| statement.changes_session()) {
+            self.note_bound(statement.sql(), bind);
+        }
+    }
+
+    fn note_session_class(&mut self, word: Option<String>) {
+        self.says_class = Some(word);
+        parameters::hide_session_class(self.server);
+    }
+
+    fn note_change(&mut self, session_changes: &SessionChange<'_>, bind: &[u8]) {
+        match session_changes {
+            SessionChange::Parameter { name, value } => self.note_parameter(name, *value),
+            SessionChange::Reset(name) => {
+                self.client.changes.has_reset = true;
+                self.mark_changed(name, true);
+            }
+            SessionChange::BoundName(number) => match parameter_of_bind(bind, *number) {
+                Some(name) => self.note_parameter(&name.to_ascii_lowercase(), None),
+                None => self.pin(UNREADABLE_NAME),
+            },
+            SessionChange::ComputedName => self.pin(UNREADABLE_NAME),
+            SessionChange::Tie(tie) => {
+                if self.client.ties.insert(*tie) {
+                    self.client.changes.ties.insert(*tie);
+                }
+            }
+            SessionChange::Untie(tie) => self.note_untied(*tie),
+            SessionChange::Library => self.pin("LOAD"),
+            SessionChange::ResetAll => {
+                self.client.changes.has_reset = true;
+                self.says_class = Some(None);
+                // Reported ones as well: where one has been set to what new sessions have, the
+                // server reports no change.
+                let reported = self.server.reported.keys();
+                let reported =
+                    reported.filter(|name| parameters::is_tracked(&self.server.reported, name));
+                let known = self
+                    .server
+                    .unreported
+                    .keys()
+                    .chain(self.client.unreported.keys());
+                let known = known.chain(reported).map(|name| name.to_ascii_lowercase());
+                let known: Vec<Vec<u8>> = known.collect();
+                known.iter().for_each(|name| self.mark_changed(name, true));
+            }
+            SessionChange::SetLocal => self.has_local_settings = true,
+            SessionChange::DeallocateAll => {
+                self.forgets = true;
+                self.note_untied(sql::Tie::PreparedBySql);
+            }
+            SessionChange::DiscardAll => self.forgets = true,
+        }
+    }
+
+    fn note_untied(&mut self, tie: sql::Tie) {
+        if self.client.ties.contains(tie) {
+            self.client.changes.ties.insert(tie);
+        }
+    }
+
+    fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>) {
+        if name == STRINGS {
+            let is_on = value.is_some_and(parameters::is_on);
+            if !is_on {
+                self.pin("standard_conforming_strings");
+            }
+            return;
+        }
+        if name == sql::SESSION_CLASS.as_bytes() {
+            return parameters::hide_session_class(self.server);
+        }
+        // A value that is not seen may be NULL, which is RESET.
+        if value.is_none() && parameters::is_tracked(&self.server.reported, name) {
+            self.client.changes.has_reset = true;
+            return self.mark_changed(name, true);
+        }
+        // What the server reports follows the client, and what stays as it is needs no question.
+        let is_same =
+            value.is_some() && self.client.unreported.get(name).map(Vec::as_slice) == value;
+        let is_asked = self.client.changes.parameters.contains_key(name);
+        if !parameters::is_tracked(&self.server.reported, name) && (!is_same || is_asked) {
+            self.mark_changed(name, false);
+        }
+    }
+
+    /// The value of a setting is to be asked for when the turn is over, unless it is the gate's.
+    pub(super) fn mark_changed(&mut self, name: &[u8], is_reset: bool) {
+        // Who a session is decides whether it has taken a role.
+        if name == parameters::ROLES[0] {
+            self.mark_changed(parameters::ROLES[1], is_reset);
+        }
+        let is_ours = name == STRINGS || name == sql::SESSION_CLASS.as_bytes();
+        if !is_ours && !self.client.changes.add(name, is_reset) {
+            self.pin(MANY_SETTINGS);
+        }
+    }
+
+    fn pin(&mut self, reason: &'static str) {
+        self.client.pinned_by.get_or_insert(reason);
+    }
+}

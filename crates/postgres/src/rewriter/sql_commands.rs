@@ -1,0 +1,147 @@
+//! Commands in SQL that name prepared statements: EXECUTE, DEALLOCATE and PREPARE share their names
+//! with the protocol.
+//!
+//! A client's names stand for ours on the server connection, so they are replaced in such a
+//! command. DEALLOCATE of a statement that other clients may need, and PREPARE of a name that is
+//! taken, get an empty statement that stands in.
+
+use super::prepared::escaped;
+use super::{Expected, Forwarded, OURS, Rewriter, is_ours};
+use crate::pipeline::Sent;
+use crate::session::Unnamed;
+use crate::sql::{self, StatementName, Uses};
+use crate::wire::{Piece, write_query};
+use bytes::BytesMut;
+
+/// A text with the server connection's names in it.
+pub(super) struct Rewritten {
+    pub(super) sql: Vec<u8>,
+    /// What its answers say of the client's statements.
+    pub(super) expected: Vec<Expected>,
+}
+
+impl Rewriter<'_> {
+    /// A client's Query.
+    pub(super) fn query(&mut self, piece: &Piece<'_>, sql: &[u8], out: &mut BytesMut) -> Forwarded {
+        let rewritten = match self.rewritten(sql, piece.is_last, out) {
+            Ok(rewritten) => rewritten,
+            Err(taken) => return taken,
+        };
+        self.note_session_changes(sql);
+        // A query takes the place of the statement without a name.
+        self.client.statements.close(b"");
+        self.server.unnamed = Unnamed::Absent;
+        match rewritten {
+            Some(rewritten) => {
+                self.expected.extend(rewritten.expected);
+                write_query(out, &rewritten.sql);
+            }
+            None => out.extend_from_slice(piece.bytes),
+        }
+        let may_copy = self.effects.add_query(sql, piece.is_last);
+        self.push_cycle(Sent::Query);
+        if may_copy {
+            self.pipeline.may_copy();
+        }
+        Forwarded::Yes
+    }
+
+    /// A text with the names that the server connection has for this client's statements; `None`
+    /// where there is nothing to replace. The error is what becomes of the message instead of being
+    /// passed on.
+    pub(super) fn rewritten(
+        &mut self,
+        sql: &[u8],
+        is_whole: bool,
+        out: &mut BytesMut,
+    ) -> Result<Option<Rewritten>, Forwarded> {
+        let may_be_named = is_whole
+            && (self.client.statements.has_named() || contains(sql, OURS))
+            && sql::may_name_statements(sql);
+        if !may_be_named {
+            return Ok(None);
+        }
+        let names = sql::statement_names(sql);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let executed = names.iter().filter(|name| name.uses == Uses::Execute);
+        for name in executed {
+            let statement = self.client.statements.named(&name.name).ok().cloned();
+            let is_ready = |statement| self.ready_statement(&statement, out).is_some();
+            if !name.name.is_empty() && !statement.is_none_or(is_ready) {
+                self.holds_query = true;
+                return Err(Forwarded::NotYet);
+            }
+        }
+        Ok(self.with_names(sql, &names, out))
+    }
+
+    fn with_names(
+        &mut self,
+        sql: &[u8],
+        names: &[StatementName],
+        out: &mut BytesMut,
+    ) -> Option<Rewritten> {
+        let mut rewritten = Rewritten {
+            sql: Vec::with_capacity(sql.len() + 16),
+            expected: Vec::new(),
+        };
+        let mut done = 0;
+        for (index, name) in names.iter().enumerate() {
+            let Some(replacement) = self.replacement(index, name, &mut rewritten.expected, out)
+            else {
+                continue;
+            };
+            rewritten.sql.extend_from_slice(&sql[done..name.at.start]);
+            rewritten.sql.extend_from_slice(&replacement);
+            done = name.at.end;
+        }
+        rewritten.sql.extend_from_slice(&sql[done..]);
+        (done > 0).then_some(rewritten)
+    }
+
+    /// What stands for a client's name, as it is written in SQL; `None` where that stays as it is.
+    fn replacement(
+        &mut self,
+        index: usize,
+        name: &StatementName,
+        expected: &mut Vec<Expected>,
+        out: &mut BytesMut,
+    ) -> Option<Vec<u8>> {
+        let statement = self.client.statements.named(&name.name).ok().cloned();
+        let statement = statement.filter(|_| !name.name.is_empty());
+        let stand_in = match (name.uses, statement) {
+            (_, None) if is_ours(&name.name) => return Some(quoted(&escaped(&name.name))),
+            (_, None) => return None,
+            (Uses::Execute, Some(statement)) => return self.ready_statement(&statement, out),
+            (Uses::Deallocate, Some(statement)) => {
+                self.client.statements.close(&name.name);
+                expected.push(Expected::Deallocated(name.name.clone(), statement));
+                self.stand_in(index, out)
+            }
+            (Uses::Prepare, Some(_)) => {
+                expected.push(Expected::NameInUse(name.name.clone()));
+                self.stand_in(index, out)
+            }
+        };
+        Some(quoted(stand_in.as_bytes()))
+    }
+}
+
+/// In any case; `word` begins with a letter.
+fn contains(sql: &[u8], word: &[u8]) -> bool {
+    let is_it =
+        |bytes: &[u8]| bytes[0].eq_ignore_ascii_case(&word[0]) && bytes.eq_ignore_ascii_case(word);
+    sql.windows(word.len()).any(is_it)
+}
+
+fn quoted(name: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in name {
+        quoted.extend((*byte == b'"').then_some(b'"'));
+        quoted.push(*byte);
+    }
+    quoted.push(b'"');
+    quoted
+}

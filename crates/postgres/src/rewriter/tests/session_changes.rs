@@ -1,0 +1,193 @@
+//! What a client leaves behind on its server connection, what ties it and what is asked.
+
+use super::*;
+use crate::session::PossibleChanges;
+
+#[test]
+fn discard_all_forgets_and_unpins() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    talk.turn("c:QLISTEN s:I");
+    assert_eq!(talk.client.tied_by(), Some("LISTEN"));
+    talk.turn("c:QDISCARD c:QLISTEN s:A s:I s:I");
+    assert!(
+        talk.client.tied_by().is_some() && talk.server.is_tainted,
+        "it listens again"
+    );
+    talk.turn("c:QDISCARD s:A s:I");
+    assert_eq!(talk.client.tied_by(), None);
+    assert!(talk.client.statements.is_empty() && talk.server.statements.is_empty());
+}
+
+#[test]
+fn what_a_text_means_only_here_serves_for_no_other_client() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    let mut first = std::mem::take(&mut talk.client);
+    let prepares = "c:Pa=1 c:S s:1 s:t s:n s:T";
+    let within = format!("c:QBEGIN s:T c:QSET/**/LOCAL s:T {prepares} c:QCOMMIT s:I");
+    let is_asked = |talk: &mut Conversation, first: &mut ClientState| {
+        talk.server.unreported.clear();
+        std::mem::swap(&mut talk.client, first);
+        let said = talk.turn("c:Ba s:1 s:t s:n c:Ba c:S s:2 s:I");
+        talk.server = ServerState::new(10, Parameters::new());
+        std::mem::swap(&mut talk.client, first);
+        talk.next_client();
+        said.starts_with("c:P#1,D#1,H?")
+    };
+    talk.server = ServerState::new(10, Parameters::new());
+    talk.turn(&within);
+    assert!(is_asked(&mut talk, &mut first));
+    talk.client.pinned_by = Some("LISTEN");
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    assert!(is_asked(&mut talk, &mut first));
+    // nor with settings of a first packet that others do not have
+    let extra = (b"search_path".to_vec(), b"shop".to_vec());
+    talk.server.unreported.extend([extra]);
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    assert!(is_asked(&mut talk, &mut first));
+    // but what is the same does
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    talk.client = first;
+    assert_eq!(talk.turn("c:Ba c:S s:2 s:I"), "c:B#5 c:S s:2 s:Z o");
+}
+
+#[test]
+fn the_server_is_asked_for_what_may_have_changed() {
+    let mut talk = Conversation::new(10);
+    let asked = |talk: &Conversation| {
+        let changes = &talk.client.changes;
+        let names = changes
+            .parameters
+            .keys()
+            .map(|name| String::from_utf8_lossy(name));
+        let names: Vec<_> = names.collect();
+        let ties = changes.ties.iter().map(crate::sql::Tie::words);
+        let ties: Vec<_> = ties.collect();
+        let resets = if changes.has_reset { "-" } else { "" };
+        format!("{resets}{} {}", names.join(","), ties.join(","))
+    };
+    let mut changes = |events: &str| {
+        talk.client.changes = PossibleChanges::default();
+        talk.turn(events);
+        asked(&talk)
+    };
+    assert_eq!(changes("c:Q s:I"), " ");
+    assert_eq!(changes("c:QSET/**/work_mem=1 s:W s:I"), "work_mem ");
+    // executed, not only prepared
+    assert_eq!(changes("c:Pa=SET/**/b=1 c:S s:1 s:I"), " ");
+    assert_eq!(changes("c:Ba c:E c:S s:2 s:W s:I"), "b ");
+    assert_eq!(changes("c:QRESET/**/a.b s:R s:I"), "-a.b ");
+    assert_eq!(changes("c:QLISTEN s:I"), " LISTEN");
+    // what is known already is not asked again, and what is taken back only where it was
+    assert_eq!(changes("c:QLISTEN s:I"), " ");
+    assert_eq!(changes("c:QUNLISTEN/**/a s:I"), " LISTEN");
+    assert_eq!(changes("c:QCLOSE/**/a s:I"), " ");
+    talk.server
+        .unreported
+        .insert(b"geqo".to_vec(), b"off".to_vec());
+    talk.client
+        .unreported
+        .insert(b"a.b".to_vec(), b"1".to_vec());
+    let mut changes = |events: &str| {
+        talk.client.changes = PossibleChanges::default();
+        talk.turn(events);
+        asked(&talk)
+    };
+    assert_eq!(changes("c:QRESET/**/ALL s:R s:I"), "-a.b,geqo ");
+    assert_eq!(changes("c:QSET/**/a.b=1 s:W s:I"), " ", "it is");
+    assert_eq!(changes("c:QSET/**/a.b=2;SET/**/a.b=1 s:W s:I"), "a.b ");
+}
+
+#[test]
+fn what_makes_the_server_forget_is_answered_before_anything_else() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    // as Npgsql does
+    let said = talk.turn("c:QDISCARD/**/ALL w:Pa=1 s:A s:I w:Pa=1");
+    assert_eq!(said, "c:QDISCARD/**/ALL waits s:C s:Z goes o");
+    assert!(!talk.server.is_tainted);
+    let said = talk.turn("c:P=DEALLOCATE/**/ALL c:B c:E w:S c:S w:Q s:1 s:2 s:I");
+    assert_eq!(said, "c:P c:B c:E goes c:S waits s:1 s:2 s:Z o");
+}
+
+#[test]
+fn a_word_for_the_gate_counts_when_its_transaction_is_over_and_ties_nobody() {
+    let mut talk = Conversation::new(10);
+    let word = |talk: &Conversation| talk.client.session_class.clone().unwrap_or_default();
+    talk.turn("c:QSET/**/sooner.class=gold s:W s:I");
+    assert_eq!(
+        (word(&talk).as_str(), talk.client.pinned_by),
+        ("gold", None)
+    );
+    // The next client's first command is to be that it is forgotten there.
+    assert!(talk.server.unreported.contains_key(&b"sooner.class"[..]));
+    let in_transaction = "c:QSET/**/sooner.class=tin s:W s:T";
+    talk.turn(&format!(
+        "c:QBEGIN s:W s:T {in_transaction} c:QROLLBACK s:K s:I"
+    ));
+    assert_eq!(word(&talk), "gold", "rolled back");
+    talk.turn("c:QSET/**/sooner.class=tin s:E s:I");
+    assert_eq!(word(&talk), "gold", "refused");
+    talk.turn(&format!(
+        "c:QBEGIN s:W s:T {in_transaction} c:QCOMMIT s:W s:I"
+    ));
+    assert_eq!(word(&talk), "tin");
+    talk.turn("c:P=RESET/**/sooner.class c:B c:E c:S s:1 s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
+}
+
+#[test]
+fn a_prepared_word_for_the_gate_counts_each_time_that_it_is_executed() {
+    let mut talk = Conversation::new(10);
+    let word = |talk: &Conversation| talk.client.session_class.clone().unwrap_or_default();
+    let is_left = |talk: &Conversation| {
+        talk.server
+            .unreported
+            .contains_key(crate::sql::SESSION_CLASS.as_bytes())
+    };
+    talk.turn("c:Pgold=SET/**/sooner.class=gold c:S s:1 s:t s:n s:I");
+    talk.turn("c:Pnone=RESET/**/sooner.class c:S s:1 s:t s:n s:I");
+    assert!(word(&talk).is_empty() && !is_left(&talk), "only prepared");
+    talk.turn("c:Bgold c:E c:S s:2 s:W s:I");
+    assert_eq!(word(&talk), "gold");
+    assert!(is_left(&talk) && talk.client.pinned_by.is_none());
+    talk.turn("c:Bnone c:E c:S s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
+    // On a server connection that does not know it, which has to forget it, too.
+    talk.server = ServerState::new(10, Parameters::new());
+    talk.turn("c:Bgold s:1 s:t s:n c:Bgold c:E c:S s:2 s:W s:I");
+    assert!(word(&talk) == "gold" && is_left(&talk));
+    talk.turn("c:Bnone s:1 s:t s:n c:Bnone c:E c:S s:2 s:E s:I");
+    assert_eq!(word(&talk), "gold", "refused");
+    talk.turn("c:QBEGIN s:W s:T c:Bnone c:E c:S s:2 s:R s:T c:QROLLBACK s:K s:I");
+    assert_eq!(word(&talk), "gold", "rolled back");
+    talk.next_client();
+    talk.server.unreported.clear();
+    talk.turn("c:Px=SET/**/sooner.class=gold c:Bx c:E c:S s:1 s:t s:n s:2 s:W s:I");
+    assert_eq!(word(&talk), "gold");
+    // Without a name, in a later turn.
+    talk.turn("c:P=RESET/**/sooner.class c:S s:1 s:I");
+    assert_eq!(word(&talk), "gold");
+    talk.turn("c:B c:E c:S s:2 s:R s:I");
+    assert_eq!(word(&talk), "");
+}
+
+#[test]
+fn what_was_prepared_once_leaves_the_same_behind_again() {
+    let mut talk = Conversation::new(10);
+    talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:t s:n s:I");
+    talk.turn("c:Preset=RESET/**/ALL c:S s:1 s:t s:n s:I");
+    assert!(!talk.client.changes.has_reset);
+    talk.turn("c:Breset c:E c:S s:2 s:R s:I");
+    assert!(talk.client.changes.has_reset);
+    talk.client.changes = PossibleChanges::default();
+    talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
+    talk.next_client();
+    talk.turn("c:Plocal=SET/**/LOCAL c:S s:1 s:t s:n s:I");
+    talk.turn(
+        "c:QBEGIN s:T c:Blocal c:E c:S s:2 s:W s:T c:Pa=1 c:S s:3 s:1 s:t s:n s:T c:QCOMMIT s:I",
+    );
+    let number = talk.client.statements.named(b"a").unwrap().number();
+    assert_eq!(number, 5, "what it means under the setting is its own");
+}

@@ -1,0 +1,98 @@
+//! What the server is to be asked when a turn is over: what the client's commands may have changed
+//! in its session.
+//!
+//! Whether a command did what it says depends on failures, rollbacks and functions. So nothing is
+//! counted here: the server says what is there.
+
+use crate::sql::Tie;
+use std::collections::BTreeMap;
+
+/// Bytes of names and values that are kept for a client, or waited for.
+pub const KEPT_BYTES_MAX: usize = 16 << 10;
+/// Of a name or a value beside its text.
+pub const ENTRY_BYTES: usize = 64;
+
+/// What ties a client to its server connection, as the server can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ties(u8);
+
+impl Ties {
+    /// One more; whether it is new.
+    pub fn insert(&mut self, tie: Tie) -> bool {
+        let before = self.0;
+        self.0 |= 1 << tie as u8;
+        self.0 != before
+    }
+
+    /// One less.
+    pub fn remove(&mut self, tie: Tie) {
+        self.0 &= !(1 << tie as u8);
+    }
+
+    /// Whether it is one of them.
+    pub fn contains(self, tie: Tie) -> bool {
+        self.0 & (1 << tie as u8) != 0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = Tie> {
+        Tie::ALL.into_iter().filter(move |tie| self.contains(*tie))
+    }
+
+    /// The first of them.
+    pub fn first(self) -> Option<Tie> {
+        self.iter().next()
+    }
+}
+
+/// What is to be asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PossibleChanges {
+    /// Names of settings, in lower case, and whether the last that was said of each is that it is
+    /// what it was at first.
+    pub parameters: BTreeMap<Vec<u8>, bool>,
+    /// Whether some may be what they were at first (RESET).
+    pub has_reset: bool,
+    /// Whether something failed: a setting may not be what a command says, or no setting at all.
+    pub has_failed: bool,
+    /// What may be there, or no longer.
+    pub ties: Ties,
+    /// Whether the server was asked and has not said it.
+    pub is_unanswered: bool,
+    kept_bytes: usize,
+}
+
+impl PossibleChanges {
+    /// A setting may have changed; whether there is room to remember that.
+    pub fn add(&mut self, name: &[u8], is_reset: bool) -> bool {
+        if let Some(known) = self.parameters.get_mut(name) {
+            *known = is_reset;
+            return true;
+        }
+        self.kept_bytes += ENTRY_BYTES + name.len();
+        let has_room = self.kept_bytes <= KEPT_BYTES_MAX;
+        if has_room {
+            self.parameters.insert(name.to_vec(), is_reset);
+        }
+        has_room
+    }
+
+    /// These have been answered.
+    pub fn remove(&mut self, names: &[Vec<u8>]) {
+        for name in names {
+            if self.parameters.remove(name).is_some() {
+                let entry_bytes = ENTRY_BYTES + name.len();
+                assert!(
+                    entry_bytes <= self.kept_bytes,
+                    "released more than was kept"
+                );
+                self.kept_bytes -= entry_bytes;
+            }
+        }
+    }
+}

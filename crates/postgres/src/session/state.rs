@@ -1,0 +1,107 @@
+//! What a client and a server connection have from one turn to the next.
+
+use super::changes::{PossibleChanges, Ties};
+use crate::parameters::Parameters;
+use crate::sql::Tie;
+use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What a client has between its turns.
+#[derive(Debug, Default)]
+pub struct ClientState {
+    /// Its prepared statements.
+    pub statements: ClientStatements,
+    /// Settings that were reported to it last, by name.
+    pub reported: Parameters,
+    /// Settings that are not reported, as the server has them for it, by name in lower case.
+    pub unreported: Parameters,
+    /// Why it keeps its server connection until it leaves or discards everything; `None` if it
+    /// does not.
+    pub pinned_by: Option<&'static str>,
+    /// What else ties it to its server connection.
+    pub ties: Ties,
+    /// What the server is to be asked when the turn is over.
+    pub changes: PossibleChanges,
+    /// Its word for its transactions, as it said it last.
+    pub session_class: Option<String>,
+    /// What was done with its statements that have a name, and has not been counted.
+    pub statement_counts: Cell<StatementCounts>,
+    /// Whether it has thrown away its settings: those of its first packet count again.
+    pub has_discarded: bool,
+}
+
+impl ClientState {
+    /// Why it keeps its server connection, if it does.
+    pub fn tied_by(&self) -> Option<&'static str> {
+        self.pinned_by.or_else(|| self.ties.first().map(Tie::words))
+    }
+
+    /// Whether its session may differ from all others in what is not known: a statement means
+    /// there what it may not mean elsewhere.
+    pub fn is_apart(&self) -> bool {
+        self.tied_by().is_some() || !self.changes.parameters.is_empty()
+    }
+}
+
+/// What a server connection has between turns.
+#[derive(Debug)]
+pub struct ServerState {
+    /// The statements that it knows by our names.
+    pub statements: ServerStatements,
+    /// The one that it knows without a name.
+    pub unnamed: Unnamed,
+    /// Whether what it knows may not be what is believed here: it is closed instead of lent again.
+    pub is_tainted: bool,
+    /// Settings as it reported them last.
+    pub reported: Parameters,
+    /// Settings that it does not report, and that the last client had it set.
+    pub unreported: Parameters,
+    /// Who logged in, as it reported that first.
+    pub role: SessionRole,
+}
+
+/// What a server reports of a new session's role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRole {
+    /// Its name.
+    pub user: Vec<u8>,
+    /// Whether it may set everything.
+    pub is_superuser: bool,
+}
+
+impl SessionRole {
+    fn of(settings: &Parameters) -> Self {
+        let value = |name: &str| settings.get(name.as_bytes());
+        Self {
+            user: value("session_authorization").cloned().unwrap_or_default(),
+            is_superuser: value("is_superuser").is_some_and(|value| value == b"on"),
+        }
+    }
+}
+
+/// The statement without a name that a server connection knows.
+#[derive(Debug, Default)]
+pub enum Unnamed {
+    /// None, or one that no client of now has prepared.
+    #[default]
+    Absent,
+    /// This one.
+    Known(Arc<Statement>),
+    /// One that the client of this turn has sent past us.
+    PassedOn,
+}
+
+impl ServerState {
+    /// Of a new connection that keeps at most so many statements.
+    pub fn new(statements_max: usize, reported: Parameters) -> Self {
+        Self {
+            statements: ServerStatements::new(statements_max),
+            unnamed: Unnamed::Absent,
+            is_tainted: false,
+            role: SessionRole::of(&reported),
+            reported,
+            unreported: Parameters::new(),
+        }
+    }
+}

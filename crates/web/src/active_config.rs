@@ -1,0 +1,114 @@
+//! The configuration in force, built: everything that a reload replaces.
+
+use crate::config::{Config, Misconfigured};
+use crate::files::CacheLimits;
+use crate::http1::{Http1, Http1Limits};
+use crate::http2::Bounds;
+use crate::limits::Limits;
+use crate::metrics::{Metrics, SiteId};
+use crate::proxy::Proxy;
+use crate::proxy_protocol::Senders;
+use crate::static_site::{Sites, StaticConfig};
+use sooner_http::priority::Rules;
+use std::borrow::Cow;
+
+/// What a process has to share out, whatever the configuration says.
+#[derive(Debug, Clone, Copy)]
+pub struct Means {
+    /// Bytes read from a file at once; about the uplink's quantum when responses are ordered.
+    pub chunk_bytes: usize,
+    /// Bytes that a TLS record carries at most; a client reads nothing of one before it has all of
+    /// it.
+    pub record_bytes: u64,
+    /// Descriptors the process may have open.
+    pub descriptors: u64,
+}
+
+/// The configuration in force since the last reload.
+pub struct ActiveConfig {
+    /// The sites, with the files they have at hand.
+    pub sites: Sites,
+    /// What they are counted as, in the same order.
+    pub site_ids: Vec<SiteId>,
+    /// What goes to servers behind this one.
+    pub proxy: Proxy,
+    /// What makes a response urgent.
+    pub rules: Rules,
+    /// The HTTP/1 engine.
+    pub http1: Http1,
+    /// What bounds an HTTP/2 connection.
+    pub http2: Bounds,
+    /// The proxies that may name the client of a connection.
+    pub proxy_protocol: Senders,
+    /// What clients may hold.
+    pub limits: Limits,
+}
+
+impl ActiveConfig {
+    /// Looks at everything `config` names but its certificates; an error has changed nothing.
+    ///
+    /// Backends that `previous` knows and that are configured as before keep their queues and
+    /// connections.
+    pub fn new(
+        config: &Config,
+        means: Means,
+        metrics: &Metrics,
+        previous: Option<&Self>,
+    ) -> Result<Self, Misconfigured> {
+        config.limits.check()?;
+        let configs = site_configs(config);
+        let names = configs.iter().map(|site| metrics.site(site_name(site)));
+        Ok(Self {
+            site_ids: names.collect(),
+            sites: Sites::new(
+                &configs,
+                cache_limits(&config.limits, means),
+                means.chunk_bytes,
+            )?,
+            proxy: Proxy::build(
+                &config.proxy,
+                &config.upstream,
+                &config.route,
+                previous.map(|previous| &previous.proxy),
+            )?,
+            rules: Rules {
+                trust_priority: config.uplink.trust_priority,
+            },
+            http1: Http1::new(Http1Limits {
+                head_bytes_max: *config.limits.head_bytes.get_ref() as usize,
+                chunk_bytes: means.chunk_bytes,
+                half_close: config.route.is_empty(),
+            }),
+            http2: Bounds::new(&config.limits),
+            proxy_protocol: Senders::new(&config.proxy_protocol)?,
+            limits: config.limits.clone(),
+        })
+    }
+}
+
+/// The sites of a configuration; `root` alone stands for one.
+fn site_configs(config: &Config) -> Cow<'_, [StaticConfig]> {
+    match &config.root {
+        Some(root) => Cow::Owned(vec![StaticConfig {
+            root: Some(root.clone()),
+            ..StaticConfig::default()
+        }]),
+        None => Cow::Borrowed(&config.site),
+    }
+}
+
+/// What a site is called in metrics: its first host.
+fn site_name(site: &StaticConfig) -> &str {
+    site.hosts.first().map_or("default", |host| host.get_ref())
+}
+
+/// Connections need descriptors more than files do.
+fn cache_limits(limits: &Limits, means: Means) -> CacheLimits {
+    let defaults = CacheLimits::default();
+    let affordable = usize::try_from(means.descriptors / 4).unwrap_or(usize::MAX);
+    CacheLimits {
+        files_max: defaults.files_max.min(affordable),
+        memory_bytes_max: limits.file_memory_bytes,
+        ..defaults
+    }
+}

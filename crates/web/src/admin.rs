@@ -1,0 +1,74 @@
+//! The admin address: metrics, status and a live page, for who runs the server and for nobody else.
+//!
+//! A second, tiny HTTP service beside the real one, by default on loopback. It has nothing to do with the order on the uplink: its answers are
+//! small and go straight to their socket. What it shows comes from [`crate::metrics`], and from [`Sources`], which are asked when somebody
+//! reads, and once a second for what is shown over time.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | a live page; without JavaScript a plain one that comes anew every five seconds |
+//! | `/status.json` | the same as data |
+//! | `/metrics` | OpenMetrics text, for Prometheus |
+//! | `/healthz` | `ok`, or 503 and `stopping` |
+
+mod config;
+mod exposition;
+mod history;
+mod page;
+mod routes;
+mod sources;
+mod status;
+mod text;
+
+pub use config::AdminConfig;
+pub use sources::{ClassLoad, Sources, UplinkReading, UpstreamReading};
+
+use routes::Desk;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An admin address that is bound.
+#[derive(Debug)]
+pub struct Admin {
+    listener: TcpListener,
+    hosts: Vec<String>,
+}
+
+impl Admin {
+    /// Binds `address`, to be asked for under the names `hosts` too. Needs a tokio runtime around it.
+    pub fn bind(address: SocketAddr, hosts: Vec<String>) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        Ok(Self { listener, hosts })
+    }
+
+    /// Where it listens, with the port the system chose.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers each client that connects until it is dropped. Needs a `LocalSet` around it.
+    pub async fn serve(self, sources: Sources) {
+        let Self { listener, hosts } = self;
+        let desk = Rc::new(Desk::new(sources, hosts));
+        let mut seconds = interval_at(Instant::now() + SECOND, SECOND);
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let second_passed = async {
+            loop {
+                seconds.tick().await;
+                desk.second_passed();
+            }
+        };
+        tokio::select! {
+            () = sooner_operate::admin::serve(listener, desk.clone()) => {}
+            () = second_passed => {}
+        }
+    }
+}

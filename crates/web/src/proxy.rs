@@ -1,0 +1,285 @@
+//! The reverse proxy: which requests go to which upstream, and everything on the way there and
+//! back.
+//!
+//! A request that a route fits waits for admission by its upstream, goes to the server with the
+//! fewest requests in flight, and comes back as a `Response`. The body is read ahead of the client,
+//! so that the server is free for the next request although the client may wait for its turn on the
+//! uplink. What may pass in either direction, and the routes, are decisions of the crate `http`;
+//! the order of admission is one of the crate `gate`; `health` decides which servers get requests.
+//! The rest connects them to sockets.
+
+mod attempt;
+mod build;
+mod config;
+mod connect;
+mod counted_stream;
+mod endpoint;
+mod failure;
+mod failure_log;
+mod forward;
+mod health;
+mod in_flight;
+mod maintenance;
+mod pool;
+mod read_ahead;
+mod retries;
+mod server;
+mod tunnel;
+mod upload;
+mod upstream;
+mod upstream_connection;
+
+pub use config::{HealthTable, OrderName, ProxyTable, RouteTable, UpstreamTable};
+pub use endpoint::{Endpoint, EndpointError};
+pub use failure::{Exhausted, Failure};
+pub use health::Standing;
+pub use tunnel::{Tunnel, TunnelEnd};
+pub use upload::ClientFault;
+
+use crate::body::Source;
+use crate::peer::Peer;
+use crate::request_body::RequestBody;
+use crate::response::Response;
+use failure_log::one_line;
+use forward::Forwarding;
+use hyper::{Method, Request};
+use read_ahead::BufferBudget;
+use sooner_config::Network;
+use sooner_http::forwarding::request::Client;
+use sooner_http::forwarding::routes::Routes;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use upstream::{Times, Upstream};
+
+/// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
+const DEFAULT_CLASS: u8 = 3;
+
+/// The most failed tries of a request that are remembered.
+const FAILED_TRIES_MAX: usize = 8;
+
+/// All routes and upstreams of a configuration.
+pub struct Proxy {
+    routes: Routes<Rc<Route>>,
+    upstreams: Vec<Rc<Upstream>>,
+    trusted: Vec<Network>,
+    budget: Arc<BufferBudget>,
+}
+
+/// The target of requests that begin with a path.
+pub struct Route {
+    path: String,
+    upstream: Rc<Upstream>,
+    class: Option<u8>,
+    times: Times,
+    strips_prefix: bool,
+    /// In lower case.
+    upgrades: Vec<String>,
+    tunnel_silence: Duration,
+}
+
+/// A response, and how it came about.
+pub struct Forwarded {
+    /// The response, the upstream's or ours in its place.
+    pub response: Response,
+    /// For the log.
+    pub report: Report,
+}
+
+/// How a request was forwarded, up to the beginning of its response.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The upstream.
+    pub upstream: Arc<str>,
+    /// The server of the last attempt.
+    pub server: Option<Arc<str>>,
+    /// Time in the queue, ns.
+    pub wait_ns: u64,
+    /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
+    pub response_ns: Option<u64>,
+    /// How many attempts were made.
+    pub tries: u32,
+    /// Why there is no response of a server.
+    pub failure: Option<Failure>,
+    /// Tries that led to no response, each with its server; the first ones and the last.
+    pub failed_tries: Vec<(Arc<str>, Failure)>,
+    /// The connection after the protocol was switched.
+    pub tunnel: Option<Tunnel>,
+}
+
+/// How one server of an upstream is doing.
+#[derive(Clone, Debug)]
+pub struct UpstreamState {
+    /// The upstream.
+    pub name: Arc<str>,
+    /// The server.
+    pub server: Arc<str>,
+    /// How it stands.
+    pub standing: Standing,
+    /// Requests in flight.
+    pub inside: usize,
+    /// Requests that wait for the upstream, for all its servers in one queue.
+    pub waiting: usize,
+    /// Requests the upstream takes at once now; `usize::MAX` without a limit.
+    pub limit: usize,
+    /// Requests sent to the server.
+    pub requests: u64,
+    /// Requests it did not answer, or not to the end.
+    pub failures: u64,
+    /// Requests it did not answer that were sent again, to it or to another one.
+    pub retries: u64,
+    /// Its recent mean time in flight, ms; `None` before the first.
+    pub mean_service_ms: Option<f64>,
+}
+
+impl Proxy {
+    /// Whether no request goes to any upstream.
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
+    /// each upstream, however often it is called.
+    pub fn start(&self) {
+        for upstream in &self.upstreams {
+            maintenance::start(upstream);
+        }
+    }
+
+    /// The route of a request for `path` at `host`
+    /// ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path
+    /// wins, then the most specific host.
+    pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
+        self.routes.find(host, path)
+    }
+
+    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the response's
+    /// body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
+    pub fn forward(
+        &self,
+        route: &Rc<Route>,
+        request: Request<RequestBody>,
+        peer: &Peer,
+    ) -> impl Future<Output = Forwarded> + use<> {
+        let address = peer.remote.ip();
+        let forwarding = Forwarding {
+            route: route.clone(),
+            client: Client {
+                address,
+                scheme: peer.scheme(),
+                subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
+                is_trusted: self.trusted.iter().any(|network| network.contains(address)),
+            },
+            budget: self.budget.clone(),
+        };
+        async move {
+            let is_head = request.method() == Method::HEAD;
+            let mut report = Report::new(forwarding.route.upstream.name.clone());
+            let response = match forwarding.run(request, &mut report).await {
+                Ok(response) => response,
+                Err(failure) => {
+                    let mut response = failure.response();
+                    report.failure = Some(failure);
+                    if is_head {
+                        response.source = Source::Empty;
+                    }
+                    response
+                }
+            };
+            Forwarded { response, report }
+        }
+    }
+
+    /// How all servers are doing, one row for each.
+    pub fn states(&self) -> Vec<UpstreamState> {
+        let mut states = Vec::new();
+        for upstream in &self.upstreams {
+            let (now, status) = (upstream.now(), upstream.status());
+            states.extend(upstream.servers.iter().map(|server| UpstreamState {
+                name: upstream.name.clone(),
+                server: server.name.clone(),
+                standing: server.standing(now),
+                inside: server.in_flight(),
+                waiting: status.waiting,
+                limit: status.limit,
+                requests: server.requests(),
+                failures: server.failures(),
+                retries: server.retries(),
+                mean_service_ms: server.mean_service_ns().map(|ns| ns as f64 / 1e6),
+            }));
+        }
+        states
+    }
+
+    /// Bytes of responses that are held for their clients.
+    pub fn buffered_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+}
+
+impl Route {
+    /// The path it begins with.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The class the operator gives its requests, 0 to 7.
+    pub fn class(&self) -> Option<u8> {
+        self.class
+    }
+
+    /// The name of its upstream.
+    pub fn upstream(&self) -> &str {
+        &self.upstream.name
+    }
+
+    fn admission_class(&self) -> u8 {
+        self.class.unwrap_or(DEFAULT_CLASS)
+    }
+}
+
+impl Report {
+    fn new(upstream: Arc<str>) -> Self {
+        Self {
+            upstream,
+            server: None,
+            wait_ns: 0,
+            response_ns: None,
+            tries: 0,
+            failure: None,
+            failed_tries: Vec::new(),
+            tunnel: None,
+        }
+    }
+
+    fn note_failed(&mut self, server: &Arc<str>, failure: &Failure) {
+        let is_known = |(name, known): &(Arc<str>, Failure)| name == server && known == failure;
+        if self.failed_tries.last().is_some_and(is_known) {
+            return;
+        }
+        if self.failed_tries.len() == FAILED_TRIES_MAX {
+            self.failed_tries.pop();
+        }
+        self.failed_tries.push((server.clone(), failure.clone()));
+    }
+
+    /// Everything that went wrong, in one line, which servers and how; `None` if nothing did.
+    pub fn error(&self) -> Option<String> {
+        let mut errors: Vec<String> = self
+            .failed_tries
+            .iter()
+            .map(|(server, failure)| format!("{server}: {}", one_line(failure)))
+            .collect();
+        let last = self.failed_tries.last().map(|(_, failure)| failure);
+        errors.extend(
+            self.failure
+                .as_ref()
+                .filter(|failure| last != Some(*failure))
+                .map(|failure| one_line(failure)),
+        );
+        (!errors.is_empty()).then(|| errors.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests;

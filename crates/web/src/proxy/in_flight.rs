@@ -1,0 +1,131 @@
+//! A request in flight at a server, and the response it waits for: the next request is admitted
+//! when its last byte is here.
+
+use super::failure_log::RequestSummary;
+use super::read_ahead::{Feeder, Truncation};
+use super::server::{Entry, Server};
+use super::upload::Progress;
+use super::upstream::Upstream;
+use super::upstream_connection::UpstreamConnection;
+use hyper::body::Incoming;
+use sooner_limiter::Permit;
+use std::fmt::Display;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A slot of a server; dropping it frees it. It has to be dropped before the permit: admission must
+/// know the capacity before it admits the next request.
+pub struct ServerSlot {
+    upstream: Weak<Upstream>,
+    server: Rc<Server>,
+    entry: Entry,
+}
+
+impl ServerSlot {
+    /// Takes a slot of `server`, one of `upstream`'s.
+    pub fn take(upstream: &Rc<Upstream>, server: &Rc<Server>) -> Self {
+        Self {
+            upstream: Rc::downgrade(upstream),
+            server: server.clone(),
+            entry: server.enter(),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Rc<Server> {
+        &self.server
+    }
+}
+
+impl Drop for ServerSlot {
+    fn drop(&mut self) {
+        self.server.leave(self.entry);
+        if let Some(upstream) = self.upstream.upgrade() {
+            upstream.update_capacity();
+        }
+    }
+}
+
+/// A request in flight; dropping it makes room for the next one.
+pub struct InFlight {
+    /// Its slot of a server. Dropped before the permit: the next request must find it free.
+    pub slot: ServerSlot,
+    /// Its admission.
+    pub permit: Permit,
+    /// Where it is.
+    pub upstream: Rc<Upstream>,
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// The request, for lines to the operator.
+    pub summary: RequestSummary,
+    /// How many attempts were made.
+    pub tries: u32,
+}
+
+impl InFlight {
+    /// The upstream has given its last byte.
+    pub fn complete(self) {
+        let service_ns = self.sent_at.elapsed().as_nanos() as u64;
+        self.slot.server().served(service_ns);
+        drop(self.slot);
+        self.permit.complete();
+    }
+
+    /// The server did not keep what it began, and `why`.
+    pub fn fail(self, why: &dyn Display) {
+        let server = self.slot.server();
+        let (upstream, summary) = (&self.upstream, &self.summary);
+        upstream.note_failed_attempt(server, why, summary, self.tries);
+        upstream.note_possible_fault(server, summary);
+    }
+}
+
+/// A response with its body still to come from the upstream.
+pub struct UpstreamBody {
+    /// What is to come.
+    pub body: Incoming,
+    /// The request that ends with it.
+    pub in_flight: InFlight,
+    /// The connection it comes on.
+    pub connection: UpstreamConnection,
+    /// How far the request's body is.
+    pub progress: Rc<Progress>,
+    /// How long the server keeps the connection afterwards, s, if it said so.
+    pub keep_alive_seconds: Option<u64>,
+}
+
+impl UpstreamBody {
+    /// Reads the body to its end.
+    pub async fn pump(mut self, feeder: Feeder, idle: Duration) {
+        let has_length = feeder.has_length();
+        let Err(cut) = feeder.feed(&mut self.body, idle).await else {
+            return self.finish(true);
+        };
+        // What a client can bring about is no failure, or it could put the server out for all.
+        let is_server_fault = match cut {
+            Truncation::Abandoned => false,
+            // A stream of events pauses, and so does a server that waits for the rest of the
+            // request.
+            Truncation::Idle => has_length && self.progress.is_over(),
+            Truncation::Broken(_) => self.progress.client_fault().is_none(),
+        };
+        self.progress.abandon();
+        if is_server_fault {
+            self.in_flight.fail(&cut);
+        }
+    }
+
+    /// The response is complete: the next request may come. The connection is free if nothing more
+    /// comes on it (`is_whole`) and nothing of the request is left to send.
+    pub fn finish(self, is_whole: bool) {
+        let is_clean = is_whole && self.progress.is_over();
+        let pool = self.in_flight.slot.server().pool.clone();
+        self.in_flight.complete();
+        if is_clean {
+            pool.put_back(self.connection, self.keep_alive_seconds);
+        } else {
+            self.progress.abandon();
+        }
+    }
+}

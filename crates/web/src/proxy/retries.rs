@@ -1,0 +1,205 @@
+//! Retries: a request waits for admission, goes to a server, and to another one if that does not
+//! answer.
+
+use super::attempt::{FailedAttempt, UpstreamResponse, attempt};
+use super::failure::Failure;
+use super::failure_log::RequestSummary;
+use super::in_flight::InFlight;
+use super::server::Server;
+use super::upload::Upload;
+use super::upstream::Choice;
+use super::{Report, Route};
+use hyper::http::request::Parts;
+use sooner_http::forwarding::request::Outgoing;
+use sooner_limiter::Permit;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// The time from one attempt to connect to the next where nothing is left here to connect with:
+/// others end, and leave some.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+
+/// A request that wants an answer.
+pub struct RoutedRequest<'a> {
+    /// Where it goes.
+    pub route: &'a Rc<Route>,
+    /// As it came.
+    pub parts: &'a Parts,
+    /// As it goes out.
+    pub outgoing: &'a Outgoing,
+    /// For lines to the operator.
+    pub summary: RequestSummary,
+}
+
+/// Where a request has been so far.
+#[derive(Default)]
+struct Attempts {
+    /// Servers that did not respond, or could not be reached.
+    tried: Vec<Arc<str>>,
+    /// Why the last one did not.
+    last: Option<Failure>,
+    /// The last one, until the request is sent again.
+    failed: Option<Rc<Server>>,
+    /// Servers that took the request and did not answer it: their fault if another one does, the
+    /// request's if none does.
+    suspects: Vec<Rc<Server>>,
+    /// Servers that this host had nothing left to connect with.
+    exhausted_for: Vec<Arc<str>>,
+    /// Until when resources are waited for.
+    resources_until: Option<Instant>,
+    /// Whether the next attempt may find something only after a while.
+    must_pause: bool,
+}
+
+impl RoutedRequest<'_> {
+    /// Sends the request to servers until one responds, and notes in `report` how it went.
+    pub async fn send(
+        self,
+        mut upload: Upload,
+        report: &mut Report,
+    ) -> Result<(UpstreamResponse, InFlight), Failure> {
+        let (upstream, times) = (&self.route.upstream, &self.route.times);
+        let mut attempts = Attempts::default();
+        let mut permit = self.admit(report).await?;
+        loop {
+            let slot = match upstream.choose_server(&attempts.tried) {
+                Choice::Server(slot) => slot,
+                Choice::Full => {
+                    drop(permit);
+                    permit = self.admit(report).await?;
+                    continue;
+                }
+                Choice::AllDown => {
+                    return Err(match attempts.last {
+                        Some(failure) => failure,
+                        None => self.reject(upstream.all_down_failure()),
+                    });
+                }
+            };
+            let server = slot.server().clone();
+            report.server = Some(server.name.clone());
+            if let Some(failed) = attempts.failed.take() {
+                failed.count_retry();
+            }
+            let sent_at = Instant::now();
+            match attempt(&server, self.outgoing, upload, times).await {
+                Ok(response) => {
+                    upstream.succeeded(&server);
+                    let others = attempts.suspects.iter();
+                    others
+                        .filter(|suspect| !Rc::ptr_eq(suspect, &server))
+                        .for_each(|suspect| upstream.note_server_fault(suspect));
+                    report.tries += 1;
+                    let in_flight = InFlight {
+                        slot,
+                        permit,
+                        upstream: upstream.clone(),
+                        sent_at,
+                        summary: self.summary,
+                        tries: report.tries,
+                    };
+                    return Ok((response, in_flight));
+                }
+                Err(failed) => {
+                    drop(slot);
+                    report.note_failed(&server.name, &failed.failure);
+                    upload = if failed.failure.is_exhausted() {
+                        self.wait_for_resources(&server, failed, &mut attempts, Instant::now())?
+                    } else {
+                        report.tries += 1;
+                        self.retry_after(&server, failed, &mut attempts, report.tries)?
+                    };
+                }
+            }
+            if attempts.must_pause {
+                sleep(EXHAUSTED_PAUSE).await;
+            }
+        }
+    }
+
+    async fn admit(&self, report: &mut Report) -> Result<Permit, Failure> {
+        let (route, parts) = (self.route, self.parts);
+        let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
+        let permit = route
+            .upstream
+            .admit(route.admission_class(), key, route.times.queue)
+            .await
+            .map_err(|failure| self.reject(failure))?;
+        report.wait_ns += permit.wait_ns();
+        Ok(permit)
+    }
+
+    /// The request's body, if `server`, which gave no answer on try number `tries`, or another one
+    /// is to get the request again.
+    fn retry_after(
+        &self,
+        server: &Rc<Server>,
+        failed: FailedAttempt,
+        attempts: &mut Attempts,
+        tries: u32,
+    ) -> Result<Upload, Failure> {
+        let FailedAttempt { failure, retry } = failed;
+        let upstream = &self.route.upstream;
+        if failure.is_connect_failure() {
+            upstream.note_unreachable(server, &failure, &self.summary, tries);
+        } else if failure.is_server_fault() {
+            upstream.note_failed_attempt(server, &failure, &self.summary, tries);
+            attempts.suspects.push(server.clone());
+        } else if failure.status().is_server_error() {
+            upstream.report_failure(server, &failure, &self.summary, tries);
+        }
+        match retry {
+            Some(retry) if failure.is_retryable() && tries <= upstream.retries => {
+                attempts.tried.push(server.name.clone());
+                attempts.failed = Some(server.clone());
+                attempts.must_pause = false;
+                attempts.last = Some(failure);
+                Ok(retry)
+            }
+            _ => {
+                // Where two did not answer it is the request.
+                if let [suspect] = attempts.suspects.as_slice() {
+                    upstream.note_possible_fault(suspect, &self.summary);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// The same where nothing was left here to reach `server` with. That counts neither against the
+    /// server nor as a try; others may be reached over connections that are there already, and
+    /// after that it is a matter of time.
+    fn wait_for_resources(
+        &self,
+        server: &Server,
+        failed: FailedAttempt,
+        attempts: &mut Attempts,
+        now: Instant,
+    ) -> Result<Upload, Failure> {
+        let FailedAttempt { failure, retry } = failed;
+        let until = attempts
+            .resources_until
+            .get_or_insert(now + self.route.times.connect);
+        let Some(retry) = retry.filter(|_| now < *until) else {
+            return Err(self.reject(failure));
+        };
+        self.route
+            .upstream
+            .report_exhausted(server, &failure, &self.summary);
+        attempts.must_pause = attempts.exhausted_for.contains(&server.name);
+        if !attempts.must_pause {
+            attempts.exhausted_for.push(server.name.clone());
+            attempts.tried.push(server.name.clone());
+        }
+        attempts.last = Some(failure);
+        Ok(retry)
+    }
+
+    /// Reports to the operator that the request is sent to no server, and why.
+    fn reject(&self, failure: Failure) -> Failure {
+        self.route.upstream.report_rejected(&self.summary, &failure);
+        failure
+    }
+}

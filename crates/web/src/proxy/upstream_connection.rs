@@ -1,0 +1,159 @@
+//! A connection to a server, ready to take requests.
+
+use super::counted_stream::{CountedStream, StreamCounts};
+use super::upload::Upload;
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::rt::Executor;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use sooner_http::forwarding::request::Protocol;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
+
+/// The longest head of a response, bytes.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+/// The most header fields of a response over HTTP/1; those over HTTP/2 are bounded by their length
+/// alone.
+const FIELDS_MAX: usize = 400;
+/// What HTTP/1 reads of a body at once at most, bytes; bounds what a connection holds.
+const READ_BYTES_MAX: usize = 64 << 10;
+/// What one response over HTTP/2 may have on its way, bytes.
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
+/// What all responses of one connection may: as much as the streams a server usually allows, so
+/// that a slow client does not hold up the others.
+const CONNECTION_WINDOW_BYTES: u32 = 128 * STREAM_WINDOW_BYTES;
+/// A connection with requests in flight that is silent for so long is sent a PING.
+const PING_AFTER: Duration = Duration::from_secs(20);
+/// And has so long to say so.
+const PING_WITHIN: Duration = Duration::from_secs(10);
+
+/// What carries the bytes of a connection.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
+
+/// Takes requests for one connection.
+pub struct UpstreamConnection {
+    requests: Requests,
+    counts: Arc<StreamCounts>,
+}
+
+enum Requests {
+    /// One after the other.
+    Http1(http1::SendRequest<Upload>),
+    /// Many at once.
+    Http2(http2::SendRequest<Upload>),
+}
+
+/// A request that got no response: why, and the request if nothing of it was sent.
+pub type SendError = (hyper::Error, Option<Request<Upload>>);
+
+/// Begins to speak HTTP on `stream`.
+pub async fn handshake(
+    stream: Box<dyn Transport>,
+    protocol: Protocol,
+) -> io::Result<UpstreamConnection> {
+    let counts = Arc::<StreamCounts>::default();
+    let io = TokioIo::new(CountedStream::new(stream, &counts));
+    let requests = match protocol {
+        Protocol::Http1 => {
+            let (sender, connection) = http1::Builder::new()
+                .max_header_size(HEAD_BYTES_MAX)
+                .max_headers(FIELDS_MAX)
+                .max_buf_size(READ_BYTES_MAX)
+                .handshake(io)
+                .await
+                .map_err(io::Error::other)?;
+            // The task that waits for a response hears how it ends.
+            spawn_local(async move { drop(connection.with_upgrades().await) });
+            Requests::Http1(sender)
+        }
+        Protocol::Http2 => {
+            let (sender, connection) = http2::Builder::new(OnThisThread)
+                .timer(TokioTimer::new())
+                .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .max_header_list_size(HEAD_BYTES_MAX as u32)
+                .max_send_buf_size(READ_BYTES_MAX)
+                .keep_alive_interval(PING_AFTER)
+                .keep_alive_timeout(PING_WITHIN)
+                .handshake(io)
+                .await
+                .map_err(io::Error::other)?;
+            spawn_local(async move { drop(connection.await) });
+            Requests::Http2(sender)
+        }
+    };
+    Ok(UpstreamConnection { requests, counts })
+}
+
+/// Runs what a connection spawns where the connection runs.
+#[derive(Clone, Copy)]
+struct OnThisThread;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}
+
+impl UpstreamConnection {
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        match self.requests {
+            Requests::Http1(_) => Protocol::Http1,
+            Requests::Http2(_) => Protocol::Http2,
+        }
+    }
+
+    /// Bytes the server has sent so far.
+    pub fn received_bytes(&self) -> u64 {
+        self.counts.read_bytes()
+    }
+
+    /// Another handle for the same connection, where it takes many requests at once.
+    pub fn share(&self) -> Option<Self> {
+        let Requests::Http2(sender) = &self.requests else {
+            return None;
+        };
+        Some(Self {
+            requests: Requests::Http2(sender.clone()),
+            counts: self.counts.clone(),
+        })
+    }
+
+    /// Whether it would take a request now, as far as is known.
+    pub fn is_open(&self) -> bool {
+        match &self.requests {
+            Requests::Http1(sender) => sender.is_ready() && !sender.is_closed(),
+            Requests::Http2(sender) => !sender.is_closed(),
+        }
+    }
+
+    /// Waits until it takes a request; an error if it never will.
+    pub async fn ready(&mut self) -> hyper::Result<()> {
+        match &mut self.requests {
+            Requests::Http1(sender) => sender.ready().await,
+            Requests::Http2(sender) => sender.ready().await,
+        }
+    }
+
+    /// Sends a request; dropping the future takes it back (HTTP/1: by ending the connection).
+    pub async fn send(
+        &mut self,
+        request: Request<Upload>,
+    ) -> Result<Response<Incoming>, SendError> {
+        let sent = match &mut self.requests {
+            Requests::Http1(sender) => sender.try_send_request(request).await,
+            Requests::Http2(sender) => sender.try_send_request(request).await,
+        };
+        sent.map_err(|mut error: TrySendError<Request<Upload>>| {
+            let request = error.take_message();
+            (error.into_error(), request)
+        })
+    }
+}

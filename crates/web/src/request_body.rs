@@ -1,0 +1,90 @@
+//! The body of a request, whichever protocol brought it.
+
+use crate::limits::{Limits, MeteredBody, ReceiveError, ReceiveMeter};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Any error of a body; it ends the response or the request it belongs to.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request, whichever protocol brought it.
+pub enum RequestBody {
+    /// There is none.
+    Empty,
+    /// Over HTTP/1.
+    Http1(Incoming),
+    /// Over HTTP/2.
+    Http2(crate::http2::RequestStream),
+    /// One of the others, within the bounds of what a client may send.
+    Metered(Box<MeteredBody<RequestBody>>),
+    /// One with a `Content-Length` above the limit; nothing of it is read.
+    TooLong {
+        /// The bound.
+        bytes_max: u64,
+    },
+}
+
+impl RequestBody {
+    /// The body within `limits`; one that is over already needs none.
+    pub fn metered(self, limits: &Limits) -> Self {
+        if self.is_end_stream() {
+            return Self::Empty;
+        }
+        let bytes_max = limits.body_bytes;
+        if self.size_hint().lower() > bytes_max {
+            return Self::TooLong { bytes_max };
+        }
+        let meter = ReceiveMeter::new(limits.receive_bytes_per_sec.into());
+        Self::Metered(Box::new(MeteredBody::new(self, bytes_max, meter)))
+    }
+
+    /// Whether it is known before the first byte that it is longer than it may be.
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, Self::TooLong { .. })
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Self::Empty => Poll::Ready(None),
+            Self::Http1(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+            Self::Http2(body) => Pin::new(body).poll_frame(cx),
+            Self::Metered(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            Self::TooLong { bytes_max } => {
+                let bytes_max = *bytes_max;
+                Poll::Ready(Some(Err(ReceiveError::TooLong { bytes_max }.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Http1(body) => body.is_end_stream(),
+            Self::Http2(body) => body.is_end_stream(),
+            Self::Metered(body) => body.is_end_stream(),
+            Self::TooLong { .. } => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Http1(body) => body.size_hint(),
+            Self::Http2(body) => body.size_hint(),
+            Self::Metered(body) => body.size_hint(),
+            Self::TooLong { .. } => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One site of files: what it answers to a request, and nothing about how that is sent.
+//!
+//! A file in memory that was looked at in the last second costs no system call and no allocation
+//! but its headers. Everything that is not a file (refusals, redirects) is made the site's own at
+//! the end: its error pages, its headers.
+
+mod build;
+mod config;
+mod listing;
+mod refusal;
+mod representation;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+pub use build::SharedFiles;
+pub use config::{RedirectConfig, StaticConfig};
+pub use listing::{Listing, PendingListing};
+pub use sites::Sites;
+
+use crate::body::Source;
+use crate::clock::Moment;
+use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Lookup, Resource, media_type};
+use crate::response::{Response, plain};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+use listing::{Listed, Lister};
+use representation::{Delivery, FileResponse};
+use sooner_http::redirect::Redirect;
+use sooner_http::target::{self, DotFiles};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// One site.
+#[derive(Debug)]
+pub struct StaticSite {
+    redirects: Vec<Redirect>,
+    extra: ExtraHeaders,
+    error_pages: Vec<ErrorPage>,
+    disk: Option<Disk>,
+    delivery: Delivery,
+}
+
+/// The file that is sent with an error.
+#[derive(Debug)]
+struct ErrorPage {
+    status: StatusCode,
+    path: Box<[u8]>,
+}
+
+/// What a site has on the disk.
+#[derive(Debug)]
+struct Disk {
+    cache: Rc<RefCell<FileCache>>,
+    folder: FolderId,
+    dot_files: DotFiles,
+    lister: Lister,
+    fallback: Option<Box<[u8]>>,
+}
+
+/// The answer of a site.
+#[derive(Debug)]
+pub enum StaticReply {
+    /// Here it is.
+    Now(Response),
+    /// A directory has to be read for it, by a thread that may wait.
+    Listing(PendingListing),
+}
+
+/// An answer on its way.
+enum Draft {
+    /// As it will be sent.
+    Complete(Response),
+    /// Without the site's headers and error pages.
+    Bare(Response),
+    Listing(PendingListing),
+}
+
+impl StaticSite {
+    /// Answers a request, reading directories at once if need be: for tests, and for threads that
+    /// may wait.
+    pub fn response<B>(&self, request: &Request<B>, now: Moment) -> Response {
+        match self.respond(request, now) {
+            StaticReply::Now(response) => response,
+            StaticReply::Listing(pending) => pending.read(),
+        }
+    }
+
+    /// Answers a request. Waits for the disk only to open files and to read those that are kept in
+    /// memory.
+    pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
+        let mut response = match self.draft(request, now) {
+            Draft::Complete(response) => response,
+            Draft::Bare(response) => self.finish(response, now),
+            Draft::Listing(pending) => return StaticReply::Listing(pending),
+        };
+        if request.method() == Method::HEAD {
+            response.source = Source::Empty;
+        }
+        StaticReply::Now(response)
+    }
+
+    /// An answer with an error: the site's page for it, or else a line of text that says `what` is
+    /// wrong.
+    pub fn error_page(&self, status: StatusCode, what: &str, now: Moment) -> Response {
+        self.finish(plain(status, what), now)
+    }
+
+    /// Adds the site's headers to the response of an upstream.
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        self.extra.add_to(headers);
+    }
+
+    /// The response of the first redirect that fits; redirects come before routes and files.
+    pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Response> {
+        let response = self.redirected(request.uri())?;
+        let mut response = self.finish(response, now);
+        if request.method() == Method::HEAD {
+            response.source = Source::Empty;
+        }
+        Some(response)
+    }
+
+    fn draft<B>(&self, request: &Request<B>, now: Moment) -> Draft {
+        if let Some(response) = self.redirected(request.uri()) {
+            return Draft::Bare(response);
+        }
+        match (request.method(), &self.disk) {
+            (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
+            (&Method::OPTIONS, _) => Draft::Bare(refusal::methods()),
+            (_, None) => Draft::Bare(refusal::not_found()),
+            (_, Some(_)) => Draft::Bare(refusal::of_method()),
+        }
+    }
+
+    fn redirected(&self, uri: &Uri) -> Option<Response> {
+        self.redirects.iter().find_map(|redirect| {
+            let location = redirect.location(uri.path(), uri.query())?;
+            Some(refusal::redirect_to(
+                redirect.status(),
+                "it is elsewhere",
+                location,
+            ))
+        })
+    }
+
+    fn file<B>(&self, request: &Request<B>, disk: &Disk, now: Moment) -> Draft {
+        let target = match target::parse(request.uri().path(), disk.dot_files) {
+            Ok(target) => target,
+            Err(error) => return Draft::Bare(refusal::of_target(error)),
+        };
+        match disk.find(&target.path, target.is_directory, now) {
+            Ok(Lookup::Resource(resource)) => self.resource(request, &resource, now),
+            Ok(Lookup::Directory(_)) if !target.is_directory => {
+                let query = request.uri().query();
+                Draft::Bare(refusal::directory_without_slash(&target.path, query))
+            }
+            Ok(Lookup::Directory(directory)) => {
+                match disk.lister.list(request, directory, &target.path) {
+                    Listed::Pending(pending) => Draft::Listing(pending),
+                    Listed::Refusal(response) => Draft::Bare(response),
+                    Listed::Off => self.missing(request, disk, &target.path, now),
+                }
+            }
+            Err(FileError::NotFound) => self.missing(request, disk, &target.path, now),
+            Err(error) => Draft::Bare(refusal::of_file(&error)),
+        }
+    }
+
+    fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
+        match representation::response(request, resource, &self.delivery, now.date) {
+            FileResponse::Complete(response) => Draft::Complete(response),
+            FileResponse::Refusal(response) => Draft::Bare(response),
+        }
+    }
+
+    /// The page of the application, unless the path ends like that of a file: a script that is
+    /// missing must not be a page, which caches would keep and browsers could not read.
+    fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Moment) -> Draft {
+        if let Some(fallback) = &disk.fallback
+            && !media_type::is_known(path)
+            && let Ok(Lookup::Resource(resource)) = disk.find(fallback, false, now)
+        {
+            return self.resource(request, &resource, now);
+        }
+        Draft::Bare(refusal::not_found())
+    }
+
+    /// With the site's page for its status, if there is one, and the site's headers.
+    pub fn finish(&self, mut response: Response, now: Moment) -> Response {
+        if let Some(page) = self.page_for(response.status, now) {
+            let headers = &mut response.headers;
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(page.plain.len));
+            if let Some(kind) = page.plain.headers.get(CONTENT_TYPE) {
+                headers.insert(CONTENT_TYPE, kind.clone());
+            }
+            let chunk_bytes = self.delivery.chunk_bytes;
+            response.source = Source::part(&page.plain, 0, page.plain.len, chunk_bytes);
+        }
+        self.extra.add_to(&mut response.headers);
+        response
+    }
+
+    fn page_for(&self, status: StatusCode, now: Moment) -> Option<Rc<Resource>> {
+        let mut pages = self.error_pages.iter();
+        let page = pages.find(|page| page.status == status)?;
+        match self.disk.as_ref()?.find(&page.path, false, now) {
+            Ok(Lookup::Resource(resource)) => Some(resource),
+            _ => None,
+        }
+    }
+}
+
+impl Disk {
+    fn find(&self, path: &[u8], as_directory: bool, now: Moment) -> Result<Lookup, FileError> {
+        self.cache
+            .borrow_mut()
+            .find(self.folder, path, as_directory, now)
+    }
+}
