@@ -1,7 +1,7 @@
 //! What the real gate holds in memory before a real PostgreSQL: little for clients that are silent, and no more than a few pieces of what passes,
 //! however large that is and whether or not its reader reads.
 //!
-//! Small versions of `cargo xtask bench gate-memory`, with a debug build's limits. Needs PostgreSQL.
+//! Small versions of `sooner lab run gate --case gate-memory`, with a debug build's limits. Needs PostgreSQL.
 
 #[expect(dead_code, reason = "nobody is under fire here")]
 mod gate_fire;

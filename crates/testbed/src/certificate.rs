@@ -28,13 +28,26 @@ impl Certificate {
         Self::write(folder, params)
     }
 
+    /// The authority in `folder`, made if it is not there yet.
+    pub fn of_authority(folder: &Path, names: &[&str]) -> io::Result<Certificate> {
+        let made = Self::files(folder);
+        match made.certificate.exists() {
+            true => Ok(made),
+            false => Self::make_authority(folder, names),
+        }
+    }
+
+    fn files(folder: &Path) -> Certificate {
+        Certificate {
+            certificate: folder.join("certificate.pem"),
+            key: folder.join("key.pem"),
+        }
+    }
+
     fn write(folder: &Path, params: CertificateParams) -> io::Result<Certificate> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let certificate = params.self_signed(&key).map_err(io::Error::other)?;
-        let files = Certificate {
-            certificate: folder.join("certificate.pem"),
-            key: folder.join("key.pem"),
-        };
+        let files = Self::files(folder);
         fs::write(&files.certificate, certificate.pem())?;
         fs::write(&files.key, key.serialize_pem())?;
         Ok(files)

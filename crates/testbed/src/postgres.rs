@@ -68,13 +68,21 @@ impl Installation {
 
     /// One of its programs, without what the environment says of other databases.
     pub fn program(&self, name: &str) -> Command {
-        let mut command = Command::new(self.programs.join(name));
-        for (key, _) in env::vars_os() {
-            if key.to_string_lossy().starts_with("PG") {
-                command.env_remove(key);
-            }
+        command_without_environment(&self.programs.join(name))
+    }
+
+    /// The same, as the user who runs the server, in a folder that they may enter.
+    pub fn server_program(&self, name: &str, folder: &Path) -> Command {
+        self.server_command(&self.programs.join(name), folder)
+    }
+
+    /// Any program as that user.
+    pub fn server_command(&self, program: &Path, folder: &Path) -> Command {
+        let mut command = command_without_environment(program);
+        command.current_dir(folder);
+        if let Some((user, group)) = self.owner {
+            command.uid(user).gid(group);
         }
-        command.env("LC_ALL", "C");
         command
     }
 
@@ -86,16 +94,6 @@ impl Installation {
     /// User and group of the server, where it cannot be those of this process.
     pub fn owner(&self) -> Option<(u32, u32)> {
         self.owner
-    }
-
-    /// The same, as the user who runs the server, in a folder that they may enter.
-    pub fn server_program(&self, name: &str, folder: &Path) -> Command {
-        let mut command = self.program(name);
-        command.current_dir(folder);
-        if let Some((user, group)) = self.owner {
-            command.uid(user).gid(group);
-        }
-        command
     }
 
     /// Makes a folder that belongs to the user who runs the server.
@@ -111,6 +109,17 @@ impl Installation {
             None => Ok(()),
         }
     }
+}
+
+fn command_without_environment(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (key, _) in env::vars_os() {
+        if key.to_string_lossy().starts_with("PG") {
+            command.env_remove(key);
+        }
+    }
+    command.env("LC_ALL", "C");
+    command
 }
 
 /// The first folder that has all of them.

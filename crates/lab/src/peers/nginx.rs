@@ -29,8 +29,9 @@ pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
     });
     let tls = setting.options.tls.as_ref().map_or(String::new(), |tls| {
         let (certificate, key) = (tls.certificate.display(), tls.key.display());
+        let http2 = if setting.options.http2 { " http2" } else { "" };
         format!(
-            "\n    listen {SERVER_ADDRESS}:{TLS_PORT} ssl backlog={backlog};\n    ssl_certificate {certificate};\n    \
+            "\n    listen {SERVER_ADDRESS}:{TLS_PORT} ssl{http2} backlog={backlog};\n    ssl_certificate {certificate};\n    \
              ssl_certificate_key {key};\n    ssl_protocols TLSv1.2 TLSv1.3;\n "
         )
     });

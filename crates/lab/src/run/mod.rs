@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod example;
 pub mod load;
-mod quiet;
-mod stand;
+pub(crate) mod quiet;
+pub(crate) mod stand;
 pub mod store;
 pub mod summary;
 mod tasks;
@@ -379,7 +379,7 @@ fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String
 }
 
 /// The trace's files in a folder that servers without privilege can read, and one for downloads beside a run.
-fn served_files(trace: &str) -> Result<Scratch> {
+pub(crate) fn served_files(trace: &str) -> Result<Scratch> {
     let folder = Scratch::new()?;
     let write = "cannot write the trace's files; set TMPDIR to a place with room";
     mkroot(&Trace::open(trace)?, folder.path()).context(write)?;

@@ -73,6 +73,7 @@ impl Stand {
             .then(|| Certificate::make(scratch.path(), &[&SERVER_ADDRESS.to_string()]));
         let options = PeerOptions {
             tls: tls.transpose().context("cannot make a certificate")?,
+            http2: setup.streams.is_some(),
             backlog: setup.backlog.unwrap_or(BACKLOG),
             workers: setup.workers,
             ..PeerOptions::new(program, scratch.path())

@@ -104,7 +104,7 @@ fn command(
     let mut command = match under {
         [] => postgres,
         [first, rest @ ..] => {
-            let mut command = installation.server_program(first, folder);
+            let mut command = installation.server_command(Path::new(first), folder);
             command.args(rest).arg(postgres.get_program());
             command
         }
