@@ -6,8 +6,6 @@ mod early_answers;
 mod paths;
 mod protocol;
 mod proxied;
-#[path = "../site/mod.rs"]
-mod site;
 mod statics_changes;
 mod statics_heads;
 mod support;

@@ -1,5 +1,4 @@
 //! A server in a thread, for all tests that look at it from outside.
-#![allow(dead_code, reason = "each kind of test uses its own part")]
 
 use sooner_uplink::Uplink;
 use sooner_web::config::Config;

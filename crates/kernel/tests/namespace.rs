@@ -76,7 +76,6 @@ impl Pair {
     }
 
     /// Runs `tc` on the sending side.
-    #[allow(dead_code, reason = "not every test binary configures a qdisc")]
     pub fn tc(&self, arguments: &str) {
         run(Command::new("tc")
             .args(["-n", &self.sender])
@@ -84,7 +83,6 @@ impl Pair {
     }
 
     /// Runs `ip` on the sending side.
-    #[allow(dead_code, reason = "not every test binary changes devices")]
     pub fn ip(&self, arguments: &str) {
         run(Command::new("ip")
             .args(["-n", &self.sender])
@@ -97,7 +95,6 @@ impl Pair {
     }
 
     /// Runs `body` in a thread on the receiving side.
-    #[allow(dead_code, reason = "not every test binary receives")]
     pub fn in_receiver<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         inside(&self.receiver, body)
     }

@@ -6,8 +6,6 @@ mod exchanges;
 mod frames;
 mod order;
 mod programs;
-#[path = "../site/mod.rs"]
-mod site;
 mod support;
 mod violations;
 mod windows;

@@ -1,5 +1,5 @@
 //! Packets made by hand, for programs that only look at them: no checksums.
-#![allow(dead_code, reason = "not every test binary makes every kind of packet")]
+#![allow(dead_code, reason = "a benchmark and another crate take a part each")]
 
 /// A packet from server to client with an Ethernet header.
 #[derive(Clone)]
