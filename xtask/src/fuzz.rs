@@ -1,23 +1,26 @@
 //! `cargo xtask fuzz`: every fuzz target for a few seconds.
 //!
-//! The targets are built by stable Rust with LLVM's coverage counters and libFuzzer, as cargo-fuzz
-//! does, but without AddressSanitizer (which needs nightly): what is fuzzed is safe code, so that a
-//! panic, an overflow, an endless loop or a memory hog is all there is to find.
+//! The targets are one program, built by stable Rust with LLVM's coverage counters and libFuzzer, as
+//! cargo-fuzz does, but without AddressSanitizer (which needs nightly): what is fuzzed is safe code,
+//! so that a panic, an overflow, an endless loop or a memory hog is all there is to find.
 
-use crate::process;
+use crate::process::{self, Finished};
 use crate::tally::Tally;
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What LLVM adds for libFuzzer to see: edges taken and the operands of comparisons.
-const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
+/// The compiler for the crates of the workspace, from the root.
+const INSTRUMENTED: &str = "fuzz/instrumented";
+/// The targets, a file each, from the root.
+const TARGETS: &str = "fuzz/src/targets";
+/// The environment variable that names the target.
+const TARGET: &str = "SOONER_FUZZ_TARGET";
 
 /// One input may take this long; all of them are parsed in microseconds.
 const INPUT_SECONDS_MAX: u32 = 5;
@@ -27,40 +30,40 @@ const MEMORY_MB_MAX: u32 = 1024;
 /// What libFuzzer says before the path of an input that fails.
 const WRITTEN_TO: &str = "Test unit written to ";
 
-/// Builds the targets and runs each for a while, or only the one named. Counts each target as one test.
+/// Builds the targets and runs each for a while, or only the one named. Counts each as one test.
 pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> {
     if !process::is_installed("c++") {
         tally.skip("fuzz", "no C++ compiler for libFuzzer (Debian: g++)");
         return Ok(());
     }
-    let host = host_triple()?;
-    if !build(&host)? {
+    let built = process::run_showing_errors(&mut build_command())?;
+    let Some(program) = program(&built) else {
         tally.step("the build of the fuzz targets", false);
         return Ok(());
-    }
+    };
     let targets: Vec<String> = targets()?
         .into_iter()
         .filter(|name| only.is_none_or(|only| only == name))
         .collect();
     anyhow::ensure!(
         !targets.is_empty(),
-        "no such fuzz target: they are the files of fuzz/fuzz_targets"
+        "no such fuzz target: they are the files of {TARGETS}"
     );
-    for (target, passed) in run_all(targets, &host, each) {
+    for (target, passed) in run_all(targets, &program, each) {
         tally.step(&format!("fuzz {target}"), passed?);
     }
     Ok(())
 }
 
 /// Runs the targets, one a core at a time, and gives what came of each.
-fn run_all(targets: Vec<String>, host: &str, each: Duration) -> Vec<(String, Result<bool>)> {
+fn run_all(targets: Vec<String>, program: &Path, each: Duration) -> Vec<(String, Result<bool>)> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let waiting = Mutex::new(targets);
     let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let run_some = || {
         std::iter::from_fn(take)
             .map(|target| {
-                let passed = run_one(&target, host, each);
+                let passed = run_one(&target, program, each);
                 (target, passed)
             })
             .collect::<Vec<_>>()
@@ -75,44 +78,48 @@ fn run_all(targets: Vec<String>, host: &str, each: Duration) -> Vec<(String, Res
     })
 }
 
-/// Builds the targets with what others leave of the processors, so that [`run`] finds them built. Says nothing: [`run`] builds once
-/// more, and says what is wrong.
+/// Builds the targets with what others leave of the processors, so that [`run`] finds them built.
+/// Says nothing: [`run`] builds once more, and says what is wrong.
 pub fn build_ahead() {
-    if !process::is_installed("c++") {
-        return;
-    }
-    if let Ok(host) = host_triple() {
-        let _ = process::run_quietly(&mut process::at_idle(&build_command(&host)));
+    if process::is_installed("c++") {
+        let _ = process::run_quietly(&mut process::at_idle(&build_command()));
     }
 }
 
-fn build(host: &str) -> Result<bool> {
-    Ok(process::run(&mut build_command(host))?.success)
+/// With the features of the tests' dependencies, so that those are not compiled once more.
+fn build_command() -> Command {
+    let mut build = process::cargo(&["build", "--workspace", "--example", "fuzz"]);
+    build
+        .args(["--features", "sooner-fuzz/engine"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .env(
+            "RUSTC_WORKSPACE_WRAPPER",
+            process::root().join(INSTRUMENTED),
+        );
+    build
 }
 
-/// Instruments everything but build scripts, which is why the host is named as a cross target.
-fn build_command(host: &str) -> Command {
-    let mut build = process::cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
-    build
-        .args(["--target-dir", "target/fuzz", "--target", host])
-        .env("RUSTFLAGS", COVERAGE);
-    build
+/// What Cargo says it has built.
+fn program(built: &Finished) -> Option<PathBuf> {
+    let messages = built
+        .lines
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    messages
+        .filter(|message: &Value| message["target"]["kind"] == json!(["example"]))
+        .find_map(|message| Some(message["executable"].as_str()?.into()))
 }
 
-fn run_one(target: &str, host: &str, each: Duration) -> Result<bool> {
+fn run_one(target: &str, program: &Path, each: Duration) -> Result<bool> {
     let root = process::root();
     let corpus = root.join("fuzz/corpus").join(target);
     let artifacts = root.join("fuzz/artifacts").join(target);
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
-    let mut command = Command::new(
-        root.join("target/fuzz")
-            .join(host)
-            .join("release")
-            .join(target),
-    );
+    let mut command = Command::new(program);
     command
         .current_dir(&root)
+        .env(TARGET, target)
         .arg(format!("-max_total_time={}", each.as_secs()))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
         .arg(format!("-rss_limit_mb={MEMORY_MB_MAX}"))
@@ -155,28 +162,20 @@ fn what_failed(lines: &[String]) -> String {
     words.join("\n")
 }
 
+/// The names of the files of targets.
 fn targets() -> Result<Vec<String>> {
-    let arguments = [
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-    ];
-    let metadata: Value = serde_json::from_str(&process::output(&mut process::cargo(&arguments))?)?;
-    let targets = metadata["packages"][0]["targets"]
-        .as_array()
-        .context("the fuzz crate has no targets")?;
-    Ok(targets
-        .iter()
-        .filter_map(|target| target["name"].as_str())
-        .map(str::to_owned)
-        .collect())
-}
-
-fn host_triple() -> Result<String> {
-    let version = process::output(Command::new("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc -vV names no host")?.to_owned())
+    let folder = process::root().join(TARGETS);
+    let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut names = entries
+        .map(|entry| {
+            Ok(entry?
+                .path()
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into())
+        })
+        .collect::<Result<Vec<String>>>()?;
+    names.sort();
+    Ok(names)
 }

@@ -77,14 +77,8 @@ fn compiler() -> Result<String> {
 }
 
 fn count() -> Result<Vec<(&'static str, f64)>> {
-    let arguments = [
-        "build",
-        "--release",
-        "-p",
-        "sooner-simulator",
-        "--example",
-        "play",
-    ];
+    // As the tests have built it: with optimization, and with the checks of what is added up.
+    let arguments = ["build", "--workspace", "--example", "play"];
     process::output(&mut process::cargo(&arguments))?;
     let of = |policy: &'static str| {
         let [short, long] = JOBS.map(|jobs| instructions(policy, jobs));
@@ -97,7 +91,7 @@ fn count() -> Result<Vec<(&'static str, f64)>> {
 }
 
 fn instructions(policy: &str, jobs: u64) -> Result<f64> {
-    let program = process::root().join("target/release/examples/play");
+    let program = process::root().join("target/debug/examples/play");
     let mut valgrind = Command::new("valgrind");
     valgrind
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

@@ -8,7 +8,9 @@ mod package;
 mod packages;
 mod postgres;
 mod process;
+mod programs;
 mod record;
+mod runner;
 mod suites;
 mod tally;
 mod test;
@@ -18,9 +20,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "usage: cargo xtask TASK
-  test [--quick]            everything that must hold; --quick leaves fuzzing out
+  test [--quick | STEP]     everything that must hold, or one of its steps; --quick leaves fuzzing out
   tidy                      architecture and style, without a build
-  fuzz [SECONDS] [TARGET]   each fuzz target for 60 s or as long as asked; all targets or one
+  fuzz [SECONDS] [TARGET]   each fuzz target for 15 s or longer; all targets or one
   package                   the program, manual pages, completions, unit and example, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
   instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["test"] => Ok(test::run(false)),
         ["test", "--quick"] => Ok(test::run(true)),
+        ["test", step] => test::run_step(step),
         ["tidy"] => tidy::run(),
         ["package"] => package::run(),
         ["bpf"] => bpf::build(),
@@ -59,10 +62,10 @@ fn main() -> ExitCode {
 /// `[SECONDS] [TARGET]`, either of them left out.
 fn run_fuzz(words: &[&str]) -> anyhow::Result<bool> {
     let (seconds, target) = match words {
-        [] => (60, None),
+        [] => (15, None),
         [one] => one
             .parse()
-            .map_or((60, Some(*one)), |seconds| (seconds, None)),
+            .map_or((15, Some(*one)), |seconds| (seconds, None)),
         [seconds, target, ..] => (seconds.parse()?, Some(*target)),
     };
     let mut tally = tally::Tally::default();

@@ -7,11 +7,11 @@ use std::fs;
 /// Builds `sooner`, has it write its manual pages and completions, and puts unit, example and the rest beside them; whether it worked.
 pub fn run() -> Result<bool> {
     let folder = process::root().join("target/package");
-    let built = process::run(&mut process::cargo(&["build", "--release"]))?;
+    let built = process::run(&mut process::cargo(&["build", "--profile", "dist"]))?;
     if !built.success {
         return Ok(false);
     }
-    let program = process::root().join("target/release/sooner");
+    let program = process::root().join("target/dist/sooner");
     let mut write = std::process::Command::new(&program);
     let written = process::run(write.arg("package").arg(&folder))?;
     copy(&program, &folder.join("sooner"))?;

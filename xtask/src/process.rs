@@ -77,19 +77,31 @@ pub fn run(command: &mut Command) -> io::Result<Finished> {
     })
 }
 
+/// Runs a command to its end, keeping its standard output to itself.
+pub fn run_showing_errors(command: &mut Command) -> io::Result<Finished> {
+    eprintln!("$ {}", shown(command));
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    Ok(Finished {
+        success: output.status.success(),
+        lines: lines(&output.stdout),
+    })
+}
+
 /// Runs a command to its end, keeping what it prints to itself.
 pub fn run_quietly(command: &mut Command) -> io::Result<Finished> {
     let output = command.stdin(Stdio::null()).output()?;
-    let text =
-        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Finished {
         success: output.status.success(),
-        lines: text
-            .iter()
-            .flat_map(|text| text.lines())
-            .map(str::to_owned)
-            .collect(),
+        lines: [lines(&output.stdout), lines(&output.stderr)].concat(),
     })
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Runs a command quietly and returns its standard output; an error says what it wrote to standard error.

@@ -1,24 +1,20 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
+use crate::tally::Tally;
 use crate::{
-    bpf, fuzz, h2spec, instructions, packages, postgres, process, suites, tally::Tally, tidy,
+    bpf, fuzz, h2spec, instructions, packages, postgres, process, programs, runner, suites, tidy,
 };
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long each fuzz target runs here; `cargo xtask fuzz SECONDS` looks longer.
-const FUZZ_SMOKE: Duration = Duration::from_secs(15);
-
-/// Where the standard library's harness looks for how many tests are run at once.
-const THREADS: &str = "RUST_TEST_THREADS";
-/// Tests at once for each core: with one, the tests of servers left two fifths of two cores idle.
-const TESTS_PER_CORE: usize = 2;
+const FUZZ_SMOKE: Duration = Duration::from_secs(4);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: &[Step] = &[
+const STEPS: [Step; 12] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
@@ -26,20 +22,30 @@ const STEPS: &[Step] = &[
     ("doc", doc),
     ("bpf", bpf::check),
     ("h2spec", h2spec::build),
-    ("instructions", instructions::check),
     ("build", build_tests),
-    ("test", cargo_test),
-    ("postgres", postgres::run),
+    ("instructions", instructions::check),
+    ("test", run_tests),
     ("suites", suites::few),
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
+
+/// Runs one step; whether nothing failed.
+pub fn run_step(name: &str) -> Result<bool> {
+    let found = STEPS.iter().find(|(step, _)| *step == name);
+    let names = || STEPS.map(|(step, _)| step).join(" ");
+    let (_, step) = found.with_context(|| format!("no step {name}; there are: {}", names()))?;
+    let mut tally = Tally::default();
+    step(&mut tally)?;
+    tally.print();
+    Ok(tally.is_good())
+}
 
 /// Runs the steps, all but fuzzing when `quick`; whether nothing failed.
 pub fn run(quick: bool) -> bool {
     let mut tally = Tally::default();
     let mut times = Vec::new();
     thread::scope(|scope| {
-        for (name, step) in STEPS {
+        for (name, step) in &STEPS {
             if quick && *name == "fuzz" {
                 tally.skip("fuzz", "left out by --quick");
                 continue;
@@ -83,14 +89,8 @@ fn check_tidy(tally: &mut Tally) -> Result<()> {
 }
 
 fn format(tally: &mut Tally) -> Result<()> {
-    let workspace = process::run(&mut process::cargo(&["fmt", "--all", "--check"]))?;
-    let fuzz = process::run(&mut process::cargo(&[
-        "fmt",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--check",
-    ]))?;
-    tally.step("format", workspace.success && fuzz.success);
+    let finished = process::run(&mut process::cargo(&["fmt", "--all", "--check"]))?;
+    tally.step("format", finished.success);
     Ok(())
 }
 
@@ -126,24 +126,19 @@ fn doc(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
+/// The build by itself, so that its time is.
 fn build_tests(tally: &mut Tally) -> Result<()> {
-    let arguments = ["test", "--workspace", "--no-run"];
-    tally.step(
-        "the build of the tests",
-        process::run(&mut process::cargo(&arguments))?.success,
-    );
+    tally.step("the build of the tests", programs::build()?.is_some());
     Ok(())
 }
 
-/// `--nocapture`, so that a test that cannot run here can say so (see `tally`).
-fn cargo_test(tally: &mut Tally) -> Result<()> {
-    let arguments = ["test", "--workspace", "--no-fail-fast", "--", "--nocapture"];
-    let mut command = process::cargo(&arguments);
-    if std::env::var_os(THREADS).is_none() {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        command.env(THREADS, (TESTS_PER_CORE * cores).to_string());
-    }
-    let finished = process::run(&mut command)?;
-    tally.cargo_test(finished.success, &finished.lines);
+/// All tests, before PostgreSQL 16 and 18 as well, and the fuzz targets are built meanwhile.
+fn run_tests(tally: &mut Tally) -> Result<()> {
+    let Some(mut parts) = programs::build()? else {
+        return Ok(());
+    };
+    let versions = postgres::add(&mut parts, tally);
+    runner::run(parts, tally);
+    drop(versions);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The BPF programs beside the code they have to agree with: bands beside the policy's, lengths beside an HTTP parser's.
 
-#[path = "../../kernel/tests/packets/mod.rs"]
+#[path = "../../kernel/tests/packets.rs"]
 mod packets;
 
 use std::cell::{Cell, RefCell};

@@ -3,7 +3,7 @@
 //!
 //! The kernel times each run of a program by itself (BPF_PROG_TEST_RUN), so what calling it costs is not in the figures.
 
-#[path = "../tests/packets/mod.rs"]
+#[path = "../tests/packets.rs"]
 mod packets;
 
 use packets::Packet;

@@ -1,15 +1,13 @@
 //! What bands do to packets that wait: which leave first, what the others keep. On a device of a network namespace of the test's own.
 
-mod namespace;
-mod sender;
-
+use crate::sender;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use namespace::{Pair, RECEIVER, SENDER};
-use sender::{TEN_MEGABIT, s0, socket_in_band, until};
+use crate::namespace::{Pair, RECEIVER, SENDER};
+use crate::sender::{TEN_MEGABIT, s0, socket_in_band, until};
 use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsOptions, Replace};
 use sooner_kernel::qdisc;
 

@@ -1,14 +1,11 @@
 //! Bands come, go and are refused, on a device of a network namespace of the test's own.
 
-mod namespace;
-mod sender;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
-use namespace::{Pair, RECEIVER, SENDER};
-use sender::{TEN_MEGABIT, s0, socket_in_band, until};
+use crate::namespace::{Pair, RECEIVER, SENDER};
+use crate::sender::{TEN_MEGABIT, s0, socket_in_band, until};
 use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::{capability, netns, probe, qdisc, socket};

@@ -1,13 +1,11 @@
 //! What the BPF programs do with packets that are shown to them: the decisions as strings. Needs CAP_BPF, and no device.
 
-mod packets;
-
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use packets::Packet;
+use crate::packets::Packet;
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, Direction, EventKind, Options};
 use sooner_kernel::device::{self, Device};

@@ -1,12 +1,10 @@
 //! Bands whose owner was killed, on a device of a network namespace of the test's own.
 
-mod namespace;
-
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use namespace::Pair;
+use crate::namespace::Pair;
 use sooner_kernel::bands::{Bands, BandsError, Replace, remove_leftovers};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::{netns, qdisc};
@@ -33,7 +31,11 @@ struct Owner(Child);
 impl Owner {
     fn start(pair: &Pair) -> Owner {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "helper_that_holds_bands", "--nocapture"])
+            .args([
+                "--exact",
+                "leftovers::helper_that_holds_bands",
+                "--nocapture",
+            ])
             .env(HOLD_IN, &pair.sender)
             .stdout(Stdio::piped())
             .spawn()

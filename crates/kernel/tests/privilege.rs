@@ -19,7 +19,8 @@ fn is_inside() -> bool {
 /// Runs the test `name` of this program in a process of its own.
 fn run_inside(name: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &format!("privilege::{name}")])
+        .args(["--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
         .output()
         .unwrap();
@@ -132,7 +133,7 @@ fn passed_sockets_are_taken_once() {
         let status = Command::new("sh")
             .args([
                 "-c",
-                "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=https exec \"$0\" --exact passed_sockets_are_taken_once --test-threads=1",
+                "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=https exec \"$0\" --exact privilege::passed_sockets_are_taken_once --test-threads=1",
             ])
             .arg(std::env::current_exe().unwrap())
             .env(INSIDE, port.to_string())

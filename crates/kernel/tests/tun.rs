@@ -1,11 +1,9 @@
 //! A TUN device in a network namespace of the test's own: packets come out and go in, and it ends with its descriptor.
 
-mod namespace;
-
 use std::io;
 use std::net::UdpSocket;
 
-use namespace::Pair;
+use crate::namespace::Pair;
 use sooner_kernel::device;
 use sooner_kernel::readiness::{Wake, wait_readable};
 use sooner_kernel::tun::{Tun, TunError};

@@ -1,7 +1,7 @@
 //! The pages of experiments: true to the kept runs, honest about what failed, and writing nothing else.
 
-mod support;
-
+use crate::support;
+use crate::support::Server;
 use serde_json::json;
 use sooner_lab::experiment::Experiment;
 use sooner_lab::pages;
@@ -10,7 +10,6 @@ use sooner_report::number::{duration, significant};
 use sooner_stats::{Run, Verdict};
 use std::fs;
 use std::path::Path;
-use support::Server;
 
 const NGINX: Server = Server {
     name: "nginx",

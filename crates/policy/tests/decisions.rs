@@ -1,10 +1,8 @@
 //! What each policy decides, as a string of runs of service.
 
-#[path = "decisions/guard.rs"]
 mod guard;
-mod server;
 
-use server::{Change, Play, play, run, run_changing};
+use crate::server::{Change, Play, play, run, run_changing};
 use sooner_policy::order::{Swift, SwiftLevels};
 use sooner_policy::{
     Arrival, ClientId, GuardLimits, JobId, Path, PolicyName, Queue, Scheduler, Shares, Time,

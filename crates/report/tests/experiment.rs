@@ -1,7 +1,6 @@
 //! The page of an experiment: both directions are told, and runs that may not be believed do not count.
 
-mod support;
-
+use crate::support;
 use sooner_report::experiment::{Case, Figure, Page, Patience, Peer, Repetition, headline, render};
 use sooner_report::number::duration;
 use sooner_stats::{Run, Verdict};

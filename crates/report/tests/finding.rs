@@ -1,7 +1,6 @@
 //! The sentences: in both directions, and never more than the numbers carry.
 
-mod support;
-
+use crate::support;
 use sooner_report::finding;
 use sooner_stats::{Report, Verdict};
 

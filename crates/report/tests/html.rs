@@ -1,7 +1,6 @@
 //! The page: self-contained, escaped, complete, and true to the numbers.
 
-mod support;
-
+use crate::support;
 use sooner_report::{Context, html};
 use sooner_stats::{Report, Verdict};
 

@@ -1,7 +1,6 @@
 //! The table for people.
 
-mod support;
-
+use crate::support;
 use sooner_report::table;
 use sooner_stats::Verdict;
 

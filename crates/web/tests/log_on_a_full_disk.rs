@@ -61,7 +61,7 @@ fn write_lines(log: &AccessLog, count: u64) {
 #[test]
 fn lines_are_whole_or_lost_and_counted() {
     let Some(disk) = Disk::mount() else {
-        eprintln!("skipped: no right to mount");
+        eprintln!("skipped: lines_are_whole_or_lost_and_counted: no right to mount");
         return;
     };
     let filler = disk.path().join("filler");

@@ -29,24 +29,11 @@ pub struct Dependency {
     pub only_tests: bool,
 }
 
-/// The crates of the workspace, and the fuzz crate beside it.
+/// The crates of the workspace.
 pub fn all(root: &Path) -> Result<Vec<Crate>> {
-    let mut crates = Vec::new();
-    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
-        if root.join(manifest).exists() {
-            let arguments = [
-                "metadata",
-                "--no-deps",
-                "--format-version",
-                "1",
-                "--manifest-path",
-                manifest,
-            ];
-            let json = process::output(&mut process::cargo(&arguments))?;
-            crates.extend(read_metadata(&json, root)?);
-        }
-    }
-    Ok(crates)
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let json = process::output(&mut process::cargo(&arguments))?;
+    read_metadata(&json, root)
 }
 
 fn read_metadata(json: &str, root: &Path) -> Result<Vec<Crate>> {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use crate::support::{has_emulator, may_make_hosts, processes_in, skip, sooner};
+use super::support::{has_emulator, may_make_hosts, processes_in, skip, sooner};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use sooner_kernel::{netns, tcp_table};
 use sooner_lab::counters::Connections;
@@ -154,7 +154,11 @@ fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
     );
     let mut listener = hosts
         .on_server(std::env::current_exe().unwrap())
-        .args(["--exact", "hosts::helper_that_listens", "--nocapture"])
+        .args([
+            "--exact",
+            "on_hosts::hosts::helper_that_listens",
+            "--nocapture",
+        ])
         .env(LISTEN, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -237,7 +241,11 @@ fn helper_that_holds_hosts() {
 
 fn owner() -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "hosts::helper_that_holds_hosts", "--nocapture"])
+        .args([
+            "--exact",
+            "on_hosts::hosts::helper_that_holds_hosts",
+            "--nocapture",
+        ])
         .env(HOLD, "1")
         .stdout(Stdio::piped())
         .spawn()

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
+use super::support::{FILLING, Scratch, may_make_hosts, processes_in, skip, sooner};
 use sooner_kernel::netns;
 use sooner_lab::counters::{Counter, CountersSummary, Sampler, SamplerOptions};
 use sooner_lab::hosts::{Hosts, HostsSpec, Shaper};

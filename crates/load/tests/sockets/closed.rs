@@ -1,6 +1,6 @@
 //! The closed loop against a real server on loopback: its counts are the server's counts.
 
-use crate::server::{Reply, TestServer};
+use super::server::{Reply, TestServer};
 use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::socket::SocketOptions;

@@ -1,7 +1,7 @@
 //! Partly-open and closed systems against a real server.
 
-use crate::replay::{assert_valid_or_late, kept, offered, options, run, size_of, whole_body};
-use crate::server::{Reply, TestServer};
+use super::replay::{assert_valid_or_late, kept, offered, options, run, size_of, whole_body};
+use super::server::{Reply, TestServer};
 use sooner_load::model::Model;
 use sooner_load::replay::{Replay, ReplayOptions};
 use sooner_stats::{Outcome, Verdict};

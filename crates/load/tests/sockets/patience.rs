@@ -1,7 +1,7 @@
 //! Users who abort and reload, against a real server.
 
-use crate::replay::{assert_valid_or_late, block_on, kept, options, run, size_of, whole_body};
-use crate::server::{Reply, TestServer};
+use super::replay::{assert_valid_or_late, block_on, kept, options, run, size_of, whole_body};
+use super::server::{Reply, TestServer};
 use sooner_load::patience::Patience;
 use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, ReplayError, ReplayOptions};

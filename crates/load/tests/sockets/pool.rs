@@ -1,7 +1,7 @@
 //! Which connection a request gets.
 
-use crate::replay::block_on;
-use crate::server::{Reply, TestServer};
+use super::replay::block_on;
+use super::server::{Reply, TestServer};
 use sooner_load::client::Client;
 use sooner_load::connection::Connection;
 use sooner_load::pool::{Carrier, Pool, Reuse};

@@ -1,6 +1,6 @@
 //! Replays against a real server on loopback: what is counted, what is waited for, what is refused.
 
-use crate::server::{Reply, TestServer};
+use super::server::{Reply, TestServer};
 use sooner_load::model::{Model, Offered};
 use sooner_load::pool::Reuse;
 use sooner_load::replay::{self, Replay, ReplayError, ReplayOptions};

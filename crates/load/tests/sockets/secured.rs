@@ -1,7 +1,7 @@
 //! TLS and HTTP/2 against a server of other people's making.
 
-use crate::nginx::Nginx;
-use crate::replay::{assert_valid_or_late, block_on, offered, options_for, run, trace};
+use super::nginx::Nginx;
+use super::replay::{assert_valid_or_late, block_on, offered, options_for, run, trace};
 use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::model::Model;

@@ -1,7 +1,7 @@
 //! Several source addresses driven as one, and the maximum segment size.
 
-use crate::replay::{assert_valid_or_late, block_on, kept, options, run, whole_body};
-use crate::server::TestServer;
+use super::replay::{assert_valid_or_late, block_on, kept, options, run, whole_body};
+use super::server::TestServer;
 use sooner_load::replay::{self, ReplayError, ReplayOptions};
 use sooner_load::socket::SocketOptions;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! SURGE's users against a real server on loopback.
 
-use crate::replay::{self, block_on, kept, run, trace};
-use crate::server::{Reply, TestServer};
+use super::replay::{self, block_on, kept, run, trace};
+use super::server::{Reply, TestServer};
 use sooner_load::model::Model;
 use sooner_load::patience::Patience;
 use sooner_load::replay::{ReplayError, ReplayOptions};

@@ -1,6 +1,6 @@
 //! Conditional requests and ranges.
 
-use crate::support::Site;
+use super::support::Site;
 
 #[test]
 fn what_the_client_has_is_not_sent_again() {

@@ -1,6 +1,6 @@
 //! Bodies on their way: large, interrupted, changed meanwhile; many connections; the stop; the log.
 
-use crate::support::{Client, Response, Site};
+use super::support::{Client, Response, Site};
 use std::net::Shutdown;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Answers that come before the request is over. The client is still sending, and must get all of
 //! them (RFC 9112, 9.6).
 
-use crate::support::{Client, Response, Site};
+use super::support::{Client, Response, Site};
 use std::io::{ErrorKind, Write};
 use std::net::TcpListener;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Which file a target names, and which files it never names.
 
-use crate::support::Site;
+use super::support::Site;
 use std::os::unix::fs::symlink;
 
 #[test]

@@ -1,6 +1,6 @@
 //! HTTP/1.0 and 1.1 over real sockets: methods, versions, persistence, broken requests.
 
-use crate::support::Site;
+use super::support::Site;
 
 #[test]
 fn get_sends_the_file_and_describes_it() {

@@ -1,6 +1,6 @@
 //! What a proxied request means for the connection it came on.
 
-use crate::support::{Client, Site};
+use super::support::{Client, Site};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;

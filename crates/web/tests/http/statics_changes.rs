@@ -1,6 +1,6 @@
 //! Files that change, shrink, grow or vanish while they are sent, and files larger than memory.
 
-use crate::support::{Client, Site};
+use super::support::{Client, Site};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::SystemTime;

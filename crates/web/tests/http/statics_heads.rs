@@ -1,6 +1,6 @@
 //! HEAD says what GET says, for every kind of answer; and connections live on after each of them.
 
-use crate::support::{Response, Site};
+use super::support::{Response, Site};
 
 const SETTINGS: &str = "
     hosts = ['example.org']

@@ -1,7 +1,7 @@
 //! Whether the end of a response was sent, and what is said of it.
 
-use crate::frames::*;
-use crate::support::Site;
+use super::frames::*;
+use super::support::Site;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

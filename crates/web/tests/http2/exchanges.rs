@@ -1,7 +1,7 @@
 //! Requests and answers as a library's client makes and gets them.
 
-use crate::frames::{DATA, GOAWAY, HEADERS, PING, RawClient, STATUS_200};
-use crate::support::Site;
+use super::frames::{DATA, GOAWAY, HEADERS, PING, RawClient, STATUS_200};
+use super::support::Site;
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use hyper::{HeaderMap, Method, Request};

@@ -1,7 +1,7 @@
 //! Who goes first on a link that is busy. No times: only who ended before whom.
 
-use crate::frames::*;
-use crate::support::Site;
+use super::frames::*;
+use super::support::Site;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 

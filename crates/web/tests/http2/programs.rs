@@ -1,6 +1,6 @@
 //! Programs people use. One that is not installed is skipped, and that is said.
 
-use crate::support::Site;
+use super::support::Site;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};

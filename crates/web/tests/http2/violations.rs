@@ -1,7 +1,7 @@
 //! Clients that break the rules, or use them against the server.
 
-use crate::frames::*;
-use crate::support::Site;
+use super::frames::*;
+use super::support::Site;
 
 const OLD_PRIORITIES_OFF: (u16, u32) = (9, 1);
 

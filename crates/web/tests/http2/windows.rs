@@ -1,7 +1,7 @@
 //! Windows that are shut, small, or shared.
 
-use crate::frames::*;
-use crate::support::Site;
+use super::frames::*;
+use super::support::Site;
 
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW: u16 = 4;

@@ -1,7 +1,7 @@
 //! Clients that other people wrote, where they are installed.
 
-use crate::certificates::{Authority, Files, Tables};
-use crate::support::Server;
+use super::certificates::{Authority, Files, Tables};
+use super::support::Server;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

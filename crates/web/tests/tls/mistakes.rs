@@ -1,6 +1,6 @@
 //! Tables that cannot be served with: one line each, with the place in the file.
 
-use crate::certificates::{Authority, Files, Tables};
+use super::certificates::{Authority, Files, Tables};
 use sooner_web::tls::{prepare, unreadable};
 use std::time::{Duration, SystemTime};
 

@@ -1,7 +1,7 @@
 //! Who the client is, when a proxy in front says so.
 
-use crate::certificates::{Authority, Files};
-use crate::support::{Client, PATIENCE, Server, Setup, ask, connect, over};
+use super::certificates::{Authority, Files};
+use super::support::{Client, PATIENCE, Server, Setup, ask, connect, over};
 use sooner_web::proxy_protocol::{ProxyProtocolConfig, Senders};
 use std::io::{Read, Write};
 use std::time::Duration;

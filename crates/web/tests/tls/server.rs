@@ -1,7 +1,7 @@
 //! What a TLS server does: names, versions, protocols, clients' certificates, reload.
 
-use crate::certificates::{Authority, Files};
-use crate::support::{
+use super::certificates::{Authority, Files};
+use super::support::{
     Client, PATIENCE, RECORD_BYTES, Server, Setup, ask, ask_for, connect, connect_tls, over,
 };
 use rustls::HandshakeKind;
@@ -217,7 +217,7 @@ fn a_reload_drops_nobody() {
     ask(&mut after).unwrap();
     ask(&mut before).unwrap();
     let shown =
-        |client: &crate::support::TlsClient| client.conn.peer_certificates().unwrap()[0].clone();
+        |client: &super::support::TlsClient| client.conn.peer_certificates().unwrap()[0].clone();
     assert_eq!(shown(&after), renewed.certificate);
     assert_ne!(shown(&before), renewed.certificate);
 

@@ -1,6 +1,6 @@
 //! A server in a thread that says whom it talks to, and clients that see every byte.
 
-use crate::certificates::{Authority, Pair};
+use super::certificates::{Authority, Pair};
 use rustls::client::ClientConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;

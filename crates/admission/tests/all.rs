@@ -1,0 +1,6 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod backends;
+mod decisions;
+mod properties;
+mod targets;

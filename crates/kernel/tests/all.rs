@@ -1,0 +1,12 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod band_order;
+mod bands;
+mod classifier;
+mod leftovers;
+mod namespace;
+mod packets;
+mod privilege;
+mod sealed_files_max;
+mod sender;
+mod tun;

@@ -1,0 +1,7 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod experiment;
+mod finding;
+mod html;
+mod support;
+mod table;

@@ -1,0 +1,9 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod admin;
+mod config_text;
+mod http;
+mod http2;
+mod log_on_a_full_disk;
+mod site;
+mod tls;

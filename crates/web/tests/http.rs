@@ -1,0 +1,11 @@
+//! The server over real sockets, every byte looked at.
+
+mod conditions;
+mod delivery;
+mod early_answers;
+mod paths;
+mod protocol;
+mod proxied;
+mod statics_changes;
+mod statics_heads;
+mod support;

@@ -1,0 +1,11 @@
+//! HTTP/2 over real sockets: by the client side of a library, by programs people use, and frame by
+//! frame.
+
+mod endings;
+mod exchanges;
+mod frames;
+mod order;
+mod programs;
+mod support;
+mod violations;
+mod windows;

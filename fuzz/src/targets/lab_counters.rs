@@ -1,0 +1,21 @@
+//! What /proc says of sockets, counters and processes: any text is read, and no port has more sockets than there are lines.
+
+use sooner_lab::counters::{
+    Connections, resident_bytes_of, run_and_wait_ns, stat, table, tcp_counters, time_wait,
+};
+
+/// Tries one input.
+pub fn run(text: &str) {
+    let sockets = table(text, 8080);
+    assert!(sockets.len() <= text.lines().count());
+    let connections = Connections::of(sockets);
+    assert!(connections.established <= connections.open);
+    let counters = tcp_counters(text, text);
+    assert_eq!(counters - counters, Default::default());
+    let _ = (
+        stat(text),
+        resident_bytes_of(text),
+        time_wait(text),
+        run_and_wait_ns(text),
+    );
+}

@@ -1,0 +1,11 @@
+//! Text as a model file: a model, or a mistake on one line.
+
+use sooner_workload::Model;
+
+/// Tries one input.
+pub fn run(text: &str) {
+    if let Err(mistake) = Model::read(text, &["fair", "srpt"]) {
+        let message = mistake.to_string();
+        assert!(!message.contains(['\n', '\r']), "{message:?}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Runs parts of the tests at the same time, the longest first, and says which tests took longest.
+
+use crate::process::{self, Finished};
+use crate::programs::{Outcome, Part, is_event};
+use crate::tally::Tally;
+use anyhow::Result;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Tests at once for each core: with one, the tests of servers left two fifths of two cores idle.
+const TESTS_PER_CORE: usize = 2;
+/// Modules that measure how long something takes, or how much memory: nothing runs beside them.
+const ALONE: [&str; 5] = [
+    "flood",
+    "gate_memory",
+    "gate_under_fire",
+    "oltp_growth",
+    "surge",
+];
+/// How many of the slowest tests are shown.
+const SLOWEST: usize = 30;
+
+/// Runs the parts, those that need the machine for themselves last.
+pub fn run(parts: Vec<Part>, tally: &mut Tally) {
+    let before = Times::read();
+    let (alone, mut together): (Vec<Part>, Vec<Part>) = parts
+        .into_iter()
+        .partition(|part| ALONE.contains(&part.module.as_str()));
+    together.sort_by_key(|part| Reverse(before.of(part)));
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let mut times = run_some(together, cores * TESTS_PER_CORE, tally);
+    times.extend(run_some(alone, 1, tally));
+    times.sort_by_key(|(_, seconds)| Reverse((seconds * 1e3) as u64));
+    println!("-- the slowest tests");
+    for (name, seconds) in times.iter().take(SLOWEST) {
+        println!("{seconds:8.1} s  {name}");
+    }
+    Times::write(&times);
+}
+
+/// Runs so many parts at a time, in this order; gives each test's seconds.
+fn run_some(parts: Vec<Part>, at_once: usize, tally: &mut Tally) -> Vec<(String, f64)> {
+    let waiting = Mutex::new(parts.into_iter());
+    let done = Mutex::new((tally, Vec::new()));
+    let work = || {
+        while let Some(part) = lock(&waiting).next() {
+            let started = Instant::now();
+            let ran = part.run();
+            let (tally, times) = &mut *lock(&done);
+            times.extend(account(&part, ran, started.elapsed(), tally));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(work);
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).1
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts what came of a part, and shows what failed; gives each test's seconds.
+fn account(
+    part: &Part,
+    ran: Result<(Vec<Outcome>, Finished)>,
+    took: Duration,
+    tally: &mut Tally,
+) -> Vec<(String, f64)> {
+    let name = format!("{}: {}", part.label, part.module);
+    let (outcomes, finished) = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            println!("{name}: {error:#}");
+            tally.step(&name, false);
+            return Vec::new();
+        }
+    };
+    let failed = outcomes.iter().filter(|one| one.passed == Some(false));
+    let failed = failed.count();
+    let (ended, of) = (outcomes.len(), part.tests.len());
+    // A test has ended the process, or the harness has.
+    if ended < of {
+        tally.step(&format!("{name}: only {ended} of {of} tests ended"), false);
+    }
+    let apart = finished.lines.iter().filter(|line| !is_event(line));
+    let apart: Vec<&str> = apart.map(String::as_str).collect();
+    if failed > 0 || ended < of {
+        println!("{}", apart.join("\n"));
+    }
+    tally.lines(apart.iter().copied());
+    let seconds = took.as_secs_f64();
+    println!("{name}: {ended} tests, {failed} failed, {seconds:.1} s");
+    let mut times = Vec::new();
+    for outcome in outcomes {
+        let name = part.full_name(&outcome.name);
+        if outcome.passed == Some(false) {
+            println!("{name} FAILED:\n{}", outcome.text);
+        }
+        tally.test(&name, outcome.passed, &outcome.text);
+        times.push((name, outcome.seconds));
+    }
+    times
+}
+
+/// How long each part took when it was last run, so that the longest begin first.
+struct Times(BTreeMap<String, f64>);
+
+impl Times {
+    fn file() -> PathBuf {
+        process::root().join("target/test-times.json")
+    }
+
+    fn read() -> Self {
+        let text = fs::read_to_string(Self::file()).unwrap_or_default();
+        Self(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// In milliseconds. A test that was never run counts a second, as if its kind were known to be slow.
+    fn of(&self, part: &Part) -> u64 {
+        let names = part.tests.iter().map(|test| part.full_name(test));
+        let seconds = names.map(|name| self.0.get(&name).copied().unwrap_or(1.0));
+        (seconds.sum::<f64>() * 1e3) as u64
+    }
+
+    /// What cannot be written is not known the next time.
+    fn write(times: &[(String, f64)]) {
+        let times: BTreeMap<&str, f64> = times.iter().map(|(name, s)| (&**name, *s)).collect();
+        if let Ok(text) = serde_json::to_string(&times) {
+            let _ = fs::write(Self::file(), text);
+        }
+    }
+}
