@@ -34,7 +34,7 @@ impl Owner {
     fn start(pair: &Pair) -> Owner {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "helper_that_holds_bands", "--nocapture"])
-            .env(HOLD_IN, &pair.sender)
+            .env(HOLD_IN, pair.sender.name())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 
 use play::{Heard, Place};
 use script::Script;
-use support::{Database, Gate, transactions};
+use sooner_testbed::postgres::Database;
+use support::{Gate, transactions};
 
 /// Conversations in a run of the tests, where there is time for them.
 const CONVERSATIONS: u64 = 300;

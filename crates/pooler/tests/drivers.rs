@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use place::{Bridge, Place};
-use support::{Database, Gate, said, transactions};
+use sooner_testbed::postgres::{Database, said};
+use sooner_testbed::skip;
+use support::{Gate, transactions};
 
 /// Where Debian's modules are found, whatever other `python3` there is.
 const PYTHON: &str = "/usr/bin/python3";
@@ -190,7 +192,10 @@ fn is_missing(test: &str, command: &mut Command, package: &str) -> bool {
     let status = command.stderr(Stdio::null()).status();
     let is_missing = !status.is_ok_and(|status| status.success());
     if is_missing {
-        eprintln!("skipped: {test}: no {package}; as root: apt-get install {package}");
+        skip(
+            test,
+            &format!("no {package}; as root: apt-get install {package}"),
+        );
     }
     is_missing
 }

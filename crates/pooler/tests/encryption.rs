@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::Output;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use support::{Database, Gate, said};
+use sooner_testbed::postgres::{Database, said};
+use support::Gate;
 use tempfile::TempDir;
 
 /// An authority with a server's certificate for 127.0.0.1 and one of the user ann, as files.

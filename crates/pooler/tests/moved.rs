@@ -6,7 +6,8 @@ mod support;
 use std::thread;
 use std::time::Duration;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use sooner_testbed::postgres::{Database, Talk, printed, said, until};
+use support::{Gate, transactions};
 
 const HERE: &str = "SELECT current_database()";
 

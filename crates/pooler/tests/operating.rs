@@ -12,7 +12,8 @@ mod support;
 use std::thread;
 use std::time::Duration;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use sooner_testbed::postgres::{Database, Talk, printed, said, until};
+use support::{Gate, transactions};
 
 const ADMINS: &str = "admins = [\"postgres\"]\nwatchers = [\"bob\"]\n";
 
@@ -429,7 +430,7 @@ fn what_waits_can_be_cancelled() {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|1")
     });
-    support::signal_child_of(ann.id(), "-INT");
+    sooner_testbed::postgres::signal_child_of(ann.id(), "-INT");
     until("nobody waits", || {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|0")

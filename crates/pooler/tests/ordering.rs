@@ -9,7 +9,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use sooner_testbed::postgres::{Database, Talk, printed, said, until};
+use support::{Gate, transactions};
 
 /// Three roles, each its own class where the configuration says so, and a table of who came.
 fn start(test: &str, config: &str) -> Option<(Database, Gate)> {

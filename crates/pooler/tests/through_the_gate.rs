@@ -8,7 +8,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use sooner_testbed::postgres::{Database, Talk, printed, said, until};
+use support::{Gate, transactions};
 
 #[test]
 fn psql_notices_no_difference() {

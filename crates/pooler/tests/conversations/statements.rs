@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::support::{Database, Gate, transactions};
+use super::support::{Gate, transactions};
+use sooner_testbed::postgres::Database;
 
 /// Messages of one client, up to one that ends a cycle.
 type Cycle = Vec<Vec<u8>>;

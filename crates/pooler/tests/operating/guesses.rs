@@ -4,7 +4,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::support::{Database, Gate, said};
+use super::support::Gate;
+use sooner_testbed::postgres::{Database, said};
 
 /// A message with its length.
 fn message(tag: &[u8], body: &[u8]) -> Vec<u8> {

@@ -2,10 +2,11 @@
 //! refuses is refused.
 
 use std::fs;
-use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{Database, Gate, said, until};
+use super::support::Gate;
+use sooner_testbed::postgres::{Database, said, until};
+use sooner_testbed::skip;
 
 const PORT: u16 = 6543;
 
@@ -19,10 +20,7 @@ impl PgBouncer {
             .output()
             .is_ok_and(|output| output.status.success())
         {
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped: {test}: needs the package pgbouncer"
-            );
+            skip(test, "needs the package pgbouncer");
             return None;
         }
         let folder = database.folder().display();
@@ -56,7 +54,7 @@ impl PgBouncer {
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        super::support::signal_child_of(self.0.id(), "-INT");
+        sooner_testbed::postgres::signal_child_of(self.0.id(), "-INT");
         let _ = self.0.wait();
     }
 }
@@ -259,7 +257,7 @@ fn prepared_statements_are_counted_in_pgbouncers_columns() {
     let script = database.folder().join("select.sql");
     fs::write(&script, "SELECT 1;\n").unwrap();
     database.give(&script);
-    super::support::printed(
+    sooner_testbed::postgres::printed(
         pgbench
             .args(["-n", "-M", "prepared", "-c", "2", "-t", "5", "-f"])
             .arg(&script)
