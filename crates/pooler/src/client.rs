@@ -39,7 +39,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
 
-/// A client that has been let in.
+/// What is known of a client with a session.
 pub struct Client {
     pub stream: Stream,
     input: BytesMut,
@@ -72,7 +72,7 @@ impl Client {
         }
     }
 
-    /// Serves it turn by turn until it leaves, or is to be told why it must.
+    /// Serves it by transactions until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
         // No client has its key yet, so nothing is cancelled.
         let held = self.learn_parameters().await?;
@@ -289,7 +289,7 @@ impl Client {
             .map_err(|_| Departure::Left)
     }
 
-    /// A turn that did not end as it should is the client's last.
+    /// A transaction that did not end as it should is the client's last.
     async fn abandon(
         &mut self,
         lease: Lease,

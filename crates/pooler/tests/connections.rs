@@ -1,8 +1,6 @@
 //! How many connections there are, on both sides of the gate: clients that say nothing, and server
 //! connections that are kept.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,8 +10,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use sooner_testbed::postgres::{Database, Talk, printed, said, until};
-use support::{GATE_PORT, Gate, transactions};
+use crate::support::{Database, GATE_PORT, Gate, Talk, printed, said, transactions, until};
 
 const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 const GSS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x30";
@@ -113,7 +110,7 @@ fn one_client_too_many_is_told_so_in_the_protocol() {
     second.read_to_string(&mut told).unwrap();
     assert!(told.starts_with('E') && told.contains("C53300"), "{told:?}");
     // Through the socket file comes another origin, and then there are two clients.
-    let mut other = sooner_testbed::postgres::Talk::begin(&mut gate.psql(&database, "ann"));
+    let mut other = crate::support::Talk::begin(&mut gate.psql(&database, "ann"));
     assert_eq!(other.ask("SELECT 1"), "1");
     gate.rewrite(|text| text.replace("connections_per_address = 1\n", ""));
     gate.admin(&database, "RELOAD");

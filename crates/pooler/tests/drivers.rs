@@ -5,23 +5,16 @@
 //! settings and prepares statements of its own, so that with two server connections no client stays
 //! with one.
 
-mod support;
-
-#[path = "drivers/place.rs"]
 mod place;
-#[path = "drivers/psql.rs"]
 mod psql_script;
-#[path = "drivers/tokio_postgres.rs"]
 mod tokio_postgres_script;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{Database, Gate, said, transactions};
 use place::{Bridge, Place};
-use sooner_testbed::postgres::{Database, said};
-use sooner_testbed::skip;
-use support::{Gate, transactions};
 
 /// Where Debian's modules are found, whatever other `python3` there is.
 const PYTHON: &str = "/usr/bin/python3";
@@ -192,10 +185,7 @@ fn is_missing(test: &str, command: &mut Command, package: &str) -> bool {
     let status = command.stderr(Stdio::null()).status();
     let is_missing = !status.is_ok_and(|status| status.success());
     if is_missing {
-        skip(
-            test,
-            &format!("no {package}; as root: apt-get install {package}"),
-        );
+        eprintln!("skipped: {test}: no {package}; as root: apt-get install {package}");
     }
     is_missing
 }

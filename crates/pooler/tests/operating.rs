@@ -1,19 +1,14 @@
 //! What an operator does with a gate that runs, and what clients notice of it: psql, a real
 //! PostgreSQL, the gate between them.
 
-#[path = "operating/guesses.rs"]
 mod guesses;
-#[path = "operating/pgbouncer.rs"]
 mod pgbouncer;
-#[path = "operating/strangers.rs"]
 mod strangers;
-mod support;
 
 use std::thread;
 use std::time::Duration;
 
-use sooner_testbed::postgres::{Database, Talk, printed, said, until};
-use support::{Gate, transactions};
+use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 const ADMINS: &str = "admins = [\"postgres\"]\nwatchers = [\"bob\"]\n";
 
@@ -430,7 +425,7 @@ fn what_waits_can_be_cancelled() {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|1")
     });
-    sooner_testbed::postgres::signal_child_of(ann.id(), "-INT");
+    crate::support::signal_child_of(ann.id(), "-INT");
     until("nobody waits", || {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|0")

@@ -30,7 +30,7 @@ const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 /// What is thrown away for a client that is gone before what it asked for is cancelled.
 const UNREAD_BYTES: u64 = 1 << 20;
 
-/// How a turn ended.
+/// How a transaction ended.
 #[derive(Debug)]
 pub enum End {
     /// The server connection is free.
@@ -45,7 +45,7 @@ pub enum End {
     Terminated,
 }
 
-/// What became of a turn.
+/// What became of a transaction.
 pub struct RelayOutcome {
     /// How it ended.
     pub end: End,
@@ -69,9 +69,9 @@ pub struct RelayOutcome {
     pub sent_bytes: u64,
 }
 
-/// Plays a turn to its end, or until the client is told to leave: before anything has been asked,
-/// or at once. `input` is what the client has sent and has not been looked at; with `needs_hints`
-/// what it says of its transaction there is noted when that begins.
+/// Relays a transaction to its end, or until the client is told to leave: before anything has been
+/// asked, or at once. `input` is what the client has sent and has not been looked at; with
+/// `needs_hints` what it says of its transaction there is noted when that begins.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
@@ -181,7 +181,7 @@ impl Relay<'_, '_> {
                 Err(end) => return Poll::Ready(end),
             };
             self.note_busy();
-            // All that was sent before a client was gone belongs to this turn.
+            // All that was sent before a client was gone belongs to this transaction.
             let has_more = self.is_gone() && !self.input.is_empty() && moved;
             if self.is_over() && !has_more {
                 return Poll::Ready(self.left().unwrap_or(End::Over));
@@ -347,7 +347,7 @@ impl Relay<'_, '_> {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
             }
-            // What comes behind the end of a turn is the next turn's.
+            // What comes behind the end of a transaction is the next one's.
             if self.rewriter.is_over() && self.from_client.is_between_messages() {
                 break;
             }

@@ -19,7 +19,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What a client may send ahead while it waits for its turn.
+/// What a client may send ahead while it waits for admission.
 const AHEAD_BYTES: usize = 64 * 1024;
 
 /// A client that wants a server connection.
@@ -80,7 +80,7 @@ pub enum Interrupted {
     Terminated,
     /// It wants what it waits for no more.
     Cancelled,
-    /// The way to its database is another one now.
+    /// Its database is at another upstream now.
     DatabaseMoved,
 }
 

@@ -9,7 +9,7 @@ use sooner_limiter::Limiter;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The way to one database, by the name that clients use.
+/// One database, by the name that clients use.
 pub struct Database {
     pub name: String,
     pub table: DatabaseTable,
@@ -23,7 +23,7 @@ pub struct Database {
     is_replaced: Cell<bool>,
     /// Server connections that are in use, those of earlier entries of this name included.
     pub leases: Leases,
-    /// Clients that are here.
+    /// Its clients.
     pub clients: ClientCount,
 }
 
@@ -142,7 +142,7 @@ impl Drop for CountedClient {
 pub struct User {
     /// Of its own transactions, where they are bounded.
     pub limiter: Option<Limiter>,
-    /// Clients that are here.
+    /// Its clients.
     pub clients: ClientCount,
 }
 

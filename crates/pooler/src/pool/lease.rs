@@ -35,25 +35,25 @@ pub struct Lease {
     pub server: Option<Box<ServerConnection>>,
     pub owner: Owner,
     pub db: Rc<Database>,
-    /// How long it took to have it, since its transaction was let in.
+    /// How long it took to have it, since its transaction was admitted.
     pub opening: Duration,
     /// Whether it had to be opened.
     pub is_new: bool,
-    _in_use: LeaseGuard,
-    inside: Vec<Permit>,
+    _guard: LeaseGuard,
+    permits: Vec<Permit>,
 }
 
 impl Lease {
-    /// Its transaction begins: what it took to have the connection is no time of that.
+    /// Its transaction begins: the time that the lease took is not the transaction's.
     fn begin(&mut self, opening: Duration) {
         self.opening = opening;
-        self.inside.iter_mut().for_each(Permit::begin);
+        self.permits.iter_mut().for_each(Permit::begin);
     }
 
-    /// A transaction is done that was inside for so long, and its client keeps the connection: how
+    /// A transaction is done that was inside for so long, and its client keeps the lease: how
     /// long it does is no time of a transaction.
     pub fn done(&mut self, inside: Duration) {
-        let permits = self.inside.iter_mut();
+        let permits = self.permits.iter_mut();
         permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
     }
 
@@ -75,7 +75,7 @@ impl Lease {
     /// The transaction was in the way of others and did nothing: it counts as none that was done,
     /// or a limit under which many fail would seem good.
     pub fn fail(&mut self) {
-        self.inside.iter_mut().for_each(Permit::fail);
+        self.permits.iter_mut().for_each(Permit::fail);
     }
 
     fn close_server(&mut self) {
@@ -141,7 +141,7 @@ impl LeaseRequest<'_> {
     }
 
     /// A lease without its server connection, for a client that has been admitted.
-    fn pending(&self, inside: Vec<Permit>) -> Lease {
+    fn pending(&self, permits: Vec<Permit>) -> Lease {
         let owner = self.owner();
         Lease {
             server: None,
@@ -149,18 +149,18 @@ impl LeaseRequest<'_> {
             db: self.db.clone(),
             opening: Duration::ZERO,
             is_new: false,
-            _in_use: self.db.leases.begin(),
-            inside,
+            _guard: self.db.leases.begin(),
+            permits,
         }
     }
 
-    /// Finds or opens one for a client that has been admitted, and has `follow` give it the
+    /// Finds or opens one for a client that has been admitted, and has `apply` give it the
     /// client's settings; `None` where the database has been moved meanwhile.
     pub async fn lease(
         &self,
         pooler: &Pooler,
         admitted: Admitted,
-        mut follow: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
+        mut apply: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
     ) -> Result<Option<Lease>, Refusal> {
         let begin = Instant::now();
         let Admitted {
@@ -177,7 +177,7 @@ impl LeaseRequest<'_> {
             }
             lease.is_new |= found.is_new;
             again |= found.is_again;
-            let Err(error) = follow(lease.server.insert(found.server)).await else {
+            let Err(error) = apply(lease.server.insert(found.server)).await else {
                 lease.begin(begin.elapsed());
                 let mut share = self.db.upstream.login_share.borrow_mut();
                 share.note(again.then_some(lease.opening));
@@ -341,7 +341,7 @@ impl Lease {
             return;
         };
         let pool = &self.db.upstream.pool;
-        let inside = std::mem::take(&mut self.inside);
+        let permits = std::mem::take(&mut self.permits);
         let cancel_lock = server.cancel_lock.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
         let may_still_come = cancel_lock.lock().await;
@@ -361,7 +361,7 @@ impl Lease {
         }
         server.used_at = Instant::now();
         pool.borrow_mut().give_back(&self.owner, server);
-        inside.into_iter().for_each(Permit::complete);
+        permits.into_iter().for_each(Permit::complete);
     }
 }
 

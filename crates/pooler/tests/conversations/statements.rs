@@ -6,8 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::support::{Gate, transactions};
-use sooner_testbed::postgres::Database;
+use crate::support::{Database, Gate, transactions};
 
 /// Messages of one client, up to one that ends a cycle.
 type Cycle = Vec<Vec<u8>>;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::support::Gate;
-use sooner_testbed::postgres::{Database, said};
+use crate::support::{Database, Gate, said};
 
 /// One that hangs is a failure, not a test without end.
 const PATIENCE_S: &str = "100";

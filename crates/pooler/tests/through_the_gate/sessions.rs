@@ -9,9 +9,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
-use super::support::{Gate, transactions};
 use super::{in_bytes, message, read_through};
-use sooner_testbed::postgres::Database;
+use crate::support::{Database, Gate, transactions};
 
 /// A client that waits for longer waits for another that is tied.
 const PATIENCE: Duration = Duration::from_secs(20);

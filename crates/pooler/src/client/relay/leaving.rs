@@ -1,5 +1,5 @@
-//! A client that leaves in the middle of a transaction: what was sent before is worked off, and what
-//! cannot commit anything is not waited for without end.
+//! A client that leaves in the middle of a transaction: what was sent before is worked off, and
+//! what cannot commit anything is not waited for without end.
 
 use super::{End, Relay};
 use sooner_postgres::wire::write_terminate;

@@ -246,7 +246,7 @@ pub fn classes(pooler: &Pooler) -> Table {
             priority.map(u64::from).into(),
             present.clients.into(),
             present.waiting.into(),
-            present.working.into(),
+            present.active.into(),
             all.transactions.into(),
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),

@@ -1,6 +1,8 @@
-//! A gate of this process before a private PostgreSQL, gone when dropped.
-#![allow(dead_code, reason = "every test program needs a part of it")]
+//! A gate in the test's own process before a private PostgreSQL, gone when dropped.
 
+use sooner_pooler::config::Config;
+use sooner_pooler::{Configuration, Gateway, Listener};
+pub use sooner_testbed::postgres::{Database, Talk, printed, said, signal_child_of, until};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,10 +10,6 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::SystemTime;
-
-use sooner_pooler::config::Config;
-use sooner_pooler::{Configuration, Gateway, Listener};
-use sooner_testbed::postgres::{Database, printed};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -32,7 +30,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Before `database`, with this configuration besides; everybody is trusted and four
+    /// Before `database`, with this configuration besides; every client is trusted and four
     /// transactions go in, unless it says something else.
     pub fn before(database: &Database, config: &str) -> Gate {
         Gate::before_folder(database.folder(), config)
