@@ -3,12 +3,9 @@
 //!
 //! The kernel times each run of a program by itself (BPF_PROG_TEST_RUN), so what calling it costs is not in the figures.
 
-#[path = "../tests/packets.rs"]
-mod packets;
-
-use packets::Packet;
 use sooner_kernel::classifier::{Classifier, Direction, Options};
 use sooner_kernel::device;
+use sooner_testbed::packet::Packet;
 
 const PORT: u16 = 443;
 const PAYLOAD: [u8; 1448] = [b'x'; 1448];

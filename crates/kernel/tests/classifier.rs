@@ -1,14 +1,14 @@
 //! What the BPF programs do with packets that are shown to them: the decisions as strings. Needs CAP_BPF, and no device.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use crate::packets::Packet;
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, Direction, EventKind, Options};
 use sooner_kernel::device::{self, Device};
+use sooner_testbed::packet::Packet;
+use sooner_testbed::skip;
 
 /// A port of ours.
 const PORT: u16 = 8080;
@@ -17,10 +17,7 @@ const PORT: u16 = 8080;
 fn loaded(test: &str, change: impl FnOnce(&mut Options)) -> Option<Classifier> {
     if !(capability::has_bpf() && capability::has_net_admin()) {
         // Written past the test harness, which would keep it to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: {test}: needs CAP_BPF and CAP_NET_ADMIN to load BPF programs"
-        );
+        skip(test, "needs CAP_BPF and CAP_NET_ADMIN to load BPF programs");
         return None;
     }
     let mut options = Options::for_ports(vec![PORT]);

@@ -6,8 +6,10 @@
 
 pub mod certificate;
 pub mod child;
+pub mod junit;
 pub mod namespace;
 pub mod nginx;
+pub mod packet;
 pub mod port;
 pub mod postgres;
 pub mod program;

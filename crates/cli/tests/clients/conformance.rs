@@ -2,9 +2,9 @@
 
 use crate::backend;
 use crate::client::command;
-use crate::junit::{self, Outcome};
 use crate::site::{Site, noise};
 use crate::way::Way;
+use sooner_testbed::junit::{self, Outcome};
 use sooner_testbed::skip;
 use std::fs::{self, File};
 use std::path::Path;

@@ -7,7 +7,6 @@ mod client;
 mod conformance;
 mod curl;
 mod h2load;
-mod junit;
 mod nghttp;
 mod scripted;
 mod site;

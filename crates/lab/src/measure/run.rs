@@ -125,14 +125,9 @@ impl Experiment {
     fn chosen_parts(&self, options: &RunOptions) -> Vec<&Part> {
         let mut kinds = BTreeSet::new();
         let mut is_new = |part: &Part| {
-            let of_part: Vec<&str> = part
-                .measures
-                .iter()
-                .map(|one| one.kind_name.as_str())
-                .collect();
-            of_part.into_iter().fold(false, |is_new, kind| {
-                kinds.insert(kind.to_owned()) || is_new
-            })
+            let known = kinds.len();
+            kinds.extend(part.measures.iter().map(|one| one.kind_name.clone()));
+            kinds.len() > known
         };
         let mut is_chosen = |part: &&Part| match (&options.parts[..], options.is_quick) {
             ([], true) => is_new(part),

@@ -127,6 +127,13 @@ fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
             give("--think", setup.think_seconds.to_string());
         }
     }
+    words.extend(switches(setup));
+    words
+}
+
+/// What is said without a value, and what is spoken.
+fn switches(setup: &Setup) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
     if setup.gaps == Gaps::Poisson && setup.model.has_load() {
         words.push("--poisson".into());
     }

@@ -7,7 +7,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use self::junit::Outcome;
 use super::super::Suite;
 use super::super::case::{Case, Tried};
 use super::super::run::Run;
@@ -19,10 +18,7 @@ use super::visit::{is_chosen, limited};
 use super::zsync::noise;
 use crate::process;
 use crate::tally::Tally;
-
-/// The reader of reports that the tests of the server have.
-#[path = "../../../../crates/cli/tests/clients/junit.rs"]
-mod junit;
+use sooner_testbed::junit::{self, Outcome};
 
 /// The suite.
 pub const SUITE: Suite = Suite {

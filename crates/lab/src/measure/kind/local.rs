@@ -81,7 +81,7 @@ impl Site {
             .transpose()
             .context("cannot make a certificate")?;
         let address = port::free()?;
-        let mut command = on_core(SERVER_CORE, &way.program(bench));
+        let mut command = on_core(SERVER_CORE, way.program(bench));
         match way.peer {
             Peer::Nginx => {
                 way.configure_nginx(&folder, &root, address, certificate.as_ref())?;
