@@ -11,7 +11,8 @@ pub fn run(text: &str) {
     let connections = Connections::of(sockets);
     assert!(connections.established <= connections.open);
     let counters = tcp_counters(text, text);
-    assert_eq!(counters - counters, Default::default());
+    let same = counters;
+    assert_eq!(counters - same, Default::default());
     let _ = (
         stat(text),
         resident_bytes_of(text),
