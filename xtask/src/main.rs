@@ -1,9 +1,6 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | bench | package | bpf | instructions | h2spec | suites`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | package | bpf | instructions | h2spec | suites`. CONTRIBUTING.md says when to use which.
 
-mod bench;
 mod bpf;
-mod certificate;
-mod clients;
 mod fuzz;
 mod h2spec;
 mod instructions;
@@ -12,6 +9,7 @@ mod packages;
 mod postgres;
 mod process;
 mod programs;
+mod record;
 mod runner;
 mod suites;
 mod tally;
@@ -25,8 +23,6 @@ const USAGE: &str = "usage: cargo xtask TASK
   test [--quick | STEP]     everything that must hold, or one of its steps; --quick leaves fuzzing out
   tidy                      architecture and style, without a build
   fuzz [SECONDS] [TARGET]   each fuzz target for 15 s or longer; all targets or one
-  bench [PART]... [--quick] [--repetitions N]
-                            figures beside other servers, kept under experiments/; as root
   package                   the program, manual pages, completions, unit and example, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
   instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
@@ -47,11 +43,6 @@ fn main() -> ExitCode {
         ["instructions"] => instructions::write(),
         ["h2spec"] => h2spec::run(),
         ["suites", rest @ ..] => suites::run(rest),
-        ["bench", rest @ ..] => bench::run(rest),
-        ["hostile-clients", rest @ ..] => bench::hostile_clients(rest),
-        ["attack-clients", rest @ ..] => clients::attack::run(rest),
-        ["idle-clients", rest @ ..] => clients::idle::run(rest),
-        ["backend", rest @ ..] => clients::backend::run(rest),
         ["fuzz", rest @ ..] if rest.len() <= 2 => run_fuzz(rest),
         _ => {
             eprintln!("{USAGE}");

@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: architecture and style as a check that runs in a second, without a build.
 
 mod bans;
-mod code;
 mod crates;
 mod files;
 mod layers;

@@ -3,15 +3,17 @@
 use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
+use sooner_lab::clients;
 use sooner_lab::experiment::{self, Experiment};
+use sooner_lab::measure;
 use sooner_lab::pages;
 use sooner_lab::run::store::Store;
 use sooner_lab::run::{self, Event, RunOptions, summary};
-use sooner_lab::scratch::Scratch;
 use sooner_report::number::duration;
+use sooner_testbed::scratch::Scratch;
 use sooner_workload::Trace;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs experiments on links made for them, against nginx, Apache and Caddy, and reports what came out.
@@ -34,10 +36,16 @@ enum LabCommand {
     },
     /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
     Run(RunArgs),
-    /// Write a page for every experiment that was run, and the table of all in README.md.
+    /// Write a page for every comparison that was run, and the table of all in README.md; print the tables of the measurements that are named.
     Report {
         /// Experiments by name; none: all that were run.
         names: Vec<String>,
+    },
+    /// Be a client or a backend of an experiment.
+    #[command(hide = true)]
+    Client {
+        #[arg(required = true)]
+        words: Vec<String>,
     },
 }
 
@@ -49,7 +57,7 @@ struct RunArgs {
     /// A minute or two: few cases, short, one seed; to see that it works, not for figures.
     #[arg(long)]
     quick: bool,
-    /// Only these cases.
+    /// Only these cases of a comparison, or parts of a measurement.
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
     /// Cases to measure at the same time, each with all its peers.
@@ -75,12 +83,20 @@ struct RunArgs {
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
-        LabCommand::List { json } => list(&experiment::all(&args.experiments)?, json)?,
-        LabCommand::Run(run) => return run_all(&run, experiment::all(&args.experiments)?),
-        LabCommand::Report { names } => {
-            for path in pages::write(&args.experiments, &names)? {
-                output::line(path.display())?;
-            }
+        LabCommand::List { json } => {
+            list(&experiment::all(&args.experiments)?, json)?;
+            list_measurements(&measure::all(&args.experiments)?, json)?;
+        }
+        LabCommand::Run(run) => {
+            let all = (
+                experiment::all(&args.experiments)?,
+                measure::all(&args.experiments)?,
+            );
+            return run_named(&run, all);
+        }
+        LabCommand::Report { names } => report(&args.experiments, &names)?,
+        LabCommand::Client { words } => {
+            clients::run(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -110,7 +126,125 @@ fn list(experiments: &[Experiment], json: bool) -> Result<()> {
     Ok(())
 }
 
-fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
+fn list_measurements(experiments: &[measure::Experiment], json: bool) -> Result<()> {
+    for experiment in experiments {
+        let parts = experiment.parts.iter().map(|part| part.name.as_str());
+        let parts: Vec<&str> = parts.collect();
+        if json {
+            let listed = serde_json::json!({"name": experiment.name, "rows": experiment.rows,
+                "question": experiment.question, "parts": parts});
+            output::line(listed)?;
+            continue;
+        }
+        output::line(format_args!(
+            "{:<22} {:<10} {} ({})",
+            experiment.name,
+            experiment.rows.join(" "),
+            experiment.question,
+            parts.join(", ")
+        ))?;
+    }
+    Ok(())
+}
+
+/// Pages of comparisons, and the tables of measurements that are named.
+fn report(folder: &Path, names: &[String]) -> Result<()> {
+    let measurements = measure::all(folder)?;
+    let is_measurement = |name: &&String| measurements.iter().any(|one| one.name == **name);
+    let (own, others): (Vec<&String>, Vec<&String>) = names.iter().partition(is_measurement);
+    for name in own {
+        let experiment = measurements.iter().filter(|one| one.name == *name);
+        for shown in experiment.flat_map(measure::Experiment::kept) {
+            let (place, shown) = shown?;
+            output::print(&format!("# {place}\n\n{}\n", shown.markdown()))?;
+        }
+    }
+    let others: Vec<String> = others.into_iter().cloned().collect();
+    if names.is_empty() || !others.is_empty() {
+        for path in pages::write(folder, &others)? {
+            output::line(path.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// Comparisons and measurements by their names.
+fn run_named(
+    args: &RunArgs,
+    (comparisons, measurements): (Vec<Experiment>, Vec<measure::Experiment>),
+) -> Result<ExitCode> {
+    for name in &args.names {
+        let is_known = comparisons.iter().any(|one| one.is_called(name))
+            || measurements.iter().any(|one| one.is_called(name));
+        ensure!(
+            is_known,
+            "no experiment and no row is called {name}; `sooner lab list` shows them"
+        );
+    }
+    let is_named = |one: &measure::Experiment| args.names.iter().any(|name| one.is_called(name));
+    let named: Vec<&measure::Experiment> =
+        measurements.iter().filter(|one| is_named(one)).collect();
+    let mut failed = false;
+    if comparisons
+        .iter()
+        .any(|one| args.names.iter().any(|name| one.is_called(name)))
+    {
+        failed |= run_all(args, comparisons)?;
+    }
+    for experiment in named {
+        failed |= run_measurement(args, experiment)?;
+    }
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Measures an experiment's parts; whether a claim failed.
+fn run_measurement(args: &RunArgs, experiment: &measure::Experiment) -> Result<bool> {
+    ensure!(
+        args.trace.is_none(),
+        "--trace is for comparisons, and {} is none",
+        experiment.name
+    );
+    let scratch = Scratch::new()?;
+    let folder = match &args.out {
+        Some(out) => out.join(&experiment.name),
+        None if args.quick => scratch.path().to_owned(),
+        None => measure::run::folder_of(experiment),
+    };
+    let options = measure::run::RunOptions {
+        program: env::current_exe().context("cannot find this program's own file")?,
+        folder,
+        is_quick: args.quick,
+        parts: args.cases.clone(),
+    };
+    output::say(format_args!("{}: {}", experiment.name, experiment.question));
+    let measured = measure::run::run(experiment, &options, &|line| output::say(line))?;
+    let mut failed = false;
+    for (part, shown) in measured {
+        // So short a run proves nothing, either way.
+        failed |= !args.quick && shown.verdicts.iter().any(|verdict| !verdict.holds);
+        if args.json {
+            let verdicts: Vec<_> = shown
+                .verdicts
+                .iter()
+                .map(|one| serde_json::json!({"text": one.text, "holds": one.holds}))
+                .collect();
+            output::line(
+                serde_json::json!({"experiment": experiment.name, "part": part,
+                "tables": shown.tables, "findings": verdicts}),
+            )?;
+        } else {
+            output::print(&shown.markdown())?;
+        }
+    }
+    Ok(failed)
+}
+
+/// Measures what comparisons do not have yet; whether a claim failed.
+fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<bool> {
     let chosen = chosen(args, all)?;
     let program = env::current_exe().context("cannot find this program's own file")?;
     let mut failed = false;
@@ -147,22 +281,11 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<ExitCode> {
         failed |= findings.iter().any(|finding| !finding.holds);
         measured?;
     }
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(failed)
 }
 
 /// The named experiments, as long as is wanted.
 fn chosen(args: &RunArgs, all: Vec<Experiment>) -> Result<Vec<Experiment>> {
-    for name in &args.names {
-        let is_known = |experiment: &Experiment| experiment.is_called(name);
-        ensure!(
-            all.iter().any(is_known),
-            "no experiment and no row is called {name}; `sooner lab list` shows them"
-        );
-    }
     let mut chosen: Vec<Experiment> = all
         .into_iter()
         .filter(|experiment| args.names.iter().any(|name| experiment.is_called(name)))

@@ -1,6 +1,7 @@
 //! `sooner advise` as a process: traces written out as logs, every format, and mistakes in one line.
 
 use serde_json::Value;
+use sooner_testbed::skip;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -330,7 +331,7 @@ fn no_line_is_lost_for_what_stands_around_it() {
 fn every_zstd_frame_is_read_as_zstd_reads_it() {
     let name = "every_zstd_frame_is_read_as_zstd_reads_it";
     if Command::new("zstd").arg("--version").output().is_err() {
-        eprintln!("skipped: {name}: no zstd; install zstd");
+        skip(name, "no zstd; install zstd");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -5,9 +5,10 @@ mod host;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use host::{ADDRESS, DEVICE, Host, Running};
+use host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
+use sooner_testbed::ChildGuard;
 
 /// Where something listens in these tests.
 const PORT: &str = "8080";
@@ -16,8 +17,8 @@ const PORT: &str = "8080";
 trait Attaches {
     fn sooner(&self, arguments: &[&str]) -> Command;
     fn said(&self, arguments: &[&str]) -> Output;
-    fn attach(&self, more: &[&str]) -> (Running, String, String);
-    fn listener(&self) -> Running;
+    fn attach(&self, more: &[&str]) -> (ChildGuard, String, String);
+    fn listener(&self) -> ChildGuard;
     fn everything(&self) -> String;
 }
 
@@ -33,11 +34,11 @@ impl Attaches for Host {
     }
 
     /// Attaches, and waits until it says so; gives what it said on standard output and on standard error before.
-    fn attach(&self, more: &[&str]) -> (Running, String, String) {
+    fn attach(&self, more: &[&str]) -> (ChildGuard, String, String) {
         let basic = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
         let mut command = self.sooner(&[&basic, more].concat());
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut running = Running(piped.spawn().unwrap());
+        let mut running = ChildGuard(piped.spawn().unwrap());
         let mut ready = String::new();
         let stdout = running.0.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut ready).unwrap();
@@ -50,12 +51,12 @@ impl Attaches for Host {
     }
 
     /// Something that listens on the port.
-    fn listener(&self) -> Running {
+    fn listener(&self) -> ChildGuard {
         let serve =
             ["serve", &self.root.path().display().to_string(), "--listen"].map(String::from);
         let mut command = self.inside(env!("CARGO_BIN_EXE_sooner"));
         command.args(serve).arg(format!("{ADDRESS}:{PORT}"));
-        let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut running = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
         let mut line = String::new();
         BufReader::new(running.0.stderr.take().unwrap())
             .read_line(&mut line)
@@ -98,7 +99,7 @@ fn it_comes_and_goes_with_any_signal_by_either_way() {
             );
             assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
             assert_eq!(host.qdiscs().contains("clsact"), !way.is_empty());
-            running.end(signal);
+            running.end(signal).unwrap();
             assert_eq!(host.everything(), before);
         }
     }
@@ -112,7 +113,7 @@ fn after_kill_9_remove_and_the_next_start_clean_up() {
     let _listener = host.listener();
     let before = host.everything();
     for way in [&[][..], &["--clsact"]] {
-        host.attach(way).0.end(Signal::KILL);
+        host.attach(way).0.end(Signal::KILL).unwrap();
         assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
         let removed = host.said(&["remove"]);
         let words = String::from_utf8_lossy(&removed.stdout).into_owned();
@@ -121,10 +122,10 @@ fn after_kill_9_remove_and_the_next_start_clean_up() {
             "{words}"
         );
         assert_eq!(host.everything(), before);
-        host.attach(way).0.end(Signal::KILL);
+        host.attach(way).0.end(Signal::KILL).unwrap();
         let (running, ready, _) = host.attach(&[]);
         assert!(ready.starts_with("ready:"), "{ready}");
-        running.end(Signal::TERM);
+        running.end(Signal::TERM).unwrap();
         assert_eq!(host.everything(), before);
     }
 }
@@ -174,7 +175,7 @@ fn a_server_with_bands_of_its_own_is_no_attachment() {
     let mut command = host.inside(env!("CARGO_BIN_EXE_sooner"));
     command.args(["serve", &root, "--uplink", "10mbit", "--listen"]);
     command.arg(format!("{ADDRESS}:{PORT}"));
-    let mut server = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut server = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
     let mut said = BufReader::new(server.0.stderr.take().unwrap()).lines();
     while !said.next().expect("it serves").unwrap().contains("serving") {}
     let before = host.everything();
@@ -184,7 +185,7 @@ fn a_server_with_bands_of_its_own_is_no_attachment() {
     assert_eq!(host.everything(), before);
     let on = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
     assert_refused(&host.said(&on), &["stop it first"]);
-    server.end(Signal::TERM);
+    server.end(Signal::TERM).unwrap();
 }
 
 #[test]
@@ -263,7 +264,7 @@ fn what_the_operator_configured_is_not_touched() {
     let before = host.everything();
     let (running, ready, _) = host.attach(&["--clsact"]);
     assert!(ready.starts_with("ready:"), "{ready}");
-    running.end(Signal::TERM);
+    running.end(Signal::TERM).unwrap();
     assert_eq!(host.everything(), before, "the operator's filter stays");
 }
 

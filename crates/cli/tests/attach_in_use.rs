@@ -4,16 +4,19 @@
 mod host;
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use host::{ADDRESS, DEVICE, Host, Running};
+use host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
-use sooner_kernel::{descriptors, netns};
+use sooner_kernel::netns;
+use sooner_testbed::namespace::Namespace;
+use sooner_testbed::{ChildGuard, OwnedChild, nginx, skip};
 
 const PORT: u16 = 8080;
 const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
@@ -21,83 +24,41 @@ const LARGE_BYTES: usize = 200_000;
 /// How long anything may take here before a test gives it up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Namespaces behind the other end of the host's device, and others; gone when dropped.
-struct Others(Vec<String>);
-
-impl Others {
-    /// Puts the clients where the host's device leads.
-    fn with_clients(host: &Host) -> Others {
-        let mut others = Others(Vec::new());
-        let clients = others.add(host, "clients");
-        host.printed("ip", &["link", "set", "s1", "netns", &clients]);
-        set_up(&clients, "s1", "10.78.0.2/24");
-        others
-    }
-
-    fn add(&mut self, host: &Host, what: &str) -> String {
-        let name = format!("{}-{what}", host.namespace);
-        ip(&["netns", "add", &name]);
-        self.0.push(name.clone());
-        ip(&["-n", &name, "link", "set", "lo", "up"]);
-        name
-    }
-
-    fn clients(&self) -> &str {
-        &self.0[0]
-    }
+/// Clients behind the other end of the host's device.
+fn clients(host: &Host) -> Namespace {
+    let clients = beside(host, "clients");
+    host.printed("ip", &["link", "set", "s1", "netns", clients.name()]);
+    clients.address("s1", "10.78.0.2/24").unwrap();
+    clients
 }
 
-impl Drop for Others {
-    fn drop(&mut self) {
-        // A failed test is failed already, and the others are to go as well.
-        let delete = |name: &String| Command::new("ip").args(["netns", "del", name]).status();
-        self.0.iter().for_each(|name| drop(delete(name)));
-    }
+/// Another host of the same test.
+fn beside(host: &Host, what: &str) -> Namespace {
+    Namespace::make(&format!("{}-{what}", host.namespace.name())).unwrap()
 }
 
-fn ip(words: &[&str]) {
-    let status = Command::new("ip").args(words).status().unwrap();
-    assert!(status.success(), "ip {words:?}");
-}
-
-fn set_up(namespace: &str, device: &str, address: &str) {
-    ip(&["-n", namespace, "addr", "add", address, "dev", device]);
-    ip(&["-n", namespace, "link", "set", device, "up"]);
-}
-
-fn inside(namespace: &str, program: &str) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace, program]);
-    command
-}
-
-/// nginx in one process, with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is not installed.
-fn nginx(host: &Host, namespace: &str, address: &str, test: &str) -> Option<Running> {
-    if Command::new("nginx").arg("-v").output().is_err() {
-        let _ = writeln!(io::stderr(), "skipped: {test}: needs the package nginx");
+/// nginx with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is not installed.
+fn nginx(host: &Host, namespace: &Namespace, address: &str, test: &str) -> Option<OwnedChild> {
+    if !nginx::has_modules(&[]) {
+        skip(test, "needs the package nginx");
         return None;
     }
     let at = host.root.path().join(address);
     fs::create_dir_all(&at).unwrap();
+    // Its worker is another user.
+    fs::set_permissions(host.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(at.join("small"), vec![b'#'; 1_000]).unwrap();
     fs::write(at.join("large"), vec![b'#'; LARGE_BYTES]).unwrap();
-    let folder = at.display();
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("{kind}_temp_path {folder}/{kind};"))
-        .concat();
-    let config = format!(
-        "daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
-         events {{ worker_connections 16384; }}
-         http {{ {temporary} access_log off; sendfile on; keepalive_requests 1000000;
-                 server {{ listen {address}:{PORT} backlog=4096; root {folder}; }} }}"
+    let http = format!(
+        "access_log off; sendfile on; keepalive_requests 1000000;
+         server {{ listen {address}:{PORT} backlog=4096; root {}; }}\n",
+        at.display()
     );
-    fs::write(at.join("nginx.conf"), config).unwrap();
-    // A connection and its file each; nginx in one process leaves the limit as it is.
-    descriptors::raise_limit(65_536).unwrap();
-    let mut command = inside(namespace, "nginx");
-    command.arg("-e").arg(at.join("error.log"));
-    command.arg("-c").arg(at.join("nginx.conf"));
-    let running = Running(command.spawn().unwrap());
+    nginx::write_config(&at, 16384, &http).unwrap();
+    let mut command = namespace.command("nginx");
+    nginx::tell(&mut command, &at);
+    let running = OwnedChild::spawn(&mut command).unwrap();
+    let namespace = namespace.name();
     let listens = || netns::inside(namespace, || TcpStream::connect((address, PORT)));
     for _ in 0..100 {
         if listens().is_ok() {
@@ -109,15 +70,15 @@ fn nginx(host: &Host, namespace: &str, address: &str, test: &str) -> Option<Runn
 }
 
 /// Attaches, and waits until it says so.
-fn attach(host: &Host, rate: &str, more: &[&str]) -> Running {
+fn attach(host: &Host, rate: &str, more: &[&str]) -> ChildGuard {
     attach_by(host.inside(SOONER), rate, more).0
 }
 
 /// The same by a command that becomes `sooner`; and what it said.
-fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (Running, String) {
+fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (ChildGuard, String) {
     command.args(["attach", "web", "--dev", DEVICE, "--uplink", rate]);
     command.args(["--port", &PORT.to_string()]).args(more);
-    let mut running = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut running = ChildGuard(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut ready = String::new();
     let stdout = running.0.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut ready).unwrap();
@@ -144,11 +105,11 @@ fn top(host: &Host) -> Value {
 }
 
 /// Clients that download again and again on connections of their own.
-fn downloads(clients: &str, file: &str, connections: u32, seconds: u32) -> Running {
-    let mut command = inside(clients, SOONER);
+fn downloads(clients: &Namespace, file: &str, connections: u32, seconds: u32) -> ChildGuard {
+    let mut command = clients.command(SOONER);
     command.args(["load", "closed", "--json", "--url", file, "--connections"]);
     command.args([&connections.to_string(), "--for", &seconds.to_string()]);
-    Running(command.stdout(Stdio::piped()).spawn().unwrap())
+    ChildGuard(command.stdout(Stdio::piped()).spawn().unwrap())
 }
 
 /// Asks for a file over a connection of its own; the bytes that came, head included.
@@ -184,14 +145,14 @@ fn a_thousand_downloads_outlive_whatever_happens_to_it() {
     let Some(host) = Host::new("attach-thousand") else {
         return;
     };
-    let others = Others::with_clients(&host);
+    let clients = clients(&host);
     let Some(_nginx) = nginx(&host, &host.namespace, ADDRESS, test) else {
         return;
     };
     let before = (host.qdiscs(), host.link());
     let file = format!("http://{ADDRESS}:{PORT}/large");
     // The first fifth is not counted: nothing happens in it.
-    let mut downloads = downloads(others.clients(), &file, 1000, 40);
+    let mut downloads = downloads(&clients, &file, 1000, 40);
     thread::sleep(Duration::from_secs(9));
     let running = attach(&host, "200mbit", &[]);
     downloads_go_on(&host, 100, "downloads with an attachment");
@@ -201,10 +162,12 @@ fn a_thousand_downloads_outlive_whatever_happens_to_it() {
     downloads_go_on(&host, 100, "downloads after the device was down");
     let seen = top(&host);
     assert!(seen["responses"].as_u64().unwrap() > 0, "{seen}");
-    running.end(Signal::TERM);
+    running.end(Signal::TERM).unwrap();
     assert_eq!((host.qdiscs(), host.link()), before);
     downloads_go_on(&host, 100, "downloads after it ended");
-    attach(&host, "200mbit", &["--clsact"]).end(Signal::KILL);
+    attach(&host, "200mbit", &["--clsact"])
+        .end(Signal::KILL)
+        .unwrap();
     downloads_go_on(&host, 100, "downloads with what a kill left");
     let removed = host.inside(SOONER).args(["attach", "remove"]).output();
     assert!(removed.unwrap().status.success());
@@ -214,11 +177,11 @@ fn a_thousand_downloads_outlive_whatever_happens_to_it() {
     downloads_go_on(&host, 100, "downloads with another attachment");
     let is_running = downloads.0.try_wait().unwrap().is_none();
     assert!(is_running, "the downloads ended before the test did");
-    let report: Value = serde_json::from_slice(&downloads.output()).unwrap();
+    let report: Value = serde_json::from_slice(&downloads.output().unwrap()).unwrap();
     let run = &report["runs"][0];
     assert_eq!(run["all"]["errors"], 0, "{}", run["errors_by_kind"]);
     assert!(run["all"]["n"].as_u64().unwrap() > 1000, "{run}");
-    running.end(Signal::TERM);
+    running.end(Signal::TERM).unwrap();
     assert_eq!((host.qdiscs(), host.link()), before);
 }
 
@@ -228,22 +191,22 @@ fn a_server_that_starts_again_is_ordered_again() {
     let Some(host) = Host::new("attach-restart") else {
         return;
     };
-    let others = Others::with_clients(&host);
+    let clients = clients(&host);
     let Some(first) = nginx(&host, &host.namespace, ADDRESS, test) else {
         return;
     };
     let attached = attach(&host, "10mbit", &[]);
     let asked = |count: u64| {
-        (0..3).for_each(|_| assert!(ask(others.clients(), ADDRESS, "small") > 1000));
+        (0..3).for_each(|_| assert!(ask(clients.name(), ADDRESS, "small") > 1000));
         until("the responses are seen", || {
             (top(&host)["sized_responses"] == count).then_some(())
         });
     };
     asked(3);
-    first.end(Signal::TERM);
+    drop(first);
     let second = nginx(&host, &host.namespace, ADDRESS, test);
     asked(6);
-    attached.end(Signal::TERM);
+    attached.end(Signal::TERM).unwrap();
     drop(second);
 }
 
@@ -253,7 +216,7 @@ fn two_capabilities_suffice() {
     let Some(host) = Host::new("attach-capabilities") else {
         return;
     };
-    let others = Others::with_clients(&host);
+    let clients = clients(&host);
     let Some(_nginx) = nginx(&host, &host.namespace, ADDRESS, test) else {
         return;
     };
@@ -262,9 +225,9 @@ fn two_capabilities_suffice() {
     command.arg(SOONER);
     let (running, ready) = attach_by(command, "10mbit", &[]);
     assert!(ready.contains("lengths of plain HTTP read"), "{ready}");
-    ask(others.clients(), ADDRESS, "small");
+    ask(clients.name(), ADDRESS, "small");
     assert_eq!(top(&host)["sized_responses"], 1);
-    running.end(Signal::TERM);
+    running.end(Signal::TERM).unwrap();
 }
 
 #[test]
@@ -273,33 +236,31 @@ fn on_a_router_two_servers_share_one_order() {
     let Some(host) = Host::new("attach-router") else {
         return;
     };
-    let mut others = Others::with_clients(&host);
-    let router = host.namespace.clone();
-    let clients = others.clients().to_owned();
-    ip(&["-n", &clients, "route", "add", "default", "via", ADDRESS]);
+    let clients = clients(&host);
+    clients
+        .ip(&format!("route add default via {ADDRESS}"))
+        .unwrap();
     let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
     host.printed("sh", &["-c", forward]);
     let mut servers = Vec::new();
     let addresses = ["10.79.1.2", "10.79.2.2"];
     for (number, address) in (1..).zip(addresses) {
-        let server = others.add(&host, &format!("server{number}"));
-        let (here, there) = (format!("r{number}"), "e0");
-        let pair = ["type", "veth", "peer", "name", there, "netns", &server];
-        ip(&[&["-n", &router, "link", "add", &here][..], &pair[..]].concat());
-        set_up(&router, &here, &format!("10.79.{number}.1/24"));
-        set_up(&server, there, &format!("{address}/24"));
-        let via = format!("10.79.{number}.1");
-        ip(&["-n", &server, "route", "add", "default", "via", &via]);
+        let server = beside(&host, &format!("server{number}"));
+        let (here, via) = (format!("r{number}"), format!("10.79.{number}.1"));
+        host.namespace.join(&here, &server, "e0").unwrap();
+        host.namespace.address(&here, &format!("{via}/24")).unwrap();
+        server.address("e0", &format!("{address}/24")).unwrap();
+        server.ip(&format!("route add default via {via}")).unwrap();
         let Some(nginx) = nginx(&host, &server, address, test) else {
             return;
         };
-        servers.push(nginx);
+        servers.push((nginx, server));
     }
     let attached = attach(&host, "10mbit", &["--forward"]);
     let file = format!("http://{}:{PORT}/large", addresses[0]);
     let _downloads = downloads(&clients, &file, 20, 60);
     downloads_go_on(&host, 3, "downloads through the router");
-    (0..20).for_each(|_| assert!(ask(&clients, addresses[1], "small") > 1000));
+    (0..20).for_each(|_| assert!(ask(clients.name(), addresses[1], "small") > 1000));
     let of_small = |class: &&Value| {
         class["up_to_bytes"]
             .as_u64()
@@ -318,5 +279,5 @@ fn on_a_router_two_servers_share_one_order() {
         mean_ms("fair_mean_response_ms"),
     );
     assert!(ours < fair, "{ours} ms, shared equally {fair} ms");
-    attached.end(Signal::TERM);
+    attached.end(Signal::TERM).unwrap();
 }

@@ -5,13 +5,14 @@ mod host;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use host::{ADDRESS, DEVICE, Host, Running};
+use host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
+use sooner_testbed::ChildGuard;
 
 /// What this file asks of the host.
 trait Serves {
     fn serve(&self, listen: &str, more: &[&str]) -> Command;
-    fn start(&self, listen: &str, more: &[&str]) -> (Running, String);
+    fn start(&self, listen: &str, more: &[&str]) -> (ChildGuard, String);
 }
 
 impl Serves for Host {
@@ -24,9 +25,9 @@ impl Serves for Host {
     }
 
     /// Starts a server and waits until it says that it serves; returns it with what it said.
-    fn start(&self, listen: &str, more: &[&str]) -> (Running, String) {
+    fn start(&self, listen: &str, more: &[&str]) -> (ChildGuard, String) {
         let mut command = self.serve(listen, more);
-        let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut running = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
         let child = &mut running.0;
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut said = String::new();
@@ -49,7 +50,7 @@ fn bands_come_with_the_server_and_go_with_any_signal() {
         assert!(said.contains("kernel bands on s0"), "{said}");
         assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
         assert_ne!(host.link(), before.1, "super-packets are limited");
-        child.end(signal);
+        child.end(signal).unwrap();
         assert_eq!((host.qdiscs(), host.link()), before);
     }
 }
@@ -68,7 +69,7 @@ fn two_bands_are_two_queues_under_any_policy_that_has_bands() {
         );
         assert!(said.contains("kernel bands on s0 (2 of them)"), "{said}");
         assert_eq!(host.qdiscs().matches("pfifo").count(), 2);
-        child.end(Signal::TERM);
+        child.end(Signal::TERM).unwrap();
         assert_eq!((host.qdiscs(), host.link()), before);
     }
 }
@@ -80,12 +81,12 @@ fn after_kill_9_the_next_start_cleans_up_whatever_it_is_asked_to_do() {
     };
     let before = (host.qdiscs(), host.link());
     let (child, _) = host.start(&format!("{ADDRESS}:8080"), &[]);
-    child.end(Signal::KILL);
+    child.end(Signal::KILL).unwrap();
     assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
     let (child, said) = host.start("127.0.0.1:8081", &["--mechanism", "user-space"]);
     assert!(said.contains("left on s0"), "{said}");
     assert_eq!((host.qdiscs(), host.link()), before);
-    child.end(Signal::TERM);
+    child.end(Signal::TERM).unwrap();
 }
 
 #[test]
@@ -112,11 +113,11 @@ fn what_the_operator_configured_is_not_touched_unless_asked() {
     let (child, said) = host.start(&listen, &[]);
     assert!(said.contains("in user space"), "{said}");
     assert!(said.contains("--replace-qdisc"), "{said}");
-    child.end(Signal::TERM);
+    child.end(Signal::TERM).unwrap();
     assert_eq!((host.qdiscs(), host.link()), before);
     let (child, said) = host.start(&listen, &["--replace-qdisc"]);
     assert!(said.contains("kernel bands on s0"), "{said}");
-    child.end(Signal::TERM);
+    child.end(Signal::TERM).unwrap();
 }
 
 #[test]
@@ -138,11 +139,11 @@ fn without_the_capability_it_serves_and_says_what_it_would_gain() {
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{message}");
     assert!(message.contains("CAP_NET_ADMIN"), "{message}");
-    let mut child = Running(serve(&[]).spawn().unwrap());
+    let mut child = ChildGuard(serve(&[]).spawn().unwrap());
     let mut said = String::new();
     let mut lines = BufReader::new(child.0.stderr.take().unwrap());
     lines.read_line(&mut said).unwrap();
-    child.end(Signal::TERM);
+    child.end(Signal::TERM).unwrap();
     assert!(said.contains("in user space"), "{said}");
     assert!(said.contains("CAP_NET_ADMIN"), "{said}");
     assert_eq!(host.qdiscs(), before);

@@ -1,7 +1,6 @@
 //! `sooner demo gate` as a process: a short run on a PostgreSQL of its own, bad input, Ctrl-C, and that nothing outlives it.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -9,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use sooner_testbed::skip;
 use tempfile::TempDir;
 
 /// Longer than anything here takes, even on a busy machine.
@@ -37,10 +37,7 @@ fn said(output: &Output) -> String {
 fn is_missing(test: &str, said: &str) -> bool {
     let is_missing = said.contains("there is no PostgreSQL") || said.contains("no user `postgres`");
     if is_missing {
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: {test}: needs the package postgresql"
-        );
+        skip(test, "needs the package postgresql");
     }
     is_missing
 }

@@ -1,7 +1,7 @@
 //! `sooner emulate` between network namespaces, and what is left of it and of its check however they end.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sooner_kernel::netns;
+use sooner_testbed::namespace::Namespace;
+use sooner_testbed::{ChildGuard, skip};
 
 const SERVER: &str = "10.79.0.1";
 /// Far enough for a packet that is not delayed to be told from one that is.
@@ -17,8 +19,8 @@ const RTT: Duration = Duration::from_millis(40);
 
 /// Two namespaces; gone when dropped.
 struct Hosts {
-    router: String,
-    client: String,
+    router: Namespace,
+    client: Namespace,
 }
 
 impl Hosts {
@@ -27,67 +29,40 @@ impl Hosts {
         if !is_root(test) {
             return None;
         }
-        let name = |side| format!("sooner-cli-{}-{test}-{side}", std::process::id());
-        let hosts = Hosts {
-            router: name("r"),
-            client: name("c"),
+        let make = |side| {
+            let name = format!("sooner-cli-{}-{test}-{side}", std::process::id());
+            Namespace::make(&name).expect("install iproute2")
         };
-        ip(&["netns", "add", &hosts.router]);
-        ip(&["netns", "add", &hosts.client]);
-        Some(hosts)
+        Some(Hosts {
+            router: make("r"),
+            client: make("c"),
+        })
     }
 
     /// What the parent of an emulator does when it is ready.
     fn connect(&self, clients: &[&str]) {
-        let server = format!("{SERVER}/32");
-        let addresses: Vec<_> = clients
-            .iter()
-            .map(|client| format!("{client}/32"))
-            .collect();
         for (namespace, addresses, network) in [
-            (&self.router, &vec![server], "10.78.0.0/24"),
-            (&self.client, &addresses, "10.79.0.0/24"),
+            (&self.router, &[SERVER][..], "10.78.0.0/24"),
+            (&self.client, clients, "10.79.0.0/24"),
         ] {
             for address in addresses {
-                ip(&["-n", namespace, "addr", "add", address, "dev", "wan0"]);
+                namespace.address("wan0", &format!("{address}/32")).unwrap();
             }
-            ip(&["-n", namespace, "link", "set", "wan0", "up"]);
-            ip(&["-n", namespace, "route", "add", network, "dev", "wan0"]);
+            namespace
+                .ip(&format!("route add {network} dev wan0"))
+                .unwrap();
         }
     }
 
     fn devices(&self) -> String {
         [&self.router, &self.client]
-            .map(|namespace| {
-                let output = Command::new("ip").args(["-n", namespace, "link"]).output();
-                String::from_utf8(output.unwrap().stdout).unwrap()
-            })
+            .map(|namespace| namespace.ip("link").unwrap())
             .concat()
     }
 }
 
-impl Drop for Hosts {
-    fn drop(&mut self) {
-        for namespace in [&self.router, &self.client] {
-            let _ = Command::new("ip")
-                .args(["netns", "del", namespace])
-                .status();
-        }
-    }
-}
-
 fn is_root(test: &str) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        let reason = "needs root to make network namespaces";
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
-    }
-    is_root
-}
-
-fn ip(arguments: &[&str]) {
-    let status = Command::new("ip").args(arguments).status();
-    assert!(status.expect("install iproute2").success(), "{arguments:?}");
+    skip::is_root(test, "to make network namespaces")
 }
 
 /// A socket on an address of a namespace, with a time to wait.
@@ -105,15 +80,20 @@ fn socket(namespace: &str, address: &str) -> UdpSocket {
 
 /// A running `sooner emulate` that said it is ready; killed when dropped.
 struct Emulator {
-    child: Child,
+    child: ChildGuard,
     output: BufReader<ChildStdout>,
 }
 
 impl Emulator {
     fn start(hosts: &Hosts, arguments: &[&str]) -> Emulator {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("sooner"))
-            .args(["emulate", "--json", "--router-namespace", &hosts.router])
-            .args(["--client-namespace", &hosts.client])
+            .args([
+                "emulate",
+                "--json",
+                "--router-namespace",
+                hosts.router.name(),
+            ])
+            .args(["--client-namespace", hosts.client.name()])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -123,7 +103,10 @@ impl Emulator {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Emulator { child, output }
+        Emulator {
+            child: ChildGuard(child),
+            output,
+        }
     }
 
     /// Its report, after it was told to end.
@@ -136,13 +119,6 @@ impl Emulator {
 
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-}
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -177,15 +153,15 @@ fn packets_pass_late_or_lost_and_are_reported() {
     ];
     let emulator = Emulator::start(&hosts, &clients);
     hosts.connect(&[near, cut, unlisted]);
-    let server = socket(&hosts.router, SERVER);
-    let client = socket(&hosts.client, near);
+    let server = socket(hosts.router.name(), SERVER);
+    let client = socket(hosts.client.name(), near);
     for _ in 0..5 {
         assert!(passes(&client, &server).unwrap() >= RTT / 2, "early");
         assert!(passes(&server, &client).unwrap() >= RTT / 2, "early");
     }
     for address in [cut, unlisted] {
         assert_eq!(
-            passes(&server, &socket(&hosts.client, address)),
+            passes(&server, &socket(hosts.client.name(), address)),
             None,
             "{address}"
         );
@@ -235,7 +211,7 @@ fn a_device_that_is_removed_ends_it_with_an_error() {
         return;
     };
     let mut emulator = Emulator::start(&hosts, &["--client", "10.78.0.1"]);
-    ip(&["-n", &hosts.client, "link", "del", "wan0"]);
+    hosts.client.ip("link del wan0").unwrap();
     assert_eq!(emulator.child.wait().unwrap().code(), Some(1));
     assert!(!hosts.devices().contains("wan0"));
 }

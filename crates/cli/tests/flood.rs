@@ -2,12 +2,13 @@
 
 mod host;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use host::{ADDRESS, DEVICE, Host, Running};
+use host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
+use sooner_testbed::{ChildGuard, skip};
 
 const PORT: &str = "8080";
 /// The other end of the host's device: what is sent there comes in.
@@ -34,10 +35,7 @@ fn nobody_answers(host: &Host) -> String {
 /// The flood; None, after saying why, where it cannot be made.
 fn flood(host: &Host, test: &str) -> Option<Command> {
     if Command::new("python3").arg("--version").output().is_err() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: {test}: no python3 to send SYNs with"
-        );
+        skip(test, "no python3 to send SYNs with");
         return None;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/flood/syns.py");
@@ -54,13 +52,13 @@ fn flood(host: &Host, test: &str) -> Option<Command> {
     Some(command)
 }
 
-fn serve(host: &Host, more: &[&str]) -> Running {
+fn serve(host: &Host, more: &[&str]) -> ChildGuard {
     let root = host.root.path().display().to_string();
     // A server that does not say what it is waited for to say must not keep the test for ever.
     let mut command = host.inside("timeout");
     command.args(["60", env!("CARGO_BIN_EXE_sooner")]);
     command.args(["serve", &root, "--listen", &format!("{ADDRESS}:{PORT}")]);
-    Running(command.args(more).stderr(Stdio::piped()).spawn().unwrap())
+    ChildGuard(command.args(more).stderr(Stdio::piped()).spawn().unwrap())
 }
 
 #[test]
@@ -79,11 +77,11 @@ fn a_server_puts_handshakes_last_while_there_is_a_flood() {
     let mut until =
         |word: &str| while !lines.next().expect("it says so").unwrap().contains(word) {};
     until("serving");
-    let mut flooding = Running(flood.spawn().unwrap());
+    let mut flooding = ChildGuard(flood.spawn().unwrap());
     until("they go last");
     flooding.0.wait().unwrap();
     until("go first again");
-    server.end(Signal::TERM);
+    server.end(Signal::TERM).unwrap();
 }
 
 #[test]
@@ -106,7 +104,7 @@ fn an_attachment_puts_handshakes_last_while_there_is_a_flood() {
     command.args([
         "attach", "web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT,
     ]);
-    let mut attached = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut attached = ChildGuard(command.stdout(Stdio::piped()).spawn().unwrap());
     BufReader::new(attached.0.stdout.take().unwrap())
         .read_line(&mut line)
         .unwrap();
@@ -120,6 +118,6 @@ fn an_attachment_puts_handshakes_last_while_there_is_a_flood() {
     let lowered = top["lowered_syn_acks"].as_u64().unwrap();
     assert!(lowered > 1000, "{top}");
     assert_eq!(top["responses"], 0, "a handshake is no response");
-    attached.end(Signal::TERM);
-    server.end(Signal::TERM);
+    attached.end(Signal::TERM).unwrap();
+    server.end(Signal::TERM).unwrap();
 }

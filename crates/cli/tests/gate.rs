@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sooner_testbed::skip;
+use sooner_testbed::{ChildGuard, port};
 use tempfile::TempDir;
 
 fn sooner(arguments: &[&str]) -> Output {
@@ -30,15 +32,9 @@ fn config_at(folder: &Path) -> String {
     folder.join("gate.toml").display().to_string()
 }
 
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
-}
-
 /// A gate that runs; ended when dropped.
 struct Running {
-    child: Child,
+    child: ChildGuard,
     ready: String,
     said: BufReader<std::process::ChildStderr>,
 }
@@ -56,7 +52,11 @@ impl Running {
         out.read_line(&mut ready).unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         let ready = ready.trim().to_owned();
-        let mut running = Running { child, ready, said };
+        let mut running = Running {
+            child: ChildGuard(child),
+            ready,
+            said,
+        };
         assert!(
             running.ready.starts_with("ready: clients at "),
             "{:?} {}",
@@ -94,13 +94,6 @@ impl Running {
             thread::sleep(Duration::from_millis(20));
         }
         panic!("it does not end");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -233,7 +226,7 @@ fn several_mistakes_are_told_at_once() {
 
 #[test]
 fn places_to_listen_at_are_taken_as_people_write_them() {
-    let port = free_port();
+    let port = port::free().unwrap().port();
     for (place, expected) in [
         (port.to_string(), "write 127.0.0.1:"),
         ("localhost".into(), "it has no port; write localhost:6432"),
@@ -277,7 +270,7 @@ fn a_gate_without_a_file_can_be_looked_into() {
     let folder = TempDir::new().unwrap();
     let users = folder.path().join("users.txt");
     fs::write(&users, "\"ann\" \"pencil\"\n").unwrap();
-    let port = free_port();
+    let port = port::free().unwrap().port();
     let at = format!("127.0.0.1:{port}");
     let mut child = Command::new(env!("CARGO_BIN_EXE_sooner"))
         .args([
@@ -324,7 +317,7 @@ fn a_gate_without_a_file_can_be_looked_into() {
 
 #[test]
 fn a_gate_is_watched_reloaded_and_stopped() {
-    let port = free_port();
+    let port = port::free().unwrap().port();
     let config = |limit: &str| {
         format!(
             "auth = \"trust\"\nlisten = [\"./.s.PGSQL.6432\"]\nmetrics = \"127.0.0.1:{port}\"\n[limits]\ntransactions = {limit}\n\
@@ -402,7 +395,7 @@ fn a_second_gate_does_not_take_the_socket_of_the_first() {
 #[test]
 fn root_becomes_another_user_for_good() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: root_becomes_another_user_for_good: needs root");
+        skip("root_becomes_another_user_for_good", "needs root");
         return;
     }
     let config = |user: &str, limit: usize| {

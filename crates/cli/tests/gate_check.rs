@@ -1,18 +1,22 @@
 //! `sooner gate check` beside a gate that runs before a real PostgreSQL.
 
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 
 use serde_json::Value;
-use support::{Database, Gate, printed, said};
+use sooner_testbed::postgres::{Database, Gate, printed, said, until};
 
 const CLASSES: &str = "[[class]]\nname = \"high\"\npriority = 1\nuser = [\"ann\"]\ntarget = { HIGH }\n\
                        [[class]]\nname = \"low\"\npriority = 2\ntarget = { LOW }\n";
+
+const TWO_AT_A_TIME: &str = "[limits]\ntransactions = 2\n";
+
+fn gate_before(database: &Database, config: &str) -> Gate {
+    Gate::start(Path::new(env!("CARGO_BIN_EXE_sooner")), database, config)
+}
 
 /// Checks a configuration with these targets against a gate, while there is load.
 fn check(gate: &Gate, high: &str, low: &str, more: &[&str]) -> Output {
@@ -41,12 +45,9 @@ fn targets_are_held_against_what_a_gate_sees() {
     let plain = CLASSES
         .replace("target = { HIGH }\n", "")
         .replace("target = { LOW }\n", "");
-    let gate = Gate::before(
+    let gate = gate_before(
         &database,
-        &format!(
-            "admins = [\"postgres\"]\n{}{plain}",
-            support::transactions(2)
-        ),
+        &format!("admins = [\"postgres\"]\n{}{plain}", TWO_AT_A_TIME),
     );
     let script = database.folder().join("sleep.sql");
     fs::write(&script, "SELECT pg_sleep(0.01);\n").unwrap();
@@ -63,7 +64,7 @@ fn targets_are_held_against_what_a_gate_sees() {
             let many = ["-n", "-c", "6", "-T", "14", "-U", user, "postgres", "-f"];
             scope.spawn(move || printed(gate.program(database, "pgbench").args(many).arg(script)));
         }
-        support::until("both are here", || {
+        until("both are here", || {
             let shown = gate.admin(&database, "SHOW CLASSES");
             shown.contains("high|1|6|") && shown.contains("low|2|6|")
         });
@@ -107,7 +108,7 @@ fn a_configuration_alone_is_looked_at() {
     let Some(database) = Database::start("a_configuration_alone") else {
         return;
     };
-    let gate = Gate::before(&database, "");
+    let gate = gate_before(&database, "");
     let right = check(&gate, "mean = \"1s\"", "", &[]);
     assert!(right.status.success(), "{}", said(&right));
     let wrong = check(&gate, "mean = \"1 hour\"", "", &[]);
@@ -131,12 +132,9 @@ fn classes_of_several_servers_are_not_added_up() {
         "[[database]]\nname = \"again\"\nname_there = \"postgres\"\nserver = \"postgresql:///?host={}\"\n",
         again.display()
     );
-    let gate = Gate::before(
+    let gate = gate_before(
         &database,
-        &format!(
-            "admins = [\"postgres\"]\n{}{other}",
-            support::transactions(2)
-        ),
+        &format!("admins = [\"postgres\"]\n{}{other}", TWO_AT_A_TIME),
     );
     for name in ["postgres", "again"] {
         let mut psql = gate.psql(&database, "postgres");

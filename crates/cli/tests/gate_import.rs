@@ -2,6 +2,7 @@
 //!
 //! What is expected stands in gate_import_data/gate.toml, with FOLDER for the folder; SOONER_GOLDEN=write makes it anew.
 
+use sooner_testbed::{port, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -64,8 +65,9 @@ fn everything_is_translated_or_said_and_the_gate_would_start() {
 fn debians_sample_is_read() {
     let folder = tempfile::tempdir().unwrap();
     if fs::read(DEBIANS).is_err() {
-        eprintln!(
-            "skipped: debians_sample_is_read: no {DEBIANS} that can be read (pgbouncer, and root)"
+        skip(
+            "debians_sample_is_read",
+            &format!("no {DEBIANS} that can be read (pgbouncer, and root)"),
         );
         return;
     }
@@ -129,12 +131,10 @@ fn bad_input_has_its_line_and_nothing_is_printed() {
 #[test]
 fn a_star_is_both_kinds_of_address() {
     if TcpListener::bind("[::1]:0").is_err() {
-        eprintln!("skipped: a_star_is_both_kinds_of_address: no IPv6 here");
+        skip("a_star_is_both_kinds_of_address", "no IPv6 here");
         return;
     }
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = port::free().unwrap().port();
     let folder = tempfile::tempdir().unwrap();
     let ini = format!(
         "[databases]\n* = host=127.0.0.1\n[pgbouncer]\nauth_type = any\nunix_socket_dir =\nlisten_addr = *\nlisten_port = {port}\n"

@@ -1,17 +1,15 @@
 //! What the real gate holds in memory before a real PostgreSQL: little for clients that are silent, and no more than a few pieces of what passes,
 //! however large that is and whether or not its reader reads.
 //!
-//! Small versions of `cargo xtask bench gate-memory`, with a debug build's limits. Needs PostgreSQL.
+//! Small versions of `sooner lab run gate --case gate-memory`, with a debug build's limits. Needs PostgreSQL.
 
 #[expect(dead_code, reason = "nobody is under fire here")]
 mod gate_fire;
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
 
 use gate_fire::messages::query;
 use gate_fire::process::GateProcess;
 use gate_fire::wire::{Place, Wire};
-use support::Database;
+use sooner_testbed::postgres::Database;
 
 const MIB: u64 = 1 << 20;
 /// Of the gate for whatever passes.

@@ -10,8 +10,6 @@
 //! seed alone, when it happens on the machine as well. Needs PostgreSQL.
 
 mod gate_fire;
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -24,7 +22,7 @@ use gate_fire::client::{Arena, Client, Kind};
 use gate_fire::process::GateProcess;
 use gate_fire::transfer::ACCOUNTS;
 use gate_fire::wire::{Place, Wire};
-use support::{Database, until};
+use sooner_testbed::postgres::{Database, until};
 
 const CLIENTS: u64 = 200;
 /// One client in so many cancels itself.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use sooner_testbed::skip;
 
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -33,7 +34,7 @@ fn may_make_links(test: &str) -> bool {
             .is_ok_and(|output| output.status.success())
     });
     if !is_root || !has_tools {
-        eprintln!("skipped: {test}: needs root, and ip and tc (iproute2)");
+        skip(test, "needs root, and ip and tc (iproute2)");
     }
     is_root && has_tools
 }
@@ -238,7 +239,10 @@ fn without_privilege_it_says_what_it_needs() {
     let is_root = rustix::process::geteuid().is_root();
     let has_setpriv = Command::new("setpriv").arg("-V").output().is_ok();
     if is_root && !has_setpriv {
-        eprintln!("skipped: without_privilege_it_says_what_it_needs: no setpriv (util-linux)");
+        skip(
+            "without_privilege_it_says_what_it_needs",
+            "no setpriv (util-linux)",
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();

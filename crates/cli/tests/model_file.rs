@@ -1,19 +1,10 @@
 //! One model file, read by the simulator, the formulas and the load generator: their means stand side by side.
 
 use serde_json::Value;
+use sooner_testbed::ChildGuard;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-
-/// A server that is ended with the test.
-struct Serving(Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
+use std::process::{Command, Stdio};
 
 fn sooner(words: &[&str]) -> Vec<u8> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
@@ -31,13 +22,13 @@ fn run(words: &[&str]) -> Value {
 }
 
 /// `root` behind 10 Mbit/s, and its URL.
-fn serve(root: &str) -> (Serving, String) {
+fn serve(root: &str) -> (ChildGuard, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
     command.args(["serve", root, "--listen", "127.0.0.1:0"]);
     command.args(["--uplink", "10mbit", "--mechanism", "user-space"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap());
-    let serving = Serving(child);
+    let serving = ChildGuard(child);
     for line in said.lines().map_while(Result::ok) {
         let url = line
             .split_whitespace()

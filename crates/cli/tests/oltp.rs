@@ -1,13 +1,10 @@
 //! `sooner load tpcc` and `tpcw` before a real PostgreSQL: its data, its users, its checks, and what it says when something is wrong.
 
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{Database, said};
+use sooner_testbed::postgres::{Database, said};
 
 fn load(kit: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));

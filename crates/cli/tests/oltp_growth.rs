@@ -3,12 +3,9 @@
 //! In runs of minutes tables become many times as long. A plan that changes then is a database that is slower from one moment to the next, whatever is
 //! held against what.
 
-#[path = "../../pooler/tests/support/mod.rs"]
-mod support;
-
 use std::process::Command;
 
-use support::{Database, said};
+use sooner_testbed::postgres::{Database, said};
 
 fn load(kit: &str, arguments: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));

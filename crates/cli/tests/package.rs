@@ -1,6 +1,7 @@
 //! What packages ship: manual pages, completions, and an example configuration that is right in every line.
 
 use assert_cmd::Command as Checked;
+use sooner_testbed::skip;
 use sooner_web::config::Config;
 use std::fs;
 use std::path::Path;
@@ -61,8 +62,9 @@ fn manual_pages_render_without_warnings() {
         found.is_ok_and(|output| output.status.success())
     });
     if !can_render {
-        eprintln!(
-            "skipped: manual_pages_render_without_warnings: no man or no groff; install man-db"
+        skip(
+            "manual_pages_render_without_warnings",
+            "no man or no groff; install man-db",
         );
         return;
     }
@@ -96,7 +98,7 @@ fn the_shell_reads_its_completions() {
         .status();
     match checked {
         Ok(status) => assert!(status.success()),
-        Err(_) => eprintln!("skipped: the_shell_reads_its_completions: no bash; install bash"),
+        Err(_) => skip("the_shell_reads_its_completions", "no bash; install bash"),
     }
 }
 

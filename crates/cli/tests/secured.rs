@@ -1,9 +1,10 @@
 //! `sooner load` against `sooner serve`, both as processes: TLS and HTTP/2, counted alike on both sides.
 
+use sooner_testbed::ChildGuard;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Thirty objects of 2 to 60 kB, in their turn.
 fn write_trace(folder: &Path) {
@@ -22,7 +23,7 @@ fn write_trace(folder: &Path) {
 
 /// A server with TLS; ended when dropped.
 struct Server {
-    child: Child,
+    _child: ChildGuard,
     url: String,
 }
 
@@ -55,15 +56,8 @@ impl Server {
             .unwrap_or_else(|| panic!("{line}"));
         Self {
             url: url.to_owned(),
-            child,
+            _child: ChildGuard(child),
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

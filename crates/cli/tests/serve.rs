@@ -2,9 +2,10 @@
 
 use assert_cmd::Command as Checked;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use sooner_testbed::ChildGuard;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// What a start says on standard error when it fails; asserts one line and exit code 2.
@@ -85,7 +86,7 @@ fn a_port_in_use_is_named_with_a_way_to_find_by_whom() {
 
 /// A started server.
 struct Server {
-    child: Child,
+    child: ChildGuard,
     folder: TempDir,
     ready_line: String,
     addresses: Vec<String>,
@@ -113,7 +114,7 @@ impl Server {
             .map(str::to_owned)
             .collect();
         Self {
-            child,
+            child: ChildGuard(child),
             folder,
             ready_line,
             addresses,
@@ -139,13 +140,6 @@ impl Server {
             .read_to_string(&mut output)
             .unwrap();
         (self.child.wait().unwrap().code(), output)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -2,24 +2,16 @@
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
+use sooner_testbed::{ChildGuard, port};
 use std::fs;
 use std::fs::OpenOptions;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn answers(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
@@ -30,11 +22,6 @@ fn answers(port: u16) -> bool {
         .write_all(b"GET /a HTTP/1.0\r\n\r\n")
         .and_then(|()| stream.read_to_string(&mut answer))
         .is_ok_and(|_| answer.ends_with("text"))
-}
-
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
@@ -49,7 +36,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 fn a_server_that_cannot_complain_serves_on() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a"), "text").unwrap();
-    let port = free_port();
+    let port = port::free().unwrap().port();
     let config = folder.path().join("sooner.toml");
     let text = format!(
         "listen = [\"127.0.0.1:{port}\"]\nroot = \"{}\"\n",
@@ -57,7 +44,7 @@ fn a_server_that_cannot_complain_serves_on() {
     );
     fs::write(&config, &text).unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut server = Running(
+    let mut server = ChildGuard(
         Command::new(assert_cmd::cargo::cargo_bin("sooner"))
             .args(["serve", "--config"])
             .arg(&config)
@@ -99,7 +86,7 @@ fn full_socket(path: &Path) -> UnixDatagram {
 fn full_pipes_and_a_busy_service_manager_stop_neither_requests_nor_signals() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a"), "text").unwrap();
-    let port = free_port();
+    let port = port::free().unwrap().port();
     let config = folder.path().join("sooner.toml");
     let text = format!(
         "listen = [\"127.0.0.1:{port}\"]\nroot = \"{}\"\n[admin]\nlisten = \"0.0.0.0:0\"\n",
@@ -109,7 +96,7 @@ fn full_pipes_and_a_busy_service_manager_stop_neither_requests_nor_signals() {
     let (unread, full) = full_pipe();
     let socket = folder.path().join("notify");
     let manager = full_socket(&socket);
-    let mut server = Running(
+    let mut server = ChildGuard(
         Command::new(assert_cmd::cargo::cargo_bin("sooner"))
             .args(["serve", "--config"])
             .arg(&config)
@@ -132,10 +119,10 @@ fn full_pipes_and_a_busy_service_manager_stop_neither_requests_nor_signals() {
 
 #[test]
 fn full_pipes_do_not_stop_a_gate() {
-    let port = free_port();
+    let port = port::free().unwrap().port();
     let (unread, full) = full_pipe();
     let listen = format!("127.0.0.1:{port}");
-    let mut gate = Running(
+    let mut gate = ChildGuard(
         Command::new(assert_cmd::cargo::cargo_bin("sooner"))
             .args([
                 "gate",

@@ -2,9 +2,10 @@
 
 use crate::document::Group;
 use crate::ini::ImportError;
-use crate::names;
 use crate::rules::Rule;
 use crate::translation::Translation;
+use crate::values;
+use sooner_pooler::config::OWN_DATABASES;
 
 impl Translation<'_> {
     /// `auth`, `users` and the rules.
@@ -56,7 +57,7 @@ impl Translation<'_> {
             self.leave_out(Group::Head, "auth_file", &why);
             return;
         }
-        let path = self.place.absolute(&setting.value);
+        let path = self.files.absolute(&setting.value);
         self.document.text(Group::Head, "users", &path);
     }
 
@@ -75,7 +76,8 @@ impl Translation<'_> {
         self.demand("trust");
     }
 
-    /// A method that asks for no secret is for names that PgBouncer knows: to the gate, all names are equal.
+    /// A method that asks for no secret is for names that PgBouncer knows: to the gate, all names
+    /// are equal.
     fn known_users_only(&mut self, method: &str) -> Result<(), ImportError> {
         if self.asks_for_users() {
             let words = format!(
@@ -98,7 +100,7 @@ impl Translation<'_> {
     pub fn people(&mut self) {
         for (from, to) in [("admin_users", "admins"), ("stats_users", "watchers")] {
             if let Some(setting) = self.source.get(from) {
-                let (names, shut_out): (Vec<String>, Vec<String>) = names::list(&setting.value)
+                let (names, shut_out): (Vec<String>, Vec<String>) = values::list(&setting.value)
                     .into_iter()
                     .partition(|name| self.why_shut_out(name).is_none());
                 for name in &shut_out {
@@ -135,5 +137,69 @@ impl Translation<'_> {
         }
         self.document.text(Group::Head, "mode", mode);
         Ok(())
+    }
+}
+
+const KEYS: [&str; 3] = ["auth_user", "auth_query", "auth_dbname"];
+
+impl Translation<'_> {
+    /// `[auth_query]`: one for all databases.
+    pub fn auth_query(&mut self) {
+        let [user, query, database] = KEYS.map(|key| self.everywhere(key));
+        let Some(user) = user else {
+            for key in &KEYS[1..] {
+                if self.source.get(key).is_some() {
+                    let why = "without auth_user nobody is asked";
+                    self.leave_out(Group::AuthQuery, key, why);
+                }
+            }
+            return;
+        };
+        self.document.table(Group::AuthQuery, "[auth_query]");
+        self.document.text(Group::AuthQuery, "user", &user);
+        match query {
+            Some(query) if !query.contains("$1") => {
+                let setting = format!("auth_query = {query}");
+                let why = "it has no $1, which stands for the user's name";
+                self.document.leave_out(Group::AuthQuery, &setting, why);
+            }
+            Some(query) => {
+                self.document.text(Group::AuthQuery, "query", &query);
+            }
+            None => {}
+        }
+        let is_there = |name: &String| {
+            let is_own = OWN_DATABASES.contains(&name.as_str());
+            let mut names = self.written.iter();
+            !is_own && names.any(|own| own == "*" || own == name)
+        };
+        match database {
+            Some(database) if is_there(&database) => {
+                self.document.text(Group::AuthQuery, "database", &database);
+            }
+            Some(database) => {
+                let setting = format!("auth_dbname = {database}");
+                let why = "there is no [[database]] of this name";
+                self.document.leave_out(Group::AuthQuery, &setting, why);
+            }
+            None => {}
+        }
+    }
+
+    /// What holds for all databases: because it is said once, or of each of them.
+    pub fn everywhere(&self, key: &str) -> Option<String> {
+        let of_all = self.source.get(key).map(|setting| setting.value.as_str());
+        let mut values = self
+            .source
+            .databases
+            .iter()
+            .map(|entry| entry.get(key).or(of_all));
+        let first = match values.next() {
+            Some(first) => first,
+            None => return of_all.map(str::to_owned),
+        };
+        let is_same = values.all(|value| value == first);
+        let value = if is_same { first } else { of_all };
+        value.map(str::to_owned)
     }
 }

@@ -1,4 +1,5 @@
-//! The gate.toml as it grows: lines in groups, in the order in which a reader looks for them and TOML allows them.
+//! The gate.toml as it grows: lines in groups, in the order in which a reader looks for them and
+//! TOML allows them.
 
 use std::fmt::Display;
 

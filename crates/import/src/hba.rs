@@ -1,9 +1,10 @@
-//! Lines of a pg_hba.conf, as PgBouncer reads them: what it passes over with a warning is passed over here with a remark.
+//! Lines of a pg_hba.conf, as PgBouncer reads them: what it passes over with a warning is passed
+//! over here with a remark.
 
-use crate::address::{self, Found};
-use crate::ini::{At, ImportError};
-use crate::names::in_double_quotes;
-use crate::place::Place;
+use crate::ini::{At, Files, ImportError};
+use crate::values::in_double_quotes;
+use sooner_config::{Network, NetworkError};
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Files of names inside each other.
@@ -21,10 +22,10 @@ const METHODS: [&str; 8] = [
 const METHODS_OF_POSTGRESQL: [&str; 7] = ["ident", "gss", "sspi", "pam", "radius", "bsd", "oauth"];
 
 /// What a line says.
-pub enum Hints {
+pub enum Line {
     /// A comment, or nothing.
     Nothing,
-    /// PgBouncer does not understand it, or nobody can fit.
+    /// PgBouncer does not understand it, or no client can fit.
     PassedOver(&'static str),
     /// A rule.
     Rule(Rule),
@@ -84,12 +85,12 @@ enum Token {
 }
 
 /// Reads a line that has no blanks around it.
-pub fn read(line: &str, at: &At, place: &Place<'_>) -> Result<Hints, ImportError> {
+pub fn read(line: &str, at: &At, files: &Files<'_>) -> Result<Line, ImportError> {
     let tokens = tokens(line).map_err(|what| at.wrong(what))?;
     let mut reader = Reader {
         tokens: tokens.into_iter().peekable(),
         at,
-        place,
+        files,
         passed_over: None,
     };
     reader.line()
@@ -125,14 +126,14 @@ fn tokens(line: &str) -> Result<Vec<Token>, String> {
 struct Reader<'a> {
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
     at: &'a At,
-    place: &'a Place<'a>,
+    files: &'a Files<'a>,
     passed_over: Option<&'static str>,
 }
 
 impl Reader<'_> {
-    fn line(&mut self) -> Result<Hints, ImportError> {
+    fn line(&mut self) -> Result<Line, ImportError> {
         let kind = match self.tokens.next() {
-            None => return Ok(Hints::Nothing),
+            None => return Ok(Line::Nothing),
             Some(Token::Word(word)) => word,
             Some(_) => String::new(),
         };
@@ -142,7 +143,7 @@ impl Reader<'_> {
             "hostssl" => Some("tls"),
             "hostnossl" => Some("clear"),
             "hostgssenc" | "hostnogssenc" => {
-                return Ok(Hints::PassedOver("PgBouncer does not know it either"));
+                return Ok(Line::PassedOver("PgBouncer does not know it either"));
             }
             _ => {
                 let what =
@@ -158,10 +159,10 @@ impl Reader<'_> {
         };
         let method = self.word("method")?;
         if let Some(why) = self.passed_over {
-            return Ok(Hints::PassedOver(why));
+            return Ok(Line::PassedOver(why));
         }
         if METHODS_OF_POSTGRESQL.contains(&method.as_str()) {
-            return Ok(Hints::PassedOver(
+            return Ok(Line::PassedOver(
                 "PgBouncer does not know the method either",
             ));
         }
@@ -172,11 +173,11 @@ impl Reader<'_> {
         }
         let has_options = self.tokens.next().is_some();
         if has_options && !["cert", "peer", "ldap"].contains(&method.as_str()) {
-            return Ok(Hints::PassedOver(
+            return Ok(Line::PassedOver(
                 "PgBouncer does not know the options either",
             ));
         }
-        Ok(Hints::Rule(Rule {
+        Ok(Line::Rule(Rule {
             databases,
             users,
             address,
@@ -201,12 +202,12 @@ impl Reader<'_> {
         if text == "all" {
             return Ok(Some(vec!["0.0.0.0/0".into(), "::/0".into()]));
         }
-        let mask = if text.contains('/') || !address::is_one(&text) {
+        let mask = if text.contains('/') || !is_one(&text) {
             None
         } else {
             Some(self.word("mask")?)
         };
-        let found = address::network(&text, mask.as_deref());
+        let found = network(&text, mask.as_deref());
         match found.map_err(|what| self.at.wrong(what))? {
             Found::Network(network) => return Ok(Some(vec![network])),
             Found::Nobody => {
@@ -263,7 +264,7 @@ impl Reader<'_> {
         let mut files = vec![(beside(&self.at.file, file), 0)];
         while let Some((file, depth)) = files.pop() {
             let wrong = |what: String| self.at.wrong(format!("@{file}: {what}"));
-            let text = self.place.text(&file);
+            let text = self.files.text(&file);
             let text = text.map_err(|error| wrong(format!("cannot read it: {error}")))?;
             for line in text.lines() {
                 for token in tokens(line).map_err(wrong)? {
@@ -290,4 +291,85 @@ impl Reader<'_> {
 fn beside(file: &str, name: &str) -> String {
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     folder.join(name).display().to_string()
+}
+
+/// What an address stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A network.
+    Network(String),
+    /// It has bits beyond its mask, and so PgBouncer finds no client in it.
+    Nobody,
+    /// A name, or something that begins like one.
+    NoAddress,
+}
+
+/// Whether it is an address, and no name.
+pub fn is_one(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok()
+}
+
+/// `10.0.0.0/8`, or `10.0.0.0` with its mask `255.0.0.0`.
+pub fn network(text: &str, mask: Option<&str>) -> Result<Found, String> {
+    let text = match mask {
+        Some(mask) => format!("{text}/{}", bits(text, mask)?),
+        None => text.to_owned(),
+    };
+    match text.parse::<Network>() {
+        Ok(_) => Ok(Found::Network(text)),
+        Err(NetworkError::HostBits { .. }) => Ok(Found::Nobody),
+        Err(NetworkError::NoAddress { .. }) => Ok(Found::NoAddress),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// How many bits a mask has in front.
+fn bits(address: &str, mask: &str) -> Result<u32, String> {
+    let no_mask =
+        || format!("{address} has no mask; write {address}/32, /128 or another number of bits");
+    let (ones, zeros, width) = match mask.parse::<IpAddr>().map_err(|_| no_mask())? {
+        IpAddr::V4(mask) => (
+            mask.to_bits().leading_ones(),
+            mask.to_bits().trailing_zeros(),
+            32,
+        ),
+        IpAddr::V6(mask) => (
+            mask.to_bits().leading_ones(),
+            mask.to_bits().trailing_zeros(),
+            128,
+        ),
+    };
+    if ones + zeros == width {
+        Ok(ones)
+    } else {
+        Err(format!(
+            "{mask} is a mask with gaps; write the networks one by one"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_an_address_with_bits_or_a_mask() {
+        let found = |text, mask| match network(text, mask) {
+            Ok(Found::Network(network)) => network,
+            Ok(other) => format!("{other:?}"),
+            Err(what) => what,
+        };
+        assert_eq!(found("10.0.0.0/8", None), "10.0.0.0/8");
+        assert_eq!(found("10.0.0.0", Some("255.0.0.0")), "10.0.0.0/8");
+        assert_eq!(
+            found("::1", Some("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")),
+            "::1/128"
+        );
+        assert_eq!(found("0.0.0.0", Some("0.0.0.0")), "0.0.0.0/0");
+        assert_eq!(found("10.0.0.1/8", None), "Nobody");
+        assert_eq!(found("db.example", None), "NoAddress");
+        assert!(found("10.0.0.0/33", None).contains("number of bits"));
+        assert!(found("10.0.0.0", Some("trust")).contains("has no mask"));
+        assert!(found("10.0.0.0", Some("255.0.255.0")).contains("with gaps"));
+    }
 }

@@ -1,7 +1,9 @@
-//! Lines of a pgbouncer.ini: sections, settings with the lines they stand in, files that are included in their place.
+//! Lines of a pgbouncer.ini: sections, settings with the lines they stand in, files that are
+//! included in their place.
 
-use crate::names::in_double_quotes;
-use crate::place::Place;
+use crate::values::in_double_quotes;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files inside files that PgBouncer reads.
@@ -66,13 +68,13 @@ pub enum Line {
 }
 
 /// All lines in their order, those of included files where they are included.
-pub fn read(file: &str, place: &Place<'_>) -> Result<Vec<(At, Line)>, ImportError> {
-    let text = place.text(file).map_err(|error| ImportError::Unreadable {
+pub fn read(file: &str, files: &Files<'_>) -> Result<Vec<(At, Line)>, ImportError> {
+    let text = files.text(file).map_err(|error| ImportError::Unreadable {
         file: file.to_owned(),
         what: error.to_string(),
     })?;
     let mut reader = Reader {
-        place,
+        files,
         lines: Vec::new(),
     };
     reader.read(file, &text, 0)?;
@@ -80,7 +82,7 @@ pub fn read(file: &str, place: &Place<'_>) -> Result<Vec<(At, Line)>, ImportErro
 }
 
 struct Reader<'a> {
-    place: &'a Place<'a>,
+    files: &'a Files<'a>,
     lines: Vec<(At, Line)>,
 }
 
@@ -141,7 +143,7 @@ impl Reader<'_> {
                 "more than {DEPTH_MAX} files inside each other; leave this one out"
             )));
         }
-        let text = self.place.text(name).map_err(|error| {
+        let text = self.files.text(name).map_err(|error| {
             at.wrong(format!(
                 "cannot read {name}: {error}; names are relative to the folder that PgBouncer is started in, so start this there"
             ))
@@ -156,4 +158,29 @@ fn is_space(letter: char) -> bool {
 
 fn is_of_key(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_.-*".contains(letter)
+}
+
+/// PgBouncer takes relative names from the folder that it was started in, those after `%include`
+/// too.
+#[derive(Clone, Copy)]
+pub struct Files<'a> {
+    /// That folder.
+    pub folder: &'a Path,
+    /// Reads a file of text.
+    pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+}
+
+impl Files<'_> {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A name as gate.toml has it: there, relative names are beside that file.
+    pub(super) fn absolute(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    pub(super) fn text(&self, name: &str) -> io::Result<String> {
+        (self.read)(&self.path(name))
+    }
 }

@@ -1,4 +1,5 @@
-//! What PgBouncer knows: sections, their keys, and what becomes of those that have no counterpart. Up to PgBouncer 1.25.
+//! What PgBouncer knows: sections, their keys, and what becomes of those that have no counterpart.
+//! Up to PgBouncer 1.25.
 
 use crate::document::Group;
 use sooner_pooler::pgbouncer::KEYS;

@@ -1,14 +1,14 @@
-//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say is said as a comment where it would stand.
+//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say
+//! is said as a comment where it would stand.
 //!
-//! There is no general INI reader here on purpose: what counts are PgBouncer's own rules (comments only at the beginning of a line,
-//! `%include`, quotes doubled inside connection strings, a section that begins again and forgets what was said), and the line of every
-//! mistake. `ini` and its helpers read, one file a topic translates, `document` writes. What narrows who may come is never widened: where
-//! a rule cannot be said, those whom it may have meant are rejected. Files are read through a [`Place`], so nothing here does I/O.
+//! An INI crate would not do: what counts are PgBouncer's own rules (comments only at the beginning
+//! of a line, `%include`, quotes doubled inside connection strings, a section that begins again and
+//! forgets what it said) and the line of every mistake, which rust-ini does not keep. `ini` reads
+//! lines, `source` sorts them, one file a topic translates, `document` writes. What narrows who may
+//! come is never widened: where a rule cannot be said, all clients that it may have meant are
+//! rejected. Files are read through [`Files`], so nothing here does I/O.
 
-mod address;
 mod auth;
-mod auth_query;
-mod connection_string;
 mod databases;
 mod document;
 mod hba;
@@ -16,18 +16,14 @@ mod ini;
 mod known_keys;
 mod limits;
 mod listen;
-mod names;
-mod number;
-mod place;
 mod rules;
-mod server;
 mod source;
 mod tls;
 mod translation;
 mod users;
+mod values;
 
-pub use ini::{At, ImportError};
-pub use place::Place;
+pub use ini::{At, Files, ImportError};
 
 use sooner_config::{SourceText, from_command_line};
 use sooner_pooler::config::{Config, DatabaseTable};
@@ -44,9 +40,9 @@ pub struct Imported {
 }
 
 /// Reads `file` and all that it includes, and translates it. The first mistake is the error.
-pub fn import(file: &str, place: &Place<'_>) -> Result<Imported, ImportError> {
-    let source = Source::of(file, ini::read(file, place)?)?;
-    let mut translation = Translation::new(source.clone(), place);
+pub fn import(file: &str, files: &Files<'_>) -> Result<Imported, ImportError> {
+    let source = Source::of(file, ini::read(file, files)?)?;
+    let mut translation = Translation::new(source.clone(), files);
     translation.translate(file)?;
     let known = translation.users_with_secrets();
     let (mut text, mut left_out) = translation.document.finish();
@@ -55,7 +51,7 @@ pub fn import(file: &str, place: &Place<'_>) -> Result<Imported, ImportError> {
     let shut_out = shut_out.unwrap_or_default();
     if !shut_out.is_empty() {
         // Which rules there are is known only now.
-        let mut translation = Translation::new(source, place);
+        let mut translation = Translation::new(source, files);
         translation.shut_out = shut_out
             .into_iter()
             .map(|mistake| mistake.message)

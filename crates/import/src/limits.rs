@@ -1,10 +1,11 @@
-//! `[limits]`. What PgBouncer bounds by pools becomes one bound for a server; times become whole seconds.
+//! `[limits]`. What PgBouncer bounds by pools becomes one bound for a server; times become whole
+//! seconds.
 
 use crate::document::Group;
 use crate::ini::ImportError;
-use crate::number::Seconds;
 use crate::source::Entry;
 use crate::translation::{Translation, read_number};
+use crate::values::Seconds;
 use std::collections::BTreeMap;
 
 const GROUP: Group = Group::Limits;
@@ -37,7 +38,7 @@ impl Translation<'_> {
         };
         let of_all = self.number("default_pool_size")?.unwrap_or(DEFAULT_POOL);
         let size = own.filter(|size| *size >= 0).unwrap_or(of_all);
-        // A pool of nothing serves nobody, and the gate has none.
+        // A pool of nothing serves no client, and the gate has none.
         Ok(size.max(1).unsigned_abs())
     }
 

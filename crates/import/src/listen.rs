@@ -2,8 +2,8 @@
 
 use crate::document::Group;
 use crate::ini::ImportError;
-use crate::names;
 use crate::translation::Translation;
+use crate::values;
 use std::net::{IpAddr, SocketAddr};
 
 const DEFAULT_PORT: u16 = 6432;
@@ -30,7 +30,7 @@ impl Translation<'_> {
                 self.leave_out(Group::Head, "unix_socket_dir", why);
             }
             Some(folder) => {
-                let folder = self.place.absolute(&folder);
+                let folder = self.files.absolute(&folder);
                 places.push(format!("{}/.s.PGSQL.{port}", folder.trim_end_matches('/')));
             }
             None => {}
@@ -54,7 +54,7 @@ impl Translation<'_> {
             .get("listen_addr")
             .map(|setting| setting.value.clone());
         let mut places = Vec::new();
-        for name in names::list(&text.unwrap_or_default()) {
+        for name in values::list(&text.unwrap_or_default()) {
             let found: &[&str] = match name.as_str() {
                 "*" => &["0.0.0.0", "::"],
                 "localhost" => &["127.0.0.1", "::1"],

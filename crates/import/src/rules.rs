@@ -1,7 +1,7 @@
 //! `[[rule]]`, and a pg_hba.conf as rules in its order.
 
 use crate::document::Group;
-use crate::hba::{self, Hints, Names};
+use crate::hba::{self, Line, Names};
 use crate::ini::{At, ImportError};
 use crate::translation::Translation;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Translation<'_> {
             let at = &self.source.settings["auth_type"].at;
             return Err(at.wrong("auth_type: hba needs auth_hba_file"));
         };
-        let text = self.place.text(&setting.value).map_err(|error| {
+        let text = self.files.text(&setting.value).map_err(|error| {
             let name = &setting.value;
             setting
                 .at
@@ -91,13 +91,13 @@ impl Translation<'_> {
 
     fn hba_line(&mut self, at: &At, line: &str) -> Result<(), ImportError> {
         let setting = format!("{}:{}: {line}", at.file, at.line);
-        match hba::read(line, at, self.place)? {
-            Hints::Nothing => {}
-            Hints::PassedOver(why) => {
+        match hba::read(line, at, self.files)? {
+            Line::Nothing => {}
+            Line::PassedOver(why) => {
                 self.document.gap(GROUP);
                 self.document.leave_out(GROUP, &setting, why);
             }
-            Hints::Rule(said) => self.hba_rules(said, setting)?,
+            Line::Rule(said) => self.hba_rules(said, setting)?,
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Nobody shall come in by a later rule whom this one would have asked for more.
+    /// No client may come in by a later rule where this one would have asked for more.
     fn reject_instead(&mut self, rule: Rule<'_>, setting: &str, why: Option<&str>) {
         self.document.gap(GROUP);
         let why = format!(

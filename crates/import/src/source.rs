@@ -1,8 +1,9 @@
-//! What a pgbouncer.ini says in all, once its lines are read: the settings in force and the entries of the other sections.
+//! What a pgbouncer.ini says in all, once its lines are read: the settings in force and the entries
+//! of the other sections.
 
-use crate::connection_string;
 use crate::ini::{At, ImportError, Line};
 use crate::known_keys::{self, KEYS_THAT_STAY};
+use crate::values;
 use std::collections::BTreeMap;
 
 /// A value and where it stands.
@@ -112,7 +113,7 @@ impl Source {
             self.settings.insert(key, Setting { value, at });
             return Ok(());
         }
-        let pairs = connection_string::read(&value).map_err(|what| at.wrong(what))?;
+        let pairs = values::pairs(&value).map_err(|what| at.wrong(what))?;
         known_keys::check_pairs(section, &pairs).map_err(|what| at.wrong(what))?;
         let entries = match section {
             "databases" => &mut self.databases,
@@ -129,7 +130,8 @@ impl Source {
         Ok(())
     }
 
-    /// What is said of a key, if anything is: an empty text is nothing, an empty number or word is a mistake.
+    /// What is said of a key, if anything is: an empty text is nothing, an empty number or word is
+    /// a mistake.
     pub fn get(&self, key: &str) -> Option<&Setting> {
         let setting = self.settings.get(key);
         setting.filter(|setting| !setting.value.is_empty())

@@ -16,11 +16,11 @@ fn result(files: &[(&str, &str)]) -> Result<Imported, ImportError> {
         Some(text) => Ok((*text).to_owned()),
         None => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let place = Place {
+    let from = Files {
         folder: Path::new("/etc/pb"),
         read: &read,
     };
-    import(files[0].0, &place)
+    import(files[0].0, &from)
 }
 
 /// The lines that a file makes, without remarks but those on what is left out.

@@ -2,9 +2,9 @@
 
 use crate::document::Group;
 use crate::ini::ImportError;
-use crate::names;
 use crate::rules::Rule;
 use crate::translation::Translation;
+use crate::values;
 
 const MODES: [&str; 6] = [
     "disable",
@@ -104,7 +104,7 @@ impl Translation<'_> {
                     "client_tls_sslmode: clients can encrypt only with a certificate; write {key}"
                 )));
             };
-            paths.push(self.place.absolute(&setting.value));
+            paths.push(self.files.absolute(&setting.value));
         }
         self.document.table(Group::Tls, "[[tls]]");
         self.document.text(Group::Tls, "certificate", &paths[0]);
@@ -123,7 +123,7 @@ impl Translation<'_> {
                 "client_tls_sslmode: write client_tls_ca_file, who signs the clients' certificates",
             ));
         };
-        let path = self.place.absolute(&setting.value);
+        let path = self.files.absolute(&setting.value);
         let by_rule = self.source.word("auth_type").as_deref() == Some("hba");
         if !self.wants_certificates() && !by_rule {
             let why = "without verify-ca or verify-full nobody looks at clients' certificates";
@@ -143,7 +143,7 @@ impl Translation<'_> {
         };
         let mut versions: Vec<String> = Vec::new();
         let mut is_same = true;
-        for name in names::list(&setting.value.to_ascii_lowercase().replace(':', ",")) {
+        for name in values::list(&setting.value.to_ascii_lowercase().replace(':', ",")) {
             match name.as_str() {
                 "secure" | "default" => versions.extend(["1.2".into(), "1.3".into()]),
                 "all" | "legacy" => {

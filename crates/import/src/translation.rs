@@ -1,31 +1,30 @@
-//! The work itself: what has been read on one side, the gate.toml as it grows on the other. Each topic has a file; here is their order, and
-//! what they share.
+//! The work itself: what has been read on one side, the gate.toml as it grows on the other. Each
+//! topic has a file; here is their order, and what they share.
 
 use crate::document::{Document, Group};
-use crate::ini::{At, ImportError};
+use crate::ini::{At, Files, ImportError};
 use crate::known_keys::{LEFT_OUT, OF_PROCESS};
-use crate::names;
-use crate::number::{self, Seconds};
-use crate::place::Place;
 use crate::source::{Entry, Source};
+use crate::values::{self, Seconds};
 
 /// From the one to the other.
 pub struct Translation<'a> {
     pub source: Source,
-    pub place: &'a Place<'a>,
+    pub files: &'a Files<'a>,
     pub document: Document,
     /// Databases that could be written.
     pub written: Vec<String>,
-    /// Whom of the admins and watchers the gate could never let in, each with the reason, names in quotes first.
+    /// Whom of the admins and watchers the gate could never let in, each with the reason, names in
+    /// quotes first.
     pub shut_out: Vec<String>,
 }
 
 impl<'a> Translation<'a> {
     /// Nothing translated yet.
-    pub fn new(source: Source, place: &'a Place<'a>) -> Self {
+    pub fn new(source: Source, files: &'a Files<'a>) -> Self {
         Self {
             source,
-            place,
+            files,
             document: Document::default(),
             written: Vec::new(),
             shut_out: Vec::new(),
@@ -98,7 +97,7 @@ impl<'a> Translation<'a> {
         let Some(setting) = self.source.settings.get(key) else {
             return Ok(None);
         };
-        let seconds = number::seconds(&setting.value);
+        let seconds = values::seconds(&setting.value);
         let seconds = seconds.map_err(|what| setting.at.wrong(format!("{key}: {what}")));
         seconds.map(Some)
     }
@@ -128,17 +127,17 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Whether somebody may come whom no file names, because the database is asked.
+    /// Whether users may come that no file names, because the database is asked.
     pub fn asks_for_users(&self) -> bool {
         self.everywhere("auth_user").is_some()
     }
 
-    /// Users of `auth_file` whose secret is not empty; `None` where it cannot be read, which is for others to say.
+    /// Users of `auth_file` with a secret; `None` where it cannot be read, which others report.
     pub fn users_with_secrets(&self) -> Option<Vec<String>> {
         let Some(setting) = self.source.get("auth_file") else {
             return Some(Vec::new());
         };
-        let text = self.place.text(&setting.value).ok()?;
+        let text = self.files.text(&setting.value).ok()?;
         let users = sooner_postgres::auth::userlist::read(&text).ok()?;
         Some(users.into_keys().collect())
     }
@@ -147,13 +146,13 @@ impl<'a> Translation<'a> {
     pub fn known_users(&self) -> Result<Vec<String>, ImportError> {
         let mut known = match self.source.get("auth_file") {
             Some(setting) => {
-                let text = self.place.text(&setting.value).map_err(|error| {
+                let text = self.files.text(&setting.value).map_err(|error| {
                     setting.at.wrong(format!(
                         "cannot read {}: {error}; it says who may come, so run this as somebody who can",
                         setting.value
                     ))
                 })?;
-                names::of_userlist(&setting.value, &text)?
+                values::of_userlist(&setting.value, &text)?
             }
             None => Vec::new(),
         };
@@ -168,7 +167,7 @@ impl<'a> Translation<'a> {
 
 /// A number that stands somewhere.
 pub fn read_number(key: &str, text: &str, at: &At) -> Result<i64, ImportError> {
-    number::whole(text).map_err(|what| at.wrong(format!("{key}: {what}")))
+    values::whole(text).map_err(|what| at.wrong(format!("{key}: {what}")))
 }
 
 fn positive(number: i64) -> Option<u64> {

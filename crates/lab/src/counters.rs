@@ -5,7 +5,7 @@
 //! counts up is given since the sampler's start.
 
 mod mib;
-mod processes;
+pub(crate) mod processes;
 mod row;
 mod sampler;
 mod sockets;

@@ -12,11 +12,11 @@ mod setup;
 pub use page::Page;
 
 use crate::progress::Step;
-use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
 use process::Server;
 use sooner_kernel::signals::EndSignals;
 use sooner_stats::Report;
+use sooner_testbed::scratch::Scratch;
 use sooner_workload::{Rate, Schedule, Trace, mkroot};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,7 +74,7 @@ async fn measure(options: &DemoOptions, progress: &mut dyn FnMut(Step<'_>)) -> R
     for policy in &options.policies {
         let mut server = Server::start(options, policy, root.path()).await?;
         let run = process::replay(options, policy, &mut server, progress).await?;
-        server.stop().await;
+        drop(server);
         progress(Step::Done { run: &run });
         runs.push(run);
     }

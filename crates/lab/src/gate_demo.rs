@@ -7,30 +7,28 @@
 //! processes are ended and its files removed.
 
 mod gate;
-mod installation;
 mod load;
 mod log;
 mod others;
-mod private_postgres;
-mod process;
 mod report;
 
-pub use installation::Installation;
 pub use report::{GateReport, GroupFigures, WayRun};
 
 use crate::machine;
-use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
 use gate::Gate;
 use load::{Clients, Load};
 use others::Watch;
-use private_postgres::PrivatePostgres;
 use sooner_kernel::signals::EndSignals;
-use std::path::PathBuf;
+use sooner_testbed::postgres::{Cluster, Installation};
+use sooner_testbed::scratch::Scratch;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the users ask for together, over what the database can do: enough for a queue, in each way.
 const OFFERED_LOAD: f64 = 2.0;
+/// Connections for looking and for clients that are just leaving.
+const SPARE_CONNECTIONS: usize = 20;
 /// How long it is measured what the database can do, as a part of a run.
 const CAPACITY_PART: u64 = 5;
 
@@ -105,12 +103,26 @@ pub fn run(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Result<Gate
     })
 }
 
+/// A transaction is to be one process's work of about the same length each time, so there are neither parallel workers nor JIT.
+async fn start_postgres(
+    installation: &Installation,
+    scratch: &Path,
+    connections: usize,
+) -> Result<Cluster> {
+    let settings = [
+        format!("max_connections={}", connections + SPARE_CONNECTIONS),
+        "jit=off".to_owned(),
+        "max_parallel_workers_per_gather=0".to_owned(),
+    ];
+    Cluster::start(installation, &scratch.join("postgres"), &settings, &[]).await
+}
+
 async fn measure(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Result<GateReport> {
     let installation = &options.installation;
     let scratch = Scratch::new()?;
     tell(&format!("making a private {}", installation.version()));
     let connections = options.clients + options.limit_transactions;
-    let postgres = PrivatePostgres::start(installation, scratch.path(), connections).await?;
+    let postgres = start_postgres(installation, scratch.path(), connections).await?;
     let load = Load {
         installation,
         folder: scratch.path(),
@@ -126,7 +138,7 @@ async fn measure(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Resul
         "measuring what it can do, for {} s",
         part.as_secs_f64()
     ));
-    let capacity = load.capacity_per_sec(postgres.at(), part).await?;
+    let capacity = load.capacity_per_sec(postgres.address(), part).await?;
     let pause_ms = options.clients as f64 / (capacity * OFFERED_LOAD) * 1e3;
     load.set_pause(Duration::from_secs_f64(pause_ms / 1e3))?;
     let mut ways = Vec::new();
@@ -141,7 +153,7 @@ async fn measure(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Resul
                 Way::Direct => None,
                 _ => Some(Gate::start(options, way, &postgres, scratch.path()).await?),
             };
-            let at = gate.as_ref().map_or(postgres.at(), Gate::at);
+            let at = gate.as_ref().map_or(postgres.address(), Gate::at);
             let watch = Watch::start();
             let measured = load.run(at, options.duration).await?;
             let run = WayRun::new(way, repetition, &measured, watch.others_share());

@@ -7,7 +7,6 @@
 //! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and removes them; after a kill, the next
 //! [`Hosts::up`] or [`clean()`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
 
-mod child;
 mod clean;
 mod error;
 mod group;
@@ -26,8 +25,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use sooner_kernel::{capability, device, netns};
+use sooner_testbed::OwnedChild;
 
-pub use child::OwnedChild;
 pub use clean::clean;
 pub use error::HostsError;
 use group::Group;

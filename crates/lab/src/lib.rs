@@ -1,6 +1,7 @@
 //! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate
 //! processes.
 
+pub mod clients;
 pub mod counters;
 pub mod demo;
 pub mod emulator;
@@ -8,8 +9,8 @@ pub mod experiment;
 pub mod gate_demo;
 pub mod hosts;
 mod machine;
+pub mod measure;
 pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;
-pub mod scratch;

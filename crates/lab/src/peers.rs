@@ -6,11 +6,9 @@
 mod apache;
 mod attached;
 mod caddy;
-mod certificate;
 mod name;
 mod nginx;
 mod node;
-mod program;
 mod running;
 mod sooner;
 
@@ -23,10 +21,11 @@ use std::process::Command;
 use thiserror::Error;
 
 use crate::hosts::{Hosts, HostsError, Shaper};
-pub use certificate::Certificate;
 pub use name::PeerNameError;
 pub use running::Running;
 pub use sooner::Mechanism;
+use sooner_testbed::certificate::Certificate;
+use sooner_testbed::program;
 
 /// Where all of them listen in clear text.
 pub const PORT: u16 = 8080;
@@ -82,6 +81,8 @@ pub struct PeerOptions {
     pub workers: Option<u32>,
     /// What TLS is spoken with on [`TLS_PORT`]; none: it is not spoken.
     pub tls: Option<Certificate>,
+    /// Whether HTTP/2 is offered there too, by the servers that have it here: nginx and ours, which always does.
+    pub http2: bool,
 }
 
 impl PeerOptions {
@@ -94,6 +95,7 @@ impl PeerOptions {
             keep_alive: true,
             workers: None,
             tls: None,
+            http2: false,
         }
     }
 }
@@ -238,6 +240,26 @@ impl Peer {
         options: &PeerOptions,
     ) -> Result<Running, PeerError> {
         self.check(hosts)?;
+        self.start_unchecked(hosts, root, rate_bits_per_sec, options)
+    }
+
+    /// The same on hosts whose link is limited by what is put before their device afterwards.
+    pub fn start_unshaped(
+        &self,
+        hosts: &Hosts,
+        root: &Path,
+        options: &PeerOptions,
+    ) -> Result<Running, PeerError> {
+        self.start_unchecked(hosts, root, hosts.spec().rate_bits_per_sec, options)
+    }
+
+    fn start_unchecked(
+        &self,
+        hosts: &Hosts,
+        root: &Path,
+        rate_bits_per_sec: u64,
+        options: &PeerOptions,
+    ) -> Result<Running, PeerError> {
         // The lesser of this and what a server asks for counts; Caddy asks for no number of its own.
         let limit = hosts.spec().somaxconn.unwrap_or(options.backlog);
         hosts.limit_accept_queues(limit.min(options.backlog))?;

@@ -4,30 +4,16 @@
 //! visitor does. The handshake's cost here is part of the response time, as it is a browser's, and of the processor share
 //! that the verdict judges.
 
-mod anchored;
-mod any_certificate;
-
 use crate::failure::Failure;
 use crate::transport::CountedStream;
-use anchored::Anchored;
-use any_certificate::AnyCertificate;
-use rustls::client::{Resumption, VerifierBuilderError, WebPkiServerVerifier};
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, pem};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use sooner_tls::{Authorities, Trust};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-/// Where systems keep the certificate authorities they trust: Debian, Fedora, SUSE, Alpine.
-const SYSTEM_AUTHORITIES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// Name of HTTP/1.1 in ALPN (RFC 7301, section 6).
 const ALPN_HTTP1: &[u8] = b"http/1.1";
@@ -54,30 +40,23 @@ pub struct TlsOptions {
 pub enum TlsError {
     /// No authorities were found on this system.
     #[error(
-        "no certificate authorities in {}; give --ca FILE, or --insecure for a test server",
-        SYSTEM_AUTHORITIES.join(", ")
+        "the system has no certificate authorities; give --ca FILE, or --insecure for a test server"
     )]
     NoAuthorities,
-    /// The file of authorities cannot be read.
+    /// The file of authorities cannot be read, or has none that can be used.
     #[error("{}: cannot read certificates ({reason}); give a PEM file", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: pem::Error,
+        reason: String,
     },
-    /// The file of authorities has none that can be used.
-    #[error("{}: no certificate of an authority; give a PEM file with at least one", .0.display())]
-    Empty(PathBuf),
     /// The host is neither a DNS name nor an IP address.
     #[error("`{0}` is no name a certificate can be issued for; give a DNS name or an IP address")]
     Name(String),
-    /// The library refuses the authorities.
-    #[error("cannot trust these authorities: {0}")]
-    Authorities(#[from] VerifierBuilderError),
-    /// The library refuses the settings.
+    /// The library refuses the authorities or the settings.
     #[error("cannot set up TLS: {0}")]
-    Settings(#[from] rustls::Error),
+    Settings(String),
 }
 
 /// TLS to one server.
@@ -94,31 +73,18 @@ impl TlsClient {
     pub fn new(host: &str, options: &TlsOptions) -> Result<TlsClient, TlsError> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?;
-        let mut config = if options.insecure {
-            let verifier = Arc::new(AnyCertificate::new(&provider));
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(verifier)
-                .with_no_client_auth()
+        let trust = if options.insecure {
+            Trust::Any
         } else {
-            let (roots, trusted) = authorities(options.authorities.as_deref())?;
-            let by_chain =
-                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-                    .build()?;
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anchored::new(by_chain, trusted)))
-                .with_no_client_auth()
+            Trust::Name(authorities(options.authorities.as_deref())?)
         };
         let protocol = if options.http2 {
             ALPN_HTTP2
         } else {
             ALPN_HTTP1
         };
-        config.alpn_protocols = vec![protocol.to_vec()];
+        let config = sooner_tls::client(trust, None, &[protocol]);
+        let mut config = config.map_err(TlsError::Settings)?;
         config.resumption = if options.resume {
             Resumption::in_memory_sessions(SESSIONS_MAX)
         } else {
@@ -155,32 +121,15 @@ impl TlsClient {
     }
 }
 
-/// The authorities in `file`, or the system's; and what certificates that file has.
-fn authorities(
-    file: Option<&Path>,
-) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
-    let path = match file {
-        Some(path) => path,
-        None => SYSTEM_AUTHORITIES
-            .iter()
-            .map(Path::new)
-            .find(|path| path.exists())
-            .ok_or(TlsError::NoAuthorities)?,
-    };
-    let unreadable = |reason| TlsError::Unreadable {
-        path: path.into(),
-        reason,
-    };
-    let certificates = CertificateDer::pem_file_iter(path)
-        .map_err(unreadable)?
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(unreadable)?;
-    let mut roots = RootCertStore::empty();
-    let (usable, _) = roots.add_parsable_certificates(certificates.iter().cloned());
-    if usable == 0 {
-        return Err(TlsError::Empty(path.into()));
+/// The authorities in `file`, or the system's.
+fn authorities(file: Option<&Path>) -> Result<Authorities, TlsError> {
+    match file {
+        Some(path) => Authorities::read(path).map_err(|reason| TlsError::Unreadable {
+            path: path.into(),
+            reason,
+        }),
+        None => Authorities::of_system().ok_or(TlsError::NoAuthorities),
     }
-    Ok((roots, certificates))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 //! Every call costs O(log n) in the number of jobs.
 #![no_std]
 #![forbid(unsafe_code)]
+// Ranks compare exactly, on any machine.
+#![deny(clippy::float_arithmetic)]
 
 extern crate alloc;
 

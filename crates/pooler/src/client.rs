@@ -1,4 +1,4 @@
-//! A client that has been let in, served turn by turn.
+//! A client with a session, served transaction by transaction.
 
 pub mod auth_query;
 pub mod authentication;
@@ -11,24 +11,23 @@ pub mod relay;
 pub mod session_sync;
 pub mod slots;
 pub mod startup;
+mod transaction;
 pub mod verifiers;
 
 use crate::client::cancel::CancelKey;
 use crate::client::handle::{Activity, ClientHandle, Termination};
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::{End, RelayOutcome, relay};
 use crate::client::slots::ClientSlot;
 use crate::client::startup::AuthenticatedClient;
-use crate::pool::ServerConnection;
-use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, interruption, is_there};
-use crate::pool::database::{Database, User};
-use crate::pool::lease::{Admitted, COMMAND_PATIENCE, Lease, LeaseRequest, owner};
+use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_there};
+use crate::pool::database::Database;
+use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pool::server_session::LoginSecret;
 use crate::pooler::Pooler;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
 use bytes::BytesMut;
-use sooner_postgres::hints::hints_of;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::rewriter::Rewriter;
 use sooner_postgres::session::ClientState;
@@ -38,32 +37,22 @@ use sooner_postgres::wire::{
 };
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use transaction::Transaction;
 
-/// A client that has been let in.
+/// What is known of a client with a session.
 pub struct Client {
     pub stream: Stream,
     input: BytesMut,
     pub handle: Rc<ClientHandle>,
-    wanted: RequestedParameters,
+    requested: RequestedParameters,
     proof: Option<LoginSecret>,
     state: ClientState,
     pooler: Rc<Pooler>,
     _client_slot: ClientSlot,
 }
 
-/// The client is gone, or is to be told why it must go.
-type Gone = Option<Refusal>;
-
 /// The kind of what began with no more than BEGIN.
 const UNSAID: &str = "(not said)";
-
-/// What a turn begins with.
-struct Transaction {
-    lease: Lease,
-    /// `None` where nothing was waited for: it is known when something comes.
-    class: Option<ClientClass>,
-    outside: Duration,
-}
 
 impl Client {
     /// One that has proved who it is.
@@ -75,7 +64,7 @@ impl Client {
             handle: ClientHandle::new(id, &authenticated.user, &authenticated.database, peer, tls),
             stream,
             input,
-            wanted: authenticated.wanted,
+            requested: authenticated.requested,
             proof: authenticated.proof,
             state: ClientState::default(),
             pooler: pooler.clone(),
@@ -83,10 +72,10 @@ impl Client {
         }
     }
 
-    /// Serves it turn by turn until it leaves, or is to be told why it must.
-    pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Gone> {
-        // Nobody has its key yet, so nothing is withdrawn.
-        let held = self.learn_settings().await?;
+    /// Serves it by transactions until it leaves, or is to be told why it must.
+    pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
+        // No client has its key yet, so nothing is cancelled.
+        let held = self.learn_parameters().await?;
         let server = held.as_ref().and_then(|lease| lease.server.as_ref());
         let kept_id = server.map(|server| server.key().process_id);
         let takes_long_key = version >= Version::V3_2;
@@ -95,7 +84,7 @@ impl Client {
                 .cancel_keys
                 .borrow_mut()
                 .issue(&self.handle, takes_long_key, kept_id);
-        let cancel_key = cancel_key.map_err(|error| Some(Refusal::internal(&error)))?;
+        let cancel_key = cancel_key.map_err(|error| Refusal::internal(&error))?;
         let served = self.serve(&cancel_key, held).await;
         self.pooler
             .cancel_keys
@@ -105,10 +94,14 @@ impl Client {
     }
 
     /// `held` is the server connection that it has already.
-    async fn serve(&mut self, cancel_key: &CancelKey, mut held: Option<Lease>) -> Result<(), Gone> {
+    async fn serve(
+        &mut self,
+        cancel_key: &CancelKey,
+        mut held: Option<Lease>,
+    ) -> Result<(), Departure> {
         self.welcome(cancel_key).await?;
         loop {
-            // Whoever keeps a server connection hears of it as well.
+            // A client with a lease waits for its server connection as well.
             if self.input.is_empty() && held.is_none() && !self.hear().await? {
                 return Ok(());
             }
@@ -117,11 +110,12 @@ impl Client {
             }
             let transaction = match held.take() {
                 Some(lease) => Some(self.next_transaction(lease)),
-                // In boxes, like all else that a client is rarely in: whoever is silent keeps no room for it.
+                // In boxes, like all else that a client is rarely in: a silent client keeps no room
+                // for it.
                 None => Box::pin(self.begin_transaction()).await?,
             };
             held = match transaction {
-                Some(transaction) => Box::pin(self.transaction(transaction)).await?,
+                Some(transaction) => Box::pin(self.serve_transaction(transaction)).await?,
                 None => None,
             };
         }
@@ -130,7 +124,7 @@ impl Client {
     /// What it is told at the beginning depends on its database, which may have to be asked. One
     /// that keeps its server connection has it from here on, if one is free: the number that it is
     /// told is that of the server process then.
-    async fn learn_settings(&mut self) -> Result<Option<Lease>, Gone> {
+    async fn learn_parameters(&mut self) -> Result<Option<Lease>, Departure> {
         let db = self.database()?;
         let owner = owner(&self.handle.user, &db);
         let by_session = self
@@ -140,7 +134,7 @@ impl Client {
         let secret_of = {
             let pool = db.upstream.pool.borrow();
             let initial = pool.initial_parameters(&owner);
-            initial.and_then(|initial| self.wanted.reported_at_start(initial))
+            initial.and_then(|initial| self.requested.reported_at_start(initial))
         };
         let mut held = None;
         match secret_of {
@@ -151,7 +145,10 @@ impl Client {
                 }
             }
             None => {
-                let mut lease = Box::pin(self.begin_transaction()).await?.ok_or(None)?.lease;
+                let mut lease = Box::pin(self.begin_transaction())
+                    .await?
+                    .ok_or(Departure::Left)?
+                    .lease;
                 if let Some(server) = &lease.server {
                     self.state.reported = server.state.reported.clone();
                 }
@@ -173,8 +170,8 @@ impl Client {
         Ok(held)
     }
 
-    /// A server connection, where nobody has to be waited for.
-    async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Gone> {
+    /// A lease, where there need be no wait for it.
+    async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Departure> {
         let user = self.pooler.user(&self.handle.user);
         let request = AdmissionRequest {
             db: &db,
@@ -184,17 +181,17 @@ impl Client {
             came_at: Instant::now(),
         };
         match request.admit_now().await {
-            Some(inside) => match self.lease(db.clone(), inside).await? {
+            Some(admitted) => match self.lease(db.clone(), admitted).await? {
                 Ok(lease) => Ok(Some(lease)),
-                Err(Interrupted::Left) => Err(None),
-                Err(Interrupted::Terminated) => Err(Some(self.handle.refusal())),
+                Err(Interrupted::Left) => Err(Departure::Left),
+                Err(Interrupted::Terminated) => Err(self.handle.refusal().into()),
                 Err(Interrupted::DatabaseMoved | Interrupted::Cancelled) => Ok(None),
             },
             None => Ok(None),
         }
     }
 
-    async fn welcome(&mut self, cancel_key: &CancelKey) -> Result<(), Gone> {
+    async fn welcome(&mut self, cancel_key: &CancelKey) -> Result<(), Departure> {
         let mut out = BytesMut::new();
         write_authentication(&mut out, 0, b"");
         for (name, value) in &self.state.reported {
@@ -202,137 +199,35 @@ impl Client {
         }
         write_key_data(&mut out, cancel_key.process_id, &cancel_key.secret);
         write_ready(&mut out, TransactionStatus::Idle);
-        self.stream.flush_all(&mut out).await.map_err(|_| None)
+        self.stream
+            .flush_all(&mut out)
+            .await
+            .map_err(|_| Departure::Left)
     }
 
     /// Waits for something from the client; whether it is still there.
-    async fn hear(&mut self) -> Result<bool, Gone> {
-        // Whoever is silent keeps no buffer.
+    async fn hear(&mut self) -> Result<bool, Departure> {
+        // A silent client keeps no buffer.
         self.input = BytesMut::new();
         self.handle.set_activity(Activity::Idle);
         tokio::select! {
             biased;
             heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
-            () = self.handle.terminated(Termination::WhenIdle) => Err(Some(self.handle.refusal())),
+            () = self.handle.terminated(Termination::WhenIdle) => Err(self.handle.refusal().into()),
         }
     }
 
-    fn database(&self) -> Result<Rc<Database>, Gone> {
+    fn database(&self) -> Result<Rc<Database>, Departure> {
         let name = &self.handle.database;
         let db = self.pooler.database(name);
-        db.ok_or_else(|| Some(Refusal::no_database(name)))
+        db.ok_or_else(|| Refusal::no_database(name).into())
     }
 
-    /// Waits to be let in, then for a server connection with the client's settings; `None` where the client wants it no more.
-    async fn begin_transaction(&mut self) -> Result<Option<Transaction>, Gone> {
-        let came_at = Instant::now();
-        loop {
-            match self.go_in(came_at).await? {
-                Ok(transaction) => return Ok(Some(transaction)),
-                // It is looked for where it is now.
-                Err(Interrupted::DatabaseMoved) => {}
-                Err(Interrupted::Cancelled) => {
-                    Box::pin(cancel_queued::cancel_queued(
-                        &mut self.stream,
-                        &mut self.input,
-                    ))
-                    .await?;
-                    return Ok(None);
-                }
-                Err(Interrupted::Left) => return Err(None),
-                Err(Interrupted::Terminated) => return Err(Some(self.handle.refusal())),
-            }
-        }
-    }
-
-    async fn go_in(&mut self, came_at: Instant) -> Result<Result<Transaction, Interrupted>, Gone> {
-        let db = self.database()?;
-        let user = self.pooler.user(&self.handle.user);
-        let (inside, class) = match self.wait_for_admission(&db, &user, came_at).await? {
-            Ok(inside) => inside,
-            Err(interrupted) => return Ok(Err(interrupted)),
-        };
-        let outside = came_at.elapsed();
-        let lease = self.lease(db, inside).await?;
-        Ok(lease.map(|lease| Transaction {
-            lease,
-            class: Some(class),
-            outside,
-        }))
-    }
-
-    /// A server connection with the client's settings, unless the client gives up before there is one.
-    async fn lease(
+    /// One transaction; gives the lease, if the client keeps it.
+    async fn serve_transaction(
         &mut self,
-        db: Rc<Database>,
-        inside: Admitted,
-    ) -> Result<Result<Lease, Interrupted>, Refusal> {
-        let request = LeaseRequest {
-            user: &self.handle.user,
-            db: db.clone(),
-            proof: self.proof.as_ref(),
-        };
-        let (wanted, state, owner) = (&self.wanted, &mut self.state, request.owner());
-        let apply = async |server: &mut ServerConnection| {
-            // Copied only where it is needed, which is not at every transaction.
-            let is_new = state.reported.is_empty();
-            let pool = is_new.then(|| db.upstream.pool.borrow());
-            let initial = pool.and_then(|pool| pool.initial_parameters(&owner).cloned());
-            session_sync::apply_parameters(state, wanted, initial.as_ref(), server).await
-        };
-        let leasing = request.lease(&self.pooler, inside, apply);
-        tokio::select! {
-            biased;
-            lease = leasing => Ok(lease?.ok_or(Interrupted::DatabaseMoved)),
-            interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Ok(Err(interrupted)),
-        }
-    }
-
-    /// One that begins on a server connection that it has kept.
-    fn next_transaction(&self, lease: Lease) -> Transaction {
-        self.handle.set_activity(Activity::Idle);
-        Transaction {
-            lease,
-            class: None,
-            outside: Duration::ZERO,
-        }
-    }
-
-    /// What it says of its transaction in what it has sent.
-    fn note_hints(&self) {
-        if self.pooler.configuration().needs_hints {
-            let hints = hints_of(&self.input, &self.state.statements);
-            self.handle.hints.replace(hints);
-        }
-    }
-
-    /// Outside the database, together with all others; a client that leaves meanwhile is waited for no more.
-    async fn wait_for_admission(
-        &mut self,
-        db: &Database,
-        user: &User,
-        came_at: Instant,
-    ) -> Result<Result<(Admitted, ClientClass), Interrupted>, Gone> {
-        self.handle.set_activity(Activity::Waiting);
-        self.note_hints();
-        let request = AdmissionRequest {
-            db,
-            user,
-            handle: &self.handle,
-            pooler: &self.pooler,
-            came_at,
-        };
-        let go_in = request.admit(&mut self.stream, &mut self.input);
-        let Some(most) = self.pooler.configuration().query_wait() else {
-            return Ok(go_in.await);
-        };
-        let until = tokio::time::Instant::from_std(came_at + most);
-        let went = tokio::time::timeout_at(until, go_in).await;
-        went.map_err(|_| Some(Refusal::waited(most.as_secs())))
-    }
-
-    /// One turn; the server connection, if the client keeps it.
-    async fn transaction(&mut self, transaction: Transaction) -> Result<Option<Lease>, Gone> {
+        transaction: Transaction,
+    ) -> Result<Option<Lease>, Departure> {
         let Transaction {
             mut lease,
             class,
@@ -340,7 +235,7 @@ impl Client {
         } = transaction;
         let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
         let Some(outcome) = self.relay(&mut lease, needs_hints).await else {
-            return Err(None);
+            return Err(Departure::Left);
         };
         // Before its own SET changes what it is.
         let class =
@@ -354,9 +249,9 @@ impl Client {
         let for_client = match outcome.end {
             End::Over => {
                 let by_session = self.by_session(&lease);
-                let (state, wanted) = (&mut self.state, &self.wanted);
+                let (state, requested) = (&mut self.state, &self.requested);
                 let synced =
-                    session_sync::read_back(state, wanted, &self.handle, &mut lease, by_session);
+                    session_sync::read_back(state, requested, &self.handle, &mut lease, by_session);
                 synced.await?
             }
             _ => BytesMut::new(),
@@ -387,34 +282,34 @@ impl Client {
     }
 
     /// Tells it what came with the answers to the gate's own questions.
-    async fn send(&mut self, mut for_client: BytesMut) -> Result<(), Gone> {
+    async fn send(&mut self, mut for_client: BytesMut) -> Result<(), Departure> {
         self.stream
             .flush_all(&mut for_client)
             .await
-            .map_err(|_| None)
+            .map_err(|_| Departure::Left)
     }
 
-    /// A turn that did not end as it should is the client's last.
+    /// A transaction that did not end as it should is the client's last.
     async fn abandon(
         &mut self,
         lease: Lease,
         outcome: RelayOutcome,
-    ) -> Result<Option<Lease>, Gone> {
+    ) -> Result<Option<Lease>, Departure> {
         if outcome.is_free && !matches!(outcome.end, End::ServerBroke(_)) {
             self.give_back(lease).await;
         } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
             let key = server.key().clone();
-            // What it runs is nobody's any more; until that is over it has its place inside.
+            // No client waits for what it runs any more; until that is over it keeps its permits.
             let cancelled = cancel::send(&lease.db.upstream, &key);
             let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
             drop(lease);
         }
         Err(match outcome.end {
-            End::ClientBroke(what) => Some(Refusal::of_protocol(&what)),
-            End::ServerBroke(what) if outcome.has_said_goodbye => Some(Refusal::after(&what)),
-            End::ServerBroke(what) => Some(Refusal::lost(&what)),
-            End::Terminated => Some(self.handle.refusal()),
-            End::ClientLeft | End::Over => None,
+            End::ClientBroke(what) => Refusal::of_protocol(&what).into(),
+            End::ServerBroke(what) if outcome.has_said_goodbye => Refusal::after(&what).into(),
+            End::ServerBroke(what) => Refusal::lost(&what).into(),
+            End::Terminated => self.handle.refusal().into(),
+            End::ClientLeft | End::Over => Departure::Left,
         })
     }
 
@@ -485,6 +380,6 @@ impl Client {
     }
 
     fn note_session(&self) {
-        self.handle.note_session(&self.state, &self.wanted);
+        self.handle.note_session(&self.state, &self.requested);
     }
 }

@@ -1,7 +1,9 @@
-//! `gate.toml`: which databases there are, who may come from where and how they prove it, who goes first, and every bound.
+//! `gate.toml`: which databases there are, who may come from where and how they prove it, who goes
+//! first, and every bound.
 //!
-//! Reading is pure, and so is every decision that follows from it: which database a name means, which rule counts for a client, which class it
-//! is in. Files that are named here are read by [`Settings::load`](crate::net::Settings::load).
+//! Reading is pure, and so is every decision that follows from it: which database a name means,
+//! which rule counts for a client, which class it is in. Files that are named here are read by
+//! [`Settings::load`](crate::net::Settings::load).
 
 mod class;
 mod console_users;
@@ -40,7 +42,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where clients come in: addresses with a port, or paths of socket files; default: `127.0.0.1:6432`.
+    /// Where clients come in: addresses with a port, or paths of socket files; default:
+    /// `127.0.0.1:6432`.
     pub listen: Vec<Spanned<String>>,
     /// How clients prove who they are where no rule says something else; default: `scram`.
     pub auth: AuthMethod,
@@ -54,24 +57,26 @@ pub struct Config {
     pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
-    /// The system user that root becomes once it listens; default: it stays root. Not `user`, which is of single
-    /// users of databases.
+    /// The system user that root becomes once it listens; default: it stays root. Not `user`, which
+    /// is of single users of databases.
     pub system_user: Option<Spanned<String>>,
     /// Every bound.
     pub limits: Limits,
     /// Certificates for clients; without any, clients cannot encrypt.
     pub tls: Vec<TlsConfig>,
-    /// Where databases are; the first whose name fits counts.
+    /// Where databases are; the first with a name that fits counts.
     pub database: Vec<DatabaseTable>,
     /// What holds for single users.
     pub user: Vec<UserTable>,
-    /// Who may come from where; the first that fits counts, and who fits none may not. Without any, everybody may by `auth`.
+    /// Who may come from where; the first that fits counts, and who fits none may not. Without any,
+    /// everybody may by `auth`.
     pub rule: Vec<RuleTable>,
     /// Who goes first; the first that fits counts.
     pub class: Vec<ClassTable>,
     /// In which order those of one class go in; default: first come, first served.
     pub order: Option<Spanned<OrderName>>,
-    /// At whose cost there is more load than targets allow; default: that of the less important classes.
+    /// Which classes are late where there is more load than targets allow; default: the less
+    /// important ones.
     pub late: LateName,
     /// Where secrets are looked up that stand in no file.
     pub auth_query: Option<AuthQueryTable>,

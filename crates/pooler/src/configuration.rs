@@ -18,11 +18,12 @@ use std::time::{Duration, SystemTime};
 pub struct Configuration {
     /// As it was written.
     pub config: Config,
-    /// Who may come, unless everybody may; the secrets that are passwords log in to servers as well.
+    /// Who may come, unless everybody may; the secrets that are passwords log in to servers as
+    /// well.
     pub users: BTreeMap<String, Secret>,
     /// What those secrets are like.
     pub kinds: Vec<Kind>,
-    /// The secrets by which the gate logs in to databases as somebody else, by the entries' names.
+    /// The secrets by which the pooler logs in to databases as another user, by the entries' names.
     pub logins: BTreeMap<String, Secret>,
     /// What encrypts clients' connections.
     pub tls: Option<Arc<ServerConfig>>,
@@ -84,7 +85,8 @@ impl Configuration {
         Ok((configuration, warnings))
     }
 
-    /// Admins and watchers who can never enter the console, each with the reason. The gate serves without them.
+    /// Admins and watchers who can never enter the console, each with the reason. The gate serves
+    /// without them.
     pub fn shut_out(&self) -> Vec<Misconfigured> {
         self.config
             .shut_out(|name| self.users.contains_key(truncate_name(name)))
@@ -113,7 +115,7 @@ impl Configuration {
         Duration::from_secs(*self.config.limits.patience_seconds.get_ref())
     }
 
-    /// How long a transaction may wait for its turn, if not for ever.
+    /// How long a transaction may wait for admission, if that has an end.
     pub fn query_wait(&self) -> Option<Duration> {
         let seconds = self.config.limits.query_wait_seconds;
         (seconds > 0).then(|| Duration::from_secs(seconds))

@@ -1,4 +1,5 @@
-//! The database that is the gate itself, by the names `sooner` and `pgbouncer`: commands in, tables out, in the simple protocol.
+//! The database that is the gate itself, by the names `sooner` and `pgbouncer`: commands in, tables
+//! out, in the simple protocol.
 
 pub mod command;
 mod set;
@@ -29,14 +30,14 @@ const COMMAND_BYTES_MAX: usize = 1 << 16;
 /// What the gate says that it is; a version of PostgreSQL where drivers look for one.
 const VERSION: &str = concat!("15.0 (sooner ", env!("CARGO_PKG_VERSION"), ")");
 
-/// What somebody may do here.
+/// What a user may do here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rank {
     Admin,
     Watcher,
 }
 
-/// Serves somebody who has proved who it is.
+/// Serves a client that has proved who it is.
 pub async fn serve(pooler: &Rc<Pooler>, authenticated: AuthenticatedClient, mut input: BytesMut) {
     let (mut stream, user) = (authenticated.stream, authenticated.user);
     let Some(rank) = rank(pooler, &stream, &user) else {
@@ -46,7 +47,7 @@ pub async fn serve(pooler: &Rc<Pooler>, authenticated: AuthenticatedClient, mut 
     if welcome(&mut stream).await.is_err() {
         return;
     }
-    // Whoever has left is not told anything.
+    // A client that has left is told nothing.
     let _ = talk(pooler, &mut stream, &mut input, rank).await;
 }
 
@@ -245,7 +246,7 @@ async fn pause(pooler: &Rc<Pooler>, name: Option<String>) -> Result<(), String> 
     };
     for db in databases {
         db.leases.all_returned().await;
-        // Whoever stops the server now is not held up by us.
+        // A server that is stopped now need not wait for the pooler.
         db.reconnect();
     }
     Ok(())

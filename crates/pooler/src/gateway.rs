@@ -1,6 +1,6 @@
-//! The gate between sockets: clients that come, server connections that are lent to them for a turn, and who waits for whom.
+//! The gateway: listens, and starts a task for each client and for what is done regularly.
 //!
-//! One thread: everything that is shared is behind an `Rc`, and no lock is held while somebody waits.
+//! One thread: everything that is shared is behind an `Rc`, and no lock is held over an `await`.
 
 use crate::client::connection;
 use crate::configuration::Configuration;
@@ -32,12 +32,13 @@ pub enum Listener {
 pub struct Gateway(Rc<Pooler>);
 
 impl Gateway {
-    /// Nobody has come yet.
+    /// No client has come yet.
     pub fn new(configuration: Configuration, reload: Reload) -> std::io::Result<Self> {
         Ok(Self(Rc::new(Pooler::new(configuration, reload)?)))
     }
 
-    /// Serves whoever comes, until it has been told to stop and the last client has left. Needs a `LocalSet`.
+    /// Serves clients until it has been told to stop and the last client has left. Needs a
+    /// `LocalSet`.
     pub async fn serve(
         &self,
         listeners: Vec<Listener>,
@@ -65,7 +66,7 @@ impl Gateway {
         probe_servers(&self.0.configuration()).await
     }
 
-    /// Nobody new comes in; those who are here leave as `how` says.
+    /// Takes no more clients; those that are connected leave as `how` says.
     pub fn stop(&self, how: Stop) {
         self.0.stop(how);
     }

@@ -1,5 +1,5 @@
-//! Lines for the operator, on stderr: written by a thread that loses and counts what the reader does not take, and printable, because
-//! clients choose names that stand in them.
+//! Lines for the operator, on stderr: written by a thread that loses and counts what the reader
+//! does not take, and printable, because clients choose names that stand in them.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

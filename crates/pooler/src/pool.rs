@@ -1,8 +1,9 @@
-//! Server connections that nobody uses, and what is known of the databases behind them.
+//! Idle server connections of one upstream, and what is known of the databases behind them.
 //!
-//! There are as many connections as a server may have, and fewer transactions are let in, so each that was let in finds one: an
-//! idle one of its own user and database, the last used first, because its caches are warm; else a new one. Only where there are
-//! as many as there may be, the idle one that was used least recently is closed for it.
+//! There are as many connections as a server may have, and fewer transactions are let in, so each
+//! that was let in finds one: an idle one of its own user and database, the last used first,
+//! because its caches are warm; else a new one. Only where there are as many as there may be, the
+//! idle one that was used least recently is closed for it.
 
 pub mod admission;
 pub mod capacity;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Whose connection it is.
+/// The user and database that a server connection is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// As the server knows it.
@@ -88,9 +89,11 @@ pub struct Pool {
         reason = "they are lent in their boxes, which are as small as a place in a client's task should be"
     )]
     idle: BTreeMap<Owner, Vec<Box<ServerConnection>>>,
-    /// Those that are lent as well.
+    /// Those that are leased, being opened or asked whether they work.
+    leased: usize,
+    /// Those that are idle or leased.
     open: usize,
-    /// How many of them were needed at a time, since some were closed because nobody needed them.
+    /// How many of them were needed at a time, since some were closed because they were not needed.
     most: usize,
     /// Settings as each database reported them to a new session.
     initial_parameters: BTreeMap<Owner, Parameters>,
@@ -100,16 +103,27 @@ impl Pool {
     /// An idle one that still works.
     pub fn take(&mut self, owner: &Owner) -> Option<Box<ServerConnection>> {
         let idle = self.idle.get_mut(owner)?;
+        let mut taken = None;
         while let Some(mut server) = idle.pop() {
             if server.session.is_quiet() {
-                return Some(server);
+                self.leased += 1;
+                taken = Some(server);
+                break;
             }
             self.open -= 1;
         }
-        None
+        self.check();
+        taken
     }
 
-    /// Whether a transaction of this owner takes another one's connection, where there may be `max`.
+    /// Each open connection is idle or leased, and by one client.
+    fn check(&self) {
+        assert!(self.leased <= self.open);
+        debug_assert_eq!(self.open, self.leased + self.idle_count());
+    }
+
+    /// Whether a transaction of this owner takes another one's connection, where there may be
+    /// `max`.
     pub fn must_yield(&self, owner: &Owner, max: usize) -> bool {
         let has_idle = self.idle.get(owner).is_some_and(|idle| !idle.is_empty());
         self.open >= max && !has_idle
@@ -132,13 +146,17 @@ impl Pool {
         // Of each owner the first is the one that was used least recently.
         let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
         let idle = idle.min_by_key(|idle| idle[0].used_at)?;
+        let given_up = idle.remove(0);
         self.open -= 1;
-        Some(idle.remove(0))
+        self.check();
+        Some(given_up)
     }
 
     /// One is being opened; whether there were never so many.
     pub fn opens(&mut self) -> bool {
+        self.leased += 1;
         self.open += 1;
+        self.check();
         let is_more = self.open > self.most;
         self.most = self.most.max(self.open);
         is_more
@@ -146,15 +164,21 @@ impl Pool {
 
     /// One that was lent or opened is no more.
     pub fn closed(&mut self) {
+        assert!(self.leased > 0, "closed twice");
+        self.leased -= 1;
         self.open -= 1;
+        self.check();
     }
 
     /// One comes back.
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
+        assert!(self.leased > 0, "given back twice");
+        self.leased -= 1;
         match self.idle.get_mut(owner) {
             Some(idle) => idle.push(server),
             None => drop(self.idle.insert(owner.clone(), vec![server])),
         }
+        self.check();
     }
 
     /// Closes the idle ones of these owners.
@@ -180,6 +204,7 @@ impl Pool {
             dead += before - servers.len();
         }
         self.open -= dead;
+        self.check();
         if dead > 0 {
             self.most = self.open;
         }
@@ -192,6 +217,7 @@ impl Pool {
         }
         let closed = before - self.idle_count();
         self.open -= closed;
+        self.check();
         if closed > 0 {
             self.most = self.open;
         }

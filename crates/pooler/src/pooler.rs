@@ -1,4 +1,4 @@
-//! What all clients share: the settings in force, the ways to the databases, who is here, what was measured.
+//! What all clients share: the configuration in force, databases, upstreams, clients, statistics.
 
 use crate::client::cancel::CancelKeys;
 use crate::client::handle::{ClassCount, ClientHandle, Termination};
@@ -44,13 +44,13 @@ pub struct Pooler {
     /// How the configuration is read again.
     reload: Reload,
     is_stopping: Cell<bool>,
-    /// Whether every database is paused, those that nobody has asked for yet included.
+    /// Whether every database is paused, those without a client so far included.
     is_paused: Cell<bool>,
     /// Told when the gate stops and when a client leaves.
     pub changed: Notify,
-    /// For the exchange with those whom nobody knows.
+    /// For the authentication of unknown users.
     pub mock_secret: [u8; 32],
-    /// Of users whose passwords are known.
+    /// Of users with known passwords.
     pub verifiers: RefCell<Verifiers>,
     /// Whether the database has answered when it was last asked for a secret.
     pub lookups_answer: Cell<bool>,
@@ -59,7 +59,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Nobody is here yet.
+    /// Without clients.
     pub fn new(configuration: Configuration, reload: Reload) -> std::io::Result<Self> {
         let mut verifiers = Verifiers::default();
         verifiers.follow(&configuration.users);
@@ -158,7 +158,8 @@ impl Pooler {
         self.upstreams.borrow().values().cloned().collect()
     }
 
-    /// The clients of each class, in the order of the configuration, and behind the last of those in none.
+    /// The clients of each class, in the order of the configuration, and behind the last of those
+    /// in none.
     pub fn class_counts(&self) -> Vec<ClassCount> {
         let configuration = self.configuration();
         let classes = &configuration.config.class;
@@ -175,14 +176,16 @@ impl Pooler {
         self.last_client.get()
     }
 
-    /// Reads the configuration again; after a mistake, which is given in words, nothing has changed.
+    /// Reads the configuration again; after a mistake, which is given in words, nothing has
+    /// changed.
     pub fn reload(&self) -> Result<(), String> {
         let configuration = (self.reload)()?;
         self.replace(configuration);
         Ok(())
     }
 
-    /// Other settings from now on. Nobody is dropped: server connections that are wrong now are closed when they come back.
+    /// Another configuration from now on. No client is dropped: server connections that are wrong
+    /// now are closed when they come back.
     fn replace(&self, configuration: Configuration) {
         let configuration = Rc::new(configuration);
         let before = self.configuration.replace(configuration.clone());
@@ -236,7 +239,7 @@ impl Pooler {
     fn replace_database(&self, old: &Rc<Database>) {
         let configuration = self.configuration();
         let Some(table) = configuration.config.database(&old.name) else {
-            // Nobody new comes in; those who are here are told when they ask.
+            // No client is admitted any more, and each is told so when it asks.
             old.replaced();
             self.databases.borrow_mut().remove(&old.name);
             return;
@@ -261,7 +264,7 @@ impl Pooler {
         };
         match (&user.limiter, bound) {
             (Some(limiter), Some(limit)) => limiter.set_limit(limit.get()),
-            // Nobody is held back by what is no longer said.
+            // A bound that is no longer there holds no client back.
             (Some(limiter), None) => limiter.set_limit(usize::MAX),
             (None, Some(limit)) => {
                 *user = Rc::new(user.bounded(limit.get(), &configuration.config));
@@ -283,7 +286,7 @@ impl Pooler {
         self.is_paused.get()
     }
 
-    /// Nobody new comes in; those who are here leave as `how` says.
+    /// Takes no more clients; those that are connected leave as `how` says.
     pub fn stop(&self, how: Stop) {
         self.is_stopping.set(true);
         let leave = match how {
@@ -293,7 +296,7 @@ impl Pooler {
         };
         let clients: Vec<_> = self.clients.borrow().values().cloned().collect();
         clients.iter().for_each(|client| client.terminate(leave));
-        // Whoever waits is let in, or it would wait for ever.
+        // A client that waits is admitted, or it would wait without end.
         self.set_paused(false);
         self.changed.notify_waiters();
     }
@@ -323,7 +326,7 @@ impl Pooler {
         }
     }
 
-    /// Forgets ways to databases and users that nobody needs.
+    /// Forgets databases, users and upstreams that are not needed.
     pub fn forget_unused(&self) {
         let is_idle = |db: &Rc<Database>| {
             let pool = db.upstream.pool.borrow();

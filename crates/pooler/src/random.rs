@@ -1,11 +1,11 @@
-//! Numbers that nobody can guess, from the operating system.
+//! Random numbers from the operating system.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// Bytes that nobody can guess.
+/// Bytes that cannot be guessed.
 pub fn bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

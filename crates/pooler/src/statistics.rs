@@ -1,5 +1,6 @@
-//! What was statistics of transactions: sums since the start, sums of the last minute, and recent response times, for each database, user and
-//! class. Knows no clock: somebody says when a minute has passed.
+//! What was statistics of transactions: sums since the start, sums of the last minute, and recent
+//! response times, for each database, user and class. Knows no clock: the caller says when a minute
+//! has passed.
 
 mod kinds;
 
@@ -207,7 +208,7 @@ pub struct Tally {
     before_minute: Sums,
     /// This minute and the one before it; made at the first transaction.
     recent: [Option<Times>; 2],
-    /// Since the start: transactions whose total time is at most each of [`BOUNDS_US`].
+    /// Since the start: transactions with a total time of at most each of [`BOUNDS_US`].
     pub total_at_most: [u64; BOUNDS_US.len()],
     /// The total time of these transactions, us.
     pub total_us: u64,
@@ -257,7 +258,8 @@ impl Tally {
         self.recent[0] = None;
     }
 
-    /// The time that a share of the transactions of the last one to two minutes took at most, us; `None` where there were none.
+    /// The time that a share of the transactions of the last one to two minutes took at most, us;
+    /// `None` where there were none.
     pub fn quantile_us(&self, phase: Phase, share: f64) -> Option<u64> {
         let mut both = self.recent.iter().flatten().map(|times| times.of(phase));
         let mut all = both.next()?.clone();

@@ -128,7 +128,8 @@ impl Stream {
         !matches!(self, Self::Tls(encrypted) if encrypted.is_unsent)
     }
 
-    /// Writes from the beginning of `output` and takes that away, or sends what is written and waits.
+    /// Writes from the beginning of `output` and takes that away, or sends what is written and
+    /// waits.
     pub fn poll_flush_some(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,16 +1,14 @@
-//! Encryption on both sides: clients that ask for it or begin it at once, and servers that are asked for it.
+//! Encryption on both sides: clients that ask for it or begin it at once, and servers that are
+//! asked for it.
 //!
-//! Nothing that came in clear text before a handshake may be taken for what was sent after it (CVE-2021-23214).
+//! Nothing that came in clear text before a handshake may be taken for what was sent after it
+//! (CVE-2021-23214).
 
 use crate::config::{Encryption, Endpoint, ServerAddress};
 use crate::stream::Stream;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::ServerName;
 use sooner_config::{Misconfigured, Spanned};
-use sooner_tls::{certificates, private_key, read_roots, system_roots};
+use sooner_tls::{Authorities, Trust, certificates, private_key};
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -55,23 +53,16 @@ impl Connector {
         };
         let name = ServerName::try_from(host.clone())
             .map_err(|_| wrong(format!("`{host}` is no name that a certificate can have")))?;
-        let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier(server, provider).map_err(wrong)?);
-        let mut config = match &server.certificate {
+        let identity = match &server.certificate {
             Some((certificate, key)) => {
                 let handle = |path: &std::path::Path| Spanned::new(address.span(), path.to_owned());
                 let chain = certificates(&handle(certificate), KEY)?;
-                let key = private_key(&handle(key), KEY)?;
-                let with = builder.with_client_auth_cert(chain, key);
-                with.map_err(|error| wrong(error.to_string()))?
+                Some((chain, private_key(&handle(key), KEY)?))
             }
-            None => builder.with_no_client_auth(),
+            None => None,
         };
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        let trust = trust(server).map_err(wrong)?;
+        let config = sooner_tls::client(trust, identity, &[PROTOCOL]).map_err(wrong)?;
         let connector = TlsConnector::from(Arc::new(config));
         Ok(Some(Self { connector, name }))
     }
@@ -97,7 +88,7 @@ impl Connector {
     }
 }
 
-/// Asks a server for encryption: whether it agrees. What it says beyond its one byte would be nobody's.
+/// Asks a server for encryption: whether it agrees. What it says beyond its one byte is not read.
 async fn ask(stream: &mut TcpStream) -> io::Result<bool> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     stream.write_all(REQUEST).await?;
@@ -111,88 +102,26 @@ async fn ask(stream: &mut TcpStream) -> io::Result<bool> {
     }
 }
 
-fn verifier(
-    server: &ServerAddress,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, String> {
+fn trust(server: &ServerAddress) -> Result<Trust, String> {
     let strictness = server.encryption;
     if strictness < Encryption::VerifyCa {
-        let inner = None;
-        return Ok(Arc::new(Lenient { inner, provider }));
+        return Ok(Trust::Any);
     }
-    let roots = match &server.authorities {
-        Some(path) => read_roots(path).map_err(|error| {
+    let authorities = match &server.authorities {
+        Some(path) => Authorities::read(path).map_err(|error| {
             format!(
                 "no certificate can be read from {}: {error}",
                 path.display()
             )
         })?,
-        None => system_roots()
+        None => Authorities::of_system()
             .ok_or("the system has no file of trusted certificates; name one by sslrootcert")?,
     };
-    let strict = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-    let strict = strict.build().map_err(|error| error.to_string())?;
-    if strictness == Encryption::VerifyFull {
-        return Ok(strict);
-    }
-    let inner = Some(strict);
-    Ok(Arc::new(Lenient { inner, provider }))
-}
-
-/// Takes any name, and without `inner` any certificate; what the handshake proves is checked all the same.
-#[derive(Debug)]
-struct Lenient {
-    inner: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Lenient {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let Some(strict) = &self.inner else {
-            return Ok(ServerCertVerified::assertion());
-        };
-        let verified =
-            strict.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
-            // The name is looked at last: all else was good.
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
+    Ok(if strictness == Encryption::VerifyFull {
+        Trust::Name(authorities)
+    } else {
+        Trust::Chain(authorities)
+    })
 }
 
 /// Asks whether the client's first byte begins a handshake, and leaves it where it is.

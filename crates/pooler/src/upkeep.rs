@@ -1,4 +1,4 @@
-//! What is done every second, whoever comes or not.
+//! What is done every second.
 
 use crate::config::Limits;
 use crate::log::log;
@@ -14,7 +14,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// How often what was measured becomes that of the last minute, seconds.
 const MINUTE: u64 = 60;
 
-/// Closes server connections that are old, idle for long or dead, and forgets what nobody needs; for ever.
+/// Closes server connections that are old, idle for long or dead, and forgets what is not needed;
+/// without end.
 pub async fn keep_up(pooler: Rc<Pooler>) {
     let mut seconds = interval(SECOND);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -1,4 +1,5 @@
-//! How many connections there are, on both sides of the gate: clients that say nothing, and server connections that are kept.
+//! How many connections there are, on both sides of the gate: clients that say nothing, and server
+//! connections that are kept.
 
 mod support;
 

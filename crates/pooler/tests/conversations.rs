@@ -2,8 +2,8 @@
 //! database afterwards.
 //!
 //! Random ones come from a seed. Some are played in each run of the tests; for as long as
-//! `SOONER_CONVERSATIONS_SECONDS` says where that is set, from `SOONER_CONVERSATIONS_SEED` on. One that differs
-//! is made as short as can be and shown with its seed.
+//! `SOONER_CONVERSATIONS_SECONDS` says where that is set, from `SOONER_CONVERSATIONS_SEED` on. One
+//! that differs is made as short as can be and shown with its seed.
 
 mod support;
 
@@ -95,7 +95,8 @@ impl Places {
     /// What each client heard without a gate; `None` where that says nothing.
     fn played_directly(&self, script: &Script) -> Result<Option<Vec<Heard>>, String> {
         let played = self.direct.play(script, None);
-        // PostgreSQL 16.14 and 18.4 crash at some of those in which it has left out a transaction's end.
+        // PostgreSQL 16.14 and 18.4 crash at some of those in which it has left out a transaction's
+        // end.
         if self.direct.has_crashed() {
             let mut places = self.gated.iter().chain([&self.direct]);
             places.try_for_each(Place::watch_again)?;

@@ -1,7 +1,9 @@
-//! Drivers that people use: each runs a script of what it can do, straight and through a gate, and may not notice the difference.
+//! Drivers that people use: each runs a script of what it can do, straight and through a gate, and
+//! may not notice the difference.
 //!
-//! A script prints one line a step. Its connections take turns, and beside it a pgbench changes settings and prepares statements of its own,
-//! so that with two server connections nobody stays with one.
+//! A script prints one line a step. Its connections take turns, and beside it a pgbench changes
+//! settings and prepares statements of its own, so that with two server connections no client stays
+//! with one.
 
 mod support;
 
@@ -21,7 +23,8 @@ use support::{Database, Gate, said, transactions};
 
 /// Where Debian's modules are found, whatever other `python3` there is.
 const PYTHON: &str = "/usr/bin/python3";
-/// Debian's; and what `cargo xtask test` has unpacked where Debian's cannot be installed, because Node is somebody else's.
+/// Debian's; and what `cargo xtask test` has unpacked where Debian's cannot be installed, because
+/// Node is not Debian's.
 const NODE_MODULES: [&str; 2] = [
     "/usr/share/nodejs",
     concat!(
@@ -180,7 +183,8 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Whether a driver is not there, as a command tells; then says so in the way `cargo xtask test` counts.
+/// Whether a driver is not there, as a command tells; then says so in the way `cargo xtask test`
+/// counts.
 fn is_missing(test: &str, command: &mut Command, package: &str) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let status = command.stderr(Stdio::null()).status();

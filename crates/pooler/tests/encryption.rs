@@ -1,7 +1,9 @@
-//! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between them.
+//! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between
+//! them.
 
 mod support;
 
+use sooner_tls::{Authorities, Trust};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -108,7 +110,7 @@ fn a_certificate_opens_for_its_own_name_only() {
     database.ask("CREATE ROLE bob LOGIN");
     let folder = folder_with_certificates();
     let own = |name: &str| {
-        // libpq reads a key only if nobody else may.
+        // libpq reads a key only if no other user may.
         database.give(&folder.path().join(format!("{name}.key")));
         let file = |ending: &str| {
             folder
@@ -199,17 +201,13 @@ fn tls_may_begin_at_once_for_who_says_postgresql() {
         return;
     };
     let folder = folder_with_certificates();
-    let roots = sooner_tls::read_roots(&folder.path().join("ca.pem")).unwrap();
+    let authorities = Authorities::read(&folder.path().join("ca.pem")).unwrap();
     let server = format!("postgresql:///?host={}", database.folder().display());
     let gate = Gate::at(&server, TLS, folder);
     for (protocol, is_let_in) in [(Some(&b"postgresql"[..]), true), (None, false)] {
-        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots.clone())
-            .with_no_client_auth();
-        config.alpn_protocols = protocol.iter().map(|name| name.to_vec()).collect();
+        let protocols: Vec<&[u8]> = protocol.into_iter().collect();
+        let config = sooner_tls::client(Trust::Name(authorities.clone()), None, &protocols);
+        let config = config.unwrap();
         let name = "127.0.0.1".try_into().unwrap();
         let session = rustls::ClientConnection::new(config.into(), name).unwrap();
         let tcp = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();

@@ -1,5 +1,5 @@
-//! A database that is moved while people use it: psql, a real PostgreSQL, the gate between them. Both places are databases of one server, which
-//! say by themselves where one is.
+//! A database that is moved while people use it: psql, a real PostgreSQL, the gate between them.
+//! Both places are databases of one server, which say by themselves where one is.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn until_somebody_waits(database: &Database, gate: &Gate) {
     });
 }
 
-/// What somebody says of himself in a line of a table: it is still so after a while.
+/// What a row of a table says of a client: it is still so after a while.
 fn for_a_while() {
     thread::sleep(Duration::from_millis(300));
 }
@@ -164,7 +164,7 @@ fn whoever_looks_after_the_gate_comes_in_when_it_is_full() {
     drop(talks);
 }
 
-/// What a client leaves on its own connections changes no answer to who somebody is.
+/// What a client leaves on its own connections changes no answer to who a user is.
 #[test]
 fn nobody_answers_for_the_database_who_somebody_is() {
     let Some(database) = Database::start("nobody_answers_for_the_database") else {

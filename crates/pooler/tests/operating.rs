@@ -1,4 +1,5 @@
-//! What an operator does with a gate that runs, and what clients notice of it: psql, a real PostgreSQL, the gate between them.
+//! What an operator does with a gate that runs, and what clients notice of it: psql, a real
+//! PostgreSQL, the gate between them.
 
 #[path = "operating/guesses.rs"]
 mod guesses;
@@ -90,7 +91,7 @@ fn a_pause_lets_transactions_end_and_nobody_is_dropped() {
         });
         assert_eq!(inside.ask("SELECT 2; COMMIT"), "2\nCOMMIT");
         pause.join().unwrap();
-        // The reason for a pause: the server is replaced, and nobody notices.
+        // The reason for a pause: the server is replaced, and no client notices.
         database.stop("fast");
         database.restart();
         thread::sleep(Duration::from_millis(100));
@@ -175,7 +176,8 @@ fn another_configuration_takes_effect_and_a_wrong_one_none() {
     gate.admin(&database, "RELOAD");
     assert_eq!(limit().as_deref(), Some("2"));
     assert_eq!(gate.ask(&database, &["SELECT 'beside'"]), "beside");
-    // The same name, somewhere else: who is here is not dropped, and goes there with its next transaction.
+    // The same name, somewhere else: who is here is not dropped, and goes there with its next
+    // transaction.
     gate.rewrite(|text| text.replace("server = ", "name_there = \"template1\"\nserver = "));
     gate.admin(&database, "RELOAD");
     assert_eq!(inside.ask("SELECT current_database()"), "postgres");
@@ -264,7 +266,7 @@ fn classes_decide_who_goes_first() {
     database.ask("CREATE TABLE came (n serial, who text)");
     database.ask("GRANT ALL ON came, came_n_seq TO public");
     let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
-    // So that nobody waits for the settings of a first connection.
+    // So that no client waits for the parameters of a first connection.
     for user in ["bob", "ann"] {
         let mut psql = gate.psql(&database, user);
         printed(psql.args(["-c", "SELECT 1"]));
@@ -392,7 +394,7 @@ fn a_lower_class_does_not_wait_for_ever() {
         until("the high ones are many", || {
             gate.admin(&database, "SHOW CLASSES").contains("high|1|8|")
         });
-        // Each waits for a place in which somebody of the other class could always go.
+        // Each waits for a place in which a client of the other class could always go.
         for _ in 0..3 {
             assert_eq!(low.ask("SELECT 2"), "2");
         }

@@ -1,5 +1,5 @@
-//! Who goes first where classes have targets or weights, and how many go in where nobody says it: psql and pgbench, a real PostgreSQL, the gate
-//! between them.
+//! Who goes first where classes have targets or weights, and how many go in where that is not
+//! configured: psql and pgbench, a real PostgreSQL, the gate between them.
 
 mod support;
 
@@ -34,7 +34,8 @@ fn until_waiting(gate: &Gate, database: &Database, count: usize) {
     });
 }
 
-/// The order in which clients of these users go in who all wait for `hold` while somebody else has the only place; by their first letters.
+/// The order in which clients of these users go in that all wait for `hold` while another client
+/// has the only place; by their first letters.
 fn order_of(database: &Database, gate: &Gate, users: &[&str], hold: Duration) -> String {
     order_after(database, gate, users, || thread::sleep(hold))
 }
@@ -98,7 +99,8 @@ fn who_is_due_goes_first_and_who_has_time_last() {
     assert_eq!(order_of(&database, &gate, &users, hold), "bap");
 }
 
-/// What SHOW TARGETS has of a class: its target, µs, what was achieved, µs, and that in parts in a hundred.
+/// What SHOW TARGETS has of a class: its target, µs, what was achieved, µs, and that in parts in a
+/// hundred.
 fn standing(gate: &Gate, database: &Database, class: &str) -> [u64; 3] {
     let shown = gate.admin(database, "SHOW TARGETS");
     let line = shown
@@ -264,7 +266,7 @@ fn a_transaction_says_its_class_before_it_is_let_in() {
     assert_eq!(one.ask("SELECT COUNT(*) /* again */ FROM came"), "0");
     one.ask("SET sooner.class = 'gold'");
     assert_eq!(one.ask("SELECT 'by word'"), "by word");
-    // The one server connection has it no more when somebody else comes.
+    // The one server connection has it no more when another client comes.
     let inherited = other.ask("SELECT current_setting('sooner.class', true)");
     assert_eq!(inherited, "");
     one.ask("BEGIN; SET LOCAL work_mem = '1MB'; SET sooner.class = 'tin'; ROLLBACK");
@@ -280,7 +282,8 @@ fn a_transaction_says_its_class_before_it_is_let_in() {
         let found = counts.iter().find(|(known, _)| known == name);
         found.map(|(_, count)| count.as_str()).unwrap_or_default()
     };
-    // By word: one, two that are rolled back together and the one that takes it back; another session's from its beginning.
+    // By word: one, two that are rolled back together and the one that takes it back; another
+    // session's from its beginning.
     assert_eq!(
         (of("near"), of("word"), of("comment"), of("shape")),
         ("1", "4", "1", "2"),
@@ -338,7 +341,8 @@ fn a_limit_that_nobody_says_is_looked_for() {
     fs::write(&script, "SELECT pg_sleep(0.01);\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o644)).unwrap();
     let many = ["-n", "-c", "16", "-T", "5", "postgres", "-f"];
-    // With so much to lose a second is enough to be sure, unless the machine is busy with something else.
+    // With so much to lose a second is enough to be sure, unless the machine is busy with something
+    // else.
     for _ in 0..30 {
         let printed = printed(gate.program(&database, "pgbench").args(many).arg(&script));
         assert!(

@@ -20,7 +20,8 @@ fn ended() -> Vec<u8> {
     [b"E", &(4 + fields.len() as i32).to_be_bytes()[..], fields].concat()
 }
 
-/// What a server answers to the query that is the second number's of the session that is the first's, counted from 0; nothing ends the session.
+/// What a server answers to the query that is the second number's of the session that is the
+/// first's, counted from 0; nothing ends the session.
 type Script = fn(usize, usize) -> Vec<u8>;
 
 fn serve(listener: &UnixListener, script: Script) {
@@ -42,7 +43,7 @@ fn serve(listener: &UnixListener, script: Script) {
     }
 }
 
-/// Reads a message whose length stands behind so many bytes.
+/// Reads a message with its length behind so many bytes.
 fn message(stream: &mut UnixStream, tag_bytes: usize) -> std::io::Result<()> {
     let mut header = vec![0; tag_bytes + 4];
     stream.read_exact(&mut header)?;

@@ -51,7 +51,8 @@ fn pgbench_runs_in_every_protocol_with_fewer_connections_than_clients() {
     );
     for protocol in ["simple", "extended", "prepared"] {
         let mut pgbench = gate.program(&database, "pgbench");
-        // A thread a client: it prepares statements without looking at its other clients, which may have all the connections.
+        // A thread a client: it prepares statements without looking at its other clients, which may
+        // have all the connections.
         pgbench.args([
             "-n", "-M", protocol, "-c", "8", "-j", "8", "-t", "50", "postgres",
         ]);
@@ -140,7 +141,7 @@ fn what_outlives_a_transaction_keeps_the_connection_and_is_gone_afterwards() {
     }
     let pid = holder.ask("SELECT pg_backend_pid()");
     drop(holder);
-    // Its connection is as new: whoever gets it finds nothing of it.
+    // Its connection is as new: the next client finds nothing of it.
     until("the table is gone", || {
         let left = format!("SELECT count(*) FROM pg_class WHERE relname = 'mine' AND {pid} > 0");
         other.ask(&left) == "0"

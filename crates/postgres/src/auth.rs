@@ -1,7 +1,8 @@
 //! Who a client is: secrets as they are kept, and the exchanges that prove one.
 //!
-//! A secret is kept as PostgreSQL keeps it (`pg_authid.rolpassword`) or in clear text: all three come from a file ([`userlist`]), from the
-//! configuration or from the database itself. What is sent back and forth is the exchange's business, when and to whom is not.
+//! A secret is kept as PostgreSQL keeps it (`pg_authid.rolpassword`) or in clear text: all three
+//! come from a file ([`userlist`]), from the configuration or from the database itself. What is
+//! sent back and forth is the exchange's business, when and to whom is not.
 
 mod md5;
 pub mod mock;
@@ -19,7 +20,7 @@ pub enum Secret {
     Plain(String),
     /// `md5` and 32 digits: of the password and the user's name.
     Md5(String),
-    /// What proves a password to whoever has it, without being it (RFC 5803).
+    /// What a password is proved with, without being it (RFC 5803).
     Scram(Verifier),
 }
 

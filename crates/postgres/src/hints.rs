@@ -1,7 +1,8 @@
-//! What a transaction says of itself before it is let in: comments and the shape of its first statement, read off what its client has sent so far.
+//! What a transaction says of itself before it is let in: comments and the shape of its first
+//! statement, read off what its client has sent so far.
 //!
-//! Nothing is waited for: what is not there yet says nothing. A client that sends BEGIN alone and waits for the answer has said no more than what
-//! stands in a comment of that.
+//! Nothing is waited for: what is not there yet says nothing. A client that sends BEGIN alone and
+//! waits for the answer has said no more than what stands in a comment of that.
 
 use crate::sql::{self, Shape};
 use crate::statements::ClientStatements;
@@ -45,7 +46,8 @@ impl Hints {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// What its like are known by: what its comment calls it, else its first statement's fingerprint.
+    /// What its like are known by: what its comment calls it, else its first statement's
+    /// fingerprint.
     pub fn kind(&self) -> Option<String> {
         let named = KINDS.iter().find_map(|key| self.tag(key));
         let shape = || Some(format!("{:016x}", self.shape.as_ref()?.fingerprint));
@@ -58,7 +60,8 @@ impl Hints {
     }
 }
 
-/// What a client with these statements says by the messages in `input`, the last of which may not be whole.
+/// What a client with these statements says by the messages in `input`, the last of which may not
+/// be whole.
 pub fn hints_of(input: &[u8], statements: &ClientStatements) -> Hints {
     let (mut hints, mut rest) = (Hints::default(), input);
     for _ in 0..MESSAGES_MAX {

@@ -1,9 +1,10 @@
-//! A client's settings on server connections that change: what it asked for when it came, and what was reported to it since.
+//! A client's settings on server connections that change: what it asked for when it came, and what
+//! was reported to it since.
 //!
-//! A server reports some settings when they change; these follow a client everywhere. Others are known only from its first packet; a connection
-//! remembers which of those it was given, so that the next client can be rid of them. What a
-//! client sets later and is not reported the server is asked for ([`crate::session`]), and it
-//! follows as well.
+//! A server reports some settings when they change; these follow a client everywhere. Others are
+//! known only from its first packet; a connection remembers which of those it was given, so that
+//! the next client can be rid of them. What a client sets later and is not reported the server is
+//! asked for ([`crate::session`]), and it follows as well.
 
 mod map;
 mod redundant;
@@ -55,9 +56,9 @@ impl RequestedParameters {
                 "replication does not go through the gate: connect to the database itself".into(),
             );
         }
-        let mut wanted = Parameters::new();
+        let mut requested = Parameters::new();
         for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
-            wanted.insert(name.into_bytes(), value.into_bytes());
+            requested.insert(name.into_bytes(), value.into_bytes());
         }
         let strings = startup.parameter("standard_conforming_strings");
         if strings.is_some_and(|value| value != "on") {
@@ -67,14 +68,14 @@ impl RequestedParameters {
         }
         for (name, value) in &startup.parameters {
             if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
-                wanted.insert(name.clone().into_bytes(), value.clone().into_bytes());
+                requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
             }
         }
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
-        let word = wanted.extract_if(.., |name, _| is_word(name)).last();
+        let word = requested.extract_if(.., |name, _| is_word(name)).last();
         let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
         Ok(RequestedParameters {
-            parameters: wanted,
+            parameters: requested,
             session_class,
         })
     }
@@ -95,8 +96,9 @@ impl RequestedParameters {
         })
     }
 
-    /// What a client that asks for it is told on a server that greets new sessions with these settings, where that is known without asking the
-    /// server: it asks for what everybody has, or for what is taken as it is.
+    /// What a client that asks for it is told on a server that greets new sessions with these
+    /// settings, where that is known without asking the server: it asks for what everybody has, or
+    /// for what is taken as it is.
     pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
         let mut told = initial.clone();
         for (name, value) in &self.parameters {
@@ -114,7 +116,8 @@ impl RequestedParameters {
         Some(told)
     }
 
-    /// What a client that asks for it has besides, on a server that greets new sessions with these settings.
+    /// What a client that asks for it has besides, on a server that greets new sessions with these
+    /// settings.
     pub fn missing_from(&self, initial: &Parameters) -> Parameters {
         let is_own = |name: &[u8]| find(&self.parameters, name).is_none();
         let besides = initial.iter().filter(|(name, _)| is_own(name));
@@ -126,8 +129,8 @@ impl RequestedParameters {
     /// What of it a server with these settings does not report.
     pub fn unreported(&self, reported: &Parameters) -> Parameters {
         let is_extra = |name: &[u8]| find(reported, name).is_none();
-        let wanted = self.parameters.iter().filter(|(name, _)| is_extra(name));
-        wanted
+        let requested = self.parameters.iter().filter(|(name, _)| is_extra(name));
+        requested
             .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
             .collect()
     }
@@ -145,7 +148,8 @@ fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
     name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
 }
 
-/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by more than one.
+/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by
+/// more than one.
 fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
     let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
     let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
@@ -161,7 +165,8 @@ pub fn hide_session_class(server: &mut ServerState) {
     server.unreported.insert(name, NO_VALUE.to_vec());
 }
 
-/// Whether a setting follows its client because the server reports it, and it can be set by everybody.
+/// Whether a setting follows its client because the server reports it, and it can be set by
+/// everybody.
 pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }
@@ -176,8 +181,9 @@ pub fn is_on(value: &[u8]) -> bool {
 /// last: the role that has them may not set the rest.
 pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
 
-/// The settings that decide what a statement means when it is prepared: what its constants are, and by those that are not reported, such as
-/// search_path, which tables it names. Names with a dot are the application's own.
+/// The settings that decide what a statement means when it is prepared: what its constants are, and
+/// by those that are not reported, such as search_path, which tables it names. Names with a dot are
+/// the application's own.
 pub fn parse_context(server: &ServerState) -> Vec<u8> {
     let names = [
         "TimeZone",
@@ -212,7 +218,8 @@ pub fn find<'a>(settings: &'a Parameters, name: &[u8]) -> Option<&'a Vec<u8>> {
         .map(|(_, value)| value)
 }
 
-/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what new sessions have, not what another client left.
+/// Whether a client may ask for a part of a setting, as "ISO" of "ISO, MDY": the rest must be what
+/// new sessions have, not what another client left.
 fn is_part(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"DateStyle")
 }
@@ -220,17 +227,17 @@ fn is_part(name: &[u8]) -> bool {
 /// The commands that give a server connection a client's settings, and what it has besides the
 /// reported ones when they are done; `None` where it has them.
 pub fn commands_to_apply(
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
 ) -> Option<(String, Parameters)> {
-    if has_all(wanted, client, server) {
+    if has_all(requested, client, server) {
         return None;
     }
     let seen = &client.reported;
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.reported.iter().filter(|(name, _)| !is_fixed(name)) {
-        let wants = find(seen, name).or_else(|| find(&wanted.parameters, name));
+        let wants = find(seen, name).or_else(|| find(&requested.parameters, name));
         let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
@@ -238,7 +245,7 @@ pub fn commands_to_apply(
         let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
-    let unreported = unreported(wanted, client, server);
+    let unreported = unreported(requested, client, server);
     let is_role = |name: &[u8]| ROLES.contains(&name);
     let has = |name: &[u8]| server.unreported.get(name);
     let differs = |(name, value): &(&Vec<u8>, &Vec<u8>)| has(name) != Some(*value);
@@ -270,24 +277,25 @@ pub fn commands_to_apply(
     (!sql.is_empty()).then_some((sql, unreported))
 }
 
-/// Whether the server connection has all of them as it is, which is the usual case and looked at first.
-fn has_all(wanted: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
+/// Whether the server connection has all of them as it is, which is the usual case and looked at
+/// first.
+fn has_all(requested: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
     let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
     client.reported == server.reported
-        && if wanted.parameters.keys().all(is_reported) {
+        && if requested.parameters.keys().all(is_reported) {
             client.unreported == server.unreported
         } else {
-            unreported(wanted, client, server) == server.unreported
+            unreported(requested, client, server) == server.unreported
         }
 }
 
 /// What is not reported, of the client's first packet and set since.
 fn unreported(
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
 ) -> Parameters {
-    let mut unreported = wanted.unreported(&server.reported);
+    let mut unreported = requested.unreported(&server.reported);
     unreported.extend(
         client
             .unreported
@@ -307,8 +315,9 @@ fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
     format!("pg_catalog.set_config({name},{value},false)")
 }
 
-/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever encoding the last client has left: beyond ASCII
-/// its bytes are the database's own, as in a first packet.
+/// Escaped so that it means the same whatever standard_conforming_strings says, and whatever
+/// encoding the last client has left: beyond ASCII its bytes are the database's own, as in a first
+/// packet.
 pub fn literal(text: &[u8]) -> String {
     let mut literal = String::from("E'");
     for byte in text {
@@ -329,7 +338,8 @@ fn quoted(text: &[u8], quote: char) -> String {
     format!("{quote}{doubled}{quote}")
 }
 
-/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next character.
+/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next
+/// character.
 fn options(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,18 +1,19 @@
-//! When a server connection is free for another client: a model of how PostgreSQL takes messages and answers them.
+//! When a server connection is free for another client: a model of how PostgreSQL takes messages
+//! and answers them.
 //!
 //! What PostgreSQL does (`PostgresMain` in its `postgres.c`, `CopyGetData` in `copyfromparse.c`):
-//! - It takes messages one by one, and answers in their order. A query, a function call and a Sync end
-//!   with ReadyForQuery; each message of the extended protocol has a last answer of its own.
+//! - It takes messages one by one, and answers in their order. A query, a function call and a Sync
+//!   end with ReadyForQuery; each message of the extended protocol has a last answer of its own.
 //! - After an error in a message of the extended protocol it skips everything up to the next Sync:
 //!   queries and function calls as well, without an answer. After an error in a query it does not.
-//! - While a COPY reads rows, that COPY reads the connection. It passes over Sync and Flush, and ends
-//!   the session at any other message that is no row. Rows outside a COPY are passed over.
+//! - While a COPY reads rows, that COPY reads the connection. It passes over Sync and Flush, and
+//!   ends the session at any other message that is no row. Rows outside a COPY are passed over.
 //!
-//! Which messages a COPY read before it failed cannot be seen from outside. The gate therefore sends
-//! nothing behind a command that may be such a COPY, or behind the end of its rows, before that is
-//! answered; only the Syncs between its rows remain. Where it fails with some of them on the way, a
-//! probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all answers before
-//! CloseComplete are theirs, but for the last, which is the probe's own.
+//! Which messages a COPY read before it failed cannot be seen from outside. The gate therefore
+//! sends nothing behind a command that may be such a COPY, or behind the end of its rows, before
+//! that is answered; only the Syncs between its rows remain. Where it fails with some of them on
+//! the way, a probe of the gate's own (Sync, Close, Sync) tells how many the server answers: all
+//! answers before CloseComplete are theirs, but for the last, which is the probe's own.
 
 use crate::wire::TransactionStatus;
 use std::collections::VecDeque;
@@ -84,17 +85,20 @@ pub enum Verdict {
     Pass,
     /// The server would pass over it.
     Drop,
-    /// Not before what was sent is answered; with a Flush, without which the server may keep its answer back.
+    /// Not before what was sent is answered; with a Flush, without which the server may keep its
+    /// answer back.
     Wait {
         /// Whether the Flush is to be sent now.
         flush: bool,
     },
-    /// It is no row, and where the COPY has failed it is not known what the server makes of it: a probe is
-    /// to be sent, which ends the session like any other message that is no row if the COPY has not failed.
+    /// It is no row, and where the COPY has failed it is not known what the server makes of it: a
+    /// probe is to be sent, which ends the session like any other message that is no row if the
+    /// COPY has not failed.
     Probe,
 }
 
-/// An answer that was not asked for: client and server no longer mean the same, so the connection cannot be used any more.
+/// An answer that was not asked for: client and server no longer mean the same, so the connection
+/// cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server answered what was not asked")]
 pub struct OutOfStep;
@@ -207,7 +211,8 @@ impl Pipeline {
         }
     }
 
-    /// This was sent to the server, and so many bytes are kept until it is answered. Whether it begins a cycle that will be answered.
+    /// This was sent to the server, and so many bytes are kept until it is answered. Whether it
+    /// begins a cycle that will be answered.
     pub fn sent(&mut self, what: Sent, kept_bytes: usize) -> bool {
         if let (Sent::Sync, Some(copy)) = (what, &mut self.copy)
             && !copy.is_ending
@@ -226,6 +231,7 @@ impl Pipeline {
         self.unanswered.push_back((what, kept_bytes));
         self.sent_count += 1;
         self.kept_bytes += kept_bytes;
+        self.check();
         what.ends_cycle()
     }
 
@@ -265,6 +271,7 @@ impl Pipeline {
 
     /// The server has answered this.
     pub fn answered(&mut self, what: Answered) -> Result<AnswerTo, OutOfStep> {
+        self.check();
         let front = self.unanswered.front().map(|(sent, _)| *sent);
         match what {
             Answered::Parsed => self.pop(Sent::Parse)?,
@@ -286,7 +293,8 @@ impl Pipeline {
             }
             Answered::Ready(status) => return self.ready(status),
             Answered::CopyIn => {
-                self.is_lost |= self.unanswered.len() > 1;
+                let is_of_one = matches!(front, Some(Sent::Query | Sent::Execute));
+                self.is_lost |= !is_of_one || self.unanswered.len() > 1;
                 self.copy = Some(Copy::default());
             }
             Answered::Error => return Ok(self.failed()),
@@ -296,9 +304,25 @@ impl Pipeline {
 
     fn pop(&mut self, what: Sent) -> Result<(), OutOfStep> {
         let front = self.unanswered.pop_front();
-        let (_, kept_bytes) = front.filter(|(sent, _)| *sent == what).ok_or(OutOfStep)?;
+        let kept_bytes = front.map(|(_, kept_bytes)| kept_bytes).unwrap_or_default();
+        self.release(kept_bytes);
+        let is_it = front.is_some_and(|(sent, _)| sent == what);
+        is_it.then_some(()).ok_or(OutOfStep)
+    }
+
+    fn release(&mut self, kept_bytes: usize) {
+        assert!(kept_bytes <= self.kept_bytes, "released more than was kept");
         self.kept_bytes -= kept_bytes;
-        Ok(())
+    }
+
+    /// What holds between two messages.
+    fn check(&self) {
+        assert!(self.unanswered.len() as u64 <= self.sent_count);
+        assert!(!self.unanswered.is_empty() || self.kept_bytes == 0);
+        debug_assert_eq!(
+            self.kept_bytes,
+            self.unanswered.iter().map(|(_, kept)| kept).sum::<usize>()
+        );
     }
 
     fn ready(&mut self, status: TransactionStatus) -> Result<AnswerTo, OutOfStep> {
@@ -306,7 +330,8 @@ impl Pipeline {
         self.status = status;
         match &mut self.probe {
             Some(probe) if probe.is_closed => {
-                // A Sync of the client's that was answered ended the skipping, and else the probe's.
+                // A Sync of the client's that was answered ended the skipping, and else the
+                // probe's.
                 self.skips &= !probe.has_sync;
                 self.is_unsynced = self.skips;
                 self.probe = None;
@@ -330,11 +355,13 @@ impl Pipeline {
             .iter()
             .position(|(sent, _)| sent.ends_cycle());
         let answered = self.unanswered.drain(..=end.ok_or(OutOfStep)?);
-        self.kept_bytes -= answered.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+        let kept_bytes = answered.map(|(_, kept_bytes)| kept_bytes).sum();
+        self.release(kept_bytes);
         Ok(AnswerTo::Client)
     }
 
-    /// Something failed: in the extended protocol what was sent up to the next Sync is not answered.
+    /// Something failed: in the extended protocol what was sent up to the next Sync is not
+    /// answered.
     fn failed(&mut self) -> AnswerTo {
         let copy = self.copy.take();
         let front = self.unanswered.front();
@@ -346,7 +373,8 @@ impl Pipeline {
             let skipped = self
                 .unanswered
                 .drain(..sync.unwrap_or(self.unanswered.len()));
-            self.kept_bytes -= skipped.map(|(_, kept_bytes)| kept_bytes).sum::<usize>();
+            let kept_bytes = skipped.map(|(_, kept_bytes)| kept_bytes).sum();
+            self.release(kept_bytes);
             self.skips = sync.is_none();
         }
         if self.probe.is_some() || copy.is_none_or(|copy| copy.syncs == 0) {
@@ -362,6 +390,11 @@ impl Pipeline {
             && !self.is_unsynced
             && !self.is_lost
             && self.status == TransactionStatus::Idle
+    }
+
+    /// Whether the server has begun a COPY that nothing announced: no other client gets it.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Whether the server skips everything up to a Sync that was not sent yet.
@@ -380,7 +413,8 @@ impl Pipeline {
         self.status == TransactionStatus::Idle
     }
 
-    /// Whether the transaction that is open has failed; `None` where that depends on what is not answered.
+    /// Whether the transaction that is open has failed; `None` where that depends on what is not
+    /// answered.
     pub fn has_failed(&self) -> Option<bool> {
         let changes = |(sent, _): &(Sent, usize)| sent.ends_cycle() || *sent == Sent::Execute;
         let is_known = self.probe.is_none() && !self.unanswered.iter().any(changes);
@@ -392,12 +426,13 @@ impl Pipeline {
         self.unanswered.is_empty() && self.probe.is_none()
     }
 
-    /// Whether a COPY reads rows whose end was not sent.
+    /// Whether a COPY reads rows and the end of them was not sent.
     pub fn is_copying(&self) -> bool {
         self.copy.is_some_and(|copy| !copy.is_ending)
     }
 
-    /// Whether the server has nothing to do before more comes: everything is answered, or it waits for rows.
+    /// Whether the server has nothing to do before more comes: everything is answered, or it waits
+    /// for rows.
     pub fn is_settled(&self) -> bool {
         self.is_answered() || self.is_copying()
     }

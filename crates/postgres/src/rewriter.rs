@@ -1,14 +1,15 @@
-//! A client's turn on a server connection, as messages: what of each side goes to the other, and what is put in or left out.
+//! A client's turn on a server connection, as messages: what of each side goes to the other, and
+//! what is put in or left out.
 //!
-//! Statements prepared by name are the only thing that is changed on the way (`prepared`, `by_sql`). On the server
-//! connection they have names of ours, because clients choose the same names for different statements. Every Parse goes to
-//! the server. Where a statement is used that the connection does not know, the exchange prepares it first, leaves out the
-//! answers and takes no more from the client until it has seen that the statement is still what the client was told.
-//! Every mistake, like a statement that does not exist, is left to the server to say; names of ours in what it says become
-//! the client's (`errors`).
+//! Statements prepared by name are the only thing that is changed on the way (`prepared`,
+//! `by_sql`). On the server connection they have names of ours, because clients choose the same
+//! names for different statements. Every Parse goes to the server. Where a statement is used that
+//! the connection does not know, the exchange prepares it first, leaves out the answers and takes
+//! no more from the client until it has seen that the statement is still what the client was told.
+//! Every mistake, like a statement that does not exist, is left to the server to say; names of ours
+//! in what it says become the client's (`errors`).
 
 mod commits;
-mod copy;
 mod errors;
 mod from_server;
 mod pending;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NO_STATEMENT: &[u8] = b"sooner_0";
 
-/// What is to become of an answer whose meaning depends on what was sent.
+/// An answer that is expected, where its meaning depends on what was sent.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
     /// The end of a cycle stands here.
@@ -43,7 +44,8 @@ enum Expected {
         number: Option<u64>,
         /// What the client calls it: not its own if it fails.
         name: Option<Vec<u8>>,
-        /// Without a name: the one whose place it takes, and which the client keeps where this is skipped.
+        /// Without a name: the one that it replaces, and that the client keeps where this is
+        /// skipped.
         before: Option<Arc<Statement>>,
         /// Whether the server connection has that one.
         is_before_there: bool,
@@ -114,7 +116,7 @@ pub enum RewriteError {
     /// The server has.
     #[error("the server's message is malformed: {0}")]
     Server(Malformed),
-    /// The server has answered what nobody asked.
+    /// The server has answered a question that was not asked.
     #[error(transparent)]
     OutOfStep(#[from] OutOfStep),
 }
@@ -122,12 +124,19 @@ pub enum RewriteError {
 /// What names on server connections begin with.
 const OURS: &[u8] = b"sooner_";
 
-/// Whether a name may be one of those that statements have on server connections: no client has one of these.
+/// Whether a message of this tag is answered by ReadyForQuery without a Sync.
+fn ends_cycle(tag: u8) -> bool {
+    matches!(tag, b'Q' | b'F')
+}
+
+/// Whether a name may be one of those that statements have on server connections: no client has one
+/// of these.
 fn is_ours(name: &[u8]) -> bool {
     name.starts_with(OURS)
 }
 
-/// There is no such statement, or one of this name already: what is believed here is wrong, unless the client is.
+/// There is no such statement, or one of this name already: what is believed here is wrong, unless
+/// the client is.
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
 /// A turn.
@@ -159,9 +168,11 @@ pub struct Rewriter<'a> {
     has_local_settings: bool,
     /// Whether a command that is not answered may make the server forget every statement.
     forgets: bool,
-    /// A word for its transactions that the client has said, or that it takes back; it counts when the turn is over.
+    /// A word for its transactions that the client has said, or that it takes back; it counts when
+    /// the turn is over.
     says_class: Option<Option<String>>,
-    /// What the client has just prepared, to be described before anything else if it does not do that itself.
+    /// What the client has just prepared, to be described before anything else if it does not do
+    /// that itself.
     undescribed: Option<Arc<Statement>>,
     /// The number of the statement that is being prepared for a message that waits.
     awaited: Option<u64>,
@@ -171,13 +182,14 @@ pub struct Rewriter<'a> {
     says_changed: bool,
     /// What is being described, and its parameters.
     describing: Option<(Described, Option<Vec<u8>>)>,
-    /// Whether a command in SQL waits for a statement that it names.
-    held_by_sql: bool,
+    /// Whether a query waits for the answer to a message of ours.
+    holds_query: bool,
     /// The cycles in which the server was made to answer earlier than the client made it.
     hurried: VecDeque<u64>,
     /// How many messages the client had sent when it said Flush last.
     flushed_count: u64,
-    /// Whether the server has sent all it had with what it said last, or the client's Flush has come since.
+    /// Whether the server has sent all it had with what it said last, or the client's Flush has
+    /// come since.
     is_flushed: bool,
 }
 
@@ -211,7 +223,7 @@ impl<'a> Rewriter<'a> {
             changed: None,
             says_changed: false,
             describing: None,
-            held_by_sql: false,
+            holds_query: false,
             hurried: VecDeque::new(),
             flushed_count: 0,
             is_flushed: false,
@@ -233,14 +245,16 @@ impl<'a> Rewriter<'a> {
         !self.pipeline.is_idle() && self.pipeline.is_answered()
     }
 
-    /// Whether the server says what comes next because of a Flush of the gate's own: that stays here until the server would
-    /// send it, because clients take CommandComplete for what has been committed.
+    /// Whether the server says what comes next because of a Flush of the gate's own: that stays
+    /// here until the server would send it, because clients take CommandComplete for what has been
+    /// committed.
     pub fn is_hurried(&self) -> bool {
         self.hurried.front() == Some(&self.cycles)
             && self.pipeline.answered_count() >= self.flushed_count
     }
 
-    /// Whether all that was said so far is the client's, by its own Flush or because the server sends it unasked.
+    /// Whether all that was said so far is the client's, by its own Flush or because the server
+    /// sends it unasked.
     pub fn is_flushed(&self) -> bool {
         self.is_flushed
     }
@@ -271,7 +285,8 @@ impl<'a> Rewriter<'a> {
         self.has_said_goodbye
     }
 
-    /// Whether the transaction failed because it was in the way of others: its client will try it again.
+    /// Whether the transaction failed because it was in the way of others: its client will try it
+    /// again.
     pub fn has_conflicted(&self) -> bool {
         self.has_conflicted
     }
@@ -297,11 +312,13 @@ impl<'a> Rewriter<'a> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<Forwarded, RewriteError> {
+        self.check();
         if piece.part == Part::First {
-            if self.held_by_sql && self.pipeline.skips() && piece.tag == b'Q' {
+            if self.holds_query && self.pipeline.skips() && ends_cycle(piece.tag) {
                 self.give_up_query(out);
                 return Ok(Forwarded::Yes);
             }
+            self.holds_query &= !ends_cycle(piece.tag);
             match self.pipeline.verdict(piece.tag) {
                 _ if piece.tag == b'X' => self.drops = true,
                 Verdict::Drop => self.drops = true,
@@ -331,7 +348,7 @@ impl<'a> Rewriter<'a> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<Forwarded, RewriteError> {
-        self.describe_what_was_prepared(&message, out);
+        self.describe_what_was_prepared(Some(&message), out);
         match message {
             FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
             FrontendMessage::Bind {
@@ -372,9 +389,10 @@ impl<'a> Rewriter<'a> {
         Ok(Forwarded::Yes)
     }
 
-    /// What a query needs could not be prepared, which its client was told: the server skips to a Sync.
+    /// What a query needs could not be prepared, which its client was told: the server skips to a
+    /// Sync.
     fn give_up_query(&mut self, out: &mut BytesMut) {
-        self.held_by_sql = false;
+        self.holds_query = false;
         self.push_cycle(Sent::Sync);
         write_sync(out);
     }
@@ -441,6 +459,23 @@ impl<'a> Rewriter<'a> {
                 self.pipeline.sent(Sent::Describe, 0);
             }
         }
+    }
+
+    /// What holds between two messages: the ends of cycles that are expected are those that the
+    /// server has yet to answer, and behind the last answer nothing is expected.
+    fn check(&self) {
+        if self.pipeline.is_lost() {
+            return;
+        }
+        debug_assert_eq!(
+            self.expected
+                .iter()
+                .filter(|expected| **expected == Expected::Cycle)
+                .count(),
+            self.pipeline.unanswered_cycles()
+        );
+        debug_assert!(!self.pipeline.is_over() || self.expected.is_empty());
+        debug_assert!(!self.pipeline.is_over() || self.awaited.is_none());
     }
 
     fn push_cycle(&mut self, sent: Sent) {

@@ -1,9 +1,10 @@
 //! What a command leaves behind in its session, read off its text.
 //!
-//! In transaction mode a client gets another server connection for each transaction. What outlives a transaction there has to be repeated
-//! elsewhere or ties the client to the connection, so it has to be seen. Only words are looked at, outside comments, texts and quoted names: not a
-//! parser, and none is needed, because each of these commands begins with a word of its own or calls a function by name. What a function
-//! or a DO block does inside the server cannot be seen.
+//! In transaction mode a client gets another server connection for each transaction. What outlives
+//! a transaction there has to be repeated elsewhere or ties the client to the connection, so it has
+//! to be seen. Only words are looked at, outside comments, texts and quoted names: not a parser,
+//! and none is needed, because each of these commands begins with a word of its own or calls a
+//! function by name. What a function or a DO block does inside the server cannot be seen.
 
 mod comment_tags;
 mod first_words;
@@ -51,9 +52,9 @@ pub enum SessionChange<'a> {
     },
     /// A setting of this name is what it was at first.
     Reset(Cow<'a, [u8]>),
-    /// A setting whose name is the parameter of this number.
+    /// A setting named by the parameter of this number.
     BoundName(usize),
-    /// A setting whose name cannot be read.
+    /// A setting with a name that cannot be read.
     ComputedName,
     /// Something that ties the session to its client.
     Tie(Tie),
@@ -85,7 +86,7 @@ pub fn session_changes(sql: &[u8]) -> Vec<SessionChange<'_>> {
     found
 }
 
-/// A command whose words come one by one.
+/// A command of which the words come one by one.
 #[derive(Default)]
 struct Command<'a> {
     /// Its first words, in the order in which they came; empty ones for what is no word.

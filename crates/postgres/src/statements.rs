@@ -1,9 +1,11 @@
-//! Prepared statements of clients on server connections that change from transaction to transaction.
+//! Prepared statements of clients on server connections that change from transaction to
+//! transaction.
 //!
-//! Each Parse of a client goes to its server, because only the server knows what a text means now: tables, types and
-//! functions change. What it said of the statement then, its parameters and columns, is the statement's [`Description`].
-//! A server connection that the statement was not prepared on may have an equal one: of the same [`Text`], of the same
-//! shape, and prepared no earlier than the client's own. Everything else is prepared there first, with the parameter types
+//! Each Parse of a client goes to its server, because only the server knows what a text means now:
+//! tables, types and functions change. What it said of the statement then, its parameters and
+//! columns, is the statement's [`Description`]. A server connection that the statement was not
+//! prepared on may have an equal one: of the same [`Text`], of the same shape, and prepared no
+//! earlier than the client's own. Everything else is prepared there first, with the parameter types
 //! that the client was told, as PostgreSQL does when it plans a statement anew.
 
 mod client;
@@ -19,7 +21,8 @@ pub use client::{ClientStatements, Refused};
 pub use description::Description;
 pub use server::{ServerStatement, ServerStatements};
 
-/// A text with the types that clients declare, as it stands in a Parse, under settings that decide what it means.
+/// A text with the types that clients declare, as it stands in a Parse, under settings that decide
+/// what it means.
 #[derive(Debug)]
 pub struct Text {
     id: u64,
@@ -119,7 +122,8 @@ impl Statement {
         self.text.first_words.get_or_init(words)
     }
 
-    /// What stands behind the name in a Parse: with the types that the client was told, else those that it declared.
+    /// What stands behind the name in a Parse: with the types that the client was told, else those
+    /// that it declared.
     pub fn parse_rest(&self) -> Vec<u8> {
         match self.description.get() {
             Some(description) => [self.sql(), b"\0", description.parameters()].concat(),
@@ -160,7 +164,8 @@ pub fn server_name(number: u64) -> Vec<u8> {
     format!("sooner_{number}").into_bytes()
 }
 
-/// The texts of all clients; equal ones are the same. Those that no client has any more are forgotten.
+/// The texts of all clients; equal ones are the same. Those that no client has any more are
+/// forgotten.
 #[derive(Debug, Default)]
 pub struct Statements {
     by_text: HashMap<Vec<u8>, Weak<Text>>,
@@ -177,7 +182,8 @@ const SWEEP_MIN_BYTES: usize = 1 << 20;
 const ENTRY_BYTES: usize = 240;
 
 impl Statements {
-    /// A statement of this text and these types, as it is understood under `settings`: a constant's meaning is settled by Parse.
+    /// A statement of this text and these types, as it is understood under `settings`: a constant's
+    /// meaning is settled by Parse.
     pub fn share(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
         let key = [settings, b"\0", parse_rest].concat();
         if let Some(text) = self.by_text.get(&key).and_then(Weak::upgrade) {
@@ -232,7 +238,8 @@ impl Statements {
         self.by_text.is_empty()
     }
 
-    /// Forgets unused texts when there is twice as much as the last time: a bounded share of the work of making them.
+    /// Forgets unused texts when there is twice as much as the last time: a bounded share of the
+    /// work of making them.
     fn sweep(&mut self) {
         if self.kept_bytes < self.sweep_at_bytes.max(SWEEP_MIN_BYTES) {
             return;

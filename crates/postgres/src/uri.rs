@@ -1,8 +1,8 @@
 //! A connection URI as libpq reads it (PostgreSQL's documentation, 34.1.1.2).
 //!
-//! `postgresql://[user[:password]@][host[:port][,...]][/database][?name=value[&...]]`: each part may
-//! be percent-encoded, and an IPv6 address stands in brackets. Nothing is looked up here, and what
-//! the parameters mean is not decided.
+//! `postgresql://[user[:password]@][host[:port][,...]][/database][?name=value[&...]]`: each part
+//! may be percent-encoded, and an IPv6 address stands in brackets. Nothing is looked up here, and
+//! what the parameters mean is not decided.
 
 /// A URI in its parts, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Messages as bytes (PostgreSQL's documentation, chapter "Frontend/Backend Protocol"): cut out of a stream, read where their content
-//! matters, written where the proxy speaks for itself.
+//! Messages as bytes (PostgreSQL's documentation, chapter "Frontend/Backend Protocol"): cut out of
+//! a stream, read where their content matters, written where the proxy speaks for itself.
 
 mod backend;
 mod bind;

@@ -1,8 +1,9 @@
-//! Clients that share server connections see what each would see on a connection of its own: a model of a server, any conversations, any
-//! interleaving of what is sent and answered.
+//! Clients that share server connections see what each would see on a connection of its own: a
+//! model of a server, any conversations, any interleaving of what is sent and answered.
 //!
-//! The model knows statements, portals, transactions and how an error skips to the next Sync, as PostgreSQL's documentation has them ("Extended
-//! Query"). COPY is not in it: what is special about that is tried with a real server.
+//! The model knows statements, portals, transactions and how an error skips to the next Sync, as
+//! PostgreSQL's documentation has them ("Extended Query"). COPY is not in it: what is special about
+//! that is tried with a real server.
 
 use bytes::{BufMut, BytesMut};
 use proptest::prelude::*;
@@ -195,7 +196,8 @@ impl Model {
         Ok(())
     }
 
-    /// What returns no rows is described in a failed transaction too (`exec_describe_statement_message` in `postgres.c`).
+    /// What returns no rows is described in a failed transaction too
+    /// (`exec_describe_statement_message` in `postgres.c`).
     fn describe(&self, name: &[u8], out: &mut BytesMut) -> Result<(), Failed> {
         self.statements.get(name).ok_or("26000")?;
         message(out, b't', |out| out.put_u16(0));
@@ -284,18 +286,19 @@ impl Connection {
     }
 }
 
-/// Plays a turn: what the client sends next, or what the server answers next, as `choices` has it. Whether the connection can be lent again.
+/// Plays a turn: what the client sends next, or what the server answers next, as `choices` has it.
+/// Whether the connection can be lent again.
 fn turn(
     client: &mut Client,
     connection: &mut Connection,
     all: &RefCell<Statements>,
     choices: &mut impl Iterator<Item = bool>,
 ) -> bool {
-    let mut exchange = Rewriter::new(&mut client.state, &mut connection.state, all);
+    let mut rewriter = Rewriter::new(&mut client.state, &mut connection.state, all);
     let mut to_server = BytesMut::new();
     let (mut has_begun, mut is_held) = (false, false);
     loop {
-        if has_begun && exchange.is_over() && to_server.is_empty() {
+        if has_begun && rewriter.is_over() && to_server.is_empty() {
             break;
         }
         let sends = to_server.is_empty() || (!is_held && choices.next().unwrap_or(true));
@@ -306,9 +309,9 @@ fn turn(
         let mut splitter = Splitter::new(look_at_frontend);
         let next = splitter.next(&bytes).unwrap();
         if sends
-            && let Some(piece) = next.filter(|piece| !exchange.must_wait(piece, &mut to_server))
+            && let Some(piece) = next.filter(|piece| !rewriter.must_wait(piece, &mut to_server))
         {
-            is_held = exchange.from_client(&piece, &mut to_server).unwrap() == Forwarded::NotYet;
+            is_held = rewriter.from_client(&piece, &mut to_server).unwrap() == Forwarded::NotYet;
             if !is_held {
                 client.script.pop_front();
             }
@@ -328,8 +331,8 @@ fn turn(
                     .unwrap()
                     .unwrap();
                 let length = piece.bytes.len();
-                exchange.from_server(&piece, &mut client.seen).unwrap();
-                exchange.ask(&mut to_server);
+                rewriter.from_server(&piece, &mut client.seen).unwrap();
+                rewriter.follow_up(&mut to_server);
                 let _ = answers.split_to(length);
             }
         }
@@ -368,7 +371,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// A conversation whose cycles end. The statement without a name is prepared
+/// A conversation in which each cycle ends. The statement without a name is prepared
 /// where it is used: which one it is after a failure is not kept track of.
 fn script() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(any_message(), 0..60).prop_map(|messages| {
@@ -416,7 +419,7 @@ proptest! {
             let count = clients.len();
             let client = &mut clients[client % count];
             if client.script.is_empty() {
-                // Somebody who still has something to say.
+                // One that still has something to say.
                 continue;
             }
             let connection = &mut connections[connection];
@@ -430,7 +433,8 @@ proptest! {
     }
 }
 
-/// Tags and codes: what is easily compared by eye. Where a name is taken and the transaction has failed, which of the two is said first differs.
+/// Tags and codes: what is easily compared by eye. Where a name is taken and the transaction has
+/// failed, which of the two is said first differs.
 fn shown(mut bytes: &[u8]) -> String {
     let mut text = String::new();
     while !bytes.is_empty() {

@@ -2,6 +2,11 @@
 //!
 //!     cargo run --release -p sooner-simulator --example play -- srpt 1000000 0.9
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what is measured is the time it takes"
+)]
+
 use sooner_simulator::system::Options;
 use sooner_simulator::{Effort, Policy, System, simulate};
 use sooner_workload::Schedule;

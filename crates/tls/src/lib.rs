@@ -3,6 +3,7 @@
 //! rustls does the work, with ring; what is decided here is which files are good enough to serve with. No socket goes through this crate.
 
 mod certificate;
+mod client;
 mod names;
 mod pem;
 mod prepare;
@@ -10,7 +11,8 @@ mod settings;
 mod trust;
 
 pub use certificate::{common_name_of, subject_of};
+pub use client::{Identity, Trust, client};
 pub use pem::{certificates, private_key};
 pub use prepare::{Prepared, prepare, unreadable};
 pub use settings::{TlsConfig, TlsVersion};
-pub use trust::{read_roots, system_roots};
+pub use trust::Authorities;

@@ -1,6 +1,6 @@
 //! A pgbouncer.ini, with a pg_hba.conf behind a line `---`, is refused or becomes a gate.toml that the gate reads.
 
-use sooner_import::{ImportError, Place, import};
+use sooner_import::{Files, ImportError, import};
 use std::io;
 use std::path::Path;
 
@@ -13,12 +13,12 @@ pub fn run(text: &str) {
         Some("/users") => Ok("\"ann\" \"x\"\n".to_owned()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    let place = Place {
+    let files = Files {
         folder: Path::new("/"),
         read: &read,
     };
     // Parsing and checking the result is part of the import, and its failure an error of its own.
-    match import("pgbouncer.ini", &place) {
+    match import("pgbouncer.ini", &files) {
         Ok(imported) => {
             let lines = imported.text.lines();
             let left_out = lines.filter(|line| line.starts_with("# not carried over: "));

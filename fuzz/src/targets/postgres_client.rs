@@ -28,13 +28,13 @@ pub fn run(bytes: &[u8]) {
     }
     let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();
-    let mut exchange = Rewriter::new(&mut client, &mut server, &all);
+    let mut rewriter = Rewriter::new(&mut client, &mut server, &all);
     let (mut splitter, mut rest, mut out) =
         (Splitter::new(look_at_frontend), bytes, BytesMut::new());
     while let Ok(Some(piece)) = splitter.next(rest) {
         // Nothing answers here, so it is sent although it would have to wait.
-        let _ = exchange.must_wait(&piece, &mut out);
-        match exchange.from_client(&piece, &mut out) {
+        let _ = rewriter.must_wait(&piece, &mut out);
+        match rewriter.from_client(&piece, &mut out) {
             Ok(Forwarded::Yes) => {}
             // It would be shown again with what the server answers.
             Ok(Forwarded::NotYet) => break,

@@ -15,7 +15,7 @@ pub fn run(input: (Vec<u8>, Vec<u8>)) {
     let (asked, answered) = input;
     let (mut client, mut server) = (ClientState::default(), ServerState::new(2, Parameters::new()));
     let all = RefCell::default();
-    let mut exchange = Rewriter::new(&mut client, &mut server, &all);
+    let mut rewriter = Rewriter::new(&mut client, &mut server, &all);
     let mut questions = BytesMut::new();
     for word in asked {
         match word % 4 {
@@ -31,7 +31,7 @@ pub fn run(input: (Vec<u8>, Vec<u8>)) {
         BytesMut::new(),
     );
     while let Ok(Some(piece)) = splitter.next(rest) {
-        exchange
+        rewriter
             .from_client(&piece, &mut out)
             .expect("these are messages");
         rest = &rest[piece.bytes.len()..];
@@ -42,10 +42,10 @@ pub fn run(input: (Vec<u8>, Vec<u8>)) {
         BytesMut::new(),
     );
     while let Ok(Some(piece)) = splitter.next(rest) {
-        if exchange.from_server(&piece, &mut out).is_err() {
+        if rewriter.from_server(&piece, &mut out).is_err() {
             return;
         }
         rest = &rest[piece.bytes.len()..];
-        let _ = exchange.is_over();
+        let _ = rewriter.is_over();
     }
 }

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::case::Case;
 use super::expected::{Expected, is_like};
-use crate::bench::record::Record;
 use crate::process;
+use crate::record::Record;
 
 /// A run that goes on.
 pub struct Run {

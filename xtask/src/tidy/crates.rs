@@ -122,11 +122,16 @@ fn is_used(of: &Crate, dependency: &Dependency, files: &[File]) -> bool {
     let prefix = if dependency.is_ours { "sooner_" } else { "" };
     let name = format!("{prefix}{}", dependency.name.replace('-', "_"));
     let folder = format!("{}/", of.folder);
-    files
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut lines = files
         .iter()
-        .filter(|file| file.path.starts_with(&folder))
-        .filter_map(|file| file.code.as_ref())
-        .any(|code| super::code::words(code).any(|word| code[word] == *name))
+        .filter(|file| file.path.starts_with(&folder) && file.path.ends_with(".rs"))
+        .flat_map(|file| file.text.lines())
+        .filter(|line| !line.trim_start().starts_with("//"));
+    lines.any(|line| {
+        line.split(|letter| !is_word(letter))
+            .any(|word| word == name)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! The repository's text files, and the limits on how long files and functions may be.
+//! The repository's text files, and the limit on how long a file may be.
 
-use super::code;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -9,8 +8,6 @@ use std::path::Path;
 const FILE_LINES_WARN: usize = 500;
 /// A file longer than this is an error: it holds more than one idea.
 const FILE_LINES_MAX: usize = 1000;
-/// A function longer than this does not fit on a screen.
-const FUNCTION_LINES_MAX: usize = 70;
 
 /// Kinds of files that are read.
 const TEXT_KINDS: [&str; 14] = [
@@ -24,14 +21,11 @@ pub struct File {
     /// Path from the root, with `/`.
     pub path: String,
     pub text: String,
-    /// Of Rust files: the text with comments and literals blanked out.
-    pub code: Option<String>,
 }
 
 impl File {
     pub fn new(path: String, text: String) -> Self {
-        let code = path.ends_with(".rs").then(|| code::blanked(&text));
-        Self { path, text, code }
+        Self { path, text }
     }
 }
 
@@ -73,9 +67,9 @@ fn is_text(path: &Path) -> bool {
 /// What is too long in a Rust file: errors, then warnings.
 pub fn check_lengths(file: &File) -> (Vec<String>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    let Some(code) = &file.code else {
+    if !file.path.ends_with(".rs") {
         return (errors, warnings);
-    };
+    }
     let lines = file.text.lines().count();
     if lines > FILE_LINES_MAX {
         errors.push(format!(
@@ -86,15 +80,6 @@ pub fn check_lengths(file: &File) -> (Vec<String>, Vec<String>) {
         warnings.push(format!(
             "{}: {lines} lines, better below {FILE_LINES_WARN}",
             file.path
-        ));
-    }
-    for function in code::functions(code)
-        .iter()
-        .filter(|f| f.lines > FUNCTION_LINES_MAX)
-    {
-        errors.push(format!(
-            "{}:{}: `{}` has {} lines, at most {FUNCTION_LINES_MAX}: name its parts",
-            file.path, function.line, function.name, function.lines
         ));
     }
     (errors, warnings)
@@ -120,14 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn long_files_and_functions_are_found() {
+    fn long_files_are_found() {
         let short = rust("//! A.\nfn a() {}\n");
         assert_eq!(check_lengths(&short), (vec![], vec![]));
         let (errors, warnings) = check_lengths(&rust(&"\n".repeat(FILE_LINES_WARN + 1)));
         assert_eq!((errors.len(), warnings.len()), (0, 1));
-        let long_function = format!("fn a() {{\n{}}}\n", "    x();\n".repeat(FUNCTION_LINES_MAX));
-        let (errors, _) = check_lengths(&rust(&long_function.repeat(16)));
-        assert_eq!(errors.len(), 17, "sixteen functions and the file");
+        let (errors, _) = check_lengths(&rust(&"\n".repeat(FILE_LINES_MAX + 1)));
+        assert_eq!(errors.len(), 1);
     }
 
     #[test]

@@ -33,8 +33,11 @@ const IMPURE: [&str; 9] = [
     "aya",
 ];
 
-/// The bans of crates that only decide, from such a crate's folder.
-const DECIDE_BANS: &str = "../decide.clippy.toml";
+/// Layers with bans of their own, and the file that has them, from such a crate's folder.
+const BANS: [(&str, &str); 2] = [
+    ("decide", "../decide.clippy.toml"),
+    ("know", "../know.clippy.toml"),
+];
 
 /// What contradicts the layers, and where the map and the crates differ.
 pub fn check(map: &str, crates: &[Crate], root: &Path) -> Vec<String> {
@@ -46,8 +49,9 @@ pub fn check(map: &str, crates: &[Crate], root: &Path) -> Vec<String> {
     for one in crates {
         findings.extend(check_edges(one, &layer_of));
         if one.layer == "decide" {
-            findings.extend(check_purity(one, root));
+            findings.extend(check_purity(one));
         }
+        findings.extend(check_bans(one, root));
     }
     findings.extend(check_map(map, crates));
     findings
@@ -82,30 +86,32 @@ fn check_edges(one: &Crate, layer_of: &BTreeMap<&str, &str>) -> Vec<String> {
     .collect()
 }
 
-fn check_purity(one: &Crate, root: &Path) -> Vec<String> {
-    let place = format!("{}/Cargo.toml", one.folder);
+fn check_purity(one: &Crate) -> Vec<String> {
     let impure = one
         .dependencies
         .iter()
         .filter(|edge| !edge.only_tests && IMPURE.contains(&edge.name.as_str()));
-    let mut findings: Vec<String> = impure
+    impure
         .map(|edge| {
             format!(
-                "{place}: `{}` only decides and depends on `{}`: take time and bytes as values, \
-                 and leave I/O to a crate of the layer run",
-                one.name, edge.name
+                "{}/Cargo.toml: `{}` only decides and depends on `{}`: take time and bytes as \
+                 values, and leave I/O to a crate of the layer run",
+                one.folder, one.name, edge.name
             )
         })
-        .collect();
-    let bans = root.join(&one.folder).join("clippy.toml");
-    if fs::read_link(&bans).is_ok_and(|to| to == Path::new(DECIDE_BANS)) {
-        return findings;
-    }
-    findings.push(format!(
-        "{}/clippy.toml: is no link to {DECIDE_BANS}, which has the bans of the layer decide",
-        one.folder
-    ));
-    findings
+        .collect()
+}
+
+fn check_bans(one: &Crate, root: &Path) -> Option<String> {
+    let (layer, bans) = BANS.iter().find(|(layer, _)| *layer == one.layer)?;
+    let file = root.join(&one.folder).join("clippy.toml");
+    let is_linked = fs::read_link(file).is_ok_and(|to| to == Path::new(bans));
+    (!is_linked).then(|| {
+        format!(
+            "{}/clippy.toml: is no link to {bans}, which has the bans of the layer {layer}",
+            one.folder
+        )
+    })
 }
 
 /// The rows of the map that begin a crate: name and layer.
@@ -181,10 +187,13 @@ after it";
 
     fn findings(crates: &[Crate]) -> Vec<String> {
         let root = tempfile::tempdir().unwrap();
-        for one in crates.iter().filter(|one| one.layer == "decide") {
-            let folder = root.path().join(&one.folder);
-            fs::create_dir_all(&folder).unwrap();
-            std::os::unix::fs::symlink(DECIDE_BANS, folder.join("clippy.toml")).unwrap();
+        for one in crates {
+            let bans = BANS.iter().find(|(layer, _)| *layer == one.layer);
+            if let Some((_, bans)) = bans {
+                let folder = root.path().join(&one.folder);
+                fs::create_dir_all(&folder).unwrap();
+                std::os::unix::fs::symlink(bans, folder.join("clippy.toml")).unwrap();
+            }
         }
         check(MAP, crates, root.path())
     }

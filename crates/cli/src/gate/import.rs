@@ -2,7 +2,7 @@
 
 use crate::output;
 use clap::Args;
-use sooner_import::{Imported, Place, import};
+use sooner_import::{Files, Imported, import};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ pub struct ImportArgs {
 
 /// Writes the configuration to standard output.
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let place = Place {
+    let files = Files {
         folder: &std::env::current_dir()?,
         read: &read,
     };
-    let Imported { text, left_out } = import(&args.file.display().to_string(), &place)?;
+    let Imported { text, left_out } = import(&args.file.display().to_string(), &files)?;
     output::print(&text)?;
     let words = match left_out {
         0 => "everything is carried over".to_owned(),

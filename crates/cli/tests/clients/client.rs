@@ -3,6 +3,7 @@
 use crate::site::Site;
 use crate::table::{Case, Got, cases};
 use crate::way::Way;
+use sooner_testbed::skip;
 use std::process::{Command, Output, Stdio};
 
 /// A program that asks for files.
@@ -48,7 +49,10 @@ pub fn is_missing(test: &str, words: &[&str], package: &str) -> bool {
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_missing = !status.is_ok_and(|status| status.success());
     if is_missing {
-        eprintln!("skipped: {test}: no {package}; as root: apt-get install {package}");
+        skip(
+            test,
+            &format!("no {package}; as root: apt-get install {package}"),
+        );
     }
     is_missing
 }

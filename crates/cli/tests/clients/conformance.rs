@@ -5,6 +5,7 @@ use crate::client::command;
 use crate::junit::{self, Outcome};
 use crate::site::{Site, noise};
 use crate::way::Way;
+use sooner_testbed::skip;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
@@ -78,7 +79,7 @@ fn http2_over_tls_conforms() {
 
 fn check(test: &str, way: Way) {
     if !Path::new(H2SPEC).exists() {
-        eprintln!("skipped: {test}: no h2spec; with Go, cargo xtask h2spec builds it");
+        skip(test, "no h2spec; with Go, cargo xtask h2spec builds it");
         return;
     }
     let backend = backend::start(BODY_BYTES);

@@ -6,11 +6,12 @@ use flate2::{Compression, write::GzEncoder};
 use rcgen::KeyUsagePurpose::{CrlSign, KeyCertSign};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
+use sooner_testbed::ChildGuard;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// The size of `large.bin`.
@@ -42,7 +43,7 @@ precompressed = ["gzip"]
 /// A server with its folder; ends when dropped.
 pub struct Site {
     folder: TempDir,
-    child: Child,
+    child: ChildGuard,
     clear_url: String,
     tls_url: String,
 }
@@ -79,7 +80,7 @@ impl Site {
         let (clear_url, tls_url) = (url("http://"), url("https://"));
         Self {
             folder,
-            child,
+            child: ChildGuard(child),
             clear_url,
             tls_url,
         }
@@ -138,14 +139,6 @@ impl Site {
         assert!(self.child.wait().unwrap().success());
         let log = fs::read_to_string(self.scratch("access.log")).unwrap();
         Visits::read(&log, PROBE)
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        // Both fail where it was stopped.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

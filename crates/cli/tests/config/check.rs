@@ -3,6 +3,7 @@
 use crate::place::{Place, certify, serving, with_tls};
 use assert_cmd::Command as Checked;
 use rustix::process::geteuid;
+use sooner_testbed::skip;
 use std::fs;
 use std::process::Command;
 
@@ -115,8 +116,9 @@ fn a_port_without_the_right_to_it_is_placed() {
     let has_privileged_ports = unprivileged.is_ok_and(|port| port.trim() != "0");
     let without = Command::new("setpriv").arg("--version").output();
     if !has_privileged_ports || !geteuid().is_root() || without.is_err() {
-        eprintln!(
-            "skipped: a_port_without_the_right_to_it_is_placed: needs root and setpriv (util-linux), and privileged ports"
+        skip(
+            "a_port_without_the_right_to_it_is_placed",
+            "needs root and setpriv (util-linux), and privileged ports",
         );
         return;
     }

@@ -2,6 +2,7 @@
 
 use assert_cmd::Command as Checked;
 use rustix::process::{Pid, Signal, kill_process};
+use sooner_testbed::ChildGuard;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -96,7 +97,7 @@ impl Place {
 
 /// A started server.
 pub struct Server {
-    pub child: Child,
+    pub child: ChildGuard,
     said: Option<BufReader<ChildStderr>>,
     pub ready_line: String,
     pub address: String,
@@ -107,7 +108,7 @@ impl Server {
     pub fn of(mut child: Child, address: String) -> Self {
         let said = BufReader::new(child.stderr.take().unwrap());
         Self {
-            child,
+            child: ChildGuard(child),
             said: Some(said),
             ready_line: String::new(),
             address,
@@ -153,13 +154,6 @@ impl Server {
     pub fn stop(mut self) -> Option<i32> {
         self.send(Signal::TERM);
         self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::place::{Place, Server, serving};
 use rustix::process::{Signal, geteuid};
+use sooner_testbed::skip;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -94,7 +95,7 @@ fn a_second_signal_ends_at_once_and_the_first_lets_responses_end() {
 #[test]
 fn root_becomes_the_user_and_serves_on() {
     if !geteuid().is_root() {
-        eprintln!("skipped: root_becomes_the_user_and_serves_on: needs root");
+        skip("root_becomes_the_user_and_serves_on", "needs root");
         return;
     }
     let place = Place::new(&format!("{}user = \"nobody\"\n", serving("one")));
@@ -115,7 +116,10 @@ fn root_becomes_the_user_and_serves_on() {
 fn a_service_manager_can_hold_the_address() {
     const ACTIVATE: &str = "systemd-socket-activate";
     if Command::new(ACTIVATE).arg("--version").output().is_err() {
-        eprintln!("skipped: a_service_manager_can_hold_the_address: no {ACTIVATE} (systemd)");
+        skip(
+            "a_service_manager_can_hold_the_address",
+            &format!("no {ACTIVATE} (systemd)"),
+        );
         return;
     }
     let place = Place::new("root = \"one\"\nlisten = [\"192.0.2.1:80\"]");

@@ -8,7 +8,7 @@ use super::client::Arena;
 use super::process::GateProcess;
 use super::random::Random;
 use super::wire::{Place, Wire};
-use crate::support::Database;
+use sooner_testbed::postgres::Database;
 
 /// Between two server sessions that are ended.
 const PAUSE: Duration = Duration::from_millis(250);

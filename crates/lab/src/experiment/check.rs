@@ -143,6 +143,13 @@ impl Setup {
                 "the saturated model is downloads; give their number as users",
             ));
         }
+        if self.streams.is_some_and(|count| count == 0 || !self.tls) {
+            return Err(wrong("streams", "at least 1, and with tls = true"));
+        }
+        let speaks_http2 = |name: &String| name.starts_with("nginx") || name.starts_with("sooner ");
+        if self.streams.is_some() && !self.peers.iter().all(speaks_http2) {
+            return Err(wrong("streams", "only nginx and sooner speak HTTP/2 here"));
+        }
         if self.downloads > 0 && self.clients.len() > 1 {
             return Err(wrong("downloads", "they come from one client host"));
         }

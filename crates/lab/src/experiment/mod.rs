@@ -8,10 +8,12 @@ mod claim;
 mod setup;
 
 pub use claim::{Claim, Standing, median};
+pub(crate) use setup::SetupTable;
 pub use setup::{Client, Gaps, Model, Setup};
 
+use crate::measure::is_of_measurements;
 use serde::Deserialize;
-use setup::{SetupTable, wrong};
+use setup::wrong;
 use sooner_report::experiment::Figure;
 use std::fs;
 use std::io;
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// The file's name in an experiment's folder.
-const FILE: &str = "experiment.toml";
+pub(crate) const FILE: &str = "experiment.toml";
 
 /// A checked experiment.
 #[derive(Debug, Clone)]
@@ -297,8 +299,21 @@ impl Experiment {
     }
 }
 
-/// All experiments under `folder`, by name.
+/// All comparisons under `folder`, by name; those of measurements are [`crate::measure`]'s.
 pub fn all(folder: &Path) -> Result<Vec<Experiment>, ExperimentError> {
+    let mut experiments = Vec::new();
+    for folder in folders(folder)? {
+        // One that cannot be read is an error of `open`.
+        let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+        if !is_of_measurements(&text) {
+            experiments.push(Experiment::open(&folder)?);
+        }
+    }
+    Ok(experiments)
+}
+
+/// The folders under `folder` with an experiment.toml, by name.
+pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
     let entries = fs::read_dir(folder).map_err(|source| ExperimentError::Read {
         path: folder.to_owned(),
         source,
@@ -308,10 +323,7 @@ pub fn all(folder: &Path) -> Result<Vec<Experiment>, ExperimentError> {
         .filter(|path| path.join(FILE).is_file())
         .collect();
     folders.sort();
-    folders
-        .iter()
-        .map(|folder| Experiment::open(folder))
-        .collect()
+    Ok(folders)
 }
 
 /// A name as files have it: only letters, digits and points are safe, all else becomes a hyphen.
@@ -323,7 +335,7 @@ pub fn plain_name(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.bytes()
         .take(offset)
         .filter(|byte| *byte == b'\n')

@@ -39,6 +39,7 @@ pub struct SetupTable {
     crowd: Option<String>,
     downloads: Option<u32>,
     tls: Option<bool>,
+    streams: Option<u32>,
     expect_refusals: Option<bool>,
 }
 
@@ -158,6 +159,9 @@ pub struct Setup {
     /// Whether requests go over TLS.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tls: bool,
+    /// Streams at a time on a connection, by HTTP/2; none: HTTP/1.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
     /// Whether status 503 is the answer of a server that admits only so many.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expect_refusals: bool,
@@ -218,7 +222,16 @@ impl SetupTable {
             crowd: self.crowd.or(other.crowd),
             downloads: self.downloads.or(other.downloads),
             tls: self.tls.or(other.tls),
+            streams: self.streams.or(other.streams),
             expect_refusals: self.expect_refusals.or(other.expect_refusals),
+        }
+    }
+
+    /// The same with these peers.
+    pub fn with_peers(self, peers: Vec<String>) -> SetupTable {
+        SetupTable {
+            peers: Some(peers),
+            ..self
         }
     }
 
@@ -270,6 +283,7 @@ impl SetupTable {
             crowd: self.crowd,
             downloads: self.downloads.unwrap_or(0),
             tls: self.tls.unwrap_or(false),
+            streams: self.streams,
             expect_refusals: self.expect_refusals.unwrap_or(false),
         };
         setup.check()?;

@@ -3,11 +3,11 @@
 //! The gate logs in as one user for all, as applications do, so that any idle server connection serves whoever is next.
 
 use super::load::{APP, HIGH};
-use super::private_postgres::{Address, PrivatePostgres};
-use super::process::{await_ready, spawn};
 use super::{GateDemoOptions, Way};
-use crate::hosts::OwnedChild;
 use anyhow::{Context, Result};
+use sooner_testbed::OwnedChild;
+use sooner_testbed::child::waiting::{await_ready, spawn};
+use sooner_testbed::postgres::{Address, Cluster};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ impl Gate {
     pub async fn start(
         options: &GateDemoOptions,
         way: Way,
-        postgres: &PrivatePostgres,
+        postgres: &Cluster,
         scratch: &Path,
     ) -> Result<Gate> {
         let at = Address {
@@ -37,7 +37,7 @@ impl Gate {
             port: PORT,
         };
         let config = scratch.join("gate.toml");
-        fs::write(&config, text(options, way, &at, postgres.at()))
+        fs::write(&config, text(options, way, &at, postgres.address()))
             .context("cannot write gate.toml")?;
         let mut command = Command::new(&options.program);
         command.args(["gate", "--config"]).arg(&config);

@@ -3,12 +3,11 @@
 //! A transaction sums 5000 rows of a table of 100,000 by category, and asks for the five largest: about 1.5 ms of one processor. The pause is a script of its own, chosen as often as
 //! the work, so that pgbench's log has the time of each apart; a user so pauses never, once or several times, once in the mean.
 
-use super::installation::Installation;
 use super::log::{self, Entry};
-use super::private_postgres::{Address, PrivatePostgres};
-use super::process::{PATIENCE, finish, spawn, wait};
-use crate::hosts::OwnedChild;
 use anyhow::{Context, Result, ensure};
+use sooner_testbed::OwnedChild;
+use sooner_testbed::child::waiting::{PATIENCE, finish, spawn, wait};
+use sooner_testbed::postgres::{Address, Cluster, Installation};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,12 +71,12 @@ struct Generator {
 
 impl Load<'_> {
     /// Makes users and the table, and writes the script.
-    pub async fn prepare(&self, postgres: &PrivatePostgres) -> Result<()> {
+    pub async fn prepare(&self, postgres: &Cluster) -> Result<()> {
         fs::write(self.folder.join(WORK_FILE), WORK).context("cannot write a script")?;
         let script = self.folder.join("set-up.sql");
         fs::write(&script, SET_UP).context("cannot write a script")?;
         let mut psql = self.installation.program("psql");
-        postgres.at().tell(&mut psql, "postgres");
+        postgres.address().tell(&mut psql, "postgres");
         psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f"]);
         finish("psql", psql.arg(script)).await
     }

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::child::OwnedChild;
 use super::error::HostsError;
 use super::plumbing::WAN_DEVICE;
 use super::spec::HostsSpec;
+use sooner_testbed::OwnedChild;
 
 /// How long the emulator may take until its devices exist.
 const START_WAIT: Duration = Duration::from_secs(10);

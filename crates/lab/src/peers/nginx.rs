@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::{PORT, Setting, TLS_PORT, program};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
+use sooner_testbed::nginx;
 
 /// Its names.
 pub const PROGRAMS: [&str; 1] = ["nginx"];
@@ -20,9 +21,6 @@ pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
     } else {
         "0"
     };
-    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-        .map(|kind| format!("  {kind}_temp_path {at}/{kind};\n"))
-        .concat();
     // All requests have the key, which must not be empty.
     let admission = limit_conn.map_or(String::new(), |count| {
         format!(
@@ -31,20 +29,14 @@ pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
     });
     let tls = setting.options.tls.as_ref().map_or(String::new(), |tls| {
         let (certificate, key) = (tls.certificate.display(), tls.key.display());
+        let http2 = if setting.options.http2 { " http2" } else { "" };
         format!(
-            "\n    listen {SERVER_ADDRESS}:{TLS_PORT} ssl backlog={backlog};\n    ssl_certificate {certificate};\n    \
+            "\n    listen {SERVER_ADDRESS}:{TLS_PORT} ssl{http2} backlog={backlog};\n    ssl_certificate {certificate};\n    \
              ssl_certificate_key {key};\n    ssl_protocols TLSv1.2 TLSv1.3;\n "
         )
     });
-    format!(
-        "daemon off;
-worker_processes 1;
-worker_rlimit_nofile 65536;
-pid {at}/pid;
-error_log {at}/error.log;
-events {{ worker_connections 16384; }}
-http {{
-{temporary}{admission}  access_log {at}/access.log combined buffer=64k flush=1s;
+    let http = format!(
+        "{admission}  access_log {at}/access.log combined buffer=64k flush=1s;
   sendfile on;
   tcp_nopush on;
   open_file_cache max=10000 inactive=60s;
@@ -54,9 +46,9 @@ http {{
   send_timeout 300s;
   types {{ text/html html; text/css css; image/bmp bmp; }}
   server {{ listen {SERVER_ADDRESS}:{PORT} backlog={backlog}; root {root};{tls} }}
-}}
 "
-    )
+    );
+    nginx::config(&setting.folder, 16384, &http)
 }
 
 /// The command that runs it in the foreground.
@@ -65,11 +57,11 @@ pub fn command(
     setting: &Setting<'_>,
     limit_conn: Option<NonZeroU32>,
 ) -> io::Result<Command> {
-    let path = setting.folder.join("nginx.conf");
-    fs::write(&path, config(setting, limit_conn))?;
+    fs::write(
+        setting.folder.join("nginx.conf"),
+        config(setting, limit_conn),
+    )?;
     let mut command = hosts.on_server(program::find(&PROGRAMS).unwrap_or(PROGRAMS[0].into()));
-    // Its built-in log would be opened before the configuration is read.
-    command.arg("-e").arg(setting.folder.join("error.log"));
-    command.arg("-c").arg(path);
+    nginx::tell(&mut command, &setting.folder);
     Ok(command)
 }

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{PORT, PeerError};
-use crate::hosts::{Hosts, OwnedChild};
+use crate::hosts::Hosts;
+use sooner_testbed::OwnedChild;
 
 /// How long a server may take until it answers.
 const START_WAIT: Duration = Duration::from_secs(15);

@@ -133,6 +133,9 @@ fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
     if setup.tls {
         words.push(ANY_CERTIFICATE.into());
     }
+    if let Some(count) = setup.streams {
+        words.extend(["--http2", "--streams", &count.to_string()].map(String::from));
+    }
     if setup.expect_refusals {
         words.push("--expect-refusals".into());
     }

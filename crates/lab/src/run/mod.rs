@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod example;
 pub mod load;
-mod quiet;
-mod stand;
+pub(crate) mod quiet;
+pub(crate) mod stand;
 pub mod store;
 pub mod summary;
 mod tasks;
@@ -16,9 +16,9 @@ mod tasks;
 use crate::experiment::{Case, Experiment, Setup};
 use crate::machine;
 use crate::peers::Peer;
-use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail, ensure};
 use sooner_kernel::signals::EndSignals;
+use sooner_testbed::scratch::Scratch;
 use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
 use std::cell::{Cell, RefCell};
@@ -379,7 +379,7 @@ fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String
 }
 
 /// The trace's files in a folder that servers without privilege can read, and one for downloads beside a run.
-fn served_files(trace: &str) -> Result<Scratch> {
+pub(crate) fn served_files(trace: &str) -> Result<Scratch> {
     let folder = Scratch::new()?;
     let write = "cannot write the trace's files; set TMPDIR to a place with room";
     mkroot(&Trace::open(trace)?, folder.path()).context(write)?;

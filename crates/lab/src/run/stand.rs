@@ -4,11 +4,12 @@ use super::load::{Aim, arguments, beside};
 use crate::counters::{Sampler, SamplerOptions};
 use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
-use crate::hosts::{ClientSpec, Hosts, HostsSpec};
-use crate::peers::{Certificate, PORT, Peer, PeerOptions, Running, TLS_PORT};
-use crate::scratch::Scratch;
+use crate::hosts::{ClientSpec, Hosts, HostsSpec, SERVER_ADDRESS};
+use crate::peers::{PORT, Peer, PeerOptions, Running, TLS_PORT};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
+use sooner_testbed::certificate::Certificate;
+use sooner_testbed::scratch::Scratch;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,12 @@ impl Stand {
     ) -> Result<Self> {
         let scratch = Scratch::new()?;
         let hosts = Hosts::up(&hosts_of(setup, peer, tag, seed), program)?;
-        let tls = setup.tls.then(|| Certificate::make(scratch.path()));
+        let tls = setup
+            .tls
+            .then(|| Certificate::make(scratch.path(), &[&SERVER_ADDRESS.to_string()]));
         let options = PeerOptions {
             tls: tls.transpose().context("cannot make a certificate")?,
+            http2: setup.streams.is_some(),
             backlog: setup.backlog.unwrap_or(BACKLOG),
             workers: setup.workers,
             ..PeerOptions::new(program, scratch.path())

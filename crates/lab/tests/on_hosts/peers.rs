@@ -11,7 +11,8 @@ use super::support::{FILLING, Scratch, may_make_hosts, processes_in, skip, soone
 use sooner_kernel::netns;
 use sooner_lab::counters::{Counter, CountersSummary, Sampler, SamplerOptions};
 use sooner_lab::hosts::{Hosts, HostsSpec, Shaper};
-use sooner_lab::peers::{Certificate, PORT, Peer, PeerError, PeerOptions, TLS_PORT};
+use sooner_lab::peers::{PORT, Peer, PeerError, PeerOptions, TLS_PORT};
+use sooner_testbed::certificate::Certificate;
 
 const TEN_MEGABIT: u64 = 10_000_000;
 const FILE_BYTES: usize = 100_000;
@@ -235,7 +236,7 @@ fn all_speak_tls_where_that_is_asked_for() {
         }
         let (hosts, scratch) = (hosts_for(&peer, "tls"), Scratch::with_file(FILE_BYTES));
         let mut options = PeerOptions::new(&program, &scratch.path());
-        options.tls = Some(Certificate::make(&scratch.path()).unwrap());
+        options.tls = Some(Certificate::make(&scratch.path(), &["10.77.0.1"]).unwrap());
         options.workers = Some(4);
         let _running = peer
             .start(&hosts, &scratch.root(), TEN_MEGABIT, &options)

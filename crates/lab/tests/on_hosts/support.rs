@@ -1,18 +1,13 @@
 //! What the tests of hosts and peers need: root, the `sooner` beside the tests, files to serve.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
 use sooner_kernel::capability;
+pub use sooner_testbed::skip;
 use tempfile::TempDir;
-
-/// Says, past the test harness, which would keep it to itself, why a test did not run.
-pub fn skip(test: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
-}
 
 /// Whether hosts can be made; says so when not.
 pub fn may_make_hosts(test: &str) -> bool {

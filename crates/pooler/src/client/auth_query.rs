@@ -1,8 +1,9 @@
 //! Secrets that stand in no file, looked up in the database itself.
 //!
-//! On connections of their own: a client could have left something on one of its own that changes what the question means, and who has proved
-//! nothing yet is not to take the place of those who have. The database may belong to a stranger who may set its search_path, so each question
-//! says where its names are looked for, and one row of the answer is read.
+//! On connections of their own: a client could have left something on one of its own that changes
+//! what the question means, and who has proved nothing yet is not to take the place of those who
+//! have. The database may belong to a stranger who may set its search_path, so each question says
+//! where its names are looked for, and one row of the answer is read.
 
 use crate::config::{AuthQueryTable, ServerAddress};
 use crate::configuration::Configuration;
@@ -22,7 +23,8 @@ use std::time::Instant;
 pub enum LookupResult {
     /// Its secret, if it has one.
     Secret(Option<Secret>),
-    /// Nothing, because the database could not be asked. The log has the reason, and strangers do not.
+    /// Nothing, because the database could not be asked. The log has the reason, and strangers do
+    /// not.
     Nothing,
 }
 
@@ -58,8 +60,8 @@ pub async fn look_up(pooler: &Pooler, user: &str, database: &str) -> LookupResul
     }
 }
 
-/// Asks for a user whose secret stands in a file: a client would notice that others are asked for. Not where nobody answers, as this user can do
-/// without.
+/// Asks for a user with a secret in a file: a client would notice that others are asked for. Not
+/// where the database does not answer, as this user can do without.
 pub async fn ask_all_the_same(pooler: &Pooler, user: &str, database: &str) {
     let configuration = pooler.configuration();
     let Some(table) = &configuration.config.auth_query else {
@@ -131,7 +133,8 @@ impl fmt::Display for LookupError {
     }
 }
 
-/// What the database says of a user, if anything is asked; nothing for the console, which is no server's, unless a database is named.
+/// What the database says of a user, if anything is asked; nothing for the console, which is no
+/// server's, unless a database is named.
 async fn ask_once(
     pooler: &Pooler,
     configuration: &Configuration,
@@ -180,11 +183,12 @@ impl Lookup<'_> {
         }
     }
 
-    /// What the first row says of a user, if there is one; no answer where the database has been moved meanwhile.
+    /// What the first row says of a user, if there is one; no answer where the database has been
+    /// moved meanwhile.
     async fn ask(&self, user: &str) -> Result<Option<Option<String>>, LoginError> {
         self.db.opened().await;
         let upstream = &self.db.upstream;
-        // Its queue has no bound, so nobody is refused.
+        // Its queue has no bound, so no lookup is refused.
         let _inside = upstream.lookup_limiter.acquire(0, String::new()).await.ok();
         if self.db.is_replaced() {
             return Ok(None);

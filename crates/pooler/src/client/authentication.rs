@@ -25,7 +25,7 @@ pub struct Authentication<'a> {
     pub secret: &'a Secret,
     /// Whence that is; whatever a client proves to know of a mocked one is wrong.
     pub source: SecretSource,
-    /// For what has to be the same at each attempt, and that nobody can guess.
+    /// For what has to be the same at each attempt, and cannot be guessed.
     pub mock_secret: &'a [u8; 32],
     /// Of those who have come before.
     pub verifiers: &'a RefCell<Verifiers>,

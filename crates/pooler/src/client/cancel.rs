@@ -1,4 +1,5 @@
-//! Cancel requests: a client knows a number and a key of the gate's, which stand for the server connection it has at the moment, if any.
+//! Cancel requests: a client knows a number and a key of the gate's, which stand for the server
+//! connection it has at the moment, if any.
 
 use crate::client::handle::ClientHandle;
 use crate::pool::lease::{COMMAND_PATIENCE, in_time};
@@ -27,8 +28,8 @@ pub struct CancelTarget {
     pub cancel_lock: CancelLock,
 }
 
-/// Locked while a cancel request is on its way to a server connection: the next client is not to be hit. Holds whether one may still come although
-/// nobody waits for it any more.
+/// Locked while a cancel request is on its way to a server connection: the next client is not to be
+/// hit. Holds whether one may still come although it is not waited for any more.
 pub type CancelLock = Rc<tokio::sync::Mutex<bool>>;
 
 /// What a client is known by.
@@ -38,7 +39,7 @@ pub struct CancelKey {
 }
 
 /// Clients' numbers begin above every process's, so that none of them is the number of a server
-/// process that is somebody else's.
+/// process that another client has.
 const FIRST_ID: i32 = 1 << 22;
 
 /// Everybody who can be cancelled.
@@ -49,7 +50,7 @@ pub struct CancelKeys {
 }
 
 impl CancelKeys {
-    /// A new client, whose key is long if it can keep that. It has the number of the server process
+    /// A new client; its key is long if it can keep that. It has the number of the server process
     /// that it keeps, unless a client of another server has the same.
     pub fn issue(
         &mut self,
@@ -94,8 +95,8 @@ impl CancelKeys {
     }
 }
 
-/// Somebody asks for a cancellation. If the key is right it is passed on where the client runs something, and what waits for its turn is withdrawn;
-/// else it is forgotten, and answered in no case.
+/// A cancel request. If the key is right it is passed on where the client runs something, and what
+/// waits for its turn is withdrawn; else it is forgotten, and answered in no case.
 pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: Instant) {
     let found = pooler.cancel_keys.borrow().client(process_id, secret);
     let Some(handle) = found else { return };
@@ -108,7 +109,7 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
         return handle.cancel_wait();
     };
     let mut may_still_come = target.cancel_lock.lock().await;
-    // Meanwhile the connection may have gone to somebody else.
+    // Meanwhile the connection may have gone to another client.
     let is_still_there = handle
         .cancel_target
         .borrow()
@@ -117,7 +118,7 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
     if !is_still_there {
         return;
     }
-    // Whoever drops this future while the request is on its way leaves it so.
+    // Where this future is dropped while the request is on its way, it stays so.
     *may_still_come = true;
     let upstream = &target.upstream;
     match in_time(COMMAND_PATIENCE, send(upstream, &target.key)).await {

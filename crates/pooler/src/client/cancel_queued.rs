@@ -1,21 +1,21 @@
-//! What a client sent and wants no more before it had its turn: one cycle is thrown away and answered as if it had been cancelled.
+//! A transaction that its client cancels before it is admitted: one cycle is thrown away and
+//! answered as if it had been cancelled by the server.
 //!
-//! The cycle is a query or a function call; where it begins with a message of the extended protocol it goes up to the next Sync, as what comes
-//! before that is skipped after an error. A Sync alone cannot be cancelled. The error comes first, because a client may wait for it before it sends the rest of its cycle; the end of the cycle is answered when it has come.
+//! The cycle is a query or a function call; where it begins with a message of the extended protocol
+//! it goes up to the next Sync, as what comes before that is skipped after an error. A Sync alone
+//! cannot be cancelled. The error comes first, because a client may wait for it before it sends the
+//! rest of its cycle; the end of the cycle is answered when it has come.
 
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
 use sooner_postgres::wire::{
     ErrorReport, Splitter, TransactionStatus, look_at_frontend, write_error, write_ready,
 };
 
-/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it. An error where the client has left, or sends
-/// what cannot be understood.
-pub async fn cancel_queued(
-    stream: &mut Stream,
-    input: &mut BytesMut,
-) -> Result<(), Option<Refusal>> {
+/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it.
+/// An error where the client has left, or sends what cannot be understood.
+pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Departure> {
     let mut out = BytesMut::new();
     if input.first() != Some(&b'S') {
         let report = ErrorReport {
@@ -26,20 +26,26 @@ pub async fn cancel_queued(
             source: None,
         };
         write_error(&mut out, &report);
-        stream.flush_all(&mut out).await.map_err(|_| None)?;
+        stream
+            .flush_all(&mut out)
+            .await
+            .map_err(|_| Departure::Left)?;
     }
     let mut discard = Discard::new();
     while !discard.take(input)? {
         match stream.more(input).await {
             Ok(1..) => {}
-            _ => return Err(None),
+            _ => return Err(Departure::Left),
         }
     }
     write_ready(&mut out, TransactionStatus::Idle);
-    stream.flush_all(&mut out).await.map_err(|_| None)
+    stream
+        .flush_all(&mut out)
+        .await
+        .map_err(|_| Departure::Left)
 }
 
-/// The rest of a cycle that nobody is to see.
+/// The rest of a cycle that is thrown away.
 struct Discard {
     splitter: Splitter,
     /// Whether everything up to the next Sync belongs to it.
@@ -55,10 +61,10 @@ impl Discard {
     }
 
     /// Takes away what there is of it; whether that was its end.
-    fn take(&mut self, input: &mut BytesMut) -> Result<bool, Option<Refusal>> {
+    fn take(&mut self, input: &mut BytesMut) -> Result<bool, Departure> {
         loop {
             let piece = self.splitter.next(input);
-            let piece = piece.map_err(|error| Some(Refusal::of_protocol(&error.to_string())))?;
+            let piece = piece.map_err(|error| Refusal::of_protocol(&error.to_string()))?;
             let Some(piece) = piece else {
                 return Ok(false);
             };
@@ -69,7 +75,7 @@ impl Discard {
             let count = piece.bytes.len();
             input.advance(count);
             if is_goodbye {
-                return Err(None);
+                return Err(Departure::Left);
             }
             if ends {
                 return Ok(true);
@@ -83,7 +89,8 @@ mod tests {
     use super::*;
     use sooner_postgres::wire::{write_parse, write_query, write_sync};
 
-    /// How many bytes are left of what comes in pieces of this size, once a cycle has been thrown away.
+    /// How many bytes are left of what comes in pieces of this size, once a cycle has been thrown
+    /// away.
     fn left(all: &[u8], piece_bytes: usize) -> usize {
         let mut discard = Discard::new();
         let mut input = BytesMut::new();

@@ -1,8 +1,9 @@
-//! A client from its first byte to its last: greeted, given its places, served, and told why where it must go.
+//! The connection of a client from its first byte to its last: authenticated, counted, served, and
+//! told why where it must go.
 
 use crate::client::Client;
 use crate::client::handle::{ClientHandle, Termination};
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::client::slots::LoginSlot;
 use crate::client::startup::{self, AuthenticatedClient};
 use crate::config::OWN_DATABASES;
@@ -37,7 +38,7 @@ pub async fn serve(pooler: Rc<Pooler>, stream: Stream, login_slot: LoginSlot) {
     let registered = Registered::register(&pooler, client.handle.clone());
     let served = client.begin_and_serve(version).await;
     drop(registered);
-    if let Err(Some(refusal)) = served {
+    if let Err(Departure::Refused(refusal)) = served {
         refuse(&mut client.stream, &refusal).await;
     }
 }
@@ -134,6 +135,6 @@ pub async fn refuse(stream: &mut Stream, refusal: &Refusal) {
     let mut out = BytesMut::new();
     refusal.write(&mut out);
     let told = stream.flush_all(&mut out);
-    // Whoever does not read is not waited for.
+    // A client that does not read is not waited for.
     let _ = tokio::time::timeout(RETRY_PAUSE, told).await;
 }

@@ -1,4 +1,4 @@
-//! The clients that are here: what tables say of them, and how they are told to leave.
+//! The handle of a client: what tables say of it, and how it is told to leave.
 
 use crate::client::cancel::CancelTarget;
 use crate::client::refusal::Refusal;
@@ -20,18 +20,19 @@ use tokio::sync::Notify;
 pub enum Activity {
     /// Nothing.
     Idle,
-    /// It waits for its turn.
+    /// It waits for admission.
     Waiting,
     /// It has a server connection.
     Active,
 }
 
-/// How many clients of a class are here, and of these those that wait for their turn and those that have a server connection.
+/// How many clients a class has, and of these those that wait for admission and those that
+/// have a server connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCount {
     pub clients: usize,
     pub waiting: usize,
-    pub working: usize,
+    pub active: usize,
 }
 
 impl ClassCount {
@@ -41,7 +42,7 @@ impl ClassCount {
         match activity {
             Activity::Idle => {}
             Activity::Waiting => self.waiting += 1,
-            Activity::Active => self.working += 1,
+            Activity::Active => self.active += 1,
         }
     }
 }
@@ -51,9 +52,9 @@ impl ClassCount {
 pub enum Termination {
     /// No.
     No,
-    /// When its transaction is over: the gate stops.
+    /// When its transaction is over: the pooler stops.
     WhenIdle,
-    /// At once: somebody said so.
+    /// At once: an admin said so.
     Now,
 }
 
@@ -75,7 +76,7 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// A client that has been let in.
+/// What is known of a client with a session.
 pub struct ClientHandle {
     pub id: u64,
     pub user: String,
@@ -87,7 +88,7 @@ pub struct ClientHandle {
     pub application_name: RefCell<String>,
     /// Its own word for its transactions; empty if it has none.
     pub session_class: RefCell<String>,
-    /// What the transaction that it wants, or has, says of itself.
+    /// The hints of the transaction that it wants or has.
     pub hints: RefCell<Hints>,
     pub activity: Cell<Activity>,
     /// When it began to wait or work.
@@ -102,7 +103,7 @@ pub struct ClientHandle {
     pub cancel_target: RefCell<Option<CancelTarget>>,
     /// The queue in which it waits, and as which job there.
     queue_position: RefCell<Option<(Limiter, JobId)>>,
-    /// Told when what waits for its turn is wanted no more.
+    /// Told when its client cancels what waits for admission.
     wait_cancelled: Notify,
     termination: Cell<Termination>,
     /// What it held for too long, if that is why it has to leave.
@@ -158,12 +159,12 @@ impl ClientHandle {
     }
 
     /// What it says of itself by its settings.
-    pub fn note_session(&self, state: &ClientState, wanted: &RequestedParameters) {
+    pub fn note_session(&self, state: &ClientState, requested: &RequestedParameters) {
         let name = state.reported.get(&b"application_name"[..]);
         let name = name.map(Vec::as_slice).unwrap_or_default();
         note(&self.application_name, &String::from_utf8_lossy(name));
         let word = state.session_class.as_ref();
-        let word = word.or(wanted.session_class.as_ref());
+        let word = word.or(requested.session_class.as_ref());
         note(&self.session_class, word.map_or("", String::as_str));
     }
 
@@ -227,7 +228,7 @@ impl ClientHandle {
         }
     }
 
-    /// What waits for its turn is wanted no more.
+    /// The client cancels what waits for admission.
     pub fn cancel_wait(&self) {
         self.wait_cancelled.notify_waiters();
     }

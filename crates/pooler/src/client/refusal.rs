@@ -1,4 +1,5 @@
-//! Why a client is sent away: what it is told, with a code and a hint, and what the operator reads in one line.
+//! Why a client is sent away: what it is told, with a code and a hint, and what the operator reads
+//! in one line.
 
 use crate::client::handle::IdleHold;
 use crate::client::slots::NoSlot;
@@ -25,6 +26,21 @@ enum Wording {
     Server(Bytes),
     /// It is gone.
     None,
+}
+
+/// Why a client is served no longer.
+#[derive(Debug)]
+pub enum Departure {
+    /// It has left.
+    Left,
+    /// It is told why it must go.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Departure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -94,7 +110,7 @@ impl Refusal {
         Self::new("28000", message, Some(hint))
     }
 
-    /// It is nobody to whom the gate itself listens.
+    /// It is neither an admin nor a watcher.
     pub fn no_admin(user: &str, database: &str) -> Self {
         let message = format!("user {user:?} may not enter {database:?}, which is the gate itself");
         Self::new(
@@ -111,7 +127,7 @@ impl Refusal {
         Self::new("53300", message, Some(hint))
     }
 
-    /// The gate stops, or somebody wants it gone.
+    /// The gate stops, or an admin has said so.
     pub fn terminated() -> Self {
         let message = "terminating connection due to administrator command".to_owned();
         Self::new("57P01", message, None)

@@ -1,46 +1,36 @@
-//! A turn's bytes in both directions, each as fast as its reader takes them and with a bounded amount between.
+//! The bytes of a transaction in both directions, each as fast as its reader takes them and with a
+//! bounded amount between.
+
+mod leaving;
 
 use crate::client::handle::{Activity, ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
+use leaving::Leaving;
 use sooner_postgres::rewriter::{Forwarded, Rewriter};
-use sooner_postgres::wire::{
-    FrameError, Splitter, look_at_backend, look_at_frontend, write_terminate,
-};
+use sooner_postgres::wire::{FrameError, Splitter, look_at_backend, look_at_frontend};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::time::{Sleep, sleep};
+use tokio::time::Sleep;
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
-/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its `pqcomm.c`).
+/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its
+/// `pqcomm.c`).
 const SEND_BUFFER_BYTES: usize = 8192;
 /// What most turns write in either direction, so that their buffers need not grow.
 const SMALL_BYTES: usize = 512;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
-/// How long what cannot commit anything may go on for a client that is gone.
-const GRACE: Duration = Duration::from_secs(2);
 /// What is thrown away for a client that is gone before what it asked for is cancelled.
 const UNREAD_BYTES: u64 = 1 << 20;
 
-/// Why nothing more is taken from a client, while what came before is worked off.
-#[derive(Debug)]
-enum Leaving {
-    /// It has said goodbye, or sent what ends its session.
-    Goodbye,
-    /// Its connection is at its end.
-    Gone,
-    /// It has sent what cannot be understood.
-    Broke(String),
-}
-
-/// How a turn ended.
+/// How a transaction ended.
 #[derive(Debug)]
 pub enum End {
     /// The server connection is free.
@@ -51,11 +41,11 @@ pub enum End {
     ClientBroke(String),
     /// The server connection is no more, or no use.
     ServerBroke(String),
-    /// Somebody wants the client gone.
+    /// The client has been told to go.
     Terminated,
 }
 
-/// What became of a turn.
+/// What became of a transaction.
 pub struct RelayOutcome {
     /// How it ended.
     pub end: End,
@@ -79,8 +69,9 @@ pub struct RelayOutcome {
     pub sent_bytes: u64,
 }
 
-/// Plays a turn to its end, or until the client is told to leave: before anything has been asked, or at once. `input` is what the client has sent
-/// and nobody has looked at; with `needs_hints` what it says of its transaction there is noted when that begins.
+/// Relays a transaction to its end, or until the client is told to leave: before anything has been
+/// asked, or at once. `input` is what the client has sent and has not been looked at; with
+/// `needs_hints` what it says of its transaction there is noted when that begins.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
@@ -190,7 +181,7 @@ impl Relay<'_, '_> {
                 Err(end) => return Poll::Ready(end),
             };
             self.note_busy();
-            // All that was sent before a client was gone belongs to this turn.
+            // All that was sent before a client was gone belongs to this transaction.
             let has_more = self.is_gone() && !self.input.is_empty() && moved;
             if self.is_over() && !has_more {
                 return Poll::Ready(self.left().unwrap_or(End::Over));
@@ -238,67 +229,6 @@ impl Relay<'_, '_> {
             && self.server.stream.is_flushed()
     }
 
-    /// Whether a client that leaves can go; what is asked of the server for that begins to be written.
-    fn poll_leaving(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        let Some(leaving) = &self.leaving else {
-            return Poll::Pending;
-        };
-        let is_settled = self.rewriter.is_settled() && self.to_client.is_empty();
-        let written_bytes = self.to_server.len();
-        match leaving {
-            Leaving::Broke(_) if is_settled => {
-                return self.left().map_or(Poll::Pending, Poll::Ready);
-            }
-            Leaving::Broke(_) => self.rewriter.flush(&mut self.to_server),
-            _ if self.has_terminated || self.is_over_but_for_output() => {}
-            _ if !self.from_client.is_between_messages() => return self.poll_cut_off(cx),
-            _ if is_settled || self.rewriter.is_unsynced() => {
-                // It may have to answer first, and rolls back what is open.
-                write_terminate(&mut self.to_server);
-                self.has_terminated = true;
-            }
-            _ => {}
-        }
-        if self.to_server.len() > written_bytes {
-            cx.waker().wake_by_ref();
-        }
-        self.poll_grace(cx)
-    }
-
-    /// The rest of a message never comes: the server is to see the same of it, behind what it has yet to do.
-    fn poll_cut_off(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.to_server.is_empty() && self.server.stream.is_flushed() {
-            // Where that fails the server is gone, which reading it tells.
-            self.has_terminated = self.server.stream.poll_end(cx).is_ready();
-        }
-        self.poll_grace(cx)
-    }
-
-    /// How long what runs for a client that is gone may still take.
-    fn poll_grace(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.is_gone() && !self.rewriter.may_commit() {
-            let grace = self.grace.get_or_insert_with(|| Box::pin(sleep(GRACE)));
-            return grace.as_mut().poll(cx).map(|()| End::ClientLeft);
-        }
-        Poll::Pending
-    }
-
-    fn is_gone(&self) -> bool {
-        matches!(self.leaving, Some(Leaving::Gone))
-    }
-
-    /// How it ends for a client that leaves.
-    fn left(&mut self) -> Option<End> {
-        Some(match self.leaving.take()? {
-            Leaving::Broke(what) => End::ClientBroke(what),
-            Leaving::Goodbye | Leaving::Gone => End::ClientLeft,
-        })
-    }
-
-    fn leave(&mut self, leaving: Leaving) {
-        self.leaving.get_or_insert(leaving);
-    }
-
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
         let mut moved = self.take_from_client();
         moved |= self.flush_server(cx);
@@ -344,13 +274,14 @@ impl Relay<'_, '_> {
     }
 
     /// What the gate has to ask the server it asks between two messages of the client.
-    fn ask(&mut self) {
+    fn follow_up(&mut self) {
         if self.from_client.is_between_messages() {
-            self.rewriter.ask(&mut self.to_server);
+            self.rewriter.follow_up(&mut self.to_server);
         }
     }
 
-    /// What the server would have sent by now goes to the client: all, or as much as its buffer sends each time that it is full.
+    /// What the server would have sent by now goes to the client: all, or as much as its buffer
+    /// sends each time that it is full.
     fn release(&mut self) {
         let is_due = !self.rewriter.is_hurried()
             || self.rewriter.is_flushed()
@@ -411,12 +342,12 @@ impl Relay<'_, '_> {
             self.input.advance(count);
             self.received_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
             if self.rewriter.is_left() {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
             }
-            // What comes behind the end of a turn is the next turn's.
+            // What comes behind the end of a transaction is the next one's.
             if self.rewriter.is_over() && self.from_client.is_between_messages() {
                 break;
             }
@@ -426,8 +357,9 @@ impl Relay<'_, '_> {
 
     fn take_from_server(&mut self) -> Step {
         let mut moved = false;
-        // What comes behind the end of a turn, such as that the server ends this connection, is no answer to the client: if it keeps the connection
-        // it hears of it in its next turn, else the connection is not lent again.
+        // What comes behind the end of a turn, such as that the server ends this connection, is no
+        // answer to the client: if it keeps the connection it hears of it in its next turn, else
+        // the connection is not lent again.
         while self.to_client.len() < OUTPUT_BYTES && !self.is_over_but_for_output() {
             self.release();
             let broke = |error: FrameError| End::ServerBroke(error.to_string());
@@ -447,12 +379,13 @@ impl Relay<'_, '_> {
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
             moved = true;
-            self.ask();
+            self.follow_up();
         }
         Ok(moved)
     }
 
-    /// Not before what came last was passed on: a client that does not read slows its server down, and nothing piles up here.
+    /// Not before what came last was passed on: a client that does not read slows its server down,
+    /// and nothing piles up here.
     fn read_server(&mut self, cx: &mut Context<'_>) -> Step {
         if !self.to_client.is_empty() || self.server.input.len() > INPUT_BYTES {
             return Ok(false);

@@ -1,7 +1,8 @@
-//! Between a client's turns: the server connection is given its settings, and asked what its commands have changed.
+//! Between two transactions of a client: the server connection is given its parameters, and asked
+//! what its commands have changed.
 
 use crate::client::handle::ClientHandle;
-use crate::client::refusal::Refusal;
+use crate::client::refusal::{Departure, Refusal};
 use crate::log::log;
 use crate::pool::ServerConnection;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, in_time, run};
@@ -17,18 +18,19 @@ const CANCELLED: &[u8] = b"57014";
 /// Gives a server connection a client's settings.
 pub async fn apply_parameters(
     client: &mut ClientState,
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     initial: Option<&Parameters>,
     server: &mut ServerConnection,
 ) -> Result<(), LoginError> {
     // Before anything was reported to it, and after it threw that away, a client has what new ones
     // have.
     if let Some(initial) = initial {
-        session::begin(client, wanted, initial);
+        session::begin(client, requested, initial);
     }
     // The next time they are compared at once.
     client.reported.unite(&mut server.state.reported);
-    let Some((sql, extras)) = parameters::commands_to_apply(wanted, client, &server.state) else {
+    let Some((sql, extras)) = parameters::commands_to_apply(requested, client, &server.state)
+    else {
         return Ok(());
     };
     match Box::pin(run(server, sql.as_bytes())).await {
@@ -49,13 +51,13 @@ pub async fn apply_parameters(
 /// was lost; gives what the client is to be told besides.
 pub async fn read_back(
     client: &mut ClientState,
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     handle: &ClientHandle,
     lease: &mut Lease,
     by_session: bool,
-) -> Result<BytesMut, Option<Refusal>> {
+) -> Result<BytesMut, Departure> {
     let was_tied = handle.pinned_by.get().is_some();
-    let for_client = query_and_restore(client, wanted, lease, by_session).await;
+    let for_client = query_and_restore(client, requested, lease, by_session).await;
     let tied_by = client.tied_by();
     handle.pinned_by.set(tied_by);
     if let (false, Some(reason)) = (was_tied, tied_by) {
@@ -64,12 +66,12 @@ pub async fn read_back(
             "a client of user {user:?} keeps its server connection to {database:?}, for {reason}"
         ));
     }
-    for_client.map_err(|error| Some(Refusal::lost(&error.to_string())))
+    for_client.map_err(|error| Refusal::lost(&error.to_string()).into())
 }
 
 async fn query_and_restore(
     client: &mut ClientState,
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     lease: &mut Lease,
     by_session: bool,
 ) -> Result<BytesMut, LoginError> {
@@ -83,8 +85,8 @@ async fn query_and_restore(
     }
     let is_kept = by_session || client.pinned_by.is_some();
     client.changes.is_unanswered = false;
-    if let Some(query) = SessionQuery::of(client, wanted, &server.state, is_kept) {
-        Box::pin(ask(query, client, wanted, server)).await?;
+    if let Some(query) = SessionQuery::of(client, requested, &server.state, is_kept) {
+        Box::pin(ask(query, client, requested, server)).await?;
     }
     let has_reset = std::mem::take(&mut client.changes.has_reset);
     if !is_kept && !client.changes.is_unanswered {
@@ -98,7 +100,13 @@ async fn query_and_restore(
             .borrow()
             .initial_parameters(&lease.owner)
             .cloned();
-        Box::pin(apply_parameters(client, wanted, initial.as_ref(), server)).await?;
+        Box::pin(apply_parameters(
+            client,
+            requested,
+            initial.as_ref(),
+            server,
+        ))
+        .await?;
         let reported = server.state.reported.iter();
         let reported = reported.map(|(name, value)| (name.clone(), value.clone()));
         client.reported.extend(reported);
@@ -109,7 +117,7 @@ async fn query_and_restore(
 async fn ask(
     query: SessionQuery,
     client: &mut ClientState,
-    wanted: &RequestedParameters,
+    requested: &RequestedParameters,
     server: &mut ServerConnection,
 ) -> Result<(), LoginError> {
     let mut next = Some(query);
@@ -117,7 +125,7 @@ async fn ask(
         let sql = query.sql();
         match in_time(COMMAND_PATIENCE, server.query(sql.as_bytes())).await {
             Ok(rows) => {
-                query.learn(&rows, wanted, client, &mut server.state);
+                query.learn(&rows, requested, client, &mut server.state);
                 return Ok(());
             }
             // What may not be read is left out of the other question.

@@ -1,4 +1,5 @@
-//! How many connections there may be, in all and from one origin, and which one ends when there are too many.
+//! How many connections there may be, in all and from one origin, and which one ends when there are
+//! too many.
 //!
 //! A connection that has not proved yet who it is must never keep another one out: at a bound, one
 //! of these ends. That is the one that has been silent longest, of the origin that has most silent
@@ -77,7 +78,8 @@ impl OfOrigin {
         self.silent.len() + self.busy.len()
     }
 
-    /// Ends the login that has taken longest; one that waits for the gate only where no other is left.
+    /// Ends the login that has taken longest; one that waits for the gate only where no other is
+    /// left.
     fn end_first(&mut self) -> bool {
         let first = self.silent.pop_first().or_else(|| self.busy.pop_first());
         let Some((_, told)) = first else { return false };
@@ -160,7 +162,20 @@ impl State {
         }
     }
 
+    /// The sums are those of the origins.
+    fn check(&self) {
+        debug_assert_eq!(
+            self.logins,
+            self.of.values().map(OfOrigin::logins).sum::<usize>()
+        );
+        debug_assert_eq!(
+            self.clients,
+            self.of.values().map(|of| of.clients).sum::<usize>()
+        );
+    }
+
     fn forget_if_gone(&mut self, origin: Origin) {
+        self.check();
         let is_gone = |of: &OfOrigin| of.clients == 0 && of.logins() == 0;
         if self.of.get(&origin).is_some_and(is_gone) {
             self.of.remove(&origin);
@@ -255,7 +270,8 @@ impl Drop for LoginSlot {
     }
 }
 
-/// A client's place among all, or that of a session in the gate's own database; free again when dropped.
+/// A client's place among all, or that of a session in the gate's own database; free again when
+/// dropped.
 pub struct ClientSlot {
     slots: Slots,
     /// `None` in the gate's own database.
@@ -266,9 +282,11 @@ impl Drop for ClientSlot {
     fn drop(&mut self) {
         let mut state = self.slots.0.borrow_mut();
         let Some(origin) = self.origin else {
+            assert!(state.consoles > 0, "a session ends twice");
             state.consoles -= 1;
             return;
         };
+        assert!(state.clients > 0, "a client leaves twice");
         state.clients -= 1;
         if let Some(of) = state.of.get_mut(&origin) {
             of.clients -= 1;

@@ -1,4 +1,4 @@
-//! The beginning of a client: what it wants, whether it may have that, and the proof of who it is.
+//! The startup of a client: what it wants, whether it may have that, and the proof of who it is.
 
 use crate::client::auth_query::{self, LookupResult};
 use crate::client::authentication::Authentication;
@@ -30,7 +30,7 @@ pub struct AuthenticatedClient {
     pub user: String,
     /// As the client calls it.
     pub database: String,
-    pub wanted: RequestedParameters,
+    pub requested: RequestedParameters,
     /// What logs in as it elsewhere.
     pub proof: Option<LoginSecret>,
     pub version: Version,
@@ -49,7 +49,8 @@ impl From<Refusal> for StartupFailure {
     }
 }
 
-/// Finds out what a client wants and who it is; `None` where it wanted something else, which is done.
+/// Finds out what a client wants and who it is; `None` where it wanted something else, which is
+/// done.
 pub async fn start_up(
     pooler: &Pooler,
     stream: Stream,
@@ -62,7 +63,7 @@ pub async fn start_up(
     let startup = loop {
         let packet = match first_packet(&mut stream, input).await {
             Ok(packet) => packet,
-            // Somebody who only wanted to know whether the gate is there.
+            // A probe of whether the gate is there.
             Err(_) if is_silent && input.is_empty() => return Ok(None),
             Err(refusal) => return Err(failed(stream, refusal)),
         };
@@ -85,12 +86,12 @@ pub async fn start_up(
         }
     };
     match authenticate(pooler, &mut stream, input, &startup, login_slot).await {
-        Ok((wanted, proof, client_slot)) => Ok(Some(AuthenticatedClient {
+        Ok((requested, proof, client_slot)) => Ok(Some(AuthenticatedClient {
             client_slot,
             stream,
             user: startup.user().to_owned(),
             database: startup.database().to_owned(),
-            wanted,
+            requested,
             proof,
             version: startup.version.min(Version::V3_2),
         })),
@@ -155,7 +156,8 @@ async fn first_packet(stream: &mut Stream, input: &mut BytesMut) -> Result<First
     }
 }
 
-/// What the client wants besides its name and database, what logs in as it elsewhere, and its place among all clients.
+/// What the client wants besides its name and database, what logs in as it elsewhere, and its place
+/// among all clients.
 async fn authenticate(
     pooler: &Pooler,
     stream: &mut Stream,
@@ -164,14 +166,15 @@ async fn authenticate(
     login_slot: &LoginSlot,
 ) -> Result<(RequestedParameters, Option<LoginSecret>, ClientSlot), Refusal> {
     negotiate(stream, startup).await?;
-    let wanted = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
-    if let Some((sqlstate, words)) = wanted.forbidden(startup.user()) {
+    let requested = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
+    if let Some((sqlstate, words)) = requested.forbidden(startup.user()) {
         return Err(Refusal::forbidden(sqlstate, words));
     }
     let configuration = pooler.configuration();
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
-    // Before anything is computed or looked up for it; whoever wants to see what is wrong comes in all the same.
+    // Before anything is computed or looked up for it; the console is open all the same, to see
+    // what is wrong.
     let place = if is_own {
         Ok(())
     } else {
@@ -194,8 +197,8 @@ async fn authenticate(
         transport: stream.transport(),
     };
     if is_own && OWN_DATABASES.contains(&user) && stream.is_own_user() {
-        // Whoever runs the gate could do everything that is done there anyway.
-        return Ok((wanted, None, client_slot(is_own)?));
+        // The user that runs the gate could do all of that anyway.
+        return Ok((requested, None, client_slot(is_own)?));
     }
     let config = &configuration.config;
     let method = required_auth(&config.rule, config.auth, client);
@@ -222,15 +225,15 @@ async fn authenticate(
     };
     match authentication.run(method).await {
         // Others may have come while it proved who it is.
-        Ok(proof) => Ok((wanted, proof, client_slot(is_own)?)),
+        Ok(proof) => Ok((requested, proof, client_slot(is_own)?)),
         // It may have been right.
         Err(refusal) if !could_ask && refusal.is_of_proof() => Err(Refusal::not_looked_up()),
         Err(refusal) => Err(refusal),
     }
 }
 
-/// What a client has to prove, and whence that is: `None` where the database could not be asked. Of a user whom nobody knows, it is what such a
-/// user might have, and the way to it is the same.
+/// What a client has to prove, and whence that is: `None` where the database could not be asked. Of
+/// an unknown user, it is what such a user might have, and the way to it is the same.
 async fn secret_of(
     pooler: &Pooler,
     configuration: &Configuration,

@@ -1,5 +1,7 @@
-//! Verifiers of passwords in clear text. Each takes thousands of hashes, which a client would notice: so a login computes one that is still needed,
-//! whoever comes, until those of all users in the files are there. Clients that have proved nothing cause no more work than that.
+//! Verifiers of passwords in clear text. Each takes thousands of hashes, which a client would
+//! notice: so a login computes one that is still needed, for known users and unknown ones, until
+//! those of all users in the files are there. Clients that have proved nothing cause no more work
+//! than that.
 
 use sooner_postgres::auth::scram::{Verifier, salt_of};
 use sooner_postgres::auth::{Secret, mock};
@@ -24,7 +26,7 @@ pub enum SecretSource {
 pub struct Verifiers {
     of_files: BTreeMap<String, (Secret, Verifier)>,
     looked_up: BTreeMap<String, (Secret, Verifier)>,
-    /// Users of the files whose verifier will be needed.
+    /// Users of the files that will need a verifier.
     needed: Vec<(String, Secret)>,
     computed: u64,
 }

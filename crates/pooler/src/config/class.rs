@@ -1,5 +1,5 @@
-//! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows from who its client is, what it calls
-//! itself, and what the transaction says of itself.
+//! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows
+//! from who its client is, what it calls itself, and what the transaction says of itself.
 
 use super::matching::{comes_from, fits_beginning, fits_pattern};
 use super::target::{TargetTable, aims};

@@ -10,7 +10,8 @@ impl Config {
         admins.chain(self.watchers.iter().map(|name| ("watchers", name)))
     }
 
-    /// Admins and watchers who can never enter the console, each with the reason; `has_secret` says of whom `users` and `[[user]]` have one.
+    /// Admins and watchers who can never enter the console, each with the reason; `has_secret` says
+    /// of whom `users` and `[[user]]` have one.
     pub fn shut_out(&self, has_secret: impl Fn(&str) -> bool) -> Vec<Misconfigured> {
         let mut found = Vec::new();
         for (key, name) in self.console_users() {

@@ -1,4 +1,5 @@
-//! What people write who know PgBouncer or have not seen a gate.toml: the right form, where serde can only say that something does not fit.
+//! What people write who know PgBouncer or have not seen a gate.toml: the right form, where serde
+//! can only say that something does not fit.
 
 use sooner_config::Misconfigured;
 

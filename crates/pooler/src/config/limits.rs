@@ -29,17 +29,21 @@ fn is_too_long(seconds: u64) -> Option<String> {
 pub struct Limits {
     /// Transactions in a server at a time. 20: few databases do more with more.
     pub transactions: Transactions,
-    /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own default allows a hundred connections.
+    /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own
+    /// default allows a hundred connections.
     pub transactions_max: Spanned<NonZeroUsize>,
-    /// The throughput that may be lost, of the most that can be had, for fewer transactions at a time. 0.05.
+    /// The throughput that may be lost, of the most that can be had, for fewer transactions at a
+    /// time. 0.05.
     pub throughput_loss: Spanned<f64>,
-    /// Connections to a server, idle ones included; no more transactions go in. When nothing is said, three quarters of those that
-    /// the server allows (`max_connections` without the reserved ones), or all that `transactions` needs.
+    /// Connections to a server, idle ones included; no more transactions go in. When nothing is
+    /// said, three quarters of those that the server allows (`max_connections` without the reserved
+    /// ones), or all that `transactions` needs.
     pub connections: Option<NonZeroUsize>,
     /// Clients at a time; the next one is told so (53300). 1000: each is a descriptor.
     pub clients: Spanned<NonZeroUsize>,
-    /// Clients at a time of one IPv4 address, one IPv6 network of 64 bits or, through a socket file, one
-    /// system user. No bound when nothing is said: behind one address may be a pool of programs.
+    /// Clients at a time of one IPv4 address, one IPv6 network of 64 bits or, through a socket
+    /// file, one system user. No bound when nothing is said: behind one address may be a pool of
+    /// programs.
     pub connections_per_address: Option<NonZeroUsize>,
     /// Seconds that a transaction may wait for its turn; 0, the default: as long as it takes.
     #[serde(deserialize_with = "seconds")]
@@ -51,17 +55,20 @@ pub struct Limits {
     /// Seconds after which an idle server connection is closed; 0: never. 600: PgBouncer's.
     #[serde(deserialize_with = "seconds")]
     pub server_idle_seconds: u64,
-    /// Seconds after which a server connection is replaced by a new one as soon as it is idle; 0: never. 3600: PgBouncer's; what a
-    /// server process keeps for a session only grows.
+    /// Seconds after which a server connection is replaced by a new one as soon as it is idle; 0:
+    /// never. 3600: PgBouncer's; what a server process keeps for a session only grows.
     #[serde(deserialize_with = "seconds")]
     pub server_lifetime_seconds: u64,
-    /// Seconds after which an idle server connection is asked whether it still works before it is lent; 0: always. 30: PgBouncer's.
+    /// Seconds after which an idle server connection is asked whether it still works before it is
+    /// lent; 0: always. 30: PgBouncer's.
     #[serde(deserialize_with = "seconds")]
     pub server_check_seconds: u64,
-    /// Seconds after which a client is ended that does nothing in an open transaction; 0, the default: never.
+    /// Seconds after which a client is ended that does nothing in an open transaction; 0, the
+    /// default: never.
     #[serde(alias = "idle_in_transaction", deserialize_with = "seconds")]
     pub idle_in_transaction_seconds: u64,
-    /// Seconds after which a client is ended that keeps its server connection and does nothing; 0, the default: never.
+    /// Seconds after which a client is ended that keeps its server connection and does nothing; 0,
+    /// the default: never.
     #[serde(alias = "kept_idle", deserialize_with = "seconds")]
     pub kept_idle_seconds: u64,
     /// Prepared statements that a server connection keeps. 200: PgBouncer's.

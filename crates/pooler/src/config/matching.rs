@@ -19,7 +19,7 @@ pub fn fits_pattern(patterns: &Option<Vec<impl Borrow<str>>>, text: &str) -> boo
     patterns.is_none_or(|patterns| fits_beginning(patterns, text))
 }
 
-/// Whether an address is in one of these networks; through a socket file nobody comes from any.
+/// Whether an address is in one of these networks; a client of a socket file is in none.
 pub fn comes_from(networks: &Option<Vec<Network>>, address: Option<IpAddr>) -> bool {
     match (networks, address) {
         (Some(networks), Some(address)) => networks.iter().any(|own| own.contains(address)),

@@ -1,4 +1,5 @@
-//! `order` and `late`: in which order those who wait go in. It follows from the classes where these say something: targets or weights.
+//! `order` and `late`: in which order those who wait go in. It follows from the classes where these
+//! say something: targets or weights.
 
 use super::{ClassTable, Config};
 use serde::Deserialize;
@@ -17,7 +18,7 @@ pub enum OrderName {
     Longest,
 }
 
-/// At whose cost there is more load than targets allow.
+/// Which classes are late where there is more load than targets allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LateName {
@@ -73,7 +74,8 @@ impl Config {
         }
     }
 
-    /// Whether it matters what transactions say of themselves: for their class, or for how long they are expected to take.
+    /// Whether it matters what transactions say of themselves: for their class, or for how long
+    /// they are expected to take.
     pub fn needs_hints(&self) -> bool {
         let needs_hints = self
             .class
@@ -82,7 +84,8 @@ impl Config {
         needs_hints || matches!(self.order(), Order::Expected | Order::Longest)
     }
 
-    /// What each class is to get, by number; who is in none has the number behind the last, and goes last.
+    /// What each class is to get, by number; who is in none has the number behind the last, and
+    /// goes last.
     pub fn goals(&self) -> Vec<Goal> {
         let none = Goal {
             priority: u8::MAX,

@@ -1,5 +1,5 @@
-//! Classes that nothing can be in: an empty list, a database that there is not, or an earlier class that takes all of it. Said at the start, because
-//! otherwise nobody would notice.
+//! Classes that nothing can be in: an empty list, a database that there is not, or an earlier class
+//! that takes all of it. Said at the start, because otherwise it would go unnoticed.
 
 use super::class::number_of;
 use super::matching::covers_pattern;

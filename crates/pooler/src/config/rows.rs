@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 pub const FIXED_KEYS: [&str; 3] = ["listen", "metrics", "system_user"];
 
 impl Config {
-    /// Keys whose value here is not that of `other`, and that count from the next start on.
+    /// Keys with another value than in `other` that count from the next start on.
     pub fn fixed_keys_changed(&self, other: &Self) -> Vec<&'static str> {
         let (own, others) = (self.values(), other.values());
         let changed = own.into_iter().zip(others);

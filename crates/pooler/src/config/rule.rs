@@ -1,4 +1,5 @@
-//! `[[rule]]`: who may come from where, and how it proves who it is. What pg_hba.conf is to a server: the first that fits counts.
+//! `[[rule]]`: who may come from where, and how it proves who it is. What pg_hba.conf is to a
+//! server: the first that fits counts.
 
 use super::OWN_DATABASES;
 use super::matching::{comes_from, fits};
@@ -86,7 +87,8 @@ pub struct LoginAttempt<'a> {
     pub transport: Transport,
 }
 
-/// How a client has to prove who it is: by the first of `rules` that fits, by `otherwise` where there are none.
+/// How a client has to prove who it is: by the first of `rules` that fits, by `otherwise` where
+/// there are none.
 pub fn required_auth(
     rules: &[RuleTable],
     otherwise: AuthMethod,

@@ -1,4 +1,4 @@
-//! Where a database is, as its clients write it: a URL whose parameters have libpq's names.
+//! Where a database is, as its clients write it: a URI with libpq's parameters.
 
 use sooner_postgres::uri::{ConnectionUri, Host, UriError};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct ServerAddress {
     pub endpoint: Endpoint,
     /// Whether it is spoken to in clear text.
     pub encryption: Encryption,
-    /// A PEM file of those whose signature makes its certificate good; default: whom the system trusts.
+    /// A PEM file of the authorities that make its certificate good; default: the system's.
     pub authorities: Option<PathBuf>,
     /// PEM files of the gate's own certificate and key, for servers that want one.
     pub certificate: Option<(PathBuf, PathBuf)>,
@@ -39,9 +39,9 @@ pub enum Endpoint {
 pub enum Encryption {
     /// Never.
     Disable,
-    /// Where the server can, whoever it is.
+    /// Where the server can, without a look at its certificate.
     Prefer,
-    /// Always, whoever the server is.
+    /// Always, without a look at its certificate.
     Require,
     /// Always, and its certificate must be good.
     VerifyCa,

@@ -1,4 +1,5 @@
-//! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting included.
+//! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting
+//! included.
 
 use sooner_admission::Aim;
 use sooner_config::{Misconfigured, Spanned};
@@ -8,7 +9,7 @@ use std::time::Duration;
 /// Targets as they are written: `mean` or a percentile, and a time.
 pub type TargetTable = BTreeMap<String, Spanned<String>>;
 
-/// The longest target: beyond it nobody waits for an answer, ns (a day).
+/// The longest target, ns: a day.
 const TARGET_NS_MAX: u64 = 86_400_000_000_000;
 
 /// The targets in a table; the first mistake is the error.
@@ -57,7 +58,8 @@ fn target_ns(text: &str) -> Result<u64, String> {
     Ok(ns)
 }
 
-/// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`. The error is what is wrong, in words.
+/// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`. The error is what is wrong, in
+/// words.
 pub fn time_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let at = text

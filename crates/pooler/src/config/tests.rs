@@ -443,7 +443,7 @@ fn the_order_follows_from_what_classes_ask_for() {
     let aims = [Aim::Mean(30_000_000), Aim::Share(0.95, 100_000_000)];
     assert_eq!((goals[0].name.as_str(), goals[0].priority), ("a", 99));
     assert_eq!(goals[0].aims, aims);
-    // Whoever is in no class.
+    // A client in no class.
     assert_eq!((goals.len(), goals[1].priority), (2, u8::MAX));
 }
 

@@ -1,4 +1,5 @@
-//! `[[user]]` and `[auth_query]`: what is known of single users, and where secrets of others are looked up.
+//! `[[user]]` and `[auth_query]`: what is known of single users, and where secrets of others are
+//! looked up.
 
 use super::{Config, Mode, OWN_DATABASES};
 use serde::Deserialize;
@@ -29,7 +30,8 @@ pub struct UserTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthQueryTable {
-    /// The database, by one of the names that clients use, that is asked; default: the client's own, and none for the console.
+    /// The database, by one of the names that clients use, that is asked; default: the client's
+    /// own, and none for the console.
     #[serde(default)]
     pub database: Option<Spanned<String>>,
     /// Who asks; its secret is known as any other user's.
@@ -66,7 +68,8 @@ impl AuthQueryTable {
         named.map_or(database, |name| name.get_ref().as_str())
     }
 
-    /// What an operator should know of a query of its own: where its names are looked for, and who may answer it.
+    /// What an operator should know of a query of its own: where its names are looked for, and who
+    /// may answer it.
     pub fn warning(&self) -> Option<Misconfigured> {
         let query = self.query.get_ref();
         let words = match foreign_schema(query) {
@@ -105,7 +108,8 @@ fn foreign_schema(query: &str) -> Foreign {
 }
 
 fn default_query() -> Spanned<String> {
-    // With the schema of everything that it names: who owns a database may have others searched first.
+    // With the schema of everything that it names: who owns a database may have others searched
+    // first.
     let all = "SELECT rolname, CASE WHEN rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() THEN NULL ELSE rolpassword END FROM pg_catalog.pg_authid WHERE rolname OPERATOR(pg_catalog.=) $1::pg_catalog.name AND rolcanlogin";
     Spanned::new(0..0, all.into())
 }

@@ -1,9 +1,11 @@
-//! `SET` in the console: what clients say at their beginning is taken, and all else has its place elsewhere.
+//! `SET` in the console: what clients say at their beginning is taken, and all else has its place
+//! elsewhere.
 
 use crate::config::Config;
 use crate::pgbouncer;
 
-/// Settings of sessions that drivers and tools set before their first command. They mean nothing here.
+/// Settings of sessions that drivers and tools set before their first command. They mean nothing
+/// here.
 const OF_SESSIONS: [&str; 19] = [
     "application_name",
     "bytea_output",

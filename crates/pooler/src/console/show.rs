@@ -1,4 +1,5 @@
-//! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads ours, and our own, with percentiles.
+//! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads
+//! ours, and our own, with percentiles.
 
 use super::table::{Field, Table};
 use crate::client::handle::Activity;

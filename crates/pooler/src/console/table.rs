@@ -57,7 +57,8 @@ impl<T: Into<Field>> From<Option<T>> for Field {
 }
 
 impl Table {
-    /// Without rows. Columns whose name begins with `#` hold numbers, and are called by the rest of it.
+    /// Without rows. Columns with `#` before their name hold numbers, and are called by the rest of
+    /// it.
     pub fn new(columns: &[&'static str]) -> Self {
         let column = |name: &&'static str| match name.strip_prefix('#') {
             Some(name) => (name, true),

@@ -1,12 +1,14 @@
-//! Waiting outside the database: for the database to be open, for the client's own bounds, then in the one queue of all.
+//! Admission: a client waits for its database to be open, for its own bounds, then in the one queue
+//! of all.
 //!
-//! The narrower bound comes first: whoever waits for it takes no place from others, and whoever has it waits in the common queue, whose order
-//! is the one that counts. Places are taken in this order everywhere, so nobody waits in a circle.
+//! The narrower bound comes first: a client that waits for it takes no place from others, and then
+//! waits in the common queue, of which the order is the one that counts. Permits are acquired in
+//! this order everywhere, so no clients wait in a circle.
 
 use crate::client::handle::{ClientHandle, Termination};
 use crate::configuration::Configuration;
 use crate::pool::database::{Database, User};
-use crate::pool::lease::{Admitted, owner};
+use crate::pool::lease::owner;
 use crate::pool::login_admission::LoginPermit;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
@@ -17,10 +19,10 @@ use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What a client may send ahead while it waits for its turn.
+/// What a client may send ahead while it waits for admission.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-/// Somebody who waits.
+/// A client that wants a server connection.
 pub struct AdmissionRequest<'a> {
     pub db: &'a Database,
     pub user: &'a User,
@@ -31,6 +33,7 @@ pub struct AdmissionRequest<'a> {
 }
 
 /// A class by its number in the configuration that was in force when it came to the queue.
+#[derive(Clone)]
 pub struct ClientClass {
     configuration: Rc<Configuration>,
     number: usize,
@@ -59,7 +62,17 @@ impl ClientClass {
     }
 }
 
-/// Why somebody waits no longer.
+/// A client that may use a server connection.
+pub struct Admitted {
+    /// Of the user's transactions and the database's where these have a bound, and the server's.
+    pub permits: Vec<Permit>,
+    /// To log in in place of another owner, where that is needed.
+    pub login: Option<LoginPermit>,
+    /// In which it was admitted.
+    pub class: ClientClass,
+}
+
+/// Why a client waits no longer.
 pub enum Interrupted {
     /// It has left.
     Left,
@@ -67,22 +80,25 @@ pub enum Interrupted {
     Terminated,
     /// It wants what it waits for no more.
     Cancelled,
-    /// The way to its database is another one now.
+    /// Its database is at another upstream now.
     DatabaseMoved,
 }
 
 impl AdmissionRequest<'_> {
-    /// Waits until it may go in. Where it must log in in place of another owner it needs leave for that as well: it
-    /// makes room for others while it waits for it, and has its turn when it comes back.
-    async fn enter(&self) -> (Admitted, ClientClass) {
+    /// Waits for admission. Where the client must log in in place of another owner it needs a
+    /// permit for that as well: it makes room for others while it waits, and goes first when it is
+    /// back.
+    async fn wait(&self) -> Admitted {
         let mut login = None;
         let mut is_back = false;
         loop {
             self.db.opened().await;
-            let of_user = self.pass_bound(self.user.limiter.as_ref(), is_back).await;
-            let of_database = self.pass_bound(self.db.limiter.as_ref(), is_back).await;
-            let (of_server, class) = self.pass(&self.db.upstream.limiter, is_back).await;
-            // Meanwhile it may have been closed.
+            let of_user = self.acquire_bounded(&self.user.limiter, is_back).await;
+            let of_database = self.acquire_bounded(&self.db.limiter, is_back).await;
+            let class = self.class();
+            let upstream = &self.db.upstream;
+            let of_server = self.acquire(&upstream.limiter, &class, is_back).await;
+            // Meanwhile the database may have been paused.
             if self.db.is_paused() {
                 continue;
             }
@@ -90,25 +106,22 @@ impl AdmissionRequest<'_> {
             let must_log_in = self.must_log_in();
             login = login.filter(|_| must_log_in);
             if must_log_in && login.is_none() {
-                let (upstream, logins) = (&self.db.upstream, &self.db.upstream.logins);
-                if !logins.has_room(upstream.limiter.status().limit) {
+                if !upstream.logins.has_room(upstream.limiter.status().limit) {
                     permits.into_iter().flatten().for_each(Permit::yield_place);
                     upstream.login_share.borrow_mut().note_wait();
-                    login = self
-                        .pass(&logins.limiter, false)
-                        .await
-                        .0
-                        .map(LoginPermit::new);
+                    login = self.acquire_login().await;
                     is_back = true;
                     continue;
                 }
-                login = self
-                    .pass(&logins.limiter, false)
-                    .await
-                    .0
-                    .map(LoginPermit::new);
+                login = self.acquire_login().await;
             }
-            return (Admitted::new(permits, login), class);
+            let mut all = Vec::with_capacity(permits.len());
+            all.extend(permits.into_iter().flatten());
+            return Admitted {
+                permits: all,
+                login,
+                class,
+            };
         }
     }
 
@@ -116,36 +129,51 @@ impl AdmissionRequest<'_> {
         let (upstream, configuration) = (&self.db.upstream, self.pooler.configuration());
         let most = upstream.connections(&configuration.config.limits);
         let pool = upstream.pool.borrow();
-        // In the usual case there is room, and no need to know whose.
+        // In the usual case there is room, and no need to look at owners.
         pool.open() >= most && pool.must_yield(&owner(&self.handle.user, self.db), most)
     }
 
-    async fn pass_bound(&self, limiter: Option<&Limiter>, is_back: bool) -> Option<Permit> {
-        self.pass(limiter?, is_back).await.0
+    /// The class that the client has now: it may have changed while it waited elsewhere.
+    fn class(&self) -> ClientClass {
+        ClientClass::of(self.handle, self.pooler.configuration())
     }
 
-    /// In the class that it has at the moment: classes may have become others while it waited elsewhere.
-    async fn pass(&self, limiter: &Limiter, is_back: bool) -> (Option<Permit>, ClientClass) {
-        let class = ClientClass::of(self.handle, self.pooler.configuration());
-        // Its like tell how long this one will take: the guard against starvation counts time and not heads.
+    async fn acquire_bounded(&self, limiter: &Option<Limiter>, is_back: bool) -> Option<Permit> {
+        let limiter = limiter.as_ref()?;
+        self.acquire(limiter, &self.class(), is_back).await
+    }
+
+    async fn acquire_login(&self) -> Option<LoginPermit> {
+        let limiter = &self.db.upstream.logins.limiter;
+        let permit = self.acquire(limiter, &self.class(), false).await;
+        permit.map(LoginPermit::new)
+    }
+
+    async fn acquire(
+        &self,
+        limiter: &Limiter,
+        class: &ClientClass,
+        is_back: bool,
+    ) -> Option<Permit> {
+        // Its like tell how long it will take: the guard against starvation counts time, not heads.
         let kind = self.handle.hints.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
-        let enter = if is_back {
+        let acquire = if is_back {
             limiter.acquire_again(class.number(), kind, waited_ns)
         } else {
             limiter.acquire_after(class.number(), kind, waited_ns)
         };
-        let _waits = enter.job().map(|job| self.handle.queued(limiter, job));
-        // The queue has no bound, so nobody is refused.
-        (enter.await.ok(), class)
+        let _queued = acquire.job().map(|job| self.handle.queued(limiter, job));
+        // The queue has no bound, so no job is refused.
+        acquire.await.ok()
     }
 
-    /// Goes in if nobody has to be waited for.
+    /// Admits the client if it need not wait.
     pub async fn admit_now(&self) -> Option<Admitted> {
         tokio::select! {
             biased;
-            (inside, _) = self.enter() => Some(inside),
+            admitted = self.wait() => Some(admitted),
             () = std::future::ready(()) => None,
         }
     }
@@ -155,18 +183,19 @@ impl AdmissionRequest<'_> {
         &self,
         stream: &mut Stream,
         input: &mut BytesMut,
-    ) -> Result<(Admitted, ClientClass), Interrupted> {
-        let enter = self.enter();
+    ) -> Result<Admitted, Interrupted> {
+        let wait = self.wait();
         tokio::select! {
             biased;
             () = self.db.until_replaced() => Err(Interrupted::DatabaseMoved),
-            inside = enter => Ok(inside),
+            admitted = wait => Ok(admitted),
             interrupted = interruption(stream, input, self.handle) => Err(interrupted),
         }
     }
 }
 
-/// Ready when a client gives up what it waits for. What it sends meanwhile is kept, as long as it is not too much.
+/// Ready when a client gives up what it waits for. What it sends meanwhile is kept, as long as it
+/// is not too much.
 pub async fn interruption(
     stream: &mut Stream,
     input: &mut BytesMut,
@@ -204,7 +233,7 @@ fn says_goodbye(mut messages: &[u8]) -> bool {
     false
 }
 
-/// Whether somebody said something, and did not leave.
+/// Whether the client said something, and did not leave.
 pub fn is_there(heard: &io::Result<usize>) -> bool {
     matches!(heard, Ok(1..))
 }

@@ -1,4 +1,5 @@
-//! How many connections a server allows, which it says itself, and how many of the recent transactions had to log in first.
+//! How many connections a server allows, which it says itself, and how many of the recent
+//! transactions had to log in first.
 
 use crate::pool::server_session::{LoginError, ServerSession};
 use std::time::{Duration, Instant};
@@ -23,7 +24,8 @@ impl Capacity {
         self.max.saturating_sub(self.reserved).max(1)
     }
 
-    /// How many the gate keeps where nothing is said: three quarters, or all that transactions need.
+    /// How many the gate keeps where nothing is said: three quarters, or all that transactions
+    /// need.
     pub fn kept(self, transactions_most: usize) -> usize {
         let share = self.free() * SHARE.0 / SHARE.1;
         share.max(transactions_most).min(self.free()).max(1)
@@ -139,8 +141,8 @@ impl LoginShare {
         self.waits += 1;
     }
 
-    /// Looks whether more than a tenth had to log in, or many had to wait for that; told at most once
-    /// an hour.
+    /// Looks whether more than a tenth had to log in, or many had to wait for that; told at most
+    /// once an hour.
     pub fn look(&mut self, now: Instant) -> Option<ManyLogins> {
         if self.transactions < TRANSACTIONS {
             return None;

@@ -1,5 +1,5 @@
-//! What the clients of one database share, and those of one user: where the database is, how many of them may be inside, and whether it is
-//! paused.
+//! What the clients of one database share, and those of one user: where the database is, how many
+//! of them may be inside, and whether it is paused.
 
 use crate::config::{Config, DatabaseTable};
 use crate::pool::Owner;
@@ -9,7 +9,7 @@ use sooner_limiter::Limiter;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The way to one database, by the name that clients use.
+/// One database, by the name that clients use.
 pub struct Database {
     pub name: String,
     pub table: DatabaseTable,
@@ -19,11 +19,11 @@ pub struct Database {
     is_paused: Cell<bool>,
     /// Whether new clients are sent away.
     pub is_disabled: Cell<bool>,
-    /// Whether there is another one for this name, or none: nobody goes in here any more.
+    /// Whether there is another one for this name, or none: no client is admitted here any more.
     is_replaced: Cell<bool>,
     /// Server connections that are in use, those of earlier entries of this name included.
     pub leases: Leases,
-    /// Clients that are here.
+    /// Its clients.
     pub clients: ClientCount,
 }
 
@@ -44,7 +44,7 @@ impl Database {
         }
     }
 
-    /// Of another entry: whoever is here stays, and what was closed is.
+    /// Of another entry: its clients stay, and what was paused or disabled is.
     pub fn with_table(
         &self,
         table: &DatabaseTable,
@@ -75,7 +75,8 @@ impl Database {
         self.leases.notify();
     }
 
-    /// Another one takes its place, or none: those who wait here look for that one, and all server connections are closed when they come back.
+    /// Another one takes its place, or none: those who wait here look for that one, and all server
+    /// connections are closed when they come back.
     pub fn replaced(&self) {
         self.is_replaced.set(true);
         self.reconnect();
@@ -132,6 +133,7 @@ impl ClientCount {
 impl Drop for CountedClient {
     fn drop(&mut self) {
         let Self(ClientCount(count)) = self;
+        assert!(count.get() > 0, "a client leaves twice");
         count.set(count.get() - 1);
     }
 }
@@ -140,7 +142,7 @@ impl Drop for CountedClient {
 pub struct User {
     /// Of its own transactions, where they are bounded.
     pub limiter: Option<Limiter>,
-    /// Clients that are here.
+    /// Its clients.
     pub clients: ClientCount,
 }
 

@@ -1,5 +1,5 @@
-//! Clients that hold a place inside and do not use it: the operator is told where others wait for it, and such clients are ended where the
-//! configuration says so.
+//! Clients that hold a place inside and do not use it: the operator is told where others wait for
+//! it, and such clients are ended where the configuration says so.
 
 use crate::client::handle::IdleHold;
 use crate::config::ServerAddress;

@@ -1,12 +1,13 @@
-//! Server connections on loan: opened or taken from the idle ones, given a client's settings, and given back as they were.
+//! Leases of server connections: opened or taken from the idle ones, given a client's parameters,
+//! and given back as they were.
 
 use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
+use crate::pool::admission::Admitted;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
-use crate::pool::login_admission::LoginPermit;
 use crate::pool::server_session::{self, LoginError, LoginSecret};
 use crate::pool::upstream::IdleLease;
 use crate::pool::{Owner, Pool, ServerConnection, capacity};
@@ -25,52 +26,34 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command of the gate's own may take.
 pub const COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two connections of other owners that are given up for one that the server refuses: another one may have had the place.
+/// Between two connections of other owners that are given up for one that the server refuses:
+/// another one may have had the place.
 const YIELD_PAUSE: Duration = Duration::from_secs(1);
-
-/// Leave to be inside.
-pub struct Admitted {
-    /// Of the user's transactions and the database's where these have a bound, and the server's.
-    permits: Vec<Permit>,
-    /// And to log in in place of another owner, where that is needed.
-    login: Option<LoginPermit>,
-}
-
-impl Admitted {
-    /// Of the user's, the database's and the server's transactions.
-    pub fn new(permits: [Option<Permit>; 3], login: Option<LoginPermit>) -> Self {
-        let mut all = Vec::with_capacity(permits.len());
-        all.extend(permits.into_iter().flatten());
-        Self {
-            permits: all,
-            login,
-        }
-    }
-}
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lease {
     pub server: Option<Box<ServerConnection>>,
     pub owner: Owner,
     pub db: Rc<Database>,
-    /// How long it took to have it, since its transaction was let in.
+    /// How long it took to have it, since its transaction was admitted.
     pub opening: Duration,
     /// Whether it had to be opened.
     pub is_new: bool,
-    _in_use: LeaseGuard,
-    inside: Vec<Permit>,
+    _guard: LeaseGuard,
+    permits: Vec<Permit>,
 }
 
 impl Lease {
-    /// Its transaction begins: what it took to have the connection is no time of that.
+    /// Its transaction begins: the time that the lease took is not the transaction's.
     fn begin(&mut self, opening: Duration) {
         self.opening = opening;
-        self.inside.iter_mut().for_each(Permit::begin);
+        self.permits.iter_mut().for_each(Permit::begin);
     }
 
-    /// A transaction is done that was inside for so long, and its client keeps the connection: how long it does is no time of a transaction.
+    /// A transaction is done that was inside for so long, and its client keeps the lease: how
+    /// long it does is no time of a transaction.
     pub fn done(&mut self, inside: Duration) {
-        let permits = self.inside.iter_mut();
+        let permits = self.permits.iter_mut();
         permits.for_each(|permit| permit.done_again(inside.as_nanos() as u64));
     }
 
@@ -89,9 +72,10 @@ impl Lease {
         IdleLease::new(&self.db.upstream)
     }
 
-    /// The transaction was in the way of others and did nothing: it counts as none that was done, or a limit under which many fail would seem good.
+    /// The transaction was in the way of others and did nothing: it counts as none that was done,
+    /// or a limit under which many fail would seem good.
     pub fn fail(&mut self) {
-        self.inside.iter_mut().for_each(Permit::fail);
+        self.permits.iter_mut().for_each(Permit::fail);
     }
 
     fn close_server(&mut self) {
@@ -125,7 +109,7 @@ impl Obtained {
     }
 }
 
-/// Whose connections a user can have in a database.
+/// The owner of the server connections that a user can have in a database.
 pub fn owner(user: &str, db: &Database) -> Owner {
     let there = db.table.user.as_deref();
     Owner {
@@ -142,7 +126,7 @@ pub struct LeaseRequest<'a> {
 }
 
 impl LeaseRequest<'_> {
-    /// Whose connections it can have.
+    /// The owner of the server connections that it can have.
     pub fn owner(&self) -> Owner {
         owner(self.user, &self.db)
     }
@@ -156,8 +140,8 @@ impl LeaseRequest<'_> {
         known.cloned().map(LoginSecret::Kept)
     }
 
-    /// What will have one, for somebody who has been let in.
-    fn pending(&self, inside: Vec<Permit>) -> Lease {
+    /// A lease without its server connection, for a client that has been admitted.
+    fn pending(&self, permits: Vec<Permit>) -> Lease {
         let owner = self.owner();
         Lease {
             server: None,
@@ -165,21 +149,23 @@ impl LeaseRequest<'_> {
             db: self.db.clone(),
             opening: Duration::ZERO,
             is_new: false,
-            _in_use: self.db.leases.begin(),
-            inside,
+            _guard: self.db.leases.begin(),
+            permits,
         }
     }
 
-    /// Finds or opens one for somebody who has been let in, and has `follow` give it a client's settings; `None` where the database has been moved
-    /// meanwhile.
+    /// Finds or opens one for a client that has been admitted, and has `apply` give it the
+    /// client's settings; `None` where the database has been moved meanwhile.
     pub async fn lease(
         &self,
         pooler: &Pooler,
-        inside: Admitted,
-        mut follow: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
+        admitted: Admitted,
+        mut apply: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
     ) -> Result<Option<Lease>, Refusal> {
         let begin = Instant::now();
-        let Admitted { permits, mut login } = inside;
+        let Admitted {
+            permits, mut login, ..
+        } = admitted;
         let mut lease = self.pending(permits);
         let mut again = false;
         loop {
@@ -191,7 +177,7 @@ impl LeaseRequest<'_> {
             }
             lease.is_new |= found.is_new;
             again |= found.is_again;
-            let Err(error) = follow(lease.server.insert(found.server)).await else {
+            let Err(error) = apply(lease.server.insert(found.server)).await else {
                 lease.begin(begin.elapsed());
                 let mut share = self.db.upstream.login_share.borrow_mut();
                 share.note(again.then_some(lease.opening));
@@ -203,12 +189,14 @@ impl LeaseRequest<'_> {
                 let address = &self.db.upstream.address;
                 return Err(Refusal::of_login(error, address, &lease.owner));
             }
-            // It has ended a moment ago, and nothing of the client's was on it: another one will do.
+            // It has ended a moment ago, and nothing of the client's was on it: another one will
+            // do.
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 
-    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None` where the database has been moved meanwhile.
+    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None`
+    /// where the database has been moved meanwhile.
     async fn obtain(
         &self,
         pooler: &Pooler,
@@ -261,8 +249,9 @@ impl LeaseRequest<'_> {
         Ok(None)
     }
 
-    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for another owner is given up for
-    /// this one, else some time passes. That has no end, because what could wait is not dropped. When the next one may be given up.
+    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for
+    /// another owner is given up for this one, else some time passes. That has no end, because what
+    /// could wait is not dropped. When the next one may be given up.
     async fn wait_for_room(&self, may_yield: bool, yields_at: Instant) -> Instant {
         let upstream = &self.db.upstream;
         let address = &upstream.address;
@@ -298,7 +287,7 @@ impl LeaseRequest<'_> {
             if server.used_at.elapsed() < check {
                 return Some(server);
             }
-            // Whoever gives up meanwhile takes it along.
+            // A client that gives up meanwhile drops it.
             let slot = PoolSlot::taken(&upstream.pool);
             if Box::pin(run(&mut server, b"")).await.is_ok() {
                 slot.done();
@@ -307,7 +296,7 @@ impl LeaseRequest<'_> {
         }
     }
 
-    /// A place for one more, for which one of somebody else is closed where there are enough.
+    /// A slot for one more, for which one of another owner is closed where there are enough.
     fn make_slot(&self, configuration: &Configuration) -> PoolSlot<'_> {
         let upstream = &self.db.upstream;
         let most = upstream.connections(&configuration.config.limits);
@@ -320,7 +309,7 @@ impl LeaseRequest<'_> {
         configuration: &Configuration,
         owner: &Owner,
     ) -> Result<Box<ServerConnection>, LoginError> {
-        // Before it is opened: whoever says meanwhile that all are to be replaced means this one too.
+        // Before it is opened: a RECONNECT that comes meanwhile means this one too.
         let generation = self.db.leases.generation();
         let address = &self.db.upstream.address;
         let connector = self.db.upstream.connector();
@@ -345,14 +334,14 @@ impl LeaseRequest<'_> {
 }
 
 impl Lease {
-    /// Gives it to whoever waits, as it was when it was new but for what is kept track of; `changes_session` where more than that may have
-    /// been left.
+    /// Gives the connection back, as it was when it was new but for what is kept track of;
+    /// `changes_session` where more than that may have been left.
     pub async fn give_back(mut self, changes_session: bool) {
         let Some(mut server) = self.server.take() else {
             return;
         };
         let pool = &self.db.upstream.pool;
-        let inside = std::mem::take(&mut self.inside);
+        let permits = std::mem::take(&mut self.permits);
         let cancel_lock = server.cancel_lock.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
         let may_still_come = cancel_lock.lock().await;
@@ -372,7 +361,7 @@ impl Lease {
         }
         server.used_at = Instant::now();
         pool.borrow_mut().give_back(&self.owner, server);
-        inside.into_iter().for_each(Permit::complete);
+        permits.into_iter().for_each(Permit::complete);
     }
 }
 
@@ -381,8 +370,8 @@ pub async fn run(server: &mut ServerConnection, sql: &[u8]) -> Result<(), LoginE
     in_time(COMMAND_PATIENCE, server.execute(sql)).await
 }
 
-/// A database that takes a connection and says nothing is one that does not answer. One that is starting is one as well: it will
-/// be there later. One that is full answers, and is waited for.
+/// A database that takes a connection and says nothing is one that does not answer. One that is
+/// starting is one as well: it will be there later. One that is full answers, and is waited for.
 pub async fn in_time<T>(
     patience: Duration,
     asking: impl Future<Output = Result<T, LoginError>>,
@@ -394,7 +383,8 @@ pub async fn in_time<T>(
     }
 }
 
-/// What a server's error means: that it starts or stops (57P03, 57P01), is full (53300), or something that lasts.
+/// What a server's error means: that it starts or stops (57P03, 57P01), is full (53300), or
+/// something that lasts.
 fn classify(message: Bytes) -> LoginError {
     let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
     let code = match &read {
@@ -407,7 +397,8 @@ fn classify(message: Bytes) -> LoginError {
             LoginError::Unreachable(io::Error::other(words))
         }
         b"53300" => {
-            // Of one role or one database: connections of others are not in the way (the names of PostgreSQL's functions).
+            // Of one role or one database: connections of others are not in the way (the names of
+            // PostgreSQL's functions).
             let bounds: [&[u8]; 2] = [b"RInitializeSessionUserId\0", b"RCheckMyDatabase\0"];
             let is_in = |words: &[u8]| message.windows(words.len()).any(|part| part == words);
             LoginError::Full(!bounds.into_iter().any(is_in))
@@ -416,7 +407,8 @@ fn classify(message: Bytes) -> LoginError {
     }
 }
 
-/// A place among the server connections of a pool while one is opened or asked; given up when dropped.
+/// A place among the server connections of a pool while one is opened or asked; given up when
+/// dropped.
 pub struct PoolSlot<'a> {
     pool: Option<&'a RefCell<Pool>>,
     /// Whether there were never so many.

@@ -1,6 +1,8 @@
-//! Which server connections of a database are in use, and which of these have to be closed when they come back.
+//! The leases of one database: how many server connections are in use, and which of them are closed
+//! when they are given back.
 //!
-//! It outlives the entry of the configuration: where a database is moved, what runs at the old place is still waited for.
+//! It outlives the entry of the configuration: where a database is moved, what runs at the old
+//! place is still waited for.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -80,7 +82,7 @@ impl Leases {
         }
     }
 
-    /// Something has changed that somebody may wait for.
+    /// Something has changed that a task may wait for.
     pub fn notify(&self) {
         self.0.changed.notify_waiters();
     }
@@ -89,7 +91,9 @@ impl Leases {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let mut open = self.leases.0.open.borrow_mut();
-        if let Some(count) = open.get_mut(&self.generation) {
+        let count = open.get_mut(&self.generation);
+        assert!(count.is_some(), "a lease ends twice");
+        if let Some(count) = count {
             *count -= 1;
             if *count == 0 {
                 open.remove(&self.generation);

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often somebody looks.
+/// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Looks at every server, for ever.
+/// Looks at every upstream, without end.
 pub async fn run(pooler: Rc<Pooler>) {
     let mut looks = interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -31,8 +31,8 @@ fn look(upstream: &Upstream, limits: &Limits) {
     let mut controller = upstream.controller.borrow_mut();
     let connections = upstream.connections(limits);
     let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits, connections)));
-    // Who keeps a connection and asks for nothing takes no place from those who do, or what is found would be too few, or none.
-    // Each of them needs a connection of its own.
+    // Who keeps a connection and asks for nothing takes no place from those who do, or what is
+    // found would be too few, or none. Each of them needs a connection of its own.
     let left = connections.saturating_sub(controller.limit());
     let kept = upstream
         .idle_leases

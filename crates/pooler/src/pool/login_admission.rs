@@ -1,10 +1,12 @@
-//! Who may log in where that takes another owner's connection: few at a time, so that logins have a tenth of the places and transactions the rest.
+//! Which clients may log in where that takes another owner's connection: few at a time, so that
+//! logins have a tenth of the places and transactions the rest.
 //!
-//! A login takes many times as long as a short transaction. If each transaction without a connection took one from
-//! another owner at once, users that come by turns would log in for every transaction. So a connection
-//! stays for some transactions before it goes to another owner, as a processor stays with a process for a while.
-//! With `n` owners of a class waiting, a login of `t` seconds and `limit` places, the last of them waits for
-//! `10 n t / limit` seconds at most; that a class before it does not starve it is the [`Limiter`]'s promise.
+//! A login takes many times as long as a short transaction. If each transaction without a
+//! connection took one from another owner at once, users that come by turns would log in for every
+//! transaction. So a connection stays for some transactions before it goes to another owner, as a
+//! processor stays with a process for a while. With `n` owners of a class waiting, a login of `t`
+//! seconds and `limit` places, the last of them waits for `10 n t / limit` seconds at most; that a
+//! class before it does not starve it is the [`Limiter`]'s promise.
 
 use crate::pool::upstream::Upstream;
 use sooner_limiter::{Limiter, Permit};
@@ -46,7 +48,8 @@ impl LoginPermit {
         Self { _permit: permit }
     }
 
-    /// The login took `opening`: the next one may come when transactions have had their part, or when a connection rests.
+    /// The login took `opening`: the next one may come when transactions have had their part, or
+    /// when a connection rests.
     pub fn done(self, upstream: &Rc<Upstream>, opening: Duration) {
         let until = Instant::now() + pause(opening, upstream.limiter.status().limit);
         let upstream = upstream.clone();
@@ -57,7 +60,8 @@ impl LoginPermit {
                     return drop(self);
                 }
                 sleep(left.min(opening)).await;
-                // One that has rested for as long as a login takes, with places free, is not worth waiting for.
+                // One that has rested for as long as a login takes, with places free, is not worth
+                // waiting for.
                 if upstream.pool.borrow().rests_for(opening) {
                     return drop(self);
                 }

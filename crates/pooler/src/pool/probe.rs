@@ -1,5 +1,6 @@
-//! A look at the servers of a configuration before anybody wants one: whether they answer, and whether they allow as many
-//! connections as the limits need. What it finds is no reason not to start: a server may come later.
+//! A look at the servers of a configuration before anybody wants one: whether they answer, and
+//! whether they allow as many connections as the limits need. What it finds is no reason not to
+//! start: a server may come later.
 
 use crate::config::{AuthMethod, DatabaseTable, Limits, ServerAddress};
 use crate::configuration::Configuration;

@@ -60,7 +60,7 @@ fn not_encrypted(error: io::Error) -> LoginError {
     }
 }
 
-/// Whoever is gone without a word is noticed after some minutes, while nothing is said.
+/// A peer that is gone without a word is noticed after some minutes of silence.
 pub fn keep_alive(stream: &TcpStream) {
     let keepalive = socket2::TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
@@ -91,9 +91,10 @@ pub struct ServerSession {
 /// Why there is no session.
 #[derive(Debug)]
 pub enum LoginError {
-    /// Nobody answers, or no longer.
+    /// It does not answer, or no longer.
     Unreachable(io::Error),
-    /// It has no connection left at the moment (53300); whether one that the gate keeps for another owner may be in the way.
+    /// It has no connection left at the moment (53300); whether one that the gate keeps for another
+    /// owner may be in the way.
     Full(bool),
     /// The database says no: its error as it came.
     Refused(Bytes),
@@ -309,7 +310,8 @@ async fn next(stream: &mut Stream, input: &mut BytesMut) -> Result<Bytes, LoginE
 pub type Rows = Vec<Vec<Option<String>>>;
 
 impl ServerSession {
-    /// Runs commands of the gate's own; what it reports is noted, the rest thrown away. An error is the server's, as it came.
+    /// Runs commands of the gate's own; what it reports is noted, the rest thrown away. An error is
+    /// the server's, as it came.
     pub async fn execute(
         &mut self,
         sql: &[u8],
@@ -388,7 +390,7 @@ impl ServerSession {
         }
     }
 
-    /// Whether nobody has closed it and nothing has come that nobody asked for.
+    /// Whether it is open and nothing has come unasked.
     pub fn is_quiet(&mut self) -> bool {
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         self.input.is_empty() && self.stream.poll_more(&mut cx, &mut self.input).is_pending()

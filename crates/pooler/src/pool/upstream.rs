@@ -16,7 +16,8 @@ use std::rc::Rc;
 /// A server, and the one queue of all who want into it.
 pub struct Upstream {
     pub address: ServerAddress,
-    /// What encrypts connections to it. Its own, so that those who wait for a server that stands in no entry any more are encrypted as they were.
+    /// What encrypts connections to it. Its own, so that those who wait for a server that stands in
+    /// no entry any more are encrypted as they were.
     connector: RefCell<Option<Rc<Connector>>>,
     pub limiter: Limiter,
     /// Who may log in in place of another owner.
@@ -34,13 +35,14 @@ pub struct Upstream {
     pub full: Seldom,
     /// That it does not answer.
     pub unreachable: Seldom,
-    /// Connections on which secrets are looked up: no client has had one, and who has proved nothing takes no place from those who have.
+    /// Connections on which secrets are looked up: no client has had one, and who has proved
+    /// nothing takes no place from those who have.
     pub lookup_pool: RefCell<Pool>,
     pub lookup_limiter: Limiter,
 }
 
 impl Upstream {
-    /// Nobody has been there yet.
+    /// Without connections so far.
     pub fn new(address: ServerAddress, configuration: &Configuration) -> Self {
         let config = &configuration.config;
         Self {
@@ -163,7 +165,9 @@ impl IdleLease {
 
 impl Drop for IdleLease {
     fn drop(&mut self) {
-        self.0.idle_leases.set(self.0.idle_leases.get() - 1);
+        let count = self.0.idle_leases.get();
+        assert!(count > 0, "an idle lease ends twice");
+        self.0.idle_leases.set(count - 1);
     }
 }
 
@@ -176,7 +180,8 @@ fn first_limit(limits: &Limits, connections: usize) -> usize {
     limit.min(connections)
 }
 
-/// How many connections there may be to a server: before it has been asked, as many as transactions need.
+/// How many connections there may be to a server: before it has been asked, as many as transactions
+/// need.
 fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
     let most = limits.transactions_most();
     match (limits.connections, capacity) {
@@ -189,7 +194,8 @@ fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
 /// Secrets that are looked up in a server at a time.
 const LOOKUPS: usize = 2;
 
-/// The transactions of a kind whose times tell how long the next one will take: they vary, and one that is wrong goes in at the wrong time.
+/// So many transactions of a kind tell how long the next one will take: their times vary, and a
+/// wrong guess admits it at the wrong time.
 const KIND_MEMORY: u64 = 64;
 
 /// Lets `limit` in at a time; its classes are numbered as in the configuration.

@@ -1,4 +1,5 @@
-//! Tallies by kind of transaction, of those that come often; the counts of one that goes are among the others' from then on.
+//! Tallies by kind of transaction, of those that come often; the counts of one that goes are among
+//! the others' from then on.
 
 use super::{LeaseUsage, NAMES_MAX, OTHERS, Tally};
 use sooner_admission::SecondChance;
@@ -44,7 +45,8 @@ impl Kinds {
         own.chain([&mut self.others]).for_each(Tally::minute_passed);
     }
 
-    /// All of them by name, with a first statement of each, and behind them those that went, if any did.
+    /// All of them by name, with a first statement of each, and behind them those that went, if any
+    /// did.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>, &Tally)> {
         let own = self.own.iter();
         let mut own: Vec<_> = own

@@ -1,7 +1,7 @@
 //! Plays a conversation with a database, directly or through a gate.
 //!
-//! Where a client waits, the direct run looks when the server waits for it, and counts what it has said
-//! until then: so much has to come through the gate as well.
+//! Where a client waits, the direct run looks when the server waits for it, and counts what it has
+//! said until then: so much has to come through the gate as well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ const RECOVERY: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     pub messages: Vec<String>,
-    /// For each place where it waited: how much it had heard for sure, and whether its statement slept.
+    /// For each place where it waited: how much it had heard for sure, and whether its statement
+    /// slept.
     stops: Vec<(usize, bool)>,
 }
 
@@ -86,7 +87,8 @@ impl Place {
         }
     }
 
-    /// Empties the tables and gives them their types back; an error where something still holds them.
+    /// Empties the tables and gives them their types back; an error where something still holds
+    /// them.
     pub fn empty(&self) -> Result<(), String> {
         let names = (0..CLIENTS).map(|client| format!("t{client}, d{client}"));
         let names = names.collect::<Vec<_>>().join(", ");
@@ -223,7 +225,7 @@ impl Place {
         Ok(sleeps)
     }
 
-    /// Whether the statement of a client sleeps, whose connection is not known.
+    /// Whether the statement of a client sleeps, where its connection is not known.
     fn sleeps(&self, client: usize) -> bool {
         let sql = format!(
             "select count(*) from pg_stat_activity where datname = '{}' and wait_event = 'PgSleep' and query like '%of {client} %'",

@@ -235,7 +235,8 @@ impl Writer<'_> {
         }
     }
 
-    /// One without the names of other statements: in a prepared text they are those of when it is prepared.
+    /// One without the names of other statements: in a prepared text they are those of when it is
+    /// prepared.
     fn prepared_sql(&mut self) -> String {
         let sql = self.sql();
         let is_named = sql.contains("execute ") || sql.contains("deallocate ");
@@ -385,7 +386,7 @@ impl Writer<'_> {
         self.steps.push(query(end));
     }
 
-    /// The text says whose it is, because only that can be seen in the database.
+    /// The text names the client, because only that can be seen in the database.
     fn sleep(&mut self) {
         let sql = format!("select pg_sleep(30) /* of {} */", self.client);
         if self.dice.one_in(2) {

@@ -126,7 +126,8 @@ impl Session {
         self.input.drain(..self.input.len() - left);
     }
 
-    /// How much was heard for sure: how much a server sends because its buffer is full depends on all that is in there.
+    /// How much was heard for sure: how much a server sends because its buffer is full depends on
+    /// all that is in there.
     pub fn sure(&self) -> usize {
         if self.unflushed_bytes + self.input.len() < SEND_BUFFER_BYTES {
             self.heard.len()
@@ -176,9 +177,8 @@ impl Session {
     }
 }
 
-/// A message of the server's, without what may differ from run to run: numbers of objects, places in the
-/// source, names that a gate gives to
-/// statements, and what it was that ended a COPY.
+/// A message of the server's, without what may differ from run to run: numbers of objects, places
+/// in the source, names that a gate gives to statements, and what it was that ended a COPY.
 fn shown(tag: u8, body: &[u8]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let what = match tag {

@@ -1,5 +1,5 @@
-//! Prepared statements while tables, types and functions change, and by both of their names: what PostgreSQL
-//! says directly is what it has to say through the gate.
+//! Prepared statements while tables, types and functions change, and by both of their names: what
+//! PostgreSQL says directly is what it has to say through the gate.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -106,7 +106,8 @@ fn word(tag: u8, body: &[u8]) -> String {
                 .collect();
             // Where it comes from is what some drivers go by.
             let of = |field: char| fields.get(&field).copied().unwrap_or("-");
-            // In a failed transaction the gate's Parse is refused where the client's next message would be.
+            // In a failed transaction the gate's Parse is refused where the client's next message
+            // would be.
             let from = if of('C') == "25P02" {
                 ['V'; 2]
             } else {
@@ -135,7 +136,8 @@ fn word(tag: u8, body: &[u8]) -> String {
     format!("{}{rest}", char::from(tag))
 }
 
-/// Plays cycles of clients by their numbers, directly and through gates; says what was heard directly. A client that says nothing leaves.
+/// Plays cycles of clients by their numbers, directly and through gates; says what was heard
+/// directly. A client that says nothing leaves.
 fn same_as_direct(test: &str, limit: usize, cycles: &[(usize, Cycle)]) -> Option<String> {
     let database = Database::start(test)?;
     let play = |socket: &Path| {

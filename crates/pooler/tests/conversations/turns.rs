@@ -1,5 +1,5 @@
-//! Conversations message by message: where the server skips, waits, ends, and what a client that leaves
-//! loses.
+//! Conversations message by message: where the server skips, waits, ends, and what a client that
+//! leaves loses.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -144,8 +144,8 @@ fn what_is_said_to_be_done_can_be_seen_by_others() {
         }
     };
     let count = || database.ask("SELECT count(*) FROM t");
-    // Where a Sync stands before a COPY's rows, as tokio-postgres sends it, the gate asks the server for its answer behind
-    // the last of them before it sends anything.
+    // Where a Sync stands before a COPY's rows, as tokio-postgres sends it, the gate asks the
+    // server for its answer behind the last of them before it sends anything.
     hear(&[executed("COPY t FROM STDIN"), sync.clone()], b'G');
     let rows = [message(b'd', b"1\n"), message(b'c', b""), sync.clone()];
     hear(&rows, b'C');

@@ -1,7 +1,8 @@
 //! What psql sees of a PostgreSQL, a line a step.
 //!
-//! Two of them, `a` and `b`, take turns, so that behind a gate neither stays with one server connection. What ties a client to its server
-//! connection is said by `c`, which is another one each time.
+//! Two of them, `a` and `b`, take turns, so that behind a gate neither stays with one server
+//! connection. What ties a client to its server connection is said by `c`, which is another one
+//! each time.
 
 use std::process::{Command, Stdio};
 
@@ -124,7 +125,8 @@ const TAKING_TURNS: &[(char, &str)] = &[
     ),
 ];
 
-/// What ties a client to its server connection: what `c` says, and meanwhile, inside a transaction, `b`.
+/// What ties a client to its server connection: what `c` says, and meanwhile, inside a transaction,
+/// `b`.
 const TYING: &[(&str, &[(char, &str)])] = &[
     (
         "listening",
@@ -249,7 +251,8 @@ pub fn run(place: &Place<'_>) -> String {
     lines + &line('-', "cancelled", &cancelled(place, &mut b))
 }
 
-/// What it answers. A command of psql's own would take the semicolon that is put behind it for a part of it.
+/// What it answers. A command of psql's own would take the semicolon that is put behind it for a
+/// part of it.
 fn ask(talk: &mut Talk, what: &str) -> String {
     if what.starts_with('\\') || what.ends_with('\n') {
         talk.ask(&format!("{what}\nSELECT 'done'"))
@@ -269,7 +272,7 @@ fn line(who: char, what: &str, answer: &str) -> String {
     format!("{who}: {what:?}: {hidden:?}\n")
 }
 
-/// A psql whose errors stand among its answers.
+/// A psql with its errors among its answers.
 fn begin(place: &Place<'_>) -> Talk {
     let psql = place.psql();
     let mut shell = Command::new("sh");

@@ -1,7 +1,8 @@
 //! What tokio-postgres sees of a PostgreSQL, one line a step.
 //!
-//! Two connections, `a` and `b`, take turns, so that behind a gate neither stays with one server connection. What ties a client to its
-//! server connection has a connection of its own, which is closed behind it.
+//! Two connections, `a` and `b`, take turns, so that behind a gate neither stays with one server
+//! connection. What ties a client to its server connection has a connection of its own, which is
+//! closed behind it.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -151,7 +152,7 @@ fn said<T>(result: Result<T, Error>) -> String {
     }
 }
 
-/// Waits until somebody sleeps, or nobody.
+/// Waits until a client sleeps, or none.
 async fn until_sleepers(other: &Client, count: usize) {
     let sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     while ask(other, sql, &[]).await.len() != count {

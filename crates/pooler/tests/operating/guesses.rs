@@ -1,4 +1,5 @@
-//! Clients that guess names: what they are told, message by message, is the same for names that there are and for others.
+//! Clients that guess names: what they are told, message by message, is the same for names that
+//! there are and for others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -59,7 +60,8 @@ fn steps(gate: &Gate, user: &str, database: &str) -> String {
     }
 }
 
-/// Secrets by md5 and by SCRAM, of 10000 iterations in the latter case, in the file and in the database.
+/// Secrets by md5 and by SCRAM, of 10000 iterations in the latter case, in the file and in the
+/// database.
 const MD5: &str = "md5b5d85afd1d3b8a30d4ea8a5ef9af0d53";
 const SCRAM: &str = "SCRAM-SHA-256$10000:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
 

@@ -1,4 +1,5 @@
-//! The console beside PgBouncer's: what reads its tables finds the same columns, and what it refuses is refused.
+//! The console beside PgBouncer's: what reads its tables finds the same columns, and what it
+//! refuses is refused.
 
 use std::fs;
 use std::io::Write;
@@ -68,7 +69,8 @@ fn answer(mut psql: Command, command: &str) -> (bool, String, String) {
     (output.status.success(), printed, said(&output))
 }
 
-/// Tables of PgBouncer; FDS is for its restart, which the gate has not, and the others are no tables.
+/// Tables of PgBouncer; FDS is for its restart, which the gate has not, and the others are no
+/// tables.
 const TABLES: [&str; 16] = [
     "STATS",
     "STATS_TOTALS",
@@ -273,6 +275,7 @@ fn prepared_statements_are_counted_in_pgbouncers_columns() {
         let fields: Vec<&str> = line.split('|').collect();
         fields.get(9..).unwrap_or_default().join(" ")
     };
-    // Two clients have one each, which the server is asked about each time, and each runs it five times.
+    // Two clients have one each, which the server is asked about each time, and each runs it five
+    // times.
     until("all is counted", || totals() == "2 2 10");
 }

@@ -65,8 +65,9 @@ impl Database {
         self.restart_with("-c listen_addresses= -p 5432");
     }
 
-    /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and `server.key` in `folder`, and takes clients whose
-    /// certificate `ca.pem` there has signed; gives its port at 127.0.0.1.
+    /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and
+    /// `server.key` in `folder`, and takes clients with a certificate that `ca.pem` there has
+    /// signed; gives its port at 127.0.0.1.
     pub fn restart_with_tls(&self, folder: &Path) -> u16 {
         for file in ["server.pem", "server.key", "ca.pem"] {
             let copy = self.folder().join("data").join(file);
@@ -113,7 +114,7 @@ impl Database {
         self.folder.path()
     }
 
-    /// Gives a file to whoever runs its programs, and to nobody else.
+    /// Gives a file to the user that runs its programs, and to no other.
     pub fn give(&self, path: &Path) {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         chown(path, self.owner, None).unwrap();
@@ -135,7 +136,7 @@ impl Database {
         command.arg(path);
         // pg_ctl cannot return to a folder that its owner may not enter.
         command.current_dir(self.folder()).stdin(Stdio::null());
-        // Nothing of whoever runs the tests is looked at.
+        // No settings of the user that runs the tests are read.
         command.env("HOME", self.folder());
         // Keys of 32 bytes, where psql knows them.
         command.env("PGMAXPROTOCOLVERSION", "3.2");
@@ -253,7 +254,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Before `database`, with this configuration besides; everybody is trusted and four transactions go in, unless it says something else.
+    /// Before `database`, with this configuration besides; everybody is trusted and four
+    /// transactions go in, unless it says something else.
     pub fn before(database: &Database, config: &str) -> Gate {
         Gate::before_folder(database.folder(), config)
     }

@@ -1,4 +1,5 @@
-//! What a session keeps from one transaction to the next: more clients than server connections, and none of them notices.
+//! What a session keeps from one transaction to the next: more clients than server connections, and
+//! none of them notices.
 
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ async fn told(client: &Client, sql: &str) -> String {
     }
 }
 
-/// Sets what clients set, takes it back, and ties nobody: at a limit of one transaction another
+/// Sets what clients set, takes it back, and ties no client: at a limit of one transaction another
 /// client is answered.
 #[test]
 fn what_ends_or_can_follow_ties_nobody() {

@@ -1,5 +1,6 @@
-//! Secrets for users whom nobody knows: a client that guesses names is not to see which of them there are. Such a name is asked as others are, for a
-//! proof that nobody has, by the same exchange with the same parameters; which, depends on the name alone.
+//! Mock secrets for unknown users: a client that guesses names must not see which of them exist. It
+//! has to prove an unknown name as any other, by a secret that no client has, in the same exchange
+//! with the same parameters; which, depends on the name alone.
 
 use super::scram::{ITERATIONS, Verifier, keyed_hash};
 use super::{Secret, scram};
@@ -36,7 +37,7 @@ pub fn kind_for(known: &[Kind], key: &[u8; 32], user: &str) -> Option<Kind> {
     known.get(at.checked_rem(known.len())?).copied()
 }
 
-/// A secret of this kind that nobody can prove.
+/// A secret of this kind that no client can prove.
 pub fn secret(kind: Kind, key: &[u8; 32], user: &str) -> Secret {
     let digits = |count: usize| {
         let hash = keyed_hash(key, format!("secret of {user}").as_bytes());

@@ -1,10 +1,12 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677) on both sides.
 //!
-//! **Towards clients** a [`Verifier`] is enough, which is what PostgreSQL keeps. From the proof of whoever knows the password the verifier's owner
-//! learns one thing more, the client key; and with client key and verifier it can prove itself to a server that has the same verifier. So nobody's
+//! **Towards clients** a [`Verifier`] is enough, which is what PostgreSQL keeps. From the proof of
+//! a client that knows the password the verifier's owner learns one thing more, the client key; and
+//! with client key and verifier it can prove itself to a server that has the same verifier. So no
 //! password has to be stored for logging in as them ([`Keys`]).
 //!
-//! **Left out:** channel binding (`SCRAM-SHA-256-PLUS`). It binds the proof to one TLS connection, and there are two.
+//! **Left out:** channel binding (`SCRAM-SHA-256-PLUS`). It binds the proof to one TLS connection,
+//! and there are two.
 
 use super::same;
 use base64::Engine;
@@ -19,7 +21,7 @@ pub const PREFIX: &str = "SCRAM-SHA-256$";
 pub const SALT_BYTES: usize = 16;
 /// PostgreSQL's.
 pub(super) const ITERATIONS: u32 = 4096;
-/// More would let whoever writes a verifier, or answers for a server, buy processor time cheaply.
+/// With more, the author of a verifier, or a false server, could cost much processor time.
 const ITERATIONS_MAX: u32 = 100_000;
 /// The longest message of a client that is read.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -68,7 +70,8 @@ impl Verifier {
         Keys::of_password(password, salt, ITERATIONS).verifier
     }
 
-    /// What nobody can prove, the same each time for the same user: whoever guesses names learns nothing.
+    /// What no client can prove, the same each time for the same user: guessing names tells
+    /// nothing.
     pub fn of_nobody(secret: &[u8; 32], user: &str, iterations: u32) -> Verifier {
         let salt = salt_of(secret, user);
         Verifier {
@@ -92,7 +95,7 @@ impl Verifier {
     }
 }
 
-/// The salt for a user whose secret has none: the same each time, known or not.
+/// The salt for a user without one in its secret: the same each time, known or not.
 pub fn salt_of(secret: &[u8; 32], user: &str) -> [u8; SALT_BYTES] {
     let salt = hmac(secret, user.as_bytes());
     std::array::from_fn(|index| salt[index])
@@ -138,7 +141,7 @@ impl Keys {
 pub enum Proof {
     /// The password.
     Password(String),
-    /// What was learned from somebody who knew it.
+    /// What was learned from a client that knew it.
     Keys(Keys),
 }
 
@@ -152,7 +155,8 @@ pub struct ServerExchange {
 }
 
 impl ServerExchange {
-    /// Takes the client's first message; gives the answer. `nonce` is printable, without commas, and new each time.
+    /// Takes the client's first message; gives the answer. `nonce` is printable, without commas,
+    /// and new each time.
     pub fn begin(
         first: &[u8],
         verifier: Verifier,
@@ -168,7 +172,8 @@ impl ServerExchange {
         if !authorization.is_empty() {
             return Err(ScramError::Malformed("nobody acts for others here"));
         }
-        // The user's name was in the first packet; what stands here is not looked at, as in PostgreSQL.
+        // The user's name was in the first packet; what stands here is not looked at, as in
+        // PostgreSQL.
         let attributes = bare
             .strip_prefix("n=")
             .and_then(|bare| bare.split_once(",r="));
@@ -254,7 +259,7 @@ impl ClientExchange {
             Proof::Keys(keys) => keys,
         };
         let verifier = &keys.verifier;
-        // Another salt is another verifier, whose client key is another.
+        // Another salt is another verifier, with another client key.
         if salt != verifier.salt || iterations != verifier.iterations {
             return Err(ScramError::Wrong);
         }
@@ -303,7 +308,7 @@ fn xor(a: Key, b: Key) -> Key {
     std::array::from_fn(|index| a[index] ^ b[index])
 }
 
-/// What nobody finds without the key.
+/// What cannot be computed without the key.
 pub(super) fn keyed_hash(key: &[u8; 32], message: &[u8]) -> [u8; 32] {
     hmac(key, message)
 }
@@ -322,7 +327,8 @@ fn digest(message: &[u8]) -> Key {
     Sha256::digest(message).into()
 }
 
-/// PBKDF2 of one block. A password that is no text by SASL's rules is taken as it is, as PostgreSQL does.
+/// PBKDF2 of one block. A password that is no text by SASL's rules is taken as it is, as PostgreSQL
+/// does.
 fn salted(password: &str, salt: &[u8], iterations: u32) -> Key {
     let prepared = stringprep::saslprep(password);
     let password = prepared.as_deref().unwrap_or(password).as_bytes();

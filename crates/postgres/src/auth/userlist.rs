@@ -1,5 +1,6 @@
-//! PgBouncer's userlist.txt: a line a user, `"name" "secret"`, each in double quotes that are doubled inside; lines that begin with `;` and empty
-//! ones say nothing, and what follows the secret is not looked at.
+//! PgBouncer's userlist.txt: a line a user, `"name" "secret"`, each in double quotes that are
+//! doubled inside; lines that begin with `;` and empty ones say nothing, and what follows the
+//! secret is not looked at.
 
 use super::Secret;
 use crate::wire::truncate_name;
@@ -31,7 +32,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Secret>, BadLine> {
         let (secret, _) =
             quoted(rest.trim_start()).ok_or_else(|| bad("no secret in quotes".into()))?;
         if secret.is_empty() {
-            // Nobody proves an empty password, as in PgBouncer.
+            // No client can prove an empty password, as in PgBouncer.
             continue;
         }
         let secret = Secret::read(&secret).map_err(|error| bad(error.to_string()))?;

@@ -2,8 +2,9 @@
 
 use super::{Parameters, find};
 
-/// Whether a command is a SET of what is not reported and makes no difference: some drivers begin with it, and would all be tied. From PostgreSQL 12
-/// on, every `extra_float_digits` above 0 means the same, and 1 is the default.
+/// Whether a command is a SET of what is not reported and makes no difference: some drivers begin
+/// with it, and would all be tied. From PostgreSQL 12 on, every `extra_float_digits` above 0 means
+/// the same, and 1 is the default.
 pub fn makes_no_difference(reported: &Parameters, sql: &[u8]) -> bool {
     const LONGEST_BYTES: usize = 40;
     if sql.len() > LONGEST_BYTES {

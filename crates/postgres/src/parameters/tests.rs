@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::Version;
 
-fn wanted(parameters: &[(&str, &str)]) -> Result<RequestedParameters, String> {
+fn requested(parameters: &[(&str, &str)]) -> Result<RequestedParameters, String> {
     let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
     RequestedParameters::read(&Startup {
         version: Version::V3_0,
@@ -18,19 +18,23 @@ fn settings(pairs: &[(&str, &str)]) -> Parameters {
 }
 
 /// The commands for a client to which this was reported.
-fn follow(wanted: &RequestedParameters, seen: &Parameters, server: &ServerState) -> Option<String> {
+fn follow(
+    requested: &RequestedParameters,
+    seen: &Parameters,
+    server: &ServerState,
+) -> Option<String> {
     let client = ClientState {
         reported: seen.clone(),
         ..ClientState::default()
     };
-    commands_to_apply(wanted, &client, server).map(|(sql, _)| sql)
+    commands_to_apply(requested, &client, server).map(|(sql, _)| sql)
 }
 
 #[test]
 fn what_nobody_may_ask_for_is_said_in_the_servers_words() {
     let told = |options: &str| {
-        let wanted = wanted(&[("user", "ann"), ("options", options)]).unwrap();
-        wanted
+        let requested = requested(&[("user", "ann"), ("options", options)]).unwrap();
+        requested
             .forbidden("ann")
             .map(|(code, words)| format!("{code} {words}"))
     };
@@ -51,7 +55,7 @@ fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
         ("DateStyle", "ISO, MDY"),
     ]);
     let told =
-        |parameters: &[(&str, &str)]| wanted(parameters).unwrap().reported_at_start(&initial);
+        |parameters: &[(&str, &str)]| requested(parameters).unwrap().reported_at_start(&initial);
     assert_eq!(told(&[("user", "ann")]), Some(initial.clone()));
     let psql = told(&[("application_name", "psql"), ("client_encoding", "utf-8")]).unwrap();
     assert_eq!(psql[&b"application_name"[..]], b"psql");
@@ -70,14 +74,14 @@ fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
 #[test]
 fn half_a_setting_is_not_completed_by_another_client() {
     let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
-    let wanted = wanted(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
+    let requested = requested(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();
     assert_eq!(
-        follow(&wanted, &Parameters::new(), &server).unwrap(),
+        follow(&requested, &Parameters::new(), &server).unwrap(),
         "RESET \"DateStyle\";SELECT pg_catalog.set_config(E'DateStyle',E'ISO',false)"
     );
     let seen = settings(&[("DateStyle", "ISO, MDY")]);
     assert_eq!(
-        follow(&wanted, &seen, &server).unwrap(),
+        follow(&requested, &seen, &server).unwrap(),
         "SELECT pg_catalog.set_config(E'DateStyle',E'ISO, MDY',false)"
     );
 }
@@ -90,13 +94,13 @@ fn what_is_reported_follows_the_client() {
         ("application_name", ""),
     ];
     let mut server = ServerState::new(1, settings(&reported));
-    let wanted = wanted(&[
+    let requested = requested(&[
         ("user", "ann"),
         ("timezone", "Asia/Tokyo"),
         ("application_name", "it's"),
     ])
     .unwrap();
-    let first = follow(&wanted, &Parameters::new(), &server).unwrap();
+    let first = follow(&requested, &Parameters::new(), &server).unwrap();
     assert_eq!(
         first,
         "SELECT pg_catalog.set_config(E'TimeZone',E'Asia/Tokyo',false),pg_catalog.set_config(E'application_name',E'it''s',false)"
@@ -107,7 +111,7 @@ fn what_is_reported_follows_the_client() {
         ("application_name", ""),
         ("server_version", "14"),
     ]);
-    let later = follow(&wanted, &seen, &server).unwrap();
+    let later = follow(&requested, &seen, &server).unwrap();
     assert_eq!(
         later,
         "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
@@ -115,13 +119,13 @@ fn what_is_reported_follows_the_client() {
     server
         .reported
         .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
-    assert_eq!(follow(&wanted, &seen, &server), None);
+    assert_eq!(follow(&requested, &seen, &server), None);
 }
 
 #[test]
 fn what_is_not_reported_is_set_and_taken_back() {
     let mut server = ServerState::new(1, settings(&[("TimeZone", "UTC")]));
-    let one = wanted(&[
+    let one = requested(&[
         ("extra_float_digits", "2"),
         ("options", "-c statement_timeout=5s --geqo=off"),
     ])
@@ -133,7 +137,7 @@ fn what_is_not_reported_is_set_and_taken_back() {
     );
     server.unreported = one.unreported(&server.reported);
     assert_eq!(follow(&one, &Parameters::new(), &server), None);
-    let other = wanted(&[("extra_float_digits", "3")]).unwrap();
+    let other = requested(&[("extra_float_digits", "3")]).unwrap();
     let sql = follow(&other, &Parameters::new(), &server).unwrap();
     assert_eq!(
         sql,
@@ -179,15 +183,15 @@ fn what_cannot_be_followed_is_refused() {
         ("options", "-c", "options \"-c\""),
     ] {
         assert!(
-            wanted(&[(name, value)]).unwrap_err().starts_with(said),
+            requested(&[(name, value)]).unwrap_err().starts_with(said),
             "{name}"
         );
     }
     assert_eq!(
-        wanted(&[("replication", "off")]).unwrap(),
+        requested(&[("replication", "off")]).unwrap(),
         RequestedParameters::default()
     );
-    let spaced = wanted(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
+    let spaced = requested(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
     assert_eq!(spaced.parameters[&b"search_path"[..]], b"a b,\\c");
 }
 

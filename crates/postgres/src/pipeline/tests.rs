@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// Plays a conversation and says after each event: `-` not over, `o` over, `!` out of step; `x` dropped, `w`
-/// waits, `W` waits and a Flush is sent, `b` a probe; `h` hidden from the client, `?` a probe is sent.
-/// The client: the types of its messages, `G` before an Execute or a query that may be a COPY. The
-/// server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I` `O` `E` ready in no, an open
-/// or a failed transaction, `R` rows are expected, `!` an error.
+/// Plays a conversation and says after each event: `-` not over, `o` over, `!` out of step; `x`
+/// dropped, `w` waits, `W` waits and a Flush is sent, `b` a probe; `h` hidden from the client, `?`
+/// a probe is sent. The client: the types of its messages, `G` before an Execute or a query that
+/// may be a COPY. The server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I`
+/// `O` `E` ready in no, an open or a failed transaction, `R` rows are expected, `!` an error.
 fn played(events: &str) -> String {
     let mut pipeline = Pipeline::default();
     let mut said = String::new();

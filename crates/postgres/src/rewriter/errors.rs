@@ -50,7 +50,8 @@ impl Rewriter<'_> {
         is_changed.then_some(renamed)
     }
 
-    /// What the client calls the statement whose name `text` begins with, and how long that name is there.
+    /// What the client calls the statement named at the beginning of `text`, and how long that name
+    /// is.
     fn client_name(&self, text: &[u8]) -> (Vec<u8>, usize) {
         let behind = &text[OURS.len()..];
         let is_digit = |byte: &&u8| byte.is_ascii_digit();

@@ -1,4 +1,5 @@
-//! The server's side of a turn: what was believed when something was passed on becomes known, or is taken back.
+//! The server's side of a turn: what was believed when something was passed on becomes known, or is
+//! taken back.
 
 use super::commits::Effects;
 use super::{Described, Expected, RewriteError, Rewriter, STATEMENT_ERRORS};
@@ -15,6 +16,7 @@ impl Rewriter<'_> {
         piece: &Piece<'_>,
         out: &mut BytesMut,
     ) -> Result<(), RewriteError> {
+        self.check();
         if piece.part == Part::First {
             self.is_flushed = matches!(piece.tag, b'Z' | b'E' | b'N' | b'G' | b'W');
             let message =
@@ -178,7 +180,8 @@ impl Rewriter<'_> {
         described.is_shown
     }
 
-    /// Something failed: the server skips to the end of the cycle, so what was asked for until then is not answered and not done.
+    /// Something failed: the server skips to the end of the cycle, so what was asked for until then
+    /// is not answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), RewriteError> {
         if self.pipeline.is_parse_next()
             && let Some(Expected::Parsed {
@@ -205,10 +208,8 @@ impl Rewriter<'_> {
     /// Takes back what was believed of the messages of the first cycle that are not answered.
     fn undo_to_cycle(&mut self) {
         let (client, server) = (&mut *self.client, &mut *self.server);
-        let end = self
-            .expected
-            .iter()
-            .position(|expected| *expected == Expected::Cycle);
+        let mut expected = self.expected.iter();
+        let end = expected.position(|expected| *expected == Expected::Cycle);
         let end = end.unwrap_or(self.expected.len());
         let has_later_unnamed = self
             .expected
@@ -230,7 +231,8 @@ impl Rewriter<'_> {
                     }
                     number.and_then(|number| server.statements.forget(number));
                     match name.as_deref() {
-                        // One that a later cycle brings stays, and takes the place of the one before.
+                        // One that a later cycle brings stays, and takes the place of the one
+                        // before.
                         Some(b"") if has_later_unnamed => {
                             let mut later = self.expected.iter_mut();
                             let later = later.find(|expected| expected.is_about(b""));
@@ -289,7 +291,8 @@ impl Rewriter<'_> {
         if !discards && tag != b"DEALLOCATE ALL" {
             return;
         }
-        // Behind it there may be statements already, or what ties the client: only alone it means what it says.
+        // Behind it there may be statements already, or what ties the client: only alone it means
+        // what it says.
         if self.pipeline.unanswered_cycles() > 1
             || self
                 .expected

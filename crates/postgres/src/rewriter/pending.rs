@@ -1,18 +1,19 @@
 //! What a message depends on that is not answered yet.
 //!
-//! What is believed of a statement while its Parse or Close is on its way is right for what follows in the same cycle: where the one fails the
-//! others are skipped. What follows in a later cycle is not, so it has to wait for the answer.
+//! What is believed of a statement while its Parse or Close is on its way is right for what follows
+//! in the same cycle: where the one fails the others are skipped. What follows in a later cycle is
+//! not, so it has to wait for the answer.
 
-use super::{Expected, Rewriter};
+use super::{Expected, NO_STATEMENT, Rewriter, ends_cycle};
 use crate::pipeline::Verdict;
 use crate::statements::Statement;
-use crate::wire::{FrontendMessage, Part, Piece, Target};
+use crate::wire::{FrontendMessage, Part, Piece, Target, write_close_statement, write_sync};
 use bytes::BytesMut;
 use std::sync::Arc;
 
 impl Rewriter<'_> {
-    /// Whether a piece from the client cannot be taken yet, because an answer decides what it means. What makes the server give that is
-    /// written to `out`.
+    /// Whether a piece from the client cannot be taken yet, because an answer decides what it
+    /// means. What makes the server give that is written to `out`.
     pub fn must_wait(&mut self, piece: &Piece<'_>, out: &mut BytesMut) -> bool {
         if piece.part == Part::More {
             return false;
@@ -26,6 +27,13 @@ impl Rewriter<'_> {
             }
             // What it knows afterwards is known when it has answered.
             Verdict::Pass if self.must_learn() => true,
+            // A query behind a Describe of ours that fails would be skipped, and never answered.
+            Verdict::Pass if self.undescribed.is_some() && ends_cycle(piece.tag) => {
+                self.describe_what_was_prepared(None, out);
+                self.flush(out);
+                self.holds_query = true;
+                true
+            }
             Verdict::Pass if self.depends_on_failure(piece) => {
                 self.flush(out);
                 true
@@ -37,9 +45,19 @@ impl Rewriter<'_> {
             Verdict::Pass | Verdict::Probe => {
                 self.pipeline.probed();
                 self.wants_probe = true;
-                self.ask(out);
+                self.follow_up(out);
                 true
             }
+        }
+    }
+
+    /// Sends what the server is to be asked now that it has answered: how many of the Syncs between
+    /// the rows of a COPY it did not read as such.
+    pub fn follow_up(&mut self, out: &mut BytesMut) {
+        if std::mem::take(&mut self.wants_probe) {
+            write_sync(out);
+            write_close_statement(out, NO_STATEMENT);
+            write_sync(out);
         }
     }
 
@@ -48,7 +66,8 @@ impl Rewriter<'_> {
         self.forgets && self.pipeline.unanswered_cycles() > 0 && !self.pipeline.is_copying()
     }
 
-    /// Whether it describes what the server connection lacks, and how depends on whether the transaction will have failed.
+    /// Whether it describes what the server connection lacks, and how depends on whether the
+    /// transaction will have failed.
     fn depends_on_failure(&self, piece: &Piece<'_>) -> bool {
         // While a COPY reads rows nothing tells, and what is no row ends the session.
         if piece.tag != b'D' || self.pipeline.is_copying() || self.pipeline.has_failed().is_some() {
@@ -70,7 +89,8 @@ impl Rewriter<'_> {
         };
         let message = FrontendMessage::read(piece.tag, piece.body(), piece.is_last);
         match message {
-            // How it is prepared depends on whether the transaction has failed, and whether another of this text was.
+            // How it is prepared depends on whether the transaction has failed, and whether another
+            // of this text was.
             Ok(FrontendMessage::Parse { name, .. }) => !name.is_empty(),
             Ok(
                 FrontendMessage::Bind {
@@ -79,7 +99,8 @@ impl Rewriter<'_> {
                 | FrontendMessage::Describe(Target::Statement, name),
             ) => self.is_pending(end, name) || self.would_let_go(end, name),
             Ok(FrontendMessage::Close(Target::Statement, name)) => self.is_pending(end, name),
-            // It takes the place of the statement without a name, unless that is given back, and may name others.
+            // It takes the place of the statement without a name, unless that is given back, and
+            // may name others.
             Ok(FrontendMessage::Query(_)) => {
                 self.is_pending(end, b"")
                     || self.expected.range(..end).any(Expected::is_about_a_name)
@@ -88,8 +109,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Whether the statement of this name would be prepared, for which another one may have to go: which, depends on what the first `end` fates
-    /// are about.
+    /// Whether the statement of this name would be prepared, for which another one may have to go:
+    /// which, depends on what the first `end` fates are about.
     fn would_let_go(&self, end: usize, name: &[u8]) -> bool {
         let statement = self.client.statements.named(name).ok();
         let is_new = |statement| self.server.statements.find(statement).is_none();
@@ -100,7 +121,8 @@ impl Rewriter<'_> {
                 .any(|expected| expected.number().is_some())
     }
 
-    /// Whether a name of the client's, or what it stands for, is in what the first `end` fates are about, and the name in none behind them.
+    /// Whether a name of the client's, or what it stands for, is in what the first `end` fates are
+    /// about, and the name in none behind them.
     fn is_pending(&self, end: usize, name: &[u8]) -> bool {
         let statement = self.client.statements.named(name).ok();
         let known = statement.and_then(|statement| self.server.statements.find(statement));

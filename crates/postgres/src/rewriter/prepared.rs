@@ -1,4 +1,5 @@
-//! Statements prepared by the protocol: what the client calls them, and what they are called on the server connection.
+//! Statements prepared by the protocol: what the client calls them, and what they are called on the
+//! server connection.
 
 use super::{Described, Expected, Forwarded, NO_STATEMENT, Rewriter, is_ours};
 use crate::parameters;
@@ -11,7 +12,7 @@ use crate::wire::{
 use bytes::BytesMut;
 use std::sync::Arc;
 
-/// A statement that stands in for one whose name is taken.
+/// A statement that stands in for one where the name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
 /// As they stand in a Parse.
 const NO_PARAMETERS: [u8; 2] = [0, 0];
@@ -89,8 +90,8 @@ impl Rewriter<'_> {
         Forwarded::Yes
     }
 
-    /// A statement that is too long to be kept, one of too many, or one of a client whose names the server itself keeps: it is this
-    /// connection's, and so is the client.
+    /// A statement that is too long to be kept, one of too many, or one of a client that has names
+    /// in the server itself: it is this connection's, and so is the client.
     fn pass_on_parse(&mut self, piece: &Piece<'_>, name: &[u8], is_raw: bool, out: &mut BytesMut) {
         if !is_raw {
             self.client
@@ -105,11 +106,11 @@ impl Rewriter<'_> {
         out.extend_from_slice(piece.bytes);
     }
 
-    /// What the client has prepared is described, so that it can be used on other connections: by the client itself where
-    /// it does so at once.
+    /// What the client has prepared is described, so that it can be used on other connections: by
+    /// the client itself where it does so at once.
     pub(super) fn describe_what_was_prepared(
         &mut self,
-        next: &FrontendMessage<'_>,
+        next: Option<&FrontendMessage<'_>>,
         out: &mut BytesMut,
     ) {
         let Some(statement) = self.undescribed.take() else {
@@ -117,7 +118,7 @@ impl Rewriter<'_> {
         };
         let is_it = |name: &[u8]| self.client.statements.named(name) == Ok(&statement);
         let is_described =
-            matches!(next, FrontendMessage::Describe(Target::Statement, name) if is_it(name));
+            matches!(next, Some(FrontendMessage::Describe(Target::Statement, name)) if is_it(name));
         if !is_described {
             self.describe(statement, false, out);
         }
@@ -137,8 +138,8 @@ impl Rewriter<'_> {
         }));
     }
 
-    /// The name on the server connection of what the client calls `name`; `None` where the server's answer to what was
-    /// written decides. What the client does not have it does not reach.
+    /// The name on the server connection of what the client calls `name`; `None` where the server's
+    /// answer to what was written decides. What the client does not have it does not reach.
     pub(super) fn ready(&mut self, name: &[u8], out: &mut BytesMut) -> Option<Vec<u8>> {
         let statement = match self.client.statements.named(name) {
             Ok(statement) => statement.clone(),
@@ -253,8 +254,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// What is described in place of a statement without rows that cannot be prepared here, because the transaction has failed:
-    /// PostgreSQL describes it all the same where it is prepared.
+    /// What is described in place of a statement without rows that cannot be prepared here, because
+    /// the transaction has failed: PostgreSQL describes it all the same where it is prepared.
     pub(super) fn stand_in_to_describe(
         &mut self,
         name: &[u8],
@@ -268,8 +269,8 @@ impl Rewriter<'_> {
         Some(self.stand_in_with(0, parameters, out).into_bytes())
     }
 
-    /// The client's statement of this name, if the server connection lacks it, it returns no rows and it cannot be prepared in a
-    /// transaction that has failed.
+    /// The client's statement of this name, if the server connection lacks it, it returns no rows
+    /// and it cannot be prepared in a transaction that has failed.
     pub(super) fn absent_without_rows(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         let statement = self.client.statements.named(name).ok()?;
         statement
@@ -342,7 +343,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// A client's name that looks like one of ours, as the server knows it: no statement of ours has it.
+/// A client's name that looks like one of ours, as the server knows it: no statement of ours has
+/// it.
 pub(super) fn escaped(name: &[u8]) -> Vec<u8> {
     let (ours, rest) = name.split_at(super::OURS.len());
     [ours, b"!", rest].concat()

@@ -1,4 +1,5 @@
-//! What a client's commands leave behind, noted when they pass: at once what is a text, and each time that it is bound what was prepared.
+//! What a client's commands leave behind, noted when they pass: at once what is a text, and each
+//! time that it is bound what was prepared.
 
 use super::Rewriter;
 use crate::parameters;
@@ -71,7 +72,8 @@ impl Rewriter<'_> {
             SessionChange::ResetAll => {
                 self.client.changes.has_reset = true;
                 self.says_class = Some(None);
-                // Reported ones as well: where one has been set to what new sessions have, the server reports no change.
+                // Reported ones as well: where one has been set to what new sessions have, the
+                // server reports no change.
                 let reported = self.server.reported.keys();
                 let reported =
                     reported.filter(|name| parameters::is_tracked(&self.server.reported, name));

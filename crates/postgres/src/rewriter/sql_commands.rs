@@ -1,7 +1,9 @@
-//! Commands in SQL that name prepared statements: EXECUTE, DEALLOCATE and PREPARE share their names with the protocol.
+//! Commands in SQL that name prepared statements: EXECUTE, DEALLOCATE and PREPARE share their names
+//! with the protocol.
 //!
-//! A client's names stand for ours on the server connection, so they are replaced in such a command. DEALLOCATE of a
-//! statement that other clients may need, and PREPARE of a name that is taken, get an empty statement that stands in.
+//! A client's names stand for ours on the server connection, so they are replaced in such a
+//! command. DEALLOCATE of a statement that other clients may need, and PREPARE of a name that is
+//! taken, get an empty statement that stands in.
 
 use super::prepared::escaped;
 use super::{Expected, Forwarded, OURS, Rewriter, is_ours};
@@ -44,8 +46,9 @@ impl Rewriter<'_> {
         Forwarded::Yes
     }
 
-    /// A text with the names that the server connection has for this client's statements; `None` where there is nothing
-    /// to replace. The error is what becomes of the message instead of being passed on.
+    /// A text with the names that the server connection has for this client's statements; `None`
+    /// where there is nothing to replace. The error is what becomes of the message instead of being
+    /// passed on.
     pub(super) fn rewritten(
         &mut self,
         sql: &[u8],
@@ -67,11 +70,10 @@ impl Rewriter<'_> {
             let statement = self.client.statements.named(&name.name).ok().cloned();
             let is_ready = |statement| self.ready_statement(&statement, out).is_some();
             if !name.name.is_empty() && !statement.is_none_or(is_ready) {
-                self.held_by_sql = true;
+                self.holds_query = true;
                 return Err(Forwarded::NotYet);
             }
         }
-        self.held_by_sql = false;
         Ok(self.with_names(sql, &names, out))
     }
 

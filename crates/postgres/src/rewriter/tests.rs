@@ -1,5 +1,6 @@
 //! Conversations of two clients with one server connection, message by message.
 
+mod any_answer;
 mod session_changes;
 
 use super::*;
@@ -31,10 +32,11 @@ impl Conversation {
         self.client = ClientState::default();
     }
 
-    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the other, and `o` where the turn is over. `w:` is a word
-    /// that the client would say: whether it has to wait.
+    /// Plays a turn: `c:` words of the client, `s:` of the server; gives what each says to the
+    /// other, and `o` where the turn is over. `w:` is a word that the client would say: whether it
+    /// has to wait.
     fn turn(&mut self, events: &str) -> String {
-        let mut exchange = Rewriter::new(&mut self.client, &mut self.server, &self.all);
+        let mut rewriter = Rewriter::new(&mut self.client, &mut self.server, &self.all);
         let mut said = Vec::new();
         for event in events.split_whitespace() {
             let (side, word) = event.split_at(2);
@@ -42,23 +44,23 @@ impl Conversation {
             if side == "w:" {
                 write_word(&mut bytes, word);
                 let piece = Splitter::new(look_at_frontend).next(&bytes);
-                let waits = exchange.must_wait(&piece.unwrap().unwrap(), &mut out);
+                let waits = rewriter.must_wait(&piece.unwrap().unwrap(), &mut out);
                 let put_in = words(&out, look_at_frontend);
                 said.push(if waits { "waits" } else { "goes" }.to_owned() + &put_in);
             } else if side == "c:" {
                 write_word(&mut bytes, word);
                 let mut splitter = Splitter::new(look_at_frontend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
-                let taken = exchange.from_client(&piece, &mut out).unwrap();
+                let taken = rewriter.from_client(&piece, &mut out).unwrap();
                 let held = if taken == Forwarded::NotYet { "?" } else { "" };
                 said.push(format!("c:{}{held}", words(&out, look_at_frontend)));
             } else {
                 bytes.extend_from_slice(&answer(word));
                 let mut splitter = Splitter::new(look_at_backend);
                 let piece = splitter.next(&bytes).unwrap().unwrap();
-                exchange.from_server(&piece, &mut out).unwrap();
+                rewriter.from_server(&piece, &mut out).unwrap();
                 let mut asked = BytesMut::new();
-                exchange.ask(&mut asked);
+                rewriter.follow_up(&mut asked);
                 let (shown, asked) = (
                     words(&out, look_at_backend),
                     words(&asked, look_at_frontend),
@@ -71,14 +73,15 @@ impl Conversation {
                 said.push(format!("s:{shown}{asked}"));
             }
         }
-        if exchange.is_over() {
+        if rewriter.is_over() {
             said.push("o".into());
         }
         said.join(" ")
     }
 }
 
-/// `Q` query, `S` Sync, `E` Execute, `d` a row, `c` CopyDone; `Pname=text`, `Bname`, `Dname`, `Cname`.
+/// `Q` query, `S` Sync, `E` Execute, `d` a row, `c` CopyDone; `Pname=text`, `Bname`, `Dname`,
+/// `Cname`.
 fn write_word(out: &mut BytesMut, word: &str) {
     let rest = &word[1..];
     match &word[..1] {
@@ -103,8 +106,9 @@ fn write_word(out: &mut BytesMut, word: &str) {
     }
 }
 
-/// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed plan, `G` rows are expected, `A` DISCARD ALL is done,
-/// `R` RESET, `W` SET, `K` ROLLBACK, `d` DEALLOCATE; `t` parameters (none), `r` a column, `n` none.
+/// `1` `2` `3` complete, `I` ready, `T` ready in a transaction, `E` error, `P` that of a changed
+/// plan, `G` rows are expected, `A` DISCARD ALL is done, `R` RESET, `W` SET, `K` ROLLBACK, `d`
+/// DEALLOCATE; `t` parameters (none), `r` a column, `n` none.
 fn answer(word: &str) -> Vec<u8> {
     match word {
         "I" => b"Z\0\0\0\x05I".to_vec(),
@@ -456,7 +460,8 @@ fn what_is_skipped_goes_to_no_server_and_leaves_nothing() {
     assert_eq!(talk.turn("c:B c:S s:2 s:I"), "c:B c:S s:2 s:Z o");
 }
 
-/// Which statement goes depends on whether the one before it came: in a transaction that has failed it did not.
+/// Which statement goes depends on whether the one before it came: in a transaction that has failed
+/// it did not.
 #[test]
 fn what_needs_room_waits_for_what_is_being_prepared() {
     let mut talk = Conversation::new(1);

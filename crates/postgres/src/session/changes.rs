@@ -1,4 +1,5 @@
-//! What the server is to be asked when a turn is over: what the client's commands may have changed in its session.
+//! What the server is to be asked when a turn is over: what the client's commands may have changed
+//! in its session.
 //!
 //! Whether a command did what it says depends on failures, rollbacks and functions. So nothing is
 //! counted here: the server says what is there.
@@ -85,7 +86,12 @@ impl PossibleChanges {
     pub fn remove(&mut self, names: &[Vec<u8>]) {
         for name in names {
             if self.parameters.remove(name).is_some() {
-                self.kept_bytes -= ENTRY_BYTES + name.len();
+                let entry_bytes = ENTRY_BYTES + name.len();
+                assert!(
+                    entry_bytes <= self.kept_bytes,
+                    "released more than was kept"
+                );
+                self.kept_bytes -= entry_bytes;
             }
         }
     }

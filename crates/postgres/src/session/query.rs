@@ -1,5 +1,5 @@
-//! What a client's commands have changed of its session, asked of the server when its turn is over: settings that follow the client from
-//! then on, and what ties it to its server connection.
+//! What a client's commands have changed of its session, asked of the server when its turn is over:
+//! settings that follow the client from then on, and what ties it to its server connection.
 //!
 //! Pure: a question as text, and what its answer means.
 
@@ -28,13 +28,13 @@ impl SessionQuery {
     /// matter that it may have lost.
     pub fn of(
         client: &ClientState,
-        wanted: &RequestedParameters,
+        requested: &RequestedParameters,
         server: &ServerState,
         is_kept: bool,
     ) -> Option<SessionQuery> {
         let changes = &client.changes;
         let is_asked = |name: &&Vec<u8>| {
-            let is_first = wanted.names(name);
+            let is_first = requested.names(name);
             let is_reported = parameters::is_tracked(&server.reported, name);
             let matters = if is_kept {
                 changes.has_reset && is_first
@@ -102,14 +102,14 @@ impl SessionQuery {
     pub fn learn(
         &self,
         answer: &Rows,
-        wanted: &RequestedParameters,
+        requested: &RequestedParameters,
         client: &mut ClientState,
         server: &mut ServerState,
     ) {
         let (rows, ties) = answer.split_at(self.names.len().min(answer.len()));
         for row in rows {
             if let Some(found) = Found::read(row) {
-                self.learn_one(found, wanted, client, server);
+                self.learn_one(found, requested, client, server);
             }
         }
         for (tie, is_there) in self.ties.iter().zip(ties.iter().flatten()) {
@@ -130,12 +130,12 @@ impl SessionQuery {
     fn learn_one(
         &self,
         found: Found,
-        wanted: &RequestedParameters,
+        requested: &RequestedParameters,
         client: &mut ClientState,
         server: &mut ServerState,
     ) {
         let Found { name, value, .. } = &found;
-        let is_first = wanted.names(name);
+        let is_first = requested.names(name);
         let has_reset = client
             .changes
             .parameters
@@ -289,8 +289,8 @@ pub fn discard(client: &mut ClientState) {
 
 /// What the settings that are reported to a client become where nothing has been reported yet, or
 /// is believed no longer: what new sessions have.
-pub fn begin(client: &mut ClientState, wanted: &RequestedParameters, initial: &Parameters) {
+pub fn begin(client: &mut ClientState, requested: &RequestedParameters, initial: &Parameters) {
     if client.reported.is_empty() {
-        client.reported = wanted.missing_from(initial);
+        client.reported = requested.missing_from(initial);
     }
 }

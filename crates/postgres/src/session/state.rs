@@ -83,7 +83,7 @@ impl SessionRole {
 /// The statement without a name that a server connection knows.
 #[derive(Debug, Default)]
 pub enum Unnamed {
-    /// None, or one of nobody who is here.
+    /// None, or one that no client of now has prepared.
     #[default]
     Absent,
     /// This one.

@@ -1,5 +1,6 @@
-//! What a program says of itself in a comment of its statements: `/*route='%2Fpay',class='gold'*/`, as sqlcommenter writes it behind a statement and others
-//! before it, or `/*controller:orders,action:pay*/`.
+//! What a program says of itself in a comment of its statements: `/*route='%2Fpay',class='gold'*/`,
+//! as sqlcommenter writes it behind a statement and others before it, or
+//! `/*controller:orders,action:pay*/`.
 //!
 //! Only a comment at the very beginning and one at the very end count.
 

@@ -1,4 +1,5 @@
-//! Patterns of shapes: a whole shape, or the beginning of one with `*` behind it. One that no shape can fit is a mistake that nobody would notice.
+//! Patterns of shapes: a whole shape, or the beginning of one with `*` behind it. One that no shape
+//! can fit is a mistake, and would go unnoticed.
 
 use super::shape::{KEPT_BYTES, shape_of_shape};
 

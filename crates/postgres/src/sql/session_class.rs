@@ -1,6 +1,7 @@
 //! `SET sooner.class = gold`: a session's own word about what its transactions are.
 //!
-//! PostgreSQL takes any setting with a dot in its name. This one is the gate's: it is remembered here, and means nothing to the server.
+//! PostgreSQL takes any setting with a dot in its name. This one is the gate's: it is remembered
+//! here, and means nothing to the server.
 
 use super::is;
 use super::tokens::{Token, Tokens};
@@ -8,7 +9,8 @@ use super::tokens::{Token, Tokens};
 /// The setting's name.
 pub const SESSION_CLASS: &str = "sooner.class";
 
-/// What a command that does nothing else says of it: another word, or that the first counts again. Behind SET LOCAL nothing is left to be ordered.
+/// What a command that does nothing else says of it: another word, or that the first counts again.
+/// Behind SET LOCAL nothing is left to be ordered.
 pub fn session_class(sql: &[u8]) -> Option<Option<String>> {
     // Longer than any that is alone.
     const LONGEST_BYTES: usize = 400;

@@ -58,7 +58,8 @@ impl<'a> Rest<'a> {
         Some(name)
     }
 
-    /// The tokens up to a comma or the end of the call, which is taken as well; without an end none.
+    /// The tokens up to a comma or the end of the call, which is taken as well; without an end
+    /// none.
     fn argument(&mut self) -> Option<(Vec<Written<'a>>, bool)> {
         let (mut tokens, mut depth) = (Vec::new(), 0_usize);
         while tokens.len() < ARGUMENT_TOKENS {

@@ -1,4 +1,5 @@
-//! What a statement does, whatever constants stand in it: for classes by statement, and to learn from its like how long it will take.
+//! What a statement does, whatever constants stand in it: for classes by statement, and to learn
+//! from its like how long it will take.
 
 use super::tokens::{Backslash, Doubt, Token, Tokens};
 
@@ -29,19 +30,21 @@ type IsConstant = fn(&[u8]) -> bool;
 /// A statement without its constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// In lower case, with one space where there is any, comments and constants left out, lists of constants as one; its beginning.
+    /// In lower case, with one space where there is any, comments and constants left out, lists of
+    /// constants as one; its beginning.
     pub text: String,
     /// FNV-1a, 64 bits, of all of that.
     pub fingerprint: u64,
 }
 
-/// The shape of the first command of a text that is more than the frame of a transaction. Nothing of a constant is in it, whatever
-/// standard_conforming_strings is: where the text does not tell, the shape ends.
+/// The shape of the first command of a text that is more than the frame of a transaction. Nothing
+/// of a constant is in it, whatever standard_conforming_strings is: where the text does not tell,
+/// the shape ends.
 pub fn shape(sql: &[u8]) -> Option<Shape> {
     shape_of(sql, true)
 }
 
-/// The same of a text whose end has not come yet.
+/// The same of the beginning of a text.
 pub fn shape_of_beginning(sql: &[u8]) -> Option<Shape> {
     shape_of(sql, false)
 }
@@ -71,7 +74,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// What standard_conforming_strings is, is not known here: it is the value with which all quotes are closed.
+    /// What standard_conforming_strings is, is not known here: it is the value with which all
+    /// quotes are closed.
     fn of(sql: &[u8], is_all: bool) -> Self {
         let reading = |backslash, ends_in_doubt| Self {
             backslash,
@@ -113,7 +117,8 @@ fn whole(sql: &[u8], is_all: bool, is_constant: IsConstant) -> Option<Vec<u8>> {
     }
 }
 
-/// Fowler, Noll and Vo's hash: the same everywhere and for ever, so that it can stand in a configuration.
+/// Fowler, Noll and Vo's hash: the same everywhere and in every version, so that it can stand in a
+/// configuration.
 fn fingerprint(text: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, step)
@@ -265,7 +270,7 @@ mod tests {
                 "select a like ? escape ? from t",
             ),
             ("SELECT 'C:\\', 'D:\\' FROM t", "select ? from t"),
-            // Nobody can say.
+            // It cannot be said.
             (
                 "SELECT a, 'it\\'s secret', 'it\\'s secret' FROM t",
                 "select a, ?",

@@ -26,7 +26,8 @@ pub struct StatementName {
     pub at: Range<usize>,
 }
 
-/// Whether a text has a word that a name of a prepared statement follows: enough to pass nearly all others by.
+/// Whether a text has a word that a name of a prepared statement follows: enough to pass nearly all
+/// others by.
 pub fn may_name_statements(sql: &[u8]) -> bool {
     const KEYWORDS: [&[u8]; 3] = [b"execute", b"deallocate", b"prepare"];
     let begins_with = |rest: &[u8], keyword: &[u8]| {

@@ -1,4 +1,5 @@
-//! The words of a text in SQL (PostgreSQL's documentation, "Lexical Structure"), without what is quoted or commented away.
+//! The words of a text in SQL (PostgreSQL's documentation, "Lexical Structure"), without what is
+//! quoted or commented away.
 
 /// What a text is made of, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum Backslash {
 pub enum Doubt {
     /// With the other value of standard_conforming_strings it does.
     Setting,
-    /// Where the encoding has letters whose second byte is a backslash, it may.
+    /// Where the second byte of a letter may be a backslash in the encoding, it may.
     Encoding,
 }
 
@@ -134,7 +135,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Takes a text or quoted name, whose beginning was taken; with `escapes` a backslash takes the next byte.
+    /// Takes the rest of a text or quoted name; with `escapes` a backslash takes the next byte.
     fn take_quoted(&mut self, quote: u8, escapes: bool) -> &'a [u8] {
         let (count, is_closed) = quoted_bytes(self.rest, quote, escapes);
         let inside = self.take(count);
@@ -146,7 +147,7 @@ impl<'a> Tokens<'a> {
         inside
     }
 
-    /// Takes a text without a prefix, whose beginning was taken.
+    /// Takes the rest of a text without a prefix.
     fn take_text(&mut self) {
         let escapes = self.backslash == Backslash::Escape;
         let [own, other] =
@@ -201,7 +202,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Where a text in quotes ends, whose beginning was taken: bytes inside, in which two quotes are one, and whether it is closed.
+/// Where the rest of a text in quotes ends: bytes inside, in which two quotes are one, and whether
+/// it is closed.
 fn quoted_bytes(rest: &[u8], quote: u8, escapes: bool) -> (usize, bool) {
     let mut end = 0;
     while let Some(byte) = rest.get(end) {

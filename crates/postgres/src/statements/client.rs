@@ -85,7 +85,12 @@ impl ClientStatements {
             b"" => self.unnamed.take(),
             _ => self.by_name.remove(key(name)),
         }?;
-        self.kept_bytes -= entry_bytes(key(name), &had);
+        let entry_bytes = entry_bytes(key(name), &had);
+        assert!(
+            entry_bytes <= self.kept_bytes,
+            "released more than was kept"
+        );
+        self.kept_bytes -= entry_bytes;
         Some(had)
     }
 

@@ -5,8 +5,9 @@ use sha2::{Digest, Sha256};
 
 /// What a server said of a statement when it was prepared.
 ///
-/// Two statements of one text and shape can take each other's place: PostgreSQL itself refuses to run a statement with
-/// other columns than before (0A000), and plans it anew with the same parameter types.
+/// Two statements of one text and shape can take each other's place: PostgreSQL itself refuses to
+/// run a statement with other columns than before (0A000), and plans it anew with the same
+/// parameter types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// How many and which, as in ParameterDescription and in Parse.
@@ -16,7 +17,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// Of a ParameterDescription's body, and the columns of a RowDescription; `None` where it returns no rows.
+    /// Of a ParameterDescription's body, and the columns of a RowDescription; `None` where it
+    /// returns no rows.
     pub fn new(parameters: &[u8], columns: Option<&[Column<'_>]>) -> Self {
         Self {
             parameters: parameters.to_vec(),

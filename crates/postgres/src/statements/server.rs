@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// A statement that a server connection knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatement {
-    /// By whose number it is called there.
+    /// The one that it is named after there.
     pub statement: Arc<Statement>,
     /// How many statements there were when the server was told to prepare it.
     pub parsed_at: u64,
@@ -114,6 +114,16 @@ impl ServerStatements {
         let at = numbers.iter().take_while(is_older).count();
         numbers.insert(at, number);
         self.by_number.insert(number, (used_at, known));
+        self.check();
+    }
+
+    /// Each statement has a number, one time at which it was used and a place under its text.
+    fn check(&self) {
+        assert_eq!(self.by_number.len(), self.by_use.len());
+        debug_assert_eq!(
+            self.by_number.len(),
+            self.by_text.values().map(Vec::len).sum::<usize>()
+        );
     }
 
     /// The server described it: older ones of the same text and shape are of no more use.
@@ -145,6 +155,7 @@ impl ServerStatements {
                 self.by_text.remove(&known.statement.text.id);
             }
         }
+        self.check();
         Some(known)
     }
 

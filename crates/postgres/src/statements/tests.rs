@@ -97,8 +97,9 @@ impl Play {
         }
     }
 
-    /// `+ab:7` a client prepares text `a` as `b`, and it is described with parameter 7; `.b` it is used: what serves for it, or `-` and it is
-    /// prepared here; `xb` forgotten. What was closed for it stands in front.
+    /// `+ab:7` a client prepares text `a` as `b`, and it is described with parameter 7; `.b` it is
+    /// used: what serves for it, or `-` and it is prepared here; `xb` forgotten. What was closed
+    /// for it stands in front.
     fn play(&mut self, steps: &str) -> String {
         steps
             .split(' ')

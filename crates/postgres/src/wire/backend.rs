@@ -1,4 +1,4 @@
-//! Messages from a server: those whose content matters to a proxy, and those it says itself.
+//! Messages from a server: those that a pooler has to read, and those that it writes itself.
 
 use super::fields::{Fields, Malformed};
 use super::frame::Look;
@@ -72,7 +72,7 @@ pub enum BackendMessage<'a> {
         /// Its key.
         secret: &'a [u8],
     },
-    /// What is asked for to let somebody in, by its number, with what belongs to it.
+    /// The authentication that the server asks for, by its number, with its data.
     Authentication(i32, &'a [u8]),
     /// A newer protocol than the server's was asked for.
     NegotiateVersion {
@@ -160,7 +160,8 @@ fn sqlstate(mut fields: Fields<'_>) -> Option<&[u8]> {
     }
 }
 
-/// Whether an error that may be cut off ends the session: its field `V`, which is not translated, else `S`.
+/// Whether an error that may be cut off ends the session: its field `V`, which is not translated,
+/// else `S`.
 pub fn is_fatal(body: &[u8]) -> bool {
     let mut fields = Fields(body);
     let mut is_fatal = false;
@@ -269,7 +270,8 @@ pub fn write_key_data(out: &mut BytesMut, process_id: i32, secret: &[u8]) {
     });
 }
 
-/// Writes a NegotiateProtocolVersion: the newest minor version, and the extensions that are not known.
+/// Writes a NegotiateProtocolVersion: the newest minor version, and the extensions that are not
+/// known.
 pub fn write_negotiate_version(out: &mut BytesMut, version: Version, unknown: &[&str]) {
     message(out, b'v', |body| {
         body.put_i32(version.code());

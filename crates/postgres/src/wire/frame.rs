@@ -1,7 +1,8 @@
 //! Messages cut out of a stream of bytes, without a copy and without holding what is not looked at.
 //!
-//! A message is a tag, a length that counts itself but not the tag, and a body. A row may have a gigabyte: only what matters of a message is
-//! waited for, the rest passes as it comes, so that what a connection holds is bounded by [`Look`] and not by its peer.
+//! A message is a tag, a length that counts itself but not the tag, and a body. A row may have a
+//! gigabyte: only what matters of a message is waited for, the rest passes as it comes, so that
+//! what a connection holds is bounded by [`Look`] and not by its peer.
 
 /// The tag and the length.
 pub const HEADER_BYTES: usize = 5;
@@ -49,7 +50,8 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Why a stream is not a stream of messages. Nothing that follows can be trusted: the connection is to be closed.
+/// Why a stream is not a stream of messages. Nothing that follows can be trusted: the connection is
+/// to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The tag stands for no message.
@@ -79,7 +81,7 @@ pub enum FrameError {
 #[derive(Clone, Debug)]
 pub struct Splitter {
     look: fn(u8) -> Look,
-    /// The message whose end has not come yet, and how many bytes it lacks.
+    /// The message that is not complete yet, and how many bytes it lacks.
     passing: Option<(u8, usize)>,
 }
 
@@ -97,7 +99,8 @@ impl Splitter {
         self.passing.is_none()
     }
 
-    /// The next piece at the beginning of `bytes`, which the caller takes away then; `None` where more has to come first.
+    /// The next piece at the beginning of `bytes`, which the caller takes away then; `None` where
+    /// more has to come first.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Piece<'a>>, FrameError> {
         match self.passing {
             Some((tag, missing_bytes)) if !bytes.is_empty() => {
@@ -178,7 +181,8 @@ mod tests {
         [&[tag], &length[..], body].concat()
     }
 
-    /// What comes out when the stream arrives in parts: a letter a first piece, in capitals as its tag, `.` for more, `|` at an end.
+    /// What comes out when the stream arrives in parts: a letter a first piece, in capitals as its
+    /// tag, `.` for more, `|` at an end.
     fn decisions(stream: &[u8], part_bytes: usize) -> String {
         let mut splitter = Splitter::new(look);
         let (mut said, mut held, mut passed) = (String::new(), Vec::new(), Vec::new());

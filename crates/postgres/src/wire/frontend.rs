@@ -1,10 +1,12 @@
-//! Messages from a client: those whose content matters to a proxy, and the same with another statement's name.
+//! Messages from a client: those that a pooler has to read, and the same with another statement's
+//! name.
 
 use super::fields::{Fields, Malformed};
 use super::frame::{HEADER_BYTES, Look};
 use bytes::{BufMut, BytesMut};
 
-/// The longest name of a statement or portal; PostgreSQL cuts identifiers at 63 bytes, but not these.
+/// The longest name of a statement or portal; PostgreSQL cuts identifiers at 63 bytes, but not
+/// these.
 const NAME_BYTES_MAX: usize = 8192;
 /// Of a query, to see what it does to its session.
 const QUERY_HEAD_BYTES: usize = 8192;
@@ -82,7 +84,8 @@ pub enum FrontendMessage<'a> {
 }
 
 impl<'a> FrontendMessage<'a> {
-    /// Reads what [`look_at_frontend`] asks for of a message; `is_whole` says whether that is all of it.
+    /// Reads what [`look_at_frontend`] asks for of a message; `is_whole` says whether that is all
+    /// of it.
     pub fn read(tag: u8, body: &'a [u8], is_whole: bool) -> Result<Self, Malformed> {
         let mut fields = Fields(body);
         let message = match tag {
@@ -146,8 +149,9 @@ pub fn write_parse(out: &mut BytesMut, name: &[u8], rest: &[u8]) {
     out.put_slice(rest);
 }
 
-/// Writes the beginning of a Bind whose statement has another name. `first` is its first piece, header included, `names_bytes` are those of
-/// the names in it; what follows that piece follows as it is.
+/// Writes the beginning of a Bind with another name of its statement. `first` is its first piece,
+/// header included, `names_bytes` are those of the names in it; what follows that piece follows as
+/// it is.
 pub fn write_bind(
     out: &mut BytesMut,
     first: &[u8],

@@ -1,4 +1,5 @@
-//! Rows: those of answers to the gate's own questions, and those that it answers with itself. All of them are text.
+//! Rows: those of answers to the gate's own questions, and those that it answers with itself. All
+//! of them are text.
 
 use super::fields::{Fields, Malformed};
 use super::frontend::{write_parse, write_sync};
@@ -9,7 +10,8 @@ const TEXT_OID: i32 = 25;
 /// And of every number.
 const INT8_OID: i32 = 20;
 
-/// The fields of a row (DataRow); `None` is NULL, and what is not UTF-8 is shown as well as it can be.
+/// The fields of a row (DataRow); `None` is NULL, and what is not UTF-8 is shown as well as it can
+/// be.
 pub fn texts_of_row(body: &[u8]) -> Result<Vec<Option<String>>, Malformed> {
     let mut rest = Fields(body);
     let count = u16::from_be_bytes([rest.byte()?, rest.byte()?]);
@@ -114,12 +116,14 @@ pub fn write_empty(out: &mut BytesMut) {
     message(out, b'I', |_| {});
 }
 
-/// Before a question of the gate's own: names without a schema are the server's, whatever a database's owner has made or set.
+/// Before a question of the gate's own: names without a schema are the server's, whatever a
+/// database's owner has made or set.
 const SEARCH_PATH: &[u8] = b"SET search_path TO pg_catalog, pg_temp";
 
 /// Writes a question with one parameter that is text, to be answered with one row of text.
 pub fn write_question(out: &mut BytesMut, sql: &str, parameter: &str) {
-    // In the same transaction: neither a pooler nor the database's own settings come between the two.
+    // In the same transaction: neither a pooler nor the database's own settings come between the
+    // two.
     write_parse(out, b"", &[SEARCH_PATH, b"\0\0\0"].concat());
     message(out, b'B', |out| out.put_slice(&[0; 8]));
     message(out, b'E', |out| out.put_slice(&[0; 5]));

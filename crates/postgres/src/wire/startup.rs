@@ -1,4 +1,5 @@
-//! What comes before the first message: a packet without a tag, in which a client asks for encryption, for a cancellation or for a session.
+//! What comes before the first message: a packet without a tag, in which a client asks for
+//! encryption, for a cancellation or for a session.
 
 use super::fields::{Fields, Malformed};
 
@@ -68,7 +69,8 @@ pub enum FirstPacket {
 pub struct Startup {
     /// The version that the client would like.
     pub version: Version,
-    /// Names and values in the order in which they came; names beginning with `_pq_.` are extensions of the protocol.
+    /// Names and values in the order in which they came; names beginning with `_pq_.` are
+    /// extensions of the protocol.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -127,7 +129,7 @@ pub enum StartupError {
     /// Not what the packet's kind has.
     #[error("the first packet is malformed: {0}")]
     Malformed(#[from] Malformed),
-    /// Without a name nobody can be let in.
+    /// A user without a name is refused.
     #[error("the first packet names no user")]
     NoUser,
 }
@@ -144,7 +146,8 @@ impl StartupError {
 }
 
 impl FirstPacket {
-    /// Reads the packet at the beginning of `bytes`, with how many of them it has; `None` where more has to come.
+    /// Reads the packet at the beginning of `bytes`, with how many of them it has; `None` where
+    /// more has to come.
     pub fn read(bytes: &[u8]) -> Result<Option<(FirstPacket, usize)>, StartupError> {
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Ok(Some((FirstPacket::DirectTls, 0)));

@@ -7,9 +7,9 @@ use super::read_ahead::BufferBudget;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
-use rustls::RootCertStore;
 use sooner_config::{Network, NetworkError};
 use sooner_http::forwarding::routes::{self, HostPattern, Routes};
+use sooner_tls::Authorities;
 use std::rc::Rc;
 use toml::Spanned;
 
@@ -39,11 +39,12 @@ impl Proxy {
                 ));
             }
             // Files may have changed behind an unchanged table.
-            let roots = connect::roots(table)?;
-            let kept = previous.and_then(|previous| previous.unchanged(table, &roots));
+            let authorities = connect::authorities(table)?;
+            let kept =
+                previous.and_then(|previous| previous.unchanged(table, authorities.as_ref()));
             built.push(match kept {
                 Some(upstream) => upstream,
-                None => Upstream::build(table, roots)?,
+                None => Upstream::build(table, authorities)?,
             });
         }
         let mut table = Routes::default();
@@ -58,10 +59,14 @@ impl Proxy {
         })
     }
 
-    fn unchanged(&self, table: &UpstreamTable, roots: &RootCertStore) -> Option<Rc<Upstream>> {
+    fn unchanged(
+        &self,
+        table: &UpstreamTable,
+        authorities: Option<&Authorities>,
+    ) -> Option<Rc<Upstream>> {
         self.upstreams
             .iter()
-            .find(|upstream| upstream.is_of(table, roots))
+            .find(|upstream| upstream.is_of(table, authorities))
             .cloned()
     }
 }

@@ -6,9 +6,8 @@ use super::endpoint::{Address, Endpoint, EndpointProtocol};
 use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use sooner_http::forwarding::request::Protocol;
-use sooner_tls::{read_roots, system_roots};
+use sooner_tls::{Authorities, Trust};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -29,22 +28,18 @@ struct Tls {
     name: ServerName<'static>,
 }
 
-/// The certificates the servers of an upstream must lead to; none where no server speaks TLS.
-pub fn roots(table: &UpstreamTable) -> Result<Arc<RootCertStore>, Misconfigured> {
+/// The authorities that the servers of an upstream are trusted by; `None` where no server speaks TLS.
+pub fn authorities(table: &UpstreamTable) -> Result<Option<Authorities>, Misconfigured> {
     let speaks_tls = |text: &Spanned<String>| {
         Endpoint::parse(text.get_ref())
             .is_ok_and(|endpoint| endpoint.protocol == EndpointProtocol::Tls)
     };
     if !table.servers.iter().any(speaks_tls) {
-        return Ok(Arc::new(RootCertStore::empty()));
+        return Ok(None);
     }
-    trusted(table).map(Arc::new)
-}
-
-fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
     if let Some(ca) = &table.ca {
         let path = ca.get_ref();
-        return read_roots(path).map_err(|error| {
+        let read = Authorities::read(path).map_err(|error| {
             Misconfigured::at(
                 ca,
                 "upstream.ca",
@@ -54,22 +49,27 @@ fn trusted(table: &UpstreamTable) -> Result<RootCertStore, Misconfigured> {
                 ),
             )
         });
+        return read.map(Some);
     }
-    system_roots().ok_or_else(|| {
+    let of_system = Authorities::of_system().ok_or_else(|| {
         Misconfigured::at(
             &table.name,
             "upstream.ca",
             "the system has no file of trusted certificates; name one: ca = \"FILE.pem\"",
         )
-    })
+    });
+    of_system.map(Some)
 }
 
 impl Connector {
-    /// For `endpoint`; its certificate must lead to `roots` if it speaks TLS.
-    pub fn new(endpoint: Endpoint, roots: &Arc<RootCertStore>) -> Result<Self, Misconfigured> {
-        let tls = match (&endpoint.protocol, &endpoint.address) {
-            (EndpointProtocol::Tls, Address::Tcp { host, .. }) => {
-                Some(Tls::new(host, roots.clone())?)
+    /// For `endpoint`; a server that speaks TLS is trusted by `authorities`.
+    pub fn new(
+        endpoint: Endpoint,
+        authorities: Option<&Authorities>,
+    ) -> Result<Self, Misconfigured> {
+        let tls = match (&endpoint.protocol, &endpoint.address, authorities) {
+            (EndpointProtocol::Tls, Address::Tcp { host, .. }, Some(authorities)) => {
+                Some(Tls::new(host, authorities.clone())?)
             }
             _ => None,
         };
@@ -132,21 +132,17 @@ fn true_cause(error: io::Error) -> io::Error {
 }
 
 impl Tls {
-    fn new(host: &str, roots: Arc<RootCertStore>) -> Result<Self, Misconfigured> {
+    fn new(host: &str, authorities: Authorities) -> Result<Self, Misconfigured> {
         let wrong = |what: String| Misconfigured::without_place("upstream.servers", what);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| wrong(format!("`{host}` is no name a certificate can have")))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let http1 = TlsConnector::from(Arc::new(config.clone()));
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let any = sooner_tls::client(Trust::Name(authorities), None, &[b"h2", b"http/1.1"]);
+        let any = any.map_err(wrong)?;
+        let mut http1 = any.clone();
+        http1.alpn_protocols.clear();
         Ok(Self {
-            any: TlsConnector::from(Arc::new(config)),
-            http1,
+            any: TlsConnector::from(Arc::new(any)),
+            http1: TlsConnector::from(Arc::new(http1)),
             name,
         })
     }

@@ -14,9 +14,9 @@ use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
-use rustls::RootCertStore;
 use sooner_admission::{AdmissionStatus, Time};
 use sooner_limiter::{Limiter, Permit};
+use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::pin::pin;
@@ -69,8 +69,8 @@ pub struct Upstream {
     pub name: Arc<str>,
     /// What it was made from.
     pub table: UpstreamTable,
-    /// What the certificates of its servers must lead to; empty where none speaks TLS.
-    pub roots: Arc<RootCertStore>,
+    /// What its servers are trusted by; `None` where none speaks TLS.
+    pub authorities: Option<Authorities>,
     /// Its servers.
     pub servers: Vec<Rc<Server>>,
     /// How long each step may take.
@@ -109,9 +109,9 @@ pub enum Choice {
 }
 
 impl Upstream {
-    /// Whether `table` and `roots` would make the same one.
-    pub fn is_of(&self, table: &UpstreamTable, roots: &RootCertStore) -> bool {
-        self.table == *table && self.roots.roots == roots.roots
+    /// Whether `table` and `authorities` would make the same one.
+    pub fn is_of(&self, table: &UpstreamTable, authorities: Option<&Authorities>) -> bool {
+        self.table == *table && self.authorities.as_ref() == authorities
     }
 
     /// Whether this is the first call: its tasks are to be started.

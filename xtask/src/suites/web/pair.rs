@@ -1,6 +1,5 @@
 //! nginx and `sooner serve` on loopback, each with the same files and the same backends.
 
-use crate::certificate::Certificate;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use serde::Deserialize;
 
 use super::super::run::Run;
 use super::super::servers::die_with_us;
+use sooner_testbed::certificate::Certificate;
 
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -114,7 +114,7 @@ impl Server {
         } else {
             clear2
         };
-        let certificate = Certificate::of(&run.folder)?;
+        let certificate = Certificate::of_authority(&run.folder, &["localhost", "127.0.0.1"])?;
         let mut command = match which {
             Which::Nginx => {
                 let config = folder.join("nginx.conf");
@@ -249,9 +249,10 @@ fn sooner_config(setup: &Setup, at: &Path, made: &Certificate, ports: [u16; 2]) 
     let mut text = format!(
         "listen = [\"127.0.0.1:{clear}\"]\nlisten_tls = [\"127.0.0.1:{tls}\"]\n\
          [limits]\ngrace_seconds = 1\n[log]\naccess = \"{}\"\n\
-         {}[[site]]\nroot = \"{}\"\nlisting = \"html\"\n",
+         [[tls]]\ncertificate = \"{}\"\nkey = \"{}\"\n[[site]]\nroot = \"{}\"\nlisting = \"html\"\n",
         at.join("access.log").display(),
-        made.table(),
+        made.certificate.display(),
+        made.key.display(),
         setup.root.display(),
     );
     for Route { path, port, kind } in setup.routes {

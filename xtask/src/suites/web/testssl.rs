@@ -1,6 +1,5 @@
 //! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and versions.
 
-use crate::certificate::Certificate;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -15,6 +14,7 @@ use super::super::{Suite, fetch};
 use super::needs::{self, program};
 use super::pair::{Server, Setup, Way, Which};
 use super::visit::{is_chosen, limited};
+use sooner_testbed::certificate::Certificate;
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -58,7 +58,8 @@ fn run(run: &mut Run) -> Result<()> {
         root: &root,
         routes: &[],
     };
-    let authority = Certificate::of(&run.folder)?.certificate;
+    let authority =
+        Certificate::of_authority(&run.folder, &["localhost", "127.0.0.1"])?.certificate;
     let findings = |which| {
         let folder = scratch.path().join(Which::name(which));
         let server = Server::start(run, which, &setup, &folder)?;

@@ -1,6 +1,5 @@
 //! One client's visit to a server, and what is compared of it: a text of a line for each thing seen.
 
-use crate::certificate::Certificate;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::fs;
@@ -15,6 +14,7 @@ use super::super::fetch;
 use super::super::run::Run;
 use super::pair::{Answered, Server, Setup, Way, Which};
 use crate::process;
+use sooner_testbed::certificate::Certificate;
 
 /// What `timeout` ends with when it had to end the program.
 const ENDED_BY_TIMEOUT: i32 = 124;
@@ -177,7 +177,7 @@ fn play(
         way,
         folder,
         root: root.clone(),
-        authority: Certificate::of(&run.folder)?.certificate,
+        authority: Certificate::of_authority(&run.folder, &["localhost", "127.0.0.1"])?.certificate,
         may_fail: false,
         seen: String::new(),
         printed: String::new(),

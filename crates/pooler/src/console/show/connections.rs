@@ -1,4 +1,5 @@
-//! Clients, server connections and pools, as tables. What is idle is known to its pool, what is in use to its client.
+//! Clients, server connections and pools, as tables. What is idle is known to its pool, what is in
+//! use to its client.
 
 use super::*;
 use crate::client::handle::ClientHandle;

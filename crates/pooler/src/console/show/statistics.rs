@@ -246,7 +246,7 @@ pub fn classes(pooler: &Pooler) -> Table {
             priority.map(u64::from).into(),
             present.clients.into(),
             present.waiting.into(),
-            present.working.into(),
+            present.active.into(),
             all.transactions.into(),
             mean(all.outside_us, all.turns).into(),
             mean(all.inside_us, all.turns).into(),
@@ -286,7 +286,8 @@ pub fn statements(pooler: &Pooler) -> Table {
     table
 }
 
-/// Parts in a hundred of its target that a class has achieved: above 100 it is late (the performance index of z/OS, times 100).
+/// Parts in a hundred of its target that a class has achieved: above 100 it is late (the
+/// performance index of z/OS, times 100).
 fn index_percent(target_ns: u64, achieved_ns: u64) -> u64 {
     achieved_ns.saturating_mul(100) / target_ns.max(1)
 }

@@ -76,7 +76,8 @@ async fn prepared(a: &Client, b: &Client) -> Vec<String> {
     found
 }
 
-/// The driver counts its statements for all connections: what two programs would call the same is called so by SQL.
+/// The driver counts its statements for all connections: what two programs would call the same is
+/// called so by SQL.
 async fn two_texts(config: &Config) -> Vec<String> {
     let (c, d) = (connect(config).await, connect(config).await);
     c.batch_execute("PREPARE same AS SELECT 'c'").await.unwrap();

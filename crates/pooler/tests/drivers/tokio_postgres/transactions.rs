@@ -150,7 +150,7 @@ async fn cancelled(config: &Config, b: &Client) -> Vec<String> {
 
     let mut found = vec![said(failed)];
     found.extend(ask(b, "SELECT 'unharmed'", &[]).await);
-    // One that comes when nothing runs harms nobody.
+    // One that comes when nothing runs does no harm.
 
     token.cancel_query(NoTls).await.unwrap();
 

@@ -10,12 +10,11 @@ use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
-use rustls::RootCertStore;
 use sooner_admission::{AdmissionSettings, KEY_MEMORY, Order};
 use sooner_limiter::Limiter;
+use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Failures in a row that put a server out, unless said otherwise.
@@ -26,19 +25,19 @@ const CHECK_FAILS: u32 = 2;
 const CHECK_PASSES: u32 = 1;
 
 impl Upstream {
-    /// The upstream of `table`; its servers' certificates must lead to `roots`. Nothing is
+    /// The upstream of `table`; its servers are trusted by `authorities`. Nothing is
     /// connected.
     pub fn build(
         table: &UpstreamTable,
-        roots: Arc<RootCertStore>,
+        authorities: Option<Authorities>,
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = limit(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
-            servers: servers(table, limits, &roots)?,
-            roots,
+            servers: servers(table, limits, authorities.as_ref())?,
+            authorities,
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
@@ -70,7 +69,7 @@ impl Upstream {
 fn servers(
     table: &UpstreamTable,
     limits: HealthLimits,
-    roots: &Arc<RootCertStore>,
+    authorities: Option<&Authorities>,
 ) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
@@ -84,7 +83,7 @@ fn servers(
         let wrong =
             |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
         let endpoint = Endpoint::parse(text.get_ref()).map_err(|error| wrong(&error))?;
-        let connector = Connector::new(endpoint, roots).map_err(|error| {
+        let connector = Connector::new(endpoint, authorities).map_err(|error| {
             if error.span.is_none() {
                 wrong(&error.message)
             } else {

@@ -1,0 +1,117 @@
+//! A server on a link of its own: what other generators measure there, scripts that fetch, what others notice of clients that mean no good,
+//! what a queueing discipline costs the machine, and traces replayed side by side.
+
+mod beside_others;
+mod generators;
+mod link_cost;
+mod replay;
+mod script;
+
+pub use beside_others::BesideOthers;
+pub use generators::Generators;
+pub use link_cost::LinkCost;
+pub use replay::Replay;
+pub use script::Script;
+
+use crate::hosts::{Hosts, HostsSpec, SERVER_ADDRESS};
+use crate::measure::bench::Bench;
+use crate::peers::{PORT, Peer, PeerOptions, Running, TLS_PORT};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use sooner_testbed::OwnedChild;
+use sooner_testbed::certificate::Certificate;
+use std::fs;
+use std::path::Path;
+
+/// Hosts with a server that answers.
+struct Site {
+    // Ended in this order.
+    running: Running,
+    hosts: Hosts,
+}
+
+/// How a server stands.
+struct Place<'a> {
+    peer: &'a str,
+    rate_mbit: u64,
+    is_tls: bool,
+}
+
+impl Site {
+    fn start(bench: &Bench<'_>, place: &Place<'_>, root: &Path) -> Result<Site> {
+        let peer: Peer = place.peer.parse()?;
+        let folder = bench.folder("peer")?;
+        let spec = HostsSpec {
+            shaper: peer.shaper(),
+            congestion_control: Some("cubic".into()),
+            ..HostsSpec::new(&format!("m{}", bench.number()), place.rate_mbit * 1_000_000)
+        };
+        let hosts = Hosts::up(&spec, bench.program)?;
+        let address = SERVER_ADDRESS.to_string();
+        let certificate = place
+            .is_tls
+            .then(|| Certificate::make(&folder, &[&address]));
+        let options = PeerOptions {
+            tls: certificate
+                .transpose()
+                .context("cannot make a certificate")?,
+            http2: place.is_tls,
+            ..PeerOptions::new(bench.program, &folder)
+        };
+        let running = peer.start(&hosts, root, spec.rate_bits_per_sec, &options)?;
+        Ok(Site { running, hosts })
+    }
+
+    /// Where the server answers.
+    fn origin(is_tls: bool) -> String {
+        match is_tls {
+            true => format!("https://{SERVER_ADDRESS}:{TLS_PORT}"),
+            false => format!("http://{SERVER_ADDRESS}:{PORT}"),
+        }
+    }
+
+    /// `sooner` on the clients' host.
+    fn load(&self, bench: &Bench<'_>, words: &[&str]) -> Result<OwnedChild> {
+        let mut command = self.hosts.on_client(bench.program);
+        command.args(words);
+        bench.start(command)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PeerKeys {
+    peer: String,
+    /// What stands in `[uplink]` of a configuration besides.
+    uplink: Option<String>,
+}
+
+impl PeerKeys {
+    fn check(all: &[PeerKeys]) -> Result<(), (String, String)> {
+        let parsed = all.iter().map(|way| way.peer.parse::<Peer>().map(drop));
+        let parsed: Result<(), _> = parsed.collect();
+        parsed.map_err(|error| ("peer".to_owned(), error.to_string()))
+    }
+
+    /// The peer's name, with a configuration where one is needed.
+    fn name(&self, bench: &Bench<'_>) -> Result<String> {
+        let Some(uplink) = &self.uplink else {
+            return Ok(self.peer.clone());
+        };
+        let path = bench.folder("config")?.join("sooner.toml");
+        fs::write(&path, format!("[uplink]\n{uplink}\n"))?;
+        Ok(format!("{} --config {}", self.peer, path.display()))
+    }
+}
+
+impl Site {
+    /// nginx behind a device that nothing limits yet.
+    fn unshaped(bench: &Bench<'_>, spec: HostsSpec, root: &Path) -> Result<Site> {
+        let hosts = Hosts::up(&spec, bench.program)?;
+        let folder = bench.folder("peer")?;
+        let options = PeerOptions::new(bench.program, &folder);
+        let peer = Peer::Nginx { limit_conn: None };
+        let running = peer.start_unshaped(&hosts, root, &options)?;
+        Ok(Site { running, hosts })
+    }
+}

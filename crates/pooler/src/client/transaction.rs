@@ -1,0 +1,139 @@
+//! The beginning of a transaction: admission, then a lease with the client's parameters.
+
+use super::Client;
+use crate::client::cancel_queued;
+use crate::client::handle::Activity;
+use crate::client::refusal::{Departure, Refusal};
+use crate::client::session_sync;
+use crate::pool::ServerConnection;
+use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupted, interruption};
+use crate::pool::database::{Database, User};
+use crate::pool::lease::{Lease, LeaseRequest};
+use sooner_postgres::hints::hints_of;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A transaction that has its server connection.
+pub(super) struct Transaction {
+    pub(super) lease: Lease,
+    /// `None` where nothing was waited for: it is known when something comes.
+    pub(super) class: Option<ClientClass>,
+    pub(super) outside: Duration,
+}
+
+impl Client {
+    /// Waits to be let in, then for a server connection with the client's settings; `None` where
+    /// the client wants it no more.
+    pub(super) async fn begin_transaction(&mut self) -> Result<Option<Transaction>, Departure> {
+        let came_at = Instant::now();
+        loop {
+            match self.start_transaction(came_at).await? {
+                Ok(transaction) => return Ok(Some(transaction)),
+                // It is looked for where it is now.
+                Err(Interrupted::DatabaseMoved) => {}
+                Err(Interrupted::Cancelled) => {
+                    Box::pin(cancel_queued::cancel_queued(
+                        &mut self.stream,
+                        &mut self.input,
+                    ))
+                    .await?;
+                    return Ok(None);
+                }
+                Err(Interrupted::Left) => return Err(Departure::Left),
+                Err(Interrupted::Terminated) => return Err(self.handle.refusal().into()),
+            }
+        }
+    }
+
+    async fn start_transaction(
+        &mut self,
+        came_at: Instant,
+    ) -> Result<Result<Transaction, Interrupted>, Departure> {
+        let db = self.database()?;
+        let user = self.pooler.user(&self.handle.user);
+        let admitted = match self.wait_for_admission(&db, &user, came_at).await? {
+            Ok(admitted) => admitted,
+            Err(interrupted) => return Ok(Err(interrupted)),
+        };
+        let outside = came_at.elapsed();
+        let class = admitted.class.clone();
+        let lease = self.lease(db, admitted).await?;
+        Ok(lease.map(|lease| Transaction {
+            lease,
+            class: Some(class),
+            outside,
+        }))
+    }
+
+    /// A server connection with the client's settings, unless the client gives up before there is
+    /// one.
+    pub(super) async fn lease(
+        &mut self,
+        db: Rc<Database>,
+        admitted: Admitted,
+    ) -> Result<Result<Lease, Interrupted>, Refusal> {
+        let request = LeaseRequest {
+            user: &self.handle.user,
+            db: db.clone(),
+            proof: self.proof.as_ref(),
+        };
+        let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
+        let apply = async |server: &mut ServerConnection| {
+            // Copied only where it is needed, which is not at every transaction.
+            let is_new = state.reported.is_empty();
+            let pool = is_new.then(|| db.upstream.pool.borrow());
+            let initial = pool.and_then(|pool| pool.initial_parameters(&owner).cloned());
+            session_sync::apply_parameters(state, requested, initial.as_ref(), server).await
+        };
+        let leasing = request.lease(&self.pooler, admitted, apply);
+        tokio::select! {
+            biased;
+            lease = leasing => Ok(lease?.ok_or(Interrupted::DatabaseMoved)),
+            interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Ok(Err(interrupted)),
+        }
+    }
+
+    /// One that begins on a server connection that it has kept.
+    pub(super) fn next_transaction(&self, lease: Lease) -> Transaction {
+        self.handle.set_activity(Activity::Idle);
+        Transaction {
+            lease,
+            class: None,
+            outside: Duration::ZERO,
+        }
+    }
+
+    /// What it says of its transaction in what it has sent.
+    pub(super) fn note_hints(&self) {
+        if self.pooler.configuration().needs_hints {
+            let hints = hints_of(&self.input, &self.state.statements);
+            self.handle.hints.replace(hints);
+        }
+    }
+
+    /// Outside the database, together with all others; a client that leaves meanwhile is waited for
+    /// no more.
+    async fn wait_for_admission(
+        &mut self,
+        db: &Database,
+        user: &User,
+        came_at: Instant,
+    ) -> Result<Result<Admitted, Interrupted>, Departure> {
+        self.handle.set_activity(Activity::Waiting);
+        self.note_hints();
+        let request = AdmissionRequest {
+            db,
+            user,
+            handle: &self.handle,
+            pooler: &self.pooler,
+            came_at,
+        };
+        let admit = request.admit(&mut self.stream, &mut self.input);
+        let Some(most) = self.pooler.configuration().query_wait() else {
+            return Ok(admit.await);
+        };
+        let until = tokio::time::Instant::from_std(came_at + most);
+        let went = tokio::time::timeout_at(until, admit).await;
+        went.map_err(|_| Refusal::waited(most.as_secs()).into())
+    }
+}
