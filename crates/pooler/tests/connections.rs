@@ -1,8 +1,7 @@
 //! How many connections there are, on both sides of the gate: clients that say nothing, and server
 //! connections that are kept.
 
-mod support;
-
+use crate::support;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +11,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use support::{Database, GATE_PORT, Gate, Talk, printed, said, transactions, until};
+use crate::support::{Database, GATE_PORT, Gate, Talk, printed, said, transactions, until};
 
 const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 const GSS_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x30";

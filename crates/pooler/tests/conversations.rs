@@ -5,17 +5,10 @@
 //! `SOONER_CONVERSATIONS_SECONDS` says where that is set, from `SOONER_CONVERSATIONS_SEED` on. One
 //! that differs is made as short as can be and shown with its seed.
 
-mod support;
-
-#[path = "conversations/play.rs"]
 mod play;
-#[path = "conversations/script.rs"]
 mod script;
-#[path = "conversations/session.rs"]
 mod session;
-#[path = "conversations/statements.rs"]
 mod statements;
-#[path = "conversations/turns.rs"]
 mod turns;
 
 use std::cell::Cell;
@@ -23,9 +16,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::support::{Database, Gate, transactions};
 use play::{Heard, Place};
 use script::Script;
-use support::{Database, Gate, transactions};
 
 /// Conversations in a run of the tests, where there is time for them.
 const CONVERSATIONS: u64 = 300;

@@ -5,21 +5,16 @@
 //! settings and prepares statements of its own, so that with two server connections no client stays
 //! with one.
 
-mod support;
-
-#[path = "drivers/place.rs"]
 mod place;
-#[path = "drivers/psql.rs"]
 mod psql_script;
-#[path = "drivers/tokio_postgres.rs"]
 mod tokio_postgres_script;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{Database, Gate, said, transactions};
 use place::{Bridge, Place};
-use support::{Database, Gate, said, transactions};
 
 /// Where Debian's modules are found, whatever other `python3` there is.
 const PYTHON: &str = "/usr/bin/python3";

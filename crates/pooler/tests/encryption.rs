@@ -1,8 +1,6 @@
 //! TLS on both sides, with certificates made on the spot: psql, a real PostgreSQL, the gate between
 //! them.
 
-mod support;
-
 use sooner_tls::{Authorities, Trust};
 use std::fs;
 use std::io::{Read, Write};
@@ -11,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::{Database, Gate, said};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use support::{Database, Gate, said};
 use tempfile::TempDir;
 
 /// An authority with a server's certificate for 127.0.0.1 and one of the user ann, as files.

@@ -1,12 +1,10 @@
 //! A database that is moved while people use it: psql, a real PostgreSQL, the gate between them.
 //! Both places are databases of one server, which say by themselves where one is.
 
-mod support;
-
 use std::thread;
 use std::time::Duration;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 const HERE: &str = "SELECT current_database()";
 

@@ -1,18 +1,15 @@
 //! What an operator does with a gate that runs, and what clients notice of it: psql, a real
 //! PostgreSQL, the gate between them.
 
-#[path = "operating/guesses.rs"]
 mod guesses;
-#[path = "operating/pgbouncer.rs"]
 mod pgbouncer;
-#[path = "operating/strangers.rs"]
 mod strangers;
-mod support;
 
+use crate::support;
 use std::thread;
 use std::time::Duration;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 const ADMINS: &str = "admins = [\"postgres\"]\nwatchers = [\"bob\"]\n";
 

@@ -1,15 +1,13 @@
 //! Who goes first where classes have targets or weights, and how many go in where that is not
 //! configured: psql and pgbench, a real PostgreSQL, the gate between them.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 /// Three roles, each its own class where the configuration says so, and a table of who came.
 fn start(test: &str, config: &str) -> Option<(Database, Gate)> {

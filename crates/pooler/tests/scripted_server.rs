@@ -1,12 +1,10 @@
 //! What a server says at a moment that no real one can be made to choose.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 
-use support::{Gate, transactions};
+use crate::support::{Gate, transactions};
 use tempfile::TempDir;
 
 const STARTUP: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";

@@ -1,14 +1,12 @@
 //! Real clients, a real PostgreSQL, the gate between them.
 
-#[path = "through_the_gate/sessions.rs"]
 mod sessions;
-mod support;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use support::{Database, Gate, Talk, printed, said, transactions, until};
+use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 #[test]
 fn psql_notices_no_difference() {

@@ -1,10 +1,10 @@
 //! h2spec: what RFC 9113 and RFC 7541 demand of a server, case by case, in clear text and over TLS.
 
-use crate::backend;
-use crate::client::command;
-use crate::junit::{self, Outcome};
-use crate::site::{Site, noise};
-use crate::way::Way;
+use super::backend;
+use super::client::command;
+use super::junit::{self, Outcome};
+use super::site::{Site, noise};
+use super::way::Way;
 use sooner_testbed::skip;
 use std::fs::{self, File};
 use std::path::Path;

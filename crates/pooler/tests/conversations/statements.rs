@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::support::{Database, Gate, transactions};
+use crate::support::{Database, Gate, transactions};
 
 /// Messages of one client, up to one that ends a cycle.
 type Cycle = Vec<Vec<u8>>;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use super::support::{Database, Gate, Talk, transactions, until};
+use crate::support::{Database, Gate, Talk, transactions, until};
 
 /// What is not answered by then never will be.
 const PATIENCE: Duration = Duration::from_secs(20);

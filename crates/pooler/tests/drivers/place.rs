@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::support::{Database, Gate, said};
+use crate::support::{Database, Gate, said};
 
 /// One that hangs is a failure, not a test without end.
 const PATIENCE_S: &str = "100";

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::support::{Database, Gate, said};
+use crate::support::{Database, Gate, said};
 
 /// A message with its length.
 fn message(tag: &[u8], body: &[u8]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{Database, Gate, said, until};
+use crate::support::{Database, Gate, said, until};
 
 const PORT: u16 = 6543;
 
@@ -56,7 +56,7 @@ impl PgBouncer {
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        super::support::signal_child_of(self.0.id(), "-INT");
+        crate::support::signal_child_of(self.0.id(), "-INT");
         let _ = self.0.wait();
     }
 }
@@ -252,14 +252,14 @@ fn prepared_statements_are_counted_in_pgbouncers_columns() {
     };
     let config = format!(
         "admins = [\"postgres\"]\n{}",
-        super::support::transactions(1)
+        crate::support::transactions(1)
     );
     let gate = Gate::before(&database, &config);
     let mut pgbench = gate.program(&database, "pgbench");
     let script = database.folder().join("select.sql");
     fs::write(&script, "SELECT 1;\n").unwrap();
     database.give(&script);
-    super::support::printed(
+    crate::support::printed(
         pgbench
             .args(["-n", "-M", "prepared", "-c", "2", "-t", "5", "-f"])
             .arg(&script)

@@ -1,6 +1,6 @@
 //! Databases that belong to strangers, who make objects there by the names that others use.
 
-use super::support::{Database, Gate, Talk, printed, said};
+use crate::support::{Database, Gate, Talk, printed, said};
 
 /// What psql says of a login with a password, and a statement; nothing where it succeeds.
 fn refusal(gate: &Gate, database: &Database, [user, password, name]: [&str; 3]) -> String {

@@ -9,8 +9,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
-use super::support::{Database, Gate, transactions};
 use super::{in_bytes, message, read_through};
+use crate::support::{Database, Gate, transactions};
 
 /// A client that waits for longer waits for another that is tied.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,5 +1,4 @@
 //! A private PostgreSQL and a gate before it, both gone when dropped.
-#![allow(dead_code, reason = "every test program needs a part of it")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -7,7 +7,7 @@
 use std::process::{Command, Stdio};
 
 use super::place::Place;
-use super::support::{Talk, said};
+use crate::support::{Talk, said};
 
 /// What is said by whom, without `c`.
 const TAKING_TURNS: &[(char, &str)] = &[
@@ -291,7 +291,7 @@ fn cancelled(place: &Place<'_>, other: &mut Talk) -> String {
         .stderr(Stdio::piped());
     let psql = psql.spawn().unwrap();
     let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-    super::support::until("it sleeps", || other.ask(sleeps) == "1");
+    crate::support::until("it sleeps", || other.ask(sleeps) == "1");
     // It is below `timeout`, which passes the signal on.
     let id = rustix::process::Pid::from_child(&psql);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();

@@ -1,0 +1,12 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod connections;
+mod conversations;
+mod drivers;
+mod encryption;
+mod moved;
+mod operating;
+mod ordering;
+mod scripted_server;
+mod support;
+mod through_the_gate;
