@@ -47,8 +47,10 @@ pub fn run(parts: Vec<Part>, tally: &mut Tally) {
 fn run_some(parts: Vec<Part>, at_once: usize, tally: &mut Tally) -> Vec<(String, f64)> {
     let waiting = Mutex::new(parts.into_iter());
     let done = Mutex::new((tally, Vec::new()));
+    // A call, because a lock taken in the condition would be held for the whole turn.
+    let take = || lock(&waiting).next();
     let work = || {
-        while let Some(part) = lock(&waiting).next() {
+        while let Some(part) = take() {
             let started = Instant::now();
             let ran = part.run();
             let (tally, times) = &mut *lock(&done);

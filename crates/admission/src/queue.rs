@@ -152,14 +152,18 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        if let Some((job, request)) = self.back.pop_front() {
-            self.inside.insert(job, request);
-            return Some(job);
-        }
-        let job = self.first_done(now)?;
-        let waiting = self.waiting.remove(&job)?;
-        self.ranking.scheduler().depart(job, now);
-        self.inside.insert(job, waiting.request);
+        let (job, request) = match self.back.pop_front() {
+            Some(returned) => returned,
+            None => {
+                let job = self.first_done(now)?;
+                let waiting = self.waiting.remove(&job)?;
+                self.ranking.scheduler().depart(job, now);
+                (job, waiting.request)
+            }
+        };
+        let before = self.inside.insert(job, request);
+        assert!(before.is_none(), "a job goes in once");
+        assert!(self.inside.len() <= self.limit, "no more go in than may");
         Some(job)
     }
 
@@ -168,6 +172,7 @@ impl AdmissionQueue {
         loop {
             let grant = self.ranking.scheduler().next(now)?;
             let waiting = self.waiting.get_mut(&grant.job)?;
+            assert!(waiting.left_ns > 0, "a job that is served waits for more");
             let served_ns = grant.max_amount.min(waiting.left_ns);
             waiting.left_ns -= served_ns;
             let is_done = waiting.left_ns == 0;

@@ -1,11 +1,9 @@
 //! `sooner attach` on a device of the test's own: what it adds goes away with it, however it ends, and mistakes change nothing.
 
-mod host;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use host::{ADDRESS, DEVICE, Host};
+use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
 use sooner_testbed::ChildGuard;

@@ -1,8 +1,6 @@
 //! `sooner attach` under real traffic: nginx as it comes, and clients that lose nothing whatever happens to the attachment, the device and the
 //! server.
 
-mod host;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use host::{ADDRESS, DEVICE, Host};
+use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
 use sooner_kernel::netns;

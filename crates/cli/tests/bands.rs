@@ -1,11 +1,9 @@
 //! `sooner serve` with kernel bands: what it sets up goes away with it, however it ends, and nothing of the operator's is touched.
 
-mod host;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use host::{ADDRESS, DEVICE, Host};
+use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use sooner_testbed::ChildGuard;
 

@@ -1,11 +1,9 @@
 //! A flood of SYNs: handshakes lose their place before all responses, and get it back.
 
-mod host;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use host::{ADDRESS, DEVICE, Host};
+use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
 use sooner_testbed::{ChildGuard, skip};

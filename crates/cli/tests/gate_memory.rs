@@ -3,12 +3,9 @@
 //!
 //! Small versions of `sooner lab run gate --case gate-memory`, with a debug build's limits. Needs PostgreSQL.
 
-#[expect(dead_code, reason = "nobody is under fire here")]
-mod gate_fire;
-
-use gate_fire::messages::query;
-use gate_fire::process::GateProcess;
-use gate_fire::wire::{Place, Wire};
+use crate::gate_fire::messages::query;
+use crate::gate_fire::process::GateProcess;
+use crate::gate_fire::wire::{Place, Wire};
 use sooner_testbed::postgres::Database;
 
 const MIB: u64 = 1 << 20;

@@ -9,19 +9,17 @@
 //! `SOONER_FIRE_SECONDS` says how long it rages (12), `SOONER_FIRE_SEED` which choices are made; both are printed. What is chosen depends on the
 //! seed alone, when it happens on the machine as well. Needs PostgreSQL.
 
-mod gate_fire;
-
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use gate_fire::chaos;
-use gate_fire::client::{Arena, Client, Kind};
-use gate_fire::process::GateProcess;
-use gate_fire::transfer::ACCOUNTS;
-use gate_fire::wire::{Place, Wire};
+use crate::gate_fire::chaos;
+use crate::gate_fire::client::{Arena, Client, Kind};
+use crate::gate_fire::process::GateProcess;
+use crate::gate_fire::transfer::ACCOUNTS;
+use crate::gate_fire::wire::{Place, Wire};
 use sooner_testbed::postgres::{Database, until};
 
 const CLIENTS: u64 = 200;

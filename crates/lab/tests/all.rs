@@ -2,6 +2,7 @@
 
 mod emulator_core;
 mod experiments;
+mod kept;
 mod on_hosts;
 mod pages;
 mod support;

@@ -1,8 +1,8 @@
 //! Chromium: a page with text, style, a script and pictures is there in whole.
 
-use crate::client::{command, is_missing, run};
-use crate::site::{Site, noise};
-use crate::way::Way;
+use super::client::{command, is_missing, run};
+use super::site::{Site, noise};
+use super::way::Way;
 use serde_json::{Value, json};
 use std::fs;
 

@@ -1,8 +1,8 @@
 //! How a client is tried: in every way it can speak, with the whole table.
 
-use crate::site::Site;
-use crate::table::{Case, Got, cases};
-use crate::way::Way;
+use super::site::Site;
+use super::table::{Case, Got, cases};
+use super::way::Way;
 use sooner_testbed::skip;
 use std::process::{Command, Output, Stdio};
 

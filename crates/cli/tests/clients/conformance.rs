@@ -1,9 +1,9 @@
 //! h2spec: what RFC 9113 and RFC 7541 demand of a server, case by case, in clear text and over TLS.
 
-use crate::backend;
-use crate::client::command;
-use crate::site::{Site, noise};
-use crate::way::Way;
+use super::backend;
+use super::client::command;
+use super::site::{Site, noise};
+use super::way::Way;
 use sooner_testbed::junit::{self, Outcome};
 use sooner_testbed::skip;
 use std::fs::{self, File};

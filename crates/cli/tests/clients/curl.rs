@@ -1,9 +1,9 @@
 //! curl, which speaks in every way, keeps its connection, and shows what came as it came.
 
-use crate::client::{Client, command, is_missing, run};
-use crate::site::Site;
-use crate::table::{Case, Got};
-use crate::way::Way;
+use super::client::{Client, command, is_missing, run};
+use super::site::Site;
+use super::table::{Case, Got};
+use super::way::Way;
 use std::fs;
 
 #[test]

@@ -1,8 +1,8 @@
 //! h2load: many requests at once, in every way.
 
-use crate::client::{command, is_missing, run};
-use crate::site::Site;
-use crate::way::Way;
+use super::client::{command, is_missing, run};
+use super::site::Site;
+use super::way::Way;
 
 const REQUESTS: usize = 200;
 const CONNECTIONS: usize = 4;

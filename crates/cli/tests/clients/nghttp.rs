@@ -1,9 +1,9 @@
 //! nghttp, which shows every frame of HTTP/2.
 
-use crate::client::{Client, command, is_missing, run};
-use crate::site::Site;
-use crate::table::{Case, Got};
-use crate::way::Way;
+use super::client::{Client, command, is_missing, run};
+use super::site::Site;
+use super::table::{Case, Got};
+use super::way::Way;
 use std::process::Command;
 
 const PACKAGE: &str = "nghttp2-client";

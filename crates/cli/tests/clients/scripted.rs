@@ -1,9 +1,9 @@
 //! Libraries that programs ask with: Node's `fetch` and Python's `requests`, each by a script that asks for what it is told.
 
-use crate::client::{Client, command, is_missing};
-use crate::site::Site;
-use crate::table::{Case, Got};
-use crate::way::Way;
+use super::client::{Client, command, is_missing};
+use super::site::Site;
+use super::table::{Case, Got};
+use super::way::Way;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

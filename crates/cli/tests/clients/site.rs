@@ -1,7 +1,7 @@
 //! A folder that the real server serves, in clear text and over TLS, and its files to compare with.
 
-use crate::visits::Visits;
-use crate::way::Way;
+use super::visits::Visits;
+use super::way::Way;
 use flate2::{Compression, write::GzEncoder};
 use rcgen::KeyUsagePurpose::{CrlSign, KeyCertSign};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};

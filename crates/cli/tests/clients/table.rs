@@ -1,7 +1,7 @@
 //! What is asked for, and what must come: the one table for all clients.
 
-use crate::site::{LARGE_BYTES, Site};
-use crate::way::Way;
+use super::site::{LARGE_BYTES, Site};
+use super::way::Way;
 use std::fmt::Debug;
 use std::fs;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! What the server's access log says of a client.
 
-use crate::way::Way;
+use super::way::Way;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! wget, which goes on with a file that it has a part of.
 
-use crate::client::{Client, command, is_missing, run};
-use crate::site::{LARGE_BYTES, Site};
-use crate::table::{Case, Got};
-use crate::way::Way;
+use super::client::{Client, command, is_missing, run};
+use super::site::{LARGE_BYTES, Site};
+use super::table::{Case, Got};
+use super::way::Way;
 use std::fs;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `--check`, and what a start refuses.
 
-use crate::place::{Place, certify, serving, with_tls};
+use super::place::{Place, certify, serving, with_tls};
 use assert_cmd::Command as Checked;
 use rustix::process::geteuid;
 use sooner_testbed::skip;

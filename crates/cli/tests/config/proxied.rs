@@ -1,6 +1,6 @@
 //! What an operator finds out about requests whose upstream did not answer.
 
-use crate::place::{LISTEN, Place, Server};
+use super::place::{LISTEN, Place, Server};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Random valid configurations, made from every key that the manual has.
 
-use crate::place::{Place, certify};
+use super::place::{Place, certify};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;

@@ -1,6 +1,6 @@
 //! SIGHUP and SIGUSR1: what changes while it serves, and what stays.
 
-use crate::place::{LISTEN, Place, body, certify, serving, with_tls};
+use super::place::{LISTEN, Place, body, certify, serving, with_tls};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

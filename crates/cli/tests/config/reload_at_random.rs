@@ -1,7 +1,7 @@
 //! Random configurations reloaded over each other while requests, a download, a proxied response and a tunnel are under way.
 
-use crate::place::{Place, Server, certify};
-use crate::random_config::{Expected, Maker};
+use super::place::{Place, Server, certify};
+use super::random_config::{Expected, Maker};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;

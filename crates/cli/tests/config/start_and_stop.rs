@@ -1,6 +1,6 @@
 //! How it starts and stops: flags, supervisors, users, signals.
 
-use crate::place::{Place, Server, serving};
+use super::place::{Place, Server, serving};
 use rustix::process::{Signal, geteuid};
 use sooner_testbed::skip;
 use std::fs;

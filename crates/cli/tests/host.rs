@@ -1,5 +1,4 @@
 //! A host with one device, in a network namespace, for tests that need root; gone when dropped.
-#![allow(dead_code, reason = "not every test binary looks at everything")]
 
 use std::process::Command;
 

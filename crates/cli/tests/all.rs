@@ -1,0 +1,34 @@
+//! One program of all tests that use the crate from outside, because each program is linked anew.
+
+mod advise;
+mod attach;
+mod attach_in_use;
+mod bands;
+mod clients;
+mod config;
+mod demo;
+mod demo_gate;
+mod emulate;
+mod flood;
+mod gate;
+mod gate_check;
+mod gate_fire;
+mod gate_import;
+mod gate_memory;
+mod gate_under_fire;
+mod host;
+mod lab;
+mod lab_measures;
+mod load;
+mod manual;
+mod model_file;
+mod oltp;
+mod oltp_growth;
+mod package;
+mod secured;
+mod serve;
+mod sim;
+mod solve;
+mod surge;
+mod unwritable;
+mod unwritable_stderr;
