@@ -125,7 +125,8 @@ impl Times {
         Self(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// In milliseconds. A test that was never run counts a second, as if its kind were known to be slow.
+    /// In milliseconds. A test that was never run counts a second, as if its kind were known to be
+    /// slow.
     fn of(&self, part: &Part) -> u64 {
         let names = part.tests.iter().map(|test| part.full_name(test));
         let seconds = names.map(|name| self.0.get(&name).copied().unwrap_or(1.0));

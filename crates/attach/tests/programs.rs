@@ -1,4 +1,5 @@
-//! The BPF programs beside the code they have to agree with: bands beside the policy's, lengths beside an HTTP parser's.
+//! The BPF programs beside the code they have to agree with: bands beside the policy's, lengths
+//! beside an HTTP parser's.
 
 use std::cell::{Cell, RefCell};
 

@@ -110,7 +110,8 @@ fn main() -> ExitCode {
     code
 }
 
-/// Flags take values that begin with a minus sign and a digit: what is wrong with them is said by what reads them.
+/// Flags take values that begin with a minus sign and a digit: what is wrong with them is said by
+/// what reads them.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command
         .mut_args(

@@ -1,7 +1,8 @@
 //! Text that others wrote, made harmless to a terminal and to the reader of a log.
 //!
-//! What is escaped is what Rust's `escape_debug` takes for unprintable: control characters (C0, C1, DEL), format characters (those that
-//! turn the direction of text among them), line and paragraph separators, other white space than the blank, and what is not assigned.
+//! What is escaped is what Rust's `escape_debug` takes for unprintable: control characters (C0, C1,
+//! DEL), format characters (those that turn the direction of text among them), line and paragraph
+//! separators, other white space than the blank, and what is not assigned.
 
 use std::borrow::Cow;
 

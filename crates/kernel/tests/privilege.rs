@@ -1,4 +1,5 @@
-//! Becoming another user, and taking over passed sockets: each in a process of its own, which is this test program started again.
+//! Becoming another user, and taking over passed sockets: each in a process of its own, which is
+//! this test program started again.
 
 use std::fs;
 use std::io;

@@ -18,7 +18,8 @@ pub enum Policy {
     Sjf,
     /// Longest first, each to its end.
     Ljf,
-    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always interrupt.
+    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always
+    /// interrupt.
     Pljf,
     /// Least attained first.
     Las,

@@ -16,7 +16,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// One for these names and addresses, in `folder`; every user may read both files, because servers without privilege need them.
+    /// One for these names and addresses, in `folder`; every user may read both files, because
+    /// servers without privilege need them.
     pub fn make(folder: &Path, names: &[&str]) -> io::Result<Certificate> {
         Self::write(folder, params(names)?)
     }

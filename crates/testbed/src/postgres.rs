@@ -40,7 +40,8 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Looks for one where SOONER_POSTGRES says, in PATH, then for the newest under /usr/lib/postgresql; an error says what to install.
+    /// Looks for one where SOONER_POSTGRES says, in PATH, then for the newest under
+    /// /usr/lib/postgresql; an error says what to install.
     pub fn find() -> Result<Installation> {
         let path = env::var_os("PATH").unwrap_or_default();
         let programs = match env::var_os(VARIABLE) {

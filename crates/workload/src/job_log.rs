@@ -1,5 +1,6 @@
-//! Run times of batch jobs, from a log in the Standard Workload Format (Parallel Workloads Archive): comments begin with `;`, a job is a line of
-//! numbers of which the fourth is its run time in seconds; or from a table with a column `run`.
+//! Run times of batch jobs, from a log in the Standard Workload Format (Parallel Workloads
+//! Archive): comments begin with `;`, a job is a line of numbers of which the fourth is its run
+//! time in seconds; or from a table with a column `run`.
 //!
 //! Jobs without a run time (-1, or 0) are left out.
 

@@ -1,4 +1,5 @@
-//! What /proc says of sockets, counters and processes: any text is read, and no port has more sockets than there are lines.
+//! What /proc says of sockets, counters and processes: any text is read, and no port has more
+//! sockets than there are lines.
 
 use sooner_lab::counters::{
     Connections, resident_bytes_of, run_and_wait_ns, stat, table, tcp_counters, time_wait,

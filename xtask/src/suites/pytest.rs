@@ -1,5 +1,5 @@
-//! A project's tests by pytest: from its source distribution, in an environment of their own, against
-//! a database directly and through the gate.
+//! A project's tests by pytest: from its source distribution, in an environment of their own,
+//! against a database directly and through the gate.
 //!
 //! A test that differs is run again, in both ways, because some of these tests depend on time: what
 //! is equal then counts as equal, and is counted apart as well.

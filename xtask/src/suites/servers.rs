@@ -212,7 +212,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A cluster for each way, with these settings; so many transactions at a time go through a gate.
+    /// A cluster for each way, with these settings; so many transactions at a time go through a
+    /// gate.
     pub fn all(run: &Run, settings: &[&str], transactions: u32) -> Result<Vec<Self>> {
         let ways = ["direct"].into_iter().chain(MODES);
         let places = ways.map(|way| {

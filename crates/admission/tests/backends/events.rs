@@ -1,5 +1,5 @@
-//! A backend event by event: jobs of random demands, one after the other on a disk, then together on some processors, a hundred users who ask
-//! again at once, and places for some of them inside.
+//! A backend event by event: jobs of random demands, one after the other on a disk, then together
+//! on some processors, a hundred users who ask again at once, and places for some of them inside.
 
 use std::collections::VecDeque;
 

@@ -95,7 +95,8 @@ pub struct Target {
     pub inside_us: Option<u64>,
 }
 
-/// Where a gate is that nothing is said of: where its own user finds the console, else where it listens by default.
+/// Where a gate is that nothing is said of: where its own user finds the console, else where it
+/// listens by default.
 pub fn place_of(gate: Option<&str>) -> Result<Endpoint> {
     if let Some(text) = gate {
         return place(text);

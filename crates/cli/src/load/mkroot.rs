@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct MkrootArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file (.toml): the files of its sizes.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file
+    /// (.toml): the files of its sizes.
     trace: String,
     /// Directory to fill: new, empty, or one that was made by this command.
     dir: PathBuf,

@@ -27,7 +27,8 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
-    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the ideal for the same arrivals.
+    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the
+    /// ideal for the same arrivals.
     Replay(Box<replay::ReplayArgs>),
     /// Play the system of a model file, and compare with the formulas too.
     Model(Box<model_file::ModelFileArgs>),

@@ -1,4 +1,5 @@
-//! The mean response times of a sweep as curves: along the first number that varies, one figure for each combination of what else does.
+//! The mean response times of a sweep as curves: along the first number that varies, one figure for
+//! each combination of what else does.
 
 use super::results::Done;
 use sooner_report::curves::{Curve, Figure, Page, render};

@@ -30,7 +30,8 @@ pub enum Kind {
     Victim,
 }
 
-/// What the database and the gate may say when a server connection is lost or the database is not there.
+/// What the database and the gate may say when a server connection is lost or the database is not
+/// there.
 const EXPECTED: [&str; 5] = ["57P01", "57P02", "57P03", "08001", "08006"];
 const CANCELED: &str = "57014";
 /// A little longer than a transaction takes, so that cancel requests come before, in and after it.
@@ -143,7 +144,8 @@ impl Client {
         Err(Over)
     }
 
-    /// A command that takes long, cancelled until it is answered: a request that comes while it waits outside is forgotten.
+    /// A command that takes long, cancelled until it is answered: a request that comes while it
+    /// waits outside is forgotten.
     fn sleep_and_cancel(&mut self, wire: &mut Wire) -> Result<(), Over> {
         // The short ones are over at about the time when a request comes.
         let (sql, again) = match self.random.in_1000(500) {
@@ -294,7 +296,8 @@ impl Client {
                     Ok(answer) if step.commits && answer.is_done(step.tag) => {
                         return Outcome::Acknowledged;
                     }
-                    // Whoever says that it is going is not told anything, but is not left waiting either.
+                    // Whoever says that it is going is not told anything, but is not left waiting
+                    // either.
                     Err(lost) if lost.is_late => self.look_at(&lost, "half closed"),
                     _ => {}
                 }

@@ -1,7 +1,9 @@
-//! An experiment is data: experiments/NAME/experiment.toml says the question, the set-ups, who serves and what is claimed.
+//! An experiment is data: experiments/NAME/experiment.toml says the question, the set-ups, who
+//! serves and what is claimed.
 //!
-//! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is run once for every seed, all its
-//! peers side by side with the very same arrivals. docs/lab.md has every key.
+//! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is
+//! run once for every seed, all its peers side by side with the very same arrivals. docs/lab.md has
+//! every key.
 
 mod check;
 mod claim;
@@ -151,7 +153,8 @@ impl Experiment {
         })
     }
 
-    /// Reads `text`; a mistake comes with its place, in bytes, and is one line whatever the names in it.
+    /// Reads `text`; a mistake comes with its place, in bytes, and is one line whatever the names
+    /// in it.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
         Self::read(text, name, folder)
             .map_err(|(span, problem)| (span, problem.replace(char::is_control, " ")))

@@ -1,7 +1,7 @@
 //! Measures an experiment's parts, one after the other.
 //!
-//! The work is done by a thread of its own, which looks often whether it is to end, so that SIGINT, SIGTERM and SIGHUP end everything that
-//! was started.
+//! The work is done by a thread of its own, which looks often whether it is to end, so that SIGINT,
+//! SIGTERM and SIGHUP end everything that was started.
 
 use super::bench::{Bench, Place, runtime};
 use super::rows::Record;
@@ -35,7 +35,8 @@ pub fn folder_of(experiment: &Experiment) -> PathBuf {
     experiment.folder.join("runs").join(name)
 }
 
-/// Measures the parts, one after the other, and returns each with what it shows. `tell` gets a line whenever something begins.
+/// Measures the parts, one after the other, and returns each with what it shows. `tell` gets a line
+/// whenever something begins.
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,

@@ -1,4 +1,5 @@
-//! The table of all rows in experiments/README.md, between two markers; what stands outside of them is nobody's business here.
+//! The table of all rows in experiments/README.md, between two markers; what stands outside of them
+//! is nobody's business here.
 
 use super::{PAGE, judge};
 use crate::experiment::Experiment;
@@ -98,7 +99,8 @@ fn lines(claims: &[Claim], words: impl Fn(&Claim) -> String) -> String {
     claims.iter().map(words).collect::<Vec<_>>().join("<br>")
 }
 
-/// `TEXT: 5.3 (5.1 to 5.6; 3 runs)`, or over several cases `TEXT: 2.1 (W3) to 7.8 (W1); 3 runs each`.
+/// `TEXT: 5.3 (5.1 to 5.6; 3 runs)`, or over several cases `TEXT: 2.1 (W3) to 7.8 (W1); 3 runs
+/// each`.
 fn ours(claim: &Claim) -> String {
     let mut measured: Vec<(&str, _)> = claim
         .standings

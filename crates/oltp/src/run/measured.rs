@@ -127,7 +127,8 @@ impl Recorder {
         self.measured.incompletes_waited += over.saturating_sub(wanted);
     }
 
-    /// A user's connections are gone, and it with them: whatever is measured from now on is of fewer.
+    /// A user's connections are gone, and it with them: whatever is measured from now on is of
+    /// fewer.
     pub fn lost(&mut self) {
         self.measured.lost_users += 1;
     }

@@ -177,7 +177,8 @@ impl<K: Kit> Door<K> {
         !self.free.borrow().is_empty()
     }
 
-    /// Who begins the first visit that waits, and when it was wanted; nothing begins when the run is over.
+    /// Who begins the first visit that waits, and when it was wanted; nothing begins when the run
+    /// is over.
     fn begins(&self, shared: &Shared) -> Option<(User<K>, Duration)> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.is_empty() || shared.is_over() {
@@ -203,7 +204,8 @@ impl<K: Kit> Door<K> {
         }
     }
 
-    /// Nothing begins any more: tells of what waits, and of those who were free when their connections went.
+    /// Nothing begins any more: tells of what waits, and of those who were free when their
+    /// connections went.
     fn closes(&self, shared: &Shared) {
         let mut recorder = shared.recorder.borrow_mut();
         let over = recorder.until.min(shared.now());

@@ -2,7 +2,8 @@
 
 use super::Test;
 
-/// Largest distance between the empirical distribution of `sorted` (ascending) and `cdf`; 0 of nothing.
+/// Largest distance between the empirical distribution of `sorted` (ascending) and `cdf`; 0 of
+/// nothing.
 pub fn distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     let n = sorted.len() as f64;
     let at = |(index, x): (usize, &f64)| {
@@ -12,8 +13,8 @@ pub fn distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     sorted.iter().enumerate().map(at).fold(0.0, f64::max)
 }
 
-/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's with Stephens' correction (1970), good from
-/// about five values up.
+/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's with Stephens'
+/// correction (1970), good from about five values up.
 pub fn test(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> Test {
     sample.sort_unstable_by(f64::total_cmp);
     let statistic = distance(sample, cdf);

@@ -1,4 +1,5 @@
-//! h2spec: what the standards of HTTP/2 demand, case by case. All should pass; where one does not, nginx's outcome stands beside it.
+//! h2spec: what the standards of HTTP/2 demand, case by case. All should pass; where one does not,
+//! nginx's outcome stands beside it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +33,8 @@ pub const SUITE: Suite = Suite {
 const PATIENCE_S: u32 = 400;
 const ANSWER_SECONDS_MAX: &str = "5";
 const PASSED: &str = "passed";
-/// Longer than the windows of a client that says nothing of them, so that a stream with this answer is open until it opens them.
+/// Longer than the windows of a client that says nothing of them, so that a stream with this answer
+/// is open until it opens them.
 const BODY_BYTES: usize = 100_000;
 const TARGETS: [(&str, &str); 2] = [("file", "/two-windows.bin"), ("route", "/backend/")];
 const MODULES: &str = include_str!("../../../h2spec/go.mod");

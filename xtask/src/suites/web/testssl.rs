@@ -1,4 +1,5 @@
-//! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and versions.
+//! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and
+//! versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -95,7 +96,8 @@ fn run(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be checked counts as little as what is right, and so does what the other does not have.
+/// What cannot be checked counts as little as what is right, and so does what the other does not
+/// have.
 fn gravity(severity: &str) -> usize {
     let place = SEVERITIES.iter().position(|known| *known == severity);
     place.unwrap_or_default().max(1)

@@ -1,5 +1,6 @@
-//! A server on a link of its own: what other generators measure there, scripts that fetch, what others notice of clients that mean no good,
-//! what a queueing discipline costs the machine, and traces replayed side by side.
+//! A server on a link of its own: what other generators measure there, scripts that fetch, what
+//! others notice of clients that mean no good, what a queueing discipline costs the machine, and
+//! traces replayed side by side.
 
 mod beside_others;
 mod generators;

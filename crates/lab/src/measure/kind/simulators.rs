@@ -1,5 +1,5 @@
-//! `simulators`: `sooner sim` and `sooner solve` beside other simulators and formulas, which are installed into a folder that is thrown away:
-//! speed by turns on one core, means side by side.
+//! `simulators`: `sooner sim` and `sooner solve` beside other simulators and formulas, which are
+//! installed into a folder that is thrown away: speed by turns on one core, means side by side.
 
 use super::{Keys, Kind};
 use crate::measure::bench::Bench;
