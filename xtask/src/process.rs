@@ -37,9 +37,10 @@ pub fn cargo(arguments: &[&str]) -> Command {
 /// The same command, run only while nobody else wants a processor; where `chrt` is missing, at the
 /// lowest priority.
 pub fn at_idle(command: &Command) -> Command {
-    let words: &[&str] = match is_installed("chrt") {
-        true => &["chrt", "--idle", "0"],
-        false => &["nice", "-n", "19"],
+    let words: &[&str] = if is_installed("chrt") {
+        &["chrt", "--idle", "0"]
+    } else {
+        &["nice", "-n", "19"]
     };
     let mut idle = Command::new(words[0]);
     idle.args(&words[1..])

@@ -297,9 +297,10 @@ impl Controller {
                 Finding::Stay(limit) => {
                     let rate = settled.rate_per_sec();
                     self.measure(limit, rate);
-                    match limit == compared.tried {
-                        true => (limit, Why::Found(rate)),
-                        false => (limit, Why::GoesBack),
+                    if limit == compared.tried {
+                        (limit, Why::Found(rate))
+                    } else {
+                        (limit, Why::GoesBack)
                     }
                 }
                 Finding::Anew(search, why) => self.search(search, Some(why)),

@@ -80,9 +80,10 @@ pub fn run(args: EmulateArgs) -> Result<ExitCode> {
         Err(error) if error.is::<DeviceGone>() => return Ok(failed(&error)),
         report => report?,
     };
-    match args.json {
-        true => output::line(serde_json::to_string(&report)?)?,
-        false => output::print(&report.text())?,
+    if args.json {
+        output::line(serde_json::to_string(&report)?)?
+    } else {
+        output::print(&report.text())?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,12 +111,14 @@ pub fn run_check(args: EmulateCheckArgs) -> Result<ExitCode> {
         Ok(figures) => figures,
         Err(error) => return Ok(failed(&error)),
     };
-    match args.json {
-        true => output::json(&figures)?,
-        false => output::print(&figures.table())?,
+    if args.json {
+        output::json(&figures)?
+    } else {
+        output::print(&figures.table())?
     }
-    Ok(match figures.passed {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if figures.passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

@@ -99,9 +99,10 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         output::json(&document)?;
     }
     drawn?;
-    Ok(match findings.iter().all(|finding| finding.holds) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(REFUTED),
+    Ok(if findings.iter().all(|finding| finding.holds) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(REFUTED)
     })
 }
 

@@ -272,9 +272,10 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<bool> {
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
         // So short a run proves nothing, either way.
-        let findings = match args.quick {
-            true => Vec::new(),
-            false => summary::findings(&experiment, &store),
+        let findings = if args.quick {
+            Vec::new()
+        } else {
+            summary::findings(&experiment, &store)
         };
         if args.json {
             output::line(summary::as_json(&experiment, &store, &findings))?;

@@ -131,12 +131,13 @@ impl<'a> Asked<'a> {
             ErrorKind::ArgumentConflict => {
                 let mut others = texts(error, ContextKind::PriorArg);
                 others.iter_mut().for_each(|other| *other = bare(other));
-                match others.contains(&name) || others.is_empty() {
-                    true => format!("{name} is given twice; give it once"),
-                    false => format!(
+                if others.contains(&name) || others.is_empty() {
+                    format!("{name} is given twice; give it once")
+                } else {
+                    format!(
                         "{name} and {} do not go together; leave one of them out",
                         list(others, "and")
-                    ),
+                    )
                 }
             }
             _ => as_one_line(error, &see),

@@ -43,9 +43,10 @@ fn whole_reads(
     let users = ["run", "--url", &url, "--users", "2", "--for", "4"];
     load(kit, &users);
     let after = counts();
-    Some(match before == after {
-        true => String::new(),
-        false => format!("before: {before}\nafter: {after}"),
+    Some(if before == after {
+        String::new()
+    } else {
+        format!("before: {before}\nafter: {after}")
     })
 }
 

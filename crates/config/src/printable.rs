@@ -28,9 +28,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     let mut printable = String::with_capacity(text.len().min(CHARACTERS_MAX));
     let mut characters = text.chars();
     for character in characters.by_ref().take(CHARACTERS_MAX) {
-        match is_printable(character) {
-            true => printable.push(character),
-            false => printable.extend(character.escape_default()),
+        if is_printable(character) {
+            printable.push(character)
+        } else {
+            printable.extend(character.escape_default())
         }
     }
     if characters.next().is_some() {

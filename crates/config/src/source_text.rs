@@ -53,10 +53,7 @@ impl SourceText {
 
 /// Whatever was written into a value, a message stays one line and does nothing to a terminal.
 fn one_line(text: &str) -> String {
-    let blank = |letter| match is_printable(letter) {
-        true => letter,
-        false => ' ',
-    };
+    let blank = |letter| if is_printable(letter) { letter } else { ' ' };
     text.chars().map(blank).collect()
 }
 

@@ -87,9 +87,10 @@ impl Chunked {
 
     fn aside(&mut self, next: At) -> Result<At, Failure> {
         self.aside_bytes += 1;
-        match self.aside_bytes > ASIDE_MAX_BYTES {
-            true => Err(Failure::BadChunk),
-            false => Ok(next),
+        if self.aside_bytes > ASIDE_MAX_BYTES {
+            Err(Failure::BadChunk)
+        } else {
+            Ok(next)
         }
     }
 

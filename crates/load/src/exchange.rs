@@ -138,9 +138,12 @@ impl Receiver {
         let mut response = Response::default();
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| match arrivals.began() {
-                false => failure.before_response(),
-                true => failure,
+            let received = received.map_err(|failure| {
+                if arrivals.began() {
+                    failure
+                } else {
+                    failure.before_response()
+                }
             })?;
             if response.is_interim() && received > 0 {
                 arrivals.broke_silence(monotonic_ns());

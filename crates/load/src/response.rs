@@ -114,9 +114,10 @@ impl Response {
             self.head = Some(Head { bytes, ..head });
             return Ok(read);
         }
-        match bytes.len() - read > HEAD_MAX_BYTES {
-            true => Err(Failure::BadHead),
-            false => Ok(read),
+        if bytes.len() - read > HEAD_MAX_BYTES {
+            Err(Failure::BadHead)
+        } else {
+            Ok(read)
         }
     }
 

@@ -104,11 +104,12 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
 fn valid(evidence: &Evidence) -> String {
     let lost = evidence.incompletes;
     let silent_s = evidence.silent_ns / 1_000_000_000;
-    match is_lost(evidence) {
-        true => format!(
+    if is_lost(evidence) {
+        format!(
             "the generator kept to its schedule; {lost} requests were never answered: nothing came for {silent_s} s"
-        ),
-        false => "the generator kept to its schedule".into(),
+        )
+    } else {
+        "the generator kept to its schedule".into()
     }
 }
 

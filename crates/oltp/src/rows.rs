@@ -60,9 +60,10 @@ impl Copy {
     pub async fn row(&mut self, row: &str) -> Result<(), Unusable> {
         self.piece.push_str(row);
         self.piece.push('\n');
-        match self.piece.len() >= PIECE_BYTES {
-            true => self.flush().await,
-            false => Ok(()),
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush().await
+        } else {
+            Ok(())
         }
     }
 

@@ -22,9 +22,10 @@ impl FromStr for Place {
         let config: Config = text
             .parse()
             .map_err(|error| format!("{text}: {error}; {example}"))?;
-        match config.get_hosts().is_empty() {
-            true => Err(format!("{text} names no host; {example}")),
-            false => Ok(Self(config)),
+        if config.get_hosts().is_empty() {
+            Err(format!("{text} names no host; {example}"))
+        } else {
+            Ok(Self(config))
         }
     }
 }

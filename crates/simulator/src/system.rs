@@ -153,9 +153,10 @@ fn in_range(
     is_right: bool,
     range: &'static str,
 ) -> Result<(), SystemError> {
-    match is_right {
-        true => Ok(()),
-        false => Err(SystemError::Range { what, value, range }),
+    if is_right {
+        Ok(())
+    } else {
+        Err(SystemError::Range { what, value, range })
     }
 }
 
@@ -249,9 +250,10 @@ impl System {
             return Err(SystemError::OneKind(policy));
         }
         if options.servers > 1 && (needs_attained || turns) {
-            return Err(match needs_attained {
-                true => SystemError::OneServer(policy),
-                false => SystemError::Together("several servers", "turns, guard or priorities"),
+            return Err(if needs_attained {
+                SystemError::OneServer(policy)
+            } else {
+                SystemError::Together("several servers", "turns, guard or priorities")
             });
         }
         if options.mpl.is_some() && needs_attained {

@@ -48,11 +48,12 @@ impl Installation {
             Some(named) => named.into(),
             None => programs(env::split_paths(&path), Path::new(DEBIAN))?,
         };
-        let owner = match rustix::process::geteuid().is_root() {
-            true => Some(postgres_user().context(
+        let owner = if rustix::process::geteuid().is_root() {
+            Some(postgres_user().context(
                 "PostgreSQL refuses to run as root, and there is no user `postgres`: run this as another user, or install PostgreSQL as a package (`apt install postgresql`)",
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         let version = version(&programs.join("postgres"))?;
         Ok(Installation {

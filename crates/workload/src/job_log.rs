@@ -81,9 +81,10 @@ pub fn read(log: impl BufRead) -> Result<Vec<f64>, JobLogError> {
         let time = time_of(text, form).map_err(broken)?;
         run_s.extend((time > 0.0).then_some(time));
     }
-    match run_s.is_empty() {
-        true => Err(JobLogError::Empty),
-        false => Ok(run_s),
+    if run_s.is_empty() {
+        Err(JobLogError::Empty)
+    } else {
+        Ok(run_s)
     }
 }
 

@@ -77,9 +77,10 @@ pub fn run(project: &Project, run: &mut Run) -> Result<()> {
             run.version(name, version);
         }
     }
-    let chosen = match run.only.is_empty() {
-        true => None,
-        false => Some(run.only.clone()),
+    let chosen = if run.only.is_empty() {
+        None
+    } else {
+        Some(run.only.clone())
     };
     let mut outcomes = Vec::new();
     for place in &places {

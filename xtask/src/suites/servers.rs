@@ -219,15 +219,16 @@ impl Place {
         let places = ways.map(|way| {
             let log = |what: &str| run.folder.join(format!("{what}-{way}.log"));
             let cluster = Cluster::start(settings, &log("postgresql"))?;
-            let gate = match MODES.contains(&way) {
-                true => Some(Gate::before(
+            let gate = if MODES.contains(&way) {
+                Some(Gate::before(
                     &cluster,
                     &run.sooner,
                     way,
                     transactions,
                     &log("gate"),
-                )?),
-                false => None,
+                )?)
+            } else {
+                None
             };
             Ok(Self { way, gate, cluster })
         });

@@ -147,9 +147,10 @@ impl Comparing {
             return Step::Stay;
         }
         self.end_half();
-        match self.is_known_well(loss) {
-            true => Step::Done(self.compared()),
-            false => self.next_half(),
+        if self.is_known_well(loss) {
+            Step::Done(self.compared())
+        } else {
+            self.next_half()
         }
     }
 
@@ -166,9 +167,10 @@ impl Comparing {
             return self.rest();
         }
         let compared = self.compared();
-        let ratio = match self.sums.pairs < PAIRS_MIN {
-            true => 1.0,
-            false => compared.ratio,
+        let ratio = if self.sums.pairs < PAIRS_MIN {
+            1.0
+        } else {
+            compared.ratio
         };
         Step::Done(Compared { ratio, ..compared })
     }

@@ -104,9 +104,10 @@ impl Search {
     pub fn threshold(&self, known: usize, tried: usize, bounds: &ControllerLimits) -> f64 {
         let enough = 1.0 - LOSS_SHARE * bounds.throughput_loss;
         let share = self.shares.get(&known).copied().unwrap_or(1.0);
-        match tried > known {
-            true => 1.0 / enough,
-            false => enough * self.best(bounds) / share.max(f64::MIN_POSITIVE),
+        if tried > known {
+            1.0 / enough
+        } else {
+            enough * self.best(bounds) / share.max(f64::MIN_POSITIVE)
         }
     }
 

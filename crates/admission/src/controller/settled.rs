@@ -97,9 +97,10 @@ impl Settled {
 
     /// The ratio on whose sides two different answers are.
     pub fn threshold(&self, tried: usize, loss: f64) -> f64 {
-        match tried > self.limit {
-            true => 1.0 / (1.0 - loss),
-            false => (1.0 - LOSS_SHARE * loss) / self.share,
+        if tried > self.limit {
+            1.0 / (1.0 - loss)
+        } else {
+            (1.0 - LOSS_SHARE * loss) / self.share
         }
     }
 

@@ -44,9 +44,10 @@ impl Backend {
     /// What a job needs: one in ten is of the long kind; mean 1.
     fn demand(&mut self) -> f64 {
         let short = 1.0 / (0.9 + 0.1 * self.spread);
-        let scale = match self.random.unit() < 0.1 {
-            true => short * self.spread,
-            false => short,
+        let scale = if self.random.unit() < 0.1 {
+            short * self.spread
+        } else {
+            short
         };
         scale * self.random.exponential()
     }

@@ -82,13 +82,15 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         bail!("no transaction came in {seconds} s: nothing can be said");
     };
     let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
+    if args.json {
+        output::json(&report)?
+    } else {
+        report.print()?
     }
-    Ok(match verdict.is_feasible() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if verdict.is_feasible() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -98,9 +100,10 @@ pub fn load_strictly(config: Config, source: &SourceText) -> Result<Configuratio
     let mistakes = settings.shut_out();
     let lines = mistakes.iter().map(|mistake| source.render(mistake));
     let lines: Vec<String> = lines.collect();
-    match lines.is_empty() {
-        true => Ok(settings),
-        false => bail!("{}", lines.join("\n")),
+    if lines.is_empty() {
+        Ok(settings)
+    } else {
+        bail!("{}", lines.join("\n"))
     }
 }
 

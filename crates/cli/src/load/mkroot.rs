@@ -21,9 +21,10 @@ pub struct MkrootArgs {
 
 /// Writes the files, then says how many.
 pub fn run(args: MkrootArgs) -> Result<ExitCode> {
-    let trace = match args.trace.ends_with(".toml") {
-        true => Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?,
-        false => Trace::open(&args.trace)?,
+    let trace = if args.trace.ends_with(".toml") {
+        Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?
+    } else {
+        Trace::open(&args.trace)?
     };
     let summary = sooner_workload::mkroot(&trace, &args.dir)?;
     output::line(format_args!(

@@ -171,10 +171,11 @@ fn probability(text: &str) -> Result<f64, String> {
 
 fn think(text: &str) -> Result<f64, String> {
     let value = seconds::any(text)?.as_secs_f64();
-    match value <= THINK_S_MAX {
-        true => Ok(value),
-        false => Err(format!(
+    if value <= THINK_S_MAX {
+        Ok(value)
+    } else {
+        Err(format!(
             "`{text}`: a pause is at most {THINK_S_MAX} seconds"
-        )),
+        ))
     }
 }

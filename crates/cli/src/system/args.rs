@@ -77,10 +77,11 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
     let law: Distribution = text
         .parse()
         .map_err(|error: sooner_workload::DistributionError| error.to_string())?;
-    match law.mean() > 0.0 && law.mean().is_finite() {
-        true => Ok(Arrivals::Renewal(law)),
-        false => Err(format!(
+    if law.mean() > 0.0 && law.mean().is_finite() {
+        Ok(Arrivals::Renewal(law))
+    } else {
+        Err(format!(
             "`{text}` has no mean above 0; give a law that has one"
-        )),
+        ))
     }
 }

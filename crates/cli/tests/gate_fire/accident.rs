@@ -50,10 +50,7 @@ impl Accident {
         let step = random.below(steps as u64) as usize;
         // Requests that come as the server connection goes to somebody else are what may hit the
         // wrong one.
-        let or_last = match random.in_1000(500) {
-            true => steps - 1,
-            false => step,
-        };
+        let or_last = if random.in_1000(500) { steps - 1 } else { step };
         match random.below(100) {
             0..8 => {
                 let sent = [Sent::Nothing, Sent::Half, Sent::All];

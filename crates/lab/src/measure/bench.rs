@@ -250,9 +250,10 @@ impl Bench<'_> {
         let mut cases = measure.listed_cases();
         if self.is_quick {
             let is_named = |case: &Item| measure.quick.contains(&case.id);
-            match cases.iter().any(is_named) {
-                true => cases.retain(is_named),
-                false => cases.truncate(1),
+            if cases.iter().any(is_named) {
+                cases.retain(is_named)
+            } else {
+                cases.truncate(1)
             }
         }
         cases

@@ -139,9 +139,10 @@ impl Piece {
             Piece::Word(name) => place.word(name)?,
             Piece::Figure(figure, decimals) => {
                 let value = figure.value(place)?;
-                match value.is_nan() {
-                    true => String::new(),
-                    false => format!("{value:.decimals$}"),
+                if value.is_nan() {
+                    String::new()
+                } else {
+                    format!("{value:.decimals$}")
                 }
             }
             Piece::Spread(figures, decimals) => spread(&figures.values(place)?, *decimals),

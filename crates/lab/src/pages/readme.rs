@@ -23,9 +23,10 @@ pub struct Row {
 pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
     let claims = judge::claims(experiment, store);
     let name = &experiment.name;
-    let target = match experiment.folder.join(PAGE).is_file() {
-        true => format!("{name}/{PAGE}"),
-        false => format!("{name}/"),
+    let target = if experiment.folder.join(PAGE).is_file() {
+        format!("{name}/{PAGE}")
+    } else {
+        format!("{name}/")
     };
     let question = plain(&experiment.question);
     let cells = [
@@ -33,9 +34,10 @@ pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
         plain(&experiment.published),
         lines(&claims, ours),
         lines(&claims, |claim| plain(&claim.limit)),
-        match claims.is_empty() {
-            true => "nothing claimed".into(),
-            false => lines(&claims, |claim| verdict(&claim.standings).into()),
+        if claims.is_empty() {
+            "nothing claimed".into()
+        } else {
+            lines(&claims, |claim| verdict(&claim.standings).into())
         },
     ];
     let row = |row: String| Row {
@@ -43,9 +45,10 @@ pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
         name: name.clone(),
         cells: cells.clone(),
     };
-    match experiment.rows.is_empty() {
-        true => vec![row("-".into())],
-        false => experiment.rows.iter().cloned().map(row).collect(),
+    if experiment.rows.is_empty() {
+        vec![row("-".into())]
+    } else {
+        experiment.rows.iter().cloned().map(row).collect()
     }
 }
 
@@ -121,9 +124,10 @@ fn ours(claim: &Claim) -> String {
                 significant(value.min),
                 significant(value.max),
             );
-            let range = match low == high {
-                true => String::new(),
-                false => format!("{low} to {high}; "),
+            let range = if low == high {
+                String::new()
+            } else {
+                format!("{low} to {high}; ")
             };
             format!("{text}: {median} ({range}{})", runs(value.n))
         }

@@ -193,12 +193,11 @@ impl<K: Kit> Door<K> {
         let mut next = Some(first);
         while let Some((mut user, wanted)) = next {
             visit.carry_out(shared, &mut user, wanted).await;
-            match user.is_gone() {
-                true => {
-                    shared.leaves(&user);
-                    self.living.set(self.living.get() - 1);
-                }
-                false => self.free.borrow_mut().put(user),
+            if user.is_gone() {
+                shared.leaves(&user);
+                self.living.set(self.living.get() - 1);
+            } else {
+                self.free.borrow_mut().put(user)
             }
             next = self.begins(shared);
         }

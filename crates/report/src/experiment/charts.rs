@@ -194,9 +194,10 @@ fn kind_for(lines: &[Line]) -> (Kind, &'static str) {
         values().fold(f64::INFINITY, f64::min),
         values().fold(0.0, f64::max),
     );
-    match low > 0.0 && high / low >= 10.0 {
-        true => (Kind::Log, "logarithmic"),
-        false => (Kind::Linear, "linear"),
+    if low > 0.0 && high / low >= 10.0 {
+        (Kind::Log, "logarithmic")
+    } else {
+        (Kind::Linear, "linear")
     }
 }
 

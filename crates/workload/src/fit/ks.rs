@@ -19,9 +19,10 @@ pub fn test(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> Test {
     sample.sort_unstable_by(f64::total_cmp);
     let statistic = distance(sample, cdf);
     let root = (sample.len() as f64).sqrt();
-    let p_value = match sample.is_empty() {
-        true => 1.0,
-        false => survival((root + 0.12 + 0.11 / root) * statistic),
+    let p_value = if sample.is_empty() {
+        1.0
+    } else {
+        survival((root + 0.12 + 0.11 / root) * statistic)
     };
     Test { statistic, p_value }
 }

@@ -77,14 +77,15 @@ fn run(run: &mut Run) -> Result<()> {
             way: Way::Tls.name().to_owned(),
             outcome: found.severity.clone(),
             repeated: false,
-            differences: match gravity(&found.severity) > gravity(severity) {
-                false => Vec::new(),
-                true => vec![format!(
+            differences: if gravity(&found.severity) > gravity(severity) {
+                vec![format!(
                     "{severity} -> {}: {} (nginx: {})",
                     found.severity,
                     found.finding,
                     reference.map_or("", |finding| &finding.finding)
-                )],
+                )]
+            } else {
+                Vec::new()
             },
         };
         run.case(&Case {

@@ -133,9 +133,10 @@ impl Outcome {
     fn word(&self) -> String {
         let conforms = ["OK", "NON-STRICT", "INFORMATIONAL"];
         let words = [&self.behavior, &self.behavior_close].map(|word| {
-            match conforms.contains(&word.as_str()) {
-                true => "conforms",
-                false => word,
+            if conforms.contains(&word.as_str()) {
+                "conforms"
+            } else {
+                word
             }
         });
         words.join(", ")

@@ -74,9 +74,10 @@ fn row(
     let measured_loss = 1.0 - arrived.packets as f64 / packets_sent as f64;
     let by_chance =
         CHANCE_DEVIATIONS * (asked_loss * (1.0 - asked_loss) / packets_sent as f64).sqrt();
-    let allowed_difference = match quick {
-        true => by_chance.max(ALLOWED_SHARE * asked_loss),
-        false => ALLOWED_SHARE * asked_loss,
+    let allowed_difference = if quick {
+        by_chance.max(ALLOWED_SHARE * asked_loss)
+    } else {
+        ALLOWED_SHARE * asked_loss
     };
     LossRow {
         direction,

@@ -47,18 +47,19 @@ impl GateMemory {
     }
 
     fn sizes(&self, is_quick: bool) -> GateMemory {
-        match is_quick {
-            true => GateMemory {
+        if is_quick {
+            GateMemory {
                 clients: 200,
                 row_bytes: 64_000_000,
                 copy_bytes: 64_000_000,
                 deaf_clients: self.deaf_clients,
                 listen: Duration::from_millis(500),
-            },
-            false => GateMemory {
+            }
+        } else {
+            GateMemory {
                 listen: Duration::from_secs(5),
                 ..*self
-            },
+            }
         }
     }
 }

@@ -65,9 +65,10 @@ impl Site {
 
     /// Where the server answers.
     fn origin(is_tls: bool) -> String {
-        match is_tls {
-            true => format!("https://{SERVER_ADDRESS}:{TLS_PORT}"),
-            false => format!("http://{SERVER_ADDRESS}:{PORT}"),
+        if is_tls {
+            format!("https://{SERVER_ADDRESS}:{TLS_PORT}")
+        } else {
+            format!("http://{SERVER_ADDRESS}:{PORT}")
         }
     }
 

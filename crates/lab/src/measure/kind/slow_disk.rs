@@ -46,9 +46,10 @@ impl SlowDisk {
     /// only.
     pub fn new(bounds: Bounds) -> Result<Self> {
         let is_unified = Path::new(ROOT).join("cgroup.controllers").exists();
-        let trees = match is_unified {
-            true => [PathBuf::from(ROOT), PathBuf::from(ROOT)],
-            false => ["memory", "blkio"].map(|tree| Path::new(ROOT).join(tree)),
+        let trees = if is_unified {
+            [PathBuf::from(ROOT), PathBuf::from(ROOT)]
+        } else {
+            ["memory", "blkio"].map(|tree| Path::new(ROOT).join(tree))
         };
         for folder in left_in(Path::new(MEMORY)) {
             remove_disk(&folder);
@@ -103,9 +104,10 @@ impl SlowDisk {
     /// bounded at once.
     pub fn take(&self, pid: u32) -> Result<()> {
         let bytes = (self.bounds.memory_mib << 20).to_string();
-        let file = match self.is_unified {
-            true => "memory.max",
-            false => "memory.limit_in_bytes",
+        let file = if self.is_unified {
+            "memory.max"
+        } else {
+            "memory.limit_in_bytes"
         };
         write(&self.memory.join(file), &bytes)?;
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
@@ -123,15 +125,16 @@ impl SlowDisk {
         let device = fs::metadata(folder)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let reads = self.bounds.reads_per_sec;
-        match self.is_unified {
-            true => write(
+        if self.is_unified {
+            write(
                 &self.disk.join("io.max"),
                 &format!("{major}:{minor} riops={reads}"),
-            ),
-            false => write(
+            )
+        } else {
+            write(
                 &self.disk.join("blkio.throttle.read_iops_device"),
                 &format!("{major}:{minor} {reads}"),
-            ),
+            )
         }
         .context("reads of this device cannot be bounded")
     }

@@ -289,9 +289,10 @@ fn config(late: &str, classes: &[Class], targets_ms: &[f64]) -> String {
     let mut config = format!("late = \"{late}\"\n");
     for (at, (class, target_ms)) in classes.iter().zip(targets_ms).enumerate() {
         let number = at + 1;
-        let name = match number == classes.len() {
-            true => "rest".to_owned(),
-            false => format!("c{number}"),
+        let name = if number == classes.len() {
+            "rest".to_owned()
+        } else {
+            format!("c{number}")
         };
         let key = match class.target() {
             Target::Percentile(percent, _) => format!("p{percent}"),

@@ -138,9 +138,10 @@ impl Kind for Transactions {
             let way = keys_of(measure.place_of_way(way), &self.ways)?;
             self.measure(&place, case, arriving, way, turn)
         };
-        match self.keys.turns_outside {
-            true => bench.all_by_turns(measure, record, one)?,
-            false => bench.by_turns(measure, record, one)?,
+        if self.keys.turns_outside {
+            bench.all_by_turns(measure, record, one)?
+        } else {
+            bench.by_turns(measure, record, one)?
         }
         place.check()
     }

@@ -62,9 +62,10 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
 
 /// Of a run whose figures are printed: 1 where they may not be believed.
 fn exit_code(is_valid: bool) -> ExitCode {
-    match is_valid {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if is_valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
