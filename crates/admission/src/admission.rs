@@ -7,7 +7,7 @@
 //! until then; after it [`admit`](Admission::admit) is called until it says `None`.
 
 use crate::estimate::Estimates;
-use crate::goals::{Goal, Goals, Need, Standing};
+use crate::goals::{ClassStatus, Goal, Goals, Need};
 use crate::order::Order;
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::window::{Window, Windows};
@@ -240,8 +240,8 @@ impl Admission {
     }
 
     /// How the classes are doing, by number.
-    pub fn standings(&self) -> Vec<Standing> {
-        self.goals.standings()
+    pub fn class_statuses(&self) -> Vec<ClassStatus> {
+        self.goals.class_statuses()
     }
 
     /// What the targets of classes of which something comes need of the backend.

@@ -35,14 +35,14 @@ const CALM: f64 = 64.0;
 
 /// A target for the response times of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aim {
+pub enum ResponseTarget {
     /// Their mean, ns.
     Mean(u64),
     /// A share of them, 0 to 1, takes at most so long, ns.
     Share(f64, u64),
 }
 
-impl Aim {
+impl ResponseTarget {
     /// The time that it is about, ns.
     pub fn target_ns(self) -> u64 {
         match self {
@@ -61,15 +61,16 @@ pub struct Goal {
     /// In an order by weights.
     pub weight: u32,
     /// Its targets; without any it is served as well as can be.
-    pub aims: Vec<Aim>,
+    pub response_targets: Vec<ResponseTarget>,
     /// Whether all kinds of its jobs are to take the same time.
     pub evens_out: bool,
 }
 
 impl Goal {
     fn has_percentiles(&self) -> bool {
-        let is_share = |aim: &Aim| matches!(aim, Aim::Share(..));
-        self.aims.iter().any(is_share)
+        let is_share =
+            |response_target: &ResponseTarget| matches!(response_target, ResponseTarget::Share(..));
+        self.response_targets.iter().any(is_share)
     }
 }
 
@@ -86,7 +87,7 @@ pub struct Need {
 
 /// How a class is doing.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct ClassStatus {
     /// What people call it.
     pub name: String,
     /// Its jobs that are in the gate, waiting or inside.
@@ -97,7 +98,7 @@ pub struct Standing {
     pub response_ns: Option<u64>,
     /// Each target with what was achieved recently, ns, in the goal's order; `None` before the
     /// first job was done.
-    pub achieved: Vec<(Aim, Option<u64>)>,
+    pub achieved: Vec<(ResponseTarget, Option<u64>)>,
 }
 
 /// All classes, by number.
@@ -124,7 +125,7 @@ struct Class {
 impl Class {
     fn new(goal: Goal) -> Self {
         Self {
-            corrections: vec![0.0; goal.aims.len()],
+            corrections: vec![0.0; goal.response_targets.len()],
             has_percentiles: goal.has_percentiles(),
             goal,
             present: 0,
@@ -137,20 +138,20 @@ impl Class {
     }
 
     /// What it is expected to take inside, as a target counts it, ns.
-    fn inside_ns(&self, aim: Aim) -> Option<u64> {
-        match aim {
-            Aim::Mean(_) => self.inside.get(),
-            Aim::Share(share, _) => self.recent_inside.quantile(share),
+    fn inside_ns(&self, response_target: ResponseTarget) -> Option<u64> {
+        match response_target {
+            ResponseTarget::Mean(_) => self.inside.get(),
+            ResponseTarget::Share(share, _) => self.recent_inside.quantile(share),
         }
     }
 
     /// By how much after its arrival a job of a kind that takes `kind_ns` inside has to be started,
     /// and for which target, ns.
     fn slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
-        let aims = self.goal.aims.iter().zip(&self.corrections);
-        let slacks = aims.map(|(&aim, correction)| {
-            let inside_ns = self.inside_ns(aim).unwrap_or(0) as f64;
-            let target_ns = aim.target_ns();
+        let response_targets = self.goal.response_targets.iter().zip(&self.corrections);
+        let slacks = response_targets.map(|(&response_target, correction)| {
+            let inside_ns = self.inside_ns(response_target).unwrap_or(0) as f64;
+            let target_ns = response_target.target_ns();
             (target_ns as f64 - inside_ns + correction, target_ns)
         });
         let even = self.goal.evens_out.then(|| self.even_slack(kind_ns));
@@ -171,13 +172,15 @@ impl Class {
         let response_ns = (outside_ns + inside_ns) as f64;
         let mean_inside_ns = self.inside.get().unwrap_or(inside_ns) as f64;
         let gain = 1.0 / (CALM + 4.0 * self.present as f64);
-        for (aim, correction) in self.goal.aims.iter().zip(&mut self.corrections) {
-            let target_ns = aim.target_ns() as f64;
-            let error_ns = match aim {
+        for (response_target, correction) in
+            self.goal.response_targets.iter().zip(&mut self.corrections)
+        {
+            let target_ns = response_target.target_ns() as f64;
+            let error_ns = match response_target {
                 // With the mean of what comes later: how long this very job took inside says
                 // nothing about the order.
-                Aim::Mean(_) => AIM * target_ns - outside_ns as f64 - mean_inside_ns,
-                Aim::Share(share, _) => {
+                ResponseTarget::Mean(_) => AIM * target_ns - outside_ns as f64 - mean_inside_ns,
+                ResponseTarget::Share(share, _) => {
                     let is_met = response_ns <= AIM * target_ns;
                     target_ns * (f64::from(u8::from(is_met)) - share)
                 }
@@ -187,15 +190,15 @@ impl Class {
         }
     }
 
-    fn standing(&self) -> Standing {
-        let achieved = self.goal.aims.iter().map(|&aim| {
-            let achieved_ns = match aim {
-                Aim::Mean(_) => self.response.get(),
-                Aim::Share(share, _) => self.recent_response.quantile(share),
+    fn status(&self) -> ClassStatus {
+        let achieved = self.goal.response_targets.iter().map(|&response_target| {
+            let achieved_ns = match response_target {
+                ResponseTarget::Mean(_) => self.response.get(),
+                ResponseTarget::Share(share, _) => self.recent_response.quantile(share),
             };
-            (aim, achieved_ns)
+            (response_target, achieved_ns)
         });
-        Standing {
+        ClassStatus {
             name: self.goal.name.clone(),
             present: self.present,
             inside_ns: self.inside.get(),
@@ -216,8 +219,8 @@ impl Goals {
                 return Class::new(goal);
             };
             let mut class = old.swap_remove(at);
-            if class.goal.aims != goal.aims {
-                class.corrections = vec![0.0; goal.aims.len()];
+            if class.goal.response_targets != goal.response_targets {
+                class.corrections = vec![0.0; goal.response_targets.len()];
             }
             class.has_percentiles = goal.has_percentiles();
             class.goal = goal;
@@ -234,7 +237,9 @@ impl Goals {
         let number = |class: &Class| {
             let own = &class.goal;
             let at = goals.iter().position(|goal| goal.name == own.name);
-            let is_same = |goal: &Goal| (&goal.aims, goal.evens_out) == (&own.aims, own.evens_out);
+            let is_same = |goal: &Goal| {
+                (&goal.response_targets, goal.evens_out) == (&own.response_targets, own.evens_out)
+            };
             let keeps = at.is_some_and(|at| is_same(&goals[at]));
             (u8::try_from(at.unwrap_or(last)).unwrap_or(u8::MAX), keeps)
         };
@@ -315,11 +320,11 @@ impl Goals {
         let coming = numbered.filter(move |(_, class)| comes(class));
         coming.flat_map(|(number, class)| {
             let is_known = class.inside.is_known();
-            let aims = class.goal.aims.iter();
-            aims.map(move |&aim| Need {
+            let response_targets = class.goal.response_targets.iter();
+            response_targets.map(move |&response_target| Need {
                 class: number,
-                inside_ns: class.inside_ns(aim).filter(|_| is_known),
-                target_ns: aim.target_ns(),
+                inside_ns: class.inside_ns(response_target).filter(|_| is_known),
+                target_ns: response_target.target_ns(),
             })
         })
     }
@@ -334,8 +339,8 @@ impl Goals {
     }
 
     /// How all are doing, in the order of their numbers.
-    pub(crate) fn standings(&self) -> Vec<Standing> {
-        self.classes.iter().map(Class::standing).collect()
+    pub(crate) fn class_statuses(&self) -> Vec<ClassStatus> {
+        self.classes.iter().map(Class::status).collect()
     }
 }
 

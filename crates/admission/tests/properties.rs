@@ -45,7 +45,7 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 /// A job that has come, as the test sees it.
-struct Seen {
+struct Observed {
     expected_ns: u64,
     is_inside: bool,
     /// The expected time of those that waited when it came.
@@ -56,7 +56,7 @@ struct Seen {
 
 #[derive(Default)]
 struct World {
-    seen: BTreeMap<u64, Seen>,
+    seen: BTreeMap<u64, Observed>,
     came: u64,
 }
 
@@ -66,7 +66,7 @@ impl World {
         let older_ns = waiting.map(|job| job.expected_ns).sum();
         let id = self.came;
         self.came += 1;
-        let seen = Seen {
+        let seen = Observed {
             expected_ns,
             is_inside: false,
             older_ns,

@@ -7,8 +7,8 @@
 //! The futures need no runtime: they are woken when they may go in.
 
 use sooner_admission::{
-    Admission, AdmissionSettings, AdmissionStatus, Goal, JobId, Need, Order, QueueFull, Standing,
-    Ticket, Time, Window,
+    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, Goal, JobId, Need, Order,
+    QueueFull, Ticket, Time, Window,
 };
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -90,9 +90,9 @@ impl Limiter {
         self.change(|shared, now| shared.admission.set_goals(order, goals, numbers, now));
     }
 
-    /// [`Admission::standings`].
-    pub fn standings(&self) -> Vec<Standing> {
-        self.lock().admission.standings()
+    /// [`Admission::class_statuses`].
+    pub fn class_statuses(&self) -> Vec<ClassStatus> {
+        self.lock().admission.class_statuses()
     }
 
     /// [`Admission::needs`].

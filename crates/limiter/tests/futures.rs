@@ -1,7 +1,7 @@
 //! The futures: a task that was not woken is not polled, and still every job gets in.
 
 use proptest::prelude::*;
-use sooner_admission::{AdmissionSettings, Aim, Goal, KEY_MEMORY, Lateness, Order};
+use sooner_admission::{AdmissionSettings, Goal, KEY_MEMORY, Lateness, Order, ResponseTarget};
 use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -112,7 +112,7 @@ fn who_waits_is_due_by_the_targets_of_now() {
     // One is inside; then come the rest, gold, and the rest again.
     let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
     let mut with_target = goals(&["gold", "rest"]);
-    with_target[0].aims = vec![Aim::Mean(1)];
+    with_target[0].response_targets = vec![ResponseTarget::Mean(1)];
     limiter.set_goals(
         Order::Targets(Lateness::ByPriority),
         with_target,

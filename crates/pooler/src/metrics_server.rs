@@ -56,8 +56,8 @@ impl Pages for Pooler {
 fn targets(upstreams: &[Rc<Upstream>]) -> Vec<([String; 3], [f64; 2])> {
     let mut targets = Vec::new();
     for upstream in upstreams {
-        for class in upstream.limiter.standings() {
-            for (aim, achieved_ns) in class.achieved {
+        for class in upstream.limiter.class_statuses() {
+            for (response_target, achieved_ns) in class.achieved {
                 // Nothing is told of a class before it has done something.
                 let Some(achieved_ns) = achieved_ns else {
                     continue;
@@ -65,9 +65,9 @@ fn targets(upstreams: &[Rc<Upstream>]) -> Vec<([String; 3], [f64; 2])> {
                 let of = [
                     upstream.address.to_string(),
                     class.name.clone(),
-                    name_of(aim),
+                    name_of(response_target),
                 ];
-                let seconds = [aim.target_ns(), achieved_ns].map(|ns| ns as f64 / 1e9);
+                let seconds = [response_target.target_ns(), achieved_ns].map(|ns| ns as f64 / 1e9);
                 targets.push((of, seconds));
             }
         }

@@ -99,7 +99,7 @@ fn who_is_due_goes_first_and_who_has_time_last() {
 
 /// What SHOW TARGETS has of a class: its target, µs, what was achieved, µs, and that in parts in a
 /// hundred.
-fn standing(gate: &Gate, database: &Database, class: &str) -> [u64; 3] {
+fn status(gate: &Gate, database: &Database, class: &str) -> [u64; 3] {
     let shown = gate.admin(database, "SHOW TARGETS");
     let line = shown
         .lines()
@@ -121,7 +121,7 @@ fn whom_lateness_costs_is_said_by_late_and_what_was_achieved_is_told() {
     // Both are late.
     assert_eq!(order_of(&database, &gate, &users, hold), "abp");
     for (class, target_us) in [("long", 300_000), ("short", 60_000)] {
-        let [target, achieved, percent] = standing(&gate, &database, class);
+        let [target, achieved, percent] = status(&gate, &database, class);
         assert_eq!(target, target_us);
         // The mean of two: one that slept, and one that waited besides.
         let least = (20_000 + 600_000) / 2;

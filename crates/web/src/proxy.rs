@@ -5,7 +5,7 @@
 //! fewest requests in flight, and comes back as a `Response`. The body is read ahead of the client,
 //! so that the server is free for the next request although the client may wait for its turn on the
 //! uplink. What may pass in either direction, and the routes, are decisions of the crate `http`;
-//! the order of admission is one of the crate `gate`; `health` decides which servers get requests.
+//! `admission` decides the order; `health` decides which servers get requests.
 //! The rest connects them to sockets.
 
 mod attempt;

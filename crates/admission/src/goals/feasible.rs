@@ -9,14 +9,14 @@
 //! Classes without a target take what is left over, but not anything: one turn in twenty goes to
 //! whoever has waited longest, and a few users do not wait long enough to make room for all others.
 
-use super::Aim;
+use super::ResponseTarget;
 
 /// A class without a target can be made to wait for so many times the mean response time of all.
 const LEFT_OVER_MOST: f64 = 20.0;
 
 /// What was seen of a class, and what it is to get. Times in ns.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     /// Its jobs.
     pub jobs: u64,
     /// Their mean response time.
@@ -24,7 +24,7 @@ pub struct Seen {
     /// Their mean time inside.
     pub inside_ns: f64,
     /// Its targets.
-    pub aims: Vec<Aim>,
+    pub response_targets: Vec<ResponseTarget>,
     /// Shares and what they were, of the mean: a percentile of 0.95 that is 3 times the mean is
     /// (0.95, 3).
     pub spread: Vec<(f64, f64)>,
@@ -65,31 +65,31 @@ impl Verdict {
 }
 
 /// Holds what classes are to get against what there is; `None` where nothing was seen.
-pub fn verdict(classes: &[Seen]) -> Option<Verdict> {
+pub fn verdict(classes: &[Observed]) -> Option<Verdict> {
     let jobs: u64 = classes.iter().map(|class| class.jobs).sum();
     if jobs == 0 {
         return None;
     }
-    let share = |class: &Seen| class.jobs as f64 / jobs as f64;
+    let share = |class: &Observed| class.jobs as f64 / jobs as f64;
     let needed_ns: f64 = classes
         .iter()
         .map(|class| share(class) * class.response_ns)
         .sum();
-    let targets_ns: Vec<Option<f64>> = classes.iter().map(Seen::target_ns).collect();
+    let targets_ns: Vec<Option<f64>> = classes.iter().map(Observed::target_ns).collect();
     let pairs = || classes.iter().zip(&targets_ns);
     let allowed =
-        |(class, target): (&Seen, &Option<f64>)| target.map(|target| share(class) * target);
+        |(class, target): (&Observed, &Option<f64>)| target.map(|target| share(class) * target);
     let asked_ns: f64 = pairs().filter_map(allowed).sum();
     let free: f64 = pairs()
         .filter(|(_, target)| target.is_none())
         .map(|(class, _)| share(class))
         .sum();
-    let is_impossible = |(_, (class, target)): &(usize, (&Seen, &Option<f64>))| {
+    let is_impossible = |(_, (class, target)): &(usize, (&Observed, &Option<f64>))| {
         target.is_some_and(|target| target < class.inside_ns)
     };
     let left_ns = needed_ns - asked_ns;
     let lacking_ns = left_ns - free * LEFT_OVER_MOST * needed_ns;
-    let relaxed = |(class, target): (&Seen, &Option<f64>)| {
+    let relaxed = |(class, target): (&Observed, &Option<f64>)| {
         (lacking_ns > 0.0 && class.jobs > 0)
             .then(|| Some((*target)? + lacking_ns / share(class)))
             .flatten()
@@ -109,21 +109,24 @@ pub fn verdict(classes: &[Seen]) -> Option<Verdict> {
     })
 }
 
-impl Seen {
+impl Observed {
     /// The most stringent of its targets as a mean: a percentile by the spread that was seen, else
     /// as if times were exponential.
     fn target_ns(&self) -> Option<f64> {
-        let means = self.aims.iter().map(|aim| match *aim {
-            Aim::Mean(target_ns) => target_ns as f64,
-            Aim::Share(share, target_ns) => {
-                let seen = self
-                    .spread
-                    .iter()
-                    .find(|(own, _)| (own - share).abs() < 1e-6);
-                let times = seen.map_or(-(1.0 - share).ln(), |(_, times)| *times);
-                target_ns as f64 / times
-            }
-        });
+        let means = self
+            .response_targets
+            .iter()
+            .map(|response_target| match *response_target {
+                ResponseTarget::Mean(target_ns) => target_ns as f64,
+                ResponseTarget::Share(share, target_ns) => {
+                    let seen = self
+                        .spread
+                        .iter()
+                        .find(|(own, _)| (own - share).abs() < 1e-6);
+                    let times = seen.map_or(-(1.0 - share).ln(), |(_, times)| *times);
+                    target_ns as f64 / times
+                }
+            });
         means.min_by(f64::total_cmp)
     }
 }
@@ -132,12 +135,12 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn seen(jobs: u64, response_ns: f64, aims: &[Aim]) -> Seen {
-        Seen {
+    fn seen(jobs: u64, response_ns: f64, response_targets: &[ResponseTarget]) -> Observed {
+        Observed {
             jobs,
             response_ns,
             inside_ns: 10.0,
-            aims: aims.to_vec(),
+            response_targets: response_targets.to_vec(),
             spread: vec![(0.95, 2.0)],
         }
     }
@@ -145,8 +148,8 @@ mod tests {
     #[test]
     fn targets_that_allow_less_than_the_mean_cannot_be_met() {
         let classes = |high, low| {
-            let high = seen(100, 50.0, &[Aim::Mean(high)]);
-            verdict(&[high, seen(900, 100.0, &[Aim::Mean(low)])]).unwrap()
+            let high = seen(100, 50.0, &[ResponseTarget::Mean(high)]);
+            verdict(&[high, seen(900, 100.0, &[ResponseTarget::Mean(low)])]).unwrap()
         };
         let enough = classes(50, 100);
         assert_eq!((enough.needed_ns, enough.allowed_ns), (95.0, Some(95.0)));
@@ -162,7 +165,11 @@ mod tests {
 
     #[test]
     fn whoever_has_no_target_takes_what_is_left_over() {
-        let all = verdict(&[seen(500, 80.0, &[Aim::Mean(20)]), seen(500, 80.0, &[])]).unwrap();
+        let all = verdict(&[
+            seen(500, 80.0, &[ResponseTarget::Mean(20)]),
+            seen(500, 80.0, &[]),
+        ])
+        .unwrap();
         assert!(all.is_feasible());
         assert_eq!((all.allowed_ns, all.left_over_ns), (None, Some(140.0)));
         assert_eq!(verdict(&[seen(0, 0.0, &[])]), None);
@@ -171,7 +178,7 @@ mod tests {
     #[test]
     fn a_few_without_a_target_do_not_make_room_for_all_others() {
         let monitor = |jobs| seen(jobs, 50.0, &[]);
-        let gold = || seen(999, 50.0, &[Aim::Mean(20)]);
+        let gold = || seen(999, 50.0, &[ResponseTarget::Mean(20)]);
         // 30 000 would be left over for the one in a thousand, 600 times the mean.
         let all = verdict(&[gold(), monitor(1)]).unwrap();
         assert!(!all.is_feasible());
@@ -183,16 +190,24 @@ mod tests {
 
     #[test]
     fn a_percentile_is_compared_as_the_mean_that_goes_with_it() {
-        let both = [Aim::Mean(70), Aim::Share(0.95, 120), Aim::Share(0.99, 1000)];
+        let both = [
+            ResponseTarget::Mean(70),
+            ResponseTarget::Share(0.95, 120),
+            ResponseTarget::Share(0.99, 1000),
+        ];
         let all = verdict(&[seen(10, 50.0, &both)]).unwrap();
         assert_eq!(all.targets_ns, [Some(60.0)]);
-        let exponential = verdict(&[seen(10, 50.0, &[Aim::Share(0.99, 1000)])]).unwrap();
+        let exponential = verdict(&[seen(10, 50.0, &[ResponseTarget::Share(0.99, 1000)])]).unwrap();
         assert!((exponential.targets_ns[0].unwrap() - 1000.0 / 100_f64.ln()).abs() < 1e-9);
     }
 
     #[test]
     fn nobody_is_done_sooner_than_inside() {
-        let all = verdict(&[seen(10, 50.0, &[Aim::Mean(9)]), seen(10, 50.0, &[])]).unwrap();
+        let all = verdict(&[
+            seen(10, 50.0, &[ResponseTarget::Mean(9)]),
+            seen(10, 50.0, &[]),
+        ])
+        .unwrap();
         assert_eq!(
             (all.impossible.as_slice(), all.is_feasible()),
             (&[0][..], false)

@@ -176,12 +176,12 @@ impl World {
     }
 }
 
-fn goal(name: &str, priority: u8, aims: &[Aim]) -> Goal {
+fn goal(name: &str, priority: u8, response_targets: &[ResponseTarget]) -> Goal {
     Goal {
         name: name.into(),
         priority,
         weight: 1,
-        aims: aims.to_vec(),
+        response_targets: response_targets.to_vec(),
         evens_out: false,
     }
 }
@@ -194,8 +194,8 @@ const BY_PRIORITY: Order = Order::Targets(Lateness::ByPriority);
 fn means_are_met_and_whoever_has_no_target_pays() {
     for limit in [4, 10, 20] {
         let goals = vec![
-            goal("gold", 0, &[Aim::Mean(90 * MS)]),
-            goal("silver", 1, &[Aim::Mean(130 * MS)]),
+            goal("gold", 0, &[ResponseTarget::Mean(90 * MS)]),
+            goal("silver", 1, &[ResponseTarget::Mean(130 * MS)]),
             goal("rest", 2, &[]),
         ];
         let mut world = World::new(BY_PRIORITY, limit, goals, &[0.1, 0.2, 0.7]);
@@ -216,7 +216,8 @@ fn targets_near_the_limit_of_what_can_be_had_are_met() {
     let targets = [60 * MS, 130 * MS, 260 * MS];
     let shares = [0.3, 0.3, 0.4];
     let goals = (0..).zip(targets);
-    let goals = goals.map(|(priority, ns)| goal(&priority.to_string(), priority, &[Aim::Mean(ns)]));
+    let goals = goals
+        .map(|(priority, ns)| goal(&priority.to_string(), priority, &[ResponseTarget::Mean(ns)]));
     let mut world = World::new(BY_PRIORITY, 8, goals.collect(), &shares);
     // 161 ms for all are asked for; 75 users have 150.
     world.run(75, 90_000);
@@ -229,9 +230,23 @@ fn targets_near_the_limit_of_what_can_be_had_are_met() {
 #[test]
 fn percentiles_and_means_together_are_met() {
     let goals = vec![
-        goal("a", 0, &[Aim::Share(0.95, 120 * MS)]),
-        goal("b", 1, &[Aim::Share(0.8, 160 * MS), Aim::Mean(500 * MS)]),
-        goal("c", 2, &[Aim::Mean(150 * MS), Aim::Share(0.99, 900 * MS)]),
+        goal("a", 0, &[ResponseTarget::Share(0.95, 120 * MS)]),
+        goal(
+            "b",
+            1,
+            &[
+                ResponseTarget::Share(0.8, 160 * MS),
+                ResponseTarget::Mean(500 * MS),
+            ],
+        ),
+        goal(
+            "c",
+            2,
+            &[
+                ResponseTarget::Mean(150 * MS),
+                ResponseTarget::Share(0.99, 900 * MS),
+            ],
+        ),
         goal("rest", 3, &[]),
     ];
     let mut world = World::new(BY_PRIORITY, 10, goals, &[0.1, 0.1, 0.1, 0.7]);
@@ -252,7 +267,8 @@ fn more_load_than_targets_allow_is_paid_by_priority_or_in_proportion() {
     let targets = [50 * MS, 110 * MS, 220 * MS];
     let run = |lateness| {
         let goals = (0..).zip(targets);
-        let goals = goals.map(|(class, ns)| goal(&class.to_string(), class, &[Aim::Mean(ns)]));
+        let goals =
+            goals.map(|(class, ns)| goal(&class.to_string(), class, &[ResponseTarget::Mean(ns)]));
         let order = Order::Targets(lateness);
         let mut world = World::new(order, 8, goals.collect(), &[0.4, 0.4, 0.2]);
         world.run(150, 90_000);
@@ -295,14 +311,23 @@ fn what_evens_out_varies_little() {
 #[test]
 fn what_was_learned_stays() {
     let mut goals = Goals::default();
-    goals.replace(vec![goal("a", 0, &[Aim::Mean(10 * MS)]), goal("b", 1, &[])]);
+    goals.replace(vec![
+        goal("a", 0, &[ResponseTarget::Mean(10 * MS)]),
+        goal("b", 1, &[]),
+    ]);
     let now = Time::from_ns(SILENT_NS);
     goals.done(0, MS, 2 * MS, now);
-    goals.replace(vec![goal("c", 0, &[]), goal("a", 3, &[Aim::Mean(10 * MS)])]);
-    let standings = goals.standings();
-    assert_eq!(standings[0].response_ns, None);
-    assert_eq!(standings[1].response_ns, Some(3 * MS));
-    assert_eq!(standings[1].achieved, [(Aim::Mean(10 * MS), Some(3 * MS))]);
+    goals.replace(vec![
+        goal("c", 0, &[]),
+        goal("a", 3, &[ResponseTarget::Mean(10 * MS)]),
+    ]);
+    let class_statuses = goals.class_statuses();
+    assert_eq!(class_statuses[0].response_ns, None);
+    assert_eq!(class_statuses[1].response_ns, Some(3 * MS));
+    assert_eq!(
+        class_statuses[1].achieved,
+        [(ResponseTarget::Mean(10 * MS), Some(3 * MS))]
+    );
     // One job is no reason to let fewer in.
     let need = |inside_ns| Need {
         class: 1,
@@ -324,7 +349,7 @@ fn what_was_learned_stays() {
 #[test]
 fn who_waited_elsewhere_is_due_earlier_and_never_before_the_beginning() {
     let mut goals = Goals::default();
-    goals.replace(vec![goal("a", 0, &[Aim::Mean(10 * MS)])]);
+    goals.replace(vec![goal("a", 0, &[ResponseTarget::Mean(10 * MS)])]);
     let due = |came_ns| goals.promise(0, None, came_ns).unwrap().due_at.as_ns();
     assert_eq!(due(5 * MS as i64), 15 * MS);
     assert_eq!(due(MS as i64), 11 * MS);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use sooner_admission::{Aim, Seen, Verdict, verdict};
+use sooner_admission::{Observed, ResponseTarget, Verdict, verdict};
 use sooner_config::{Misconfigured, SourceText, Spanned};
 use sooner_pooler::config::{ClassTable, Config, time_ns};
 use sooner_pooler::{Configuration, ConsoleClient};
@@ -145,7 +145,7 @@ fn of_one_server(look: Look) -> Result<Look> {
 }
 
 /// What was seen of each class, and behind the last of transactions in none.
-fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Seen>> {
+fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Observed>> {
     let known = |look: &Look| {
         look.classes
             .iter()
@@ -163,14 +163,16 @@ fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Seen>
             known(after).join(", ")
         );
     }
-    let aims = classes
+    let response_targets = classes
         .iter()
-        .map(|class| class.goal().aims)
+        .map(|class| class.goal().response_targets)
         .chain([Vec::new()]);
     let looks = before.classes.iter().zip(&after.classes);
     Ok(looks
-        .zip(aims)
-        .map(|((then, now), aims)| of_class(then, now, aims, &after.targets))
+        .zip(response_targets)
+        .map(|((then, now), response_targets)| {
+            of_class(then, now, response_targets, &after.targets)
+        })
         .collect())
 }
 
@@ -184,7 +186,12 @@ fn percentiles<'a>(class: &'a str, targets: &'a [Target]) -> impl Iterator<Item 
     })
 }
 
-fn of_class(then: &Class, now: &Class, aims: Vec<Aim>, targets: &[Target]) -> Seen {
+fn of_class(
+    then: &Class,
+    now: &Class,
+    response_targets: Vec<ResponseTarget>,
+    targets: &[Target],
+) -> Observed {
     let sums = now.sums.since(then.sums);
     let mean_ns = |sum_us: u64| sum_us as f64 * 1e3 / sums.turns.max(1) as f64;
     let response_ns = mean_ns(sums.outside_us + sums.inside_us);
@@ -196,11 +203,11 @@ fn of_class(then: &Class, now: &Class, aims: Vec<Aim>, targets: &[Target]) -> Se
     let spread = always
         .chain(percentiles(&now.name, targets))
         .map(|(share, us)| (share, times(us)));
-    Seen {
+    Observed {
         jobs: sums.turns,
         response_ns,
         inside_ns: mean_ns(sums.inside_us),
-        aims,
+        response_targets,
         spread: spread
             .filter(|(_, times)| times.is_finite() && *times > 0.0)
             .collect(),
@@ -242,7 +249,7 @@ const FEASIBLE: &str = "FEASIBLE";
 impl Report {
     fn new(
         classes: &[ClassTable],
-        seen: &[Seen],
+        seen: &[Observed],
         verdict: &Verdict,
         seconds: u64,
         source: &SourceText,
@@ -250,7 +257,7 @@ impl Report {
         let ms = |ns: f64| ns / NS_PER_MS;
         let classes = classes.iter().map(Some).chain([None]);
         let rows = classes.zip(seen).enumerate();
-        let row = |(at, (class, seen)): (usize, (Option<&ClassTable>, &Seen))| Row {
+        let row = |(at, (class, seen)): (usize, (Option<&ClassTable>, &Observed))| Row {
             name: class
                 .map_or("(none)", |class| class.name.get_ref().as_str())
                 .to_owned(),
@@ -346,12 +353,15 @@ impl Report {
 }
 
 /// A line for each target of a class that is below its time inside, with its place.
-fn below_inside(class: &ClassTable, seen: &Seen, source: &SourceText) -> Vec<String> {
+fn below_inside(class: &ClassTable, seen: &Observed, source: &SourceText) -> Vec<String> {
     // Both are in the order of the names.
-    let targets = class.target.iter().zip(&seen.aims);
-    let line = |((name, written), aim): ((&String, &Spanned<String>), &Aim)| {
-        let alone = Seen {
-            aims: vec![*aim],
+    let targets = class.target.iter().zip(&seen.response_targets);
+    let line = |((name, written), response_target): (
+        (&String, &Spanned<String>),
+        &ResponseTarget,
+    )| {
+        let alone = Observed {
+            response_targets: vec![*response_target],
             ..seen.clone()
         };
         let verdict = verdict(&[alone])?;

@@ -2,7 +2,7 @@
 //! from who its client is, what it calls itself, and what the transaction says of itself.
 
 use super::matching::{comes_from, fits_beginning, fits_pattern};
-use super::target::{TargetTable, aims};
+use super::target::{TargetTable, response_targets};
 use serde::Deserialize;
 use sooner_admission::Goal;
 use sooner_config::{Misconfigured, Network, Spanned};
@@ -93,7 +93,7 @@ impl ClassTable {
             let words = "there are priorities 1 to 200, and 1 goes first";
             return Err(Misconfigured::at(&self.priority, "class.priority", words));
         }
-        aims(&self.target)?;
+        response_targets(&self.target)?;
         for pattern in self.statement.iter().flatten() {
             sql::check_pattern(pattern.get_ref())
                 .map_err(|error| Misconfigured::at(pattern, "class.statement", error))?;
@@ -130,7 +130,7 @@ impl ClassTable {
                 .as_ref()
                 .map_or(1, |weight| weight.get_ref().get()),
             // They were read before.
-            aims: aims(&self.target).unwrap_or_default(),
+            response_targets: response_targets(&self.target).unwrap_or_default(),
             evens_out: self.variability.is_some(),
         }
     }

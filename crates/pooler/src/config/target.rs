@@ -1,7 +1,7 @@
 //! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting
 //! included.
 
-use sooner_admission::Aim;
+use sooner_admission::ResponseTarget;
 use sooner_config::{Misconfigured, Spanned};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,21 +13,24 @@ pub type TargetTable = BTreeMap<String, Spanned<String>>;
 const TARGET_NS_MAX: u64 = 86_400_000_000_000;
 
 /// The targets in a table; the first mistake is the error.
-pub fn aims(table: &TargetTable) -> Result<Vec<Aim>, Misconfigured> {
-    table.iter().map(|(name, time)| aim(name, time)).collect()
+pub fn response_targets(table: &TargetTable) -> Result<Vec<ResponseTarget>, Misconfigured> {
+    table
+        .iter()
+        .map(|(name, time)| response_target(name, time))
+        .collect()
 }
 
-fn aim(name: &str, time: &Spanned<String>) -> Result<Aim, Misconfigured> {
+fn response_target(name: &str, time: &Spanned<String>) -> Result<ResponseTarget, Misconfigured> {
     let key = format!("class.target.{name}");
     let wrong = |words: String| Misconfigured::at(time, &key, words);
     let target_ns = target_ns(time.get_ref()).map_err(wrong)?;
     if name == "mean" {
-        return Ok(Aim::Mean(target_ns));
+        return Ok(ResponseTarget::Mean(target_ns));
     }
     let percent = name.strip_prefix('p').and_then(|text| text.parse().ok());
     match percent {
         Some(percent) if (1.0..100.0).contains(&percent) => {
-            Ok(Aim::Share(percent / 100.0, target_ns))
+            Ok(ResponseTarget::Share(percent / 100.0, target_ns))
         }
         // A share where a percent belongs would be met by nearly anything.
         Some(percent) if 0.0 < percent && percent < 1.0 => Err(wrong(
@@ -40,11 +43,11 @@ fn aim(name: &str, time: &Spanned<String>) -> Result<Aim, Misconfigured> {
 }
 
 /// A target in words, as tables show it: `p95`.
-pub fn name_of(aim: Aim) -> String {
-    match aim {
-        Aim::Mean(_) => "mean".into(),
+pub fn name_of(response_target: ResponseTarget) -> String {
+    match response_target {
+        ResponseTarget::Mean(_) => "mean".into(),
         // Shares were read as percents with few digits.
-        Aim::Share(share, _) => format!("p{}", (share * 1e6).round() / 1e4),
+        ResponseTarget::Share(share, _) => format!("p{}", (share * 1e6).round() / 1e4),
     }
 }
 
@@ -121,9 +124,12 @@ mod tests {
     #[test]
     fn targets_are_of_the_mean_or_of_a_percentile() {
         let time = |text: &str| Spanned::new(0..0, text.to_owned());
-        let read = |name: &str| aim(name, &time("30ms"));
-        assert_eq!(read("mean").unwrap(), Aim::Mean(30_000_000));
-        assert_eq!(read("p95").unwrap(), Aim::Share(0.95, 30_000_000));
+        let read = |name: &str| response_target(name, &time("30ms"));
+        assert_eq!(read("mean").unwrap(), ResponseTarget::Mean(30_000_000));
+        assert_eq!(
+            read("p95").unwrap(),
+            ResponseTarget::Share(0.95, 30_000_000)
+        );
         assert_eq!(name_of(read("p99.9").unwrap()), "p99.9");
         assert_eq!(name_of(read("p80").unwrap()), "p80");
         let error = read("p0.95").unwrap_err();
@@ -131,7 +137,7 @@ mod tests {
             error.message.contains("p95 is the 95th percentile"),
             "{error}"
         );
-        assert_eq!(read("p1").unwrap(), Aim::Share(0.01, 30_000_000));
+        assert_eq!(read("p1").unwrap(), ResponseTarget::Share(0.01, 30_000_000));
         for name in ["median", "p", "p0", "p100", "95", "pNaN", "p-3"] {
             let error = read(name).unwrap_err();
             assert_eq!(error.key, format!("class.target.{name}"));

@@ -1,7 +1,7 @@
 //! The gate's configuration: what is taken, what is refused, and with which words.
 
 use super::*;
-use sooner_admission::{Aim, Lateness, Order};
+use sooner_admission::{Lateness, Order, ResponseTarget};
 use sooner_postgres::hints::Hints;
 use std::net::IpAddr;
 
@@ -440,9 +440,12 @@ fn the_order_follows_from_what_classes_ask_for() {
     assert_eq!(shortest.order(), Order::Expected);
 
     let goals = shared.goals();
-    let aims = [Aim::Mean(30_000_000), Aim::Share(0.95, 100_000_000)];
+    let response_targets = [
+        ResponseTarget::Mean(30_000_000),
+        ResponseTarget::Share(0.95, 100_000_000),
+    ];
     assert_eq!((goals[0].name.as_str(), goals[0].priority), ("a", 99));
-    assert_eq!(goals[0].aims, aims);
+    assert_eq!(goals[0].response_targets, response_targets);
     // A client in no class.
     assert_eq!((goals.len(), goals[1].priority), (2, u8::MAX));
 }

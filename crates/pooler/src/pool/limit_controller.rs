@@ -59,7 +59,7 @@ fn look(upstream: &Upstream, limits: &Limits) {
 /// Which class is the reason, if one is.
 fn of_class(upstream: &Upstream, why: Why) -> String {
     let number = why.class().map(usize::from);
-    let class = number.and_then(|number| upstream.limiter.standings().into_iter().nth(number));
+    let class = number.and_then(|number| upstream.limiter.class_statuses().into_iter().nth(number));
     class.map_or_else(String::new, |class| format!("; class {:?}", class.name))
 }
 

@@ -84,7 +84,7 @@ pub struct Upstream {
     /// How long an idle connection is kept.
     pub keep: Duration,
     limit: usize,
-    gate: Limiter,
+    limiter: Limiter,
     /// Round robin: the server that is looked at first for the next request.
     next_server: Cell<usize>,
     all_down: Notify,
@@ -126,7 +126,7 @@ impl Upstream {
 
     /// How its queue is doing.
     pub fn status(&self) -> AdmissionStatus {
-        self.gate.status()
+        self.limiter.status()
     }
 
     /// Waits for admission, for `queue` at most; fails at once while no server is up.
@@ -150,7 +150,7 @@ impl Upstream {
         };
         tokio::select! {
             biased;
-            permit = self.gate.acquire(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.gate.status().waiting }),
+            permit = self.limiter.acquire(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.limiter.status().waiting }),
             () = all_down => Err(self.all_down_failure()),
             () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }
@@ -341,7 +341,7 @@ impl Upstream {
             .iter()
             .map(|server| server.capacity(self.limit, now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
-        self.gate.set_limit(limit);
+        self.limiter.set_limit(limit);
         if self.is_down() {
             self.all_down.notify_waiters();
         }

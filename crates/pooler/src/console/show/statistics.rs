@@ -304,14 +304,14 @@ pub fn targets(pooler: &Pooler) -> Table {
         "#present",
     ]);
     for upstream in pooler.upstreams() {
-        for class in upstream.limiter.standings() {
+        for class in upstream.limiter.class_statuses() {
             let us = |ns: u64| ns / 1000;
-            for (aim, achieved_ns) in &class.achieved {
-                let target_ns = aim.target_ns();
+            for (response_target, achieved_ns) in &class.achieved {
+                let target_ns = response_target.target_ns();
                 table.row([
                     upstream.address.to_string().into(),
                     class.name.clone().into(),
-                    name_of(*aim).into(),
+                    name_of(*response_target).into(),
                     us(target_ns).into(),
                     achieved_ns.map(us).into(),
                     achieved_ns.map(|ns| index_percent(target_ns, ns)).into(),

@@ -44,7 +44,7 @@ impl Upstream {
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limit,
-            gate: Limiter::new(AdmissionSettings {
+            limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
                 order: match table.order {
                     OrderName::Expected => Order::Expected,
