@@ -1,7 +1,6 @@
 //! How many connections there are, on both sides of the gate: clients that say nothing, and server
 //! connections that are kept.
 
-use crate::support;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -111,7 +110,7 @@ fn one_client_too_many_is_told_so_in_the_protocol() {
     second.read_to_string(&mut told).unwrap();
     assert!(told.starts_with('E') && told.contains("C53300"), "{told:?}");
     // Through the socket file comes another origin, and then there are two clients.
-    let mut other = support::Talk::begin(&mut gate.psql(&database, "ann"));
+    let mut other = crate::support::Talk::begin(&mut gate.psql(&database, "ann"));
     assert_eq!(other.ask("SELECT 1"), "1");
     gate.rewrite(|text| text.replace("connections_per_address = 1\n", ""));
     gate.admin(&database, "RELOAD");

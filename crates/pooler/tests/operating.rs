@@ -5,7 +5,6 @@ mod guesses;
 mod pgbouncer;
 mod strangers;
 
-use crate::support;
 use std::thread;
 use std::time::Duration;
 
@@ -426,7 +425,7 @@ fn what_waits_can_be_cancelled() {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|1")
     });
-    support::signal_child_of(ann.id(), "-INT");
+    crate::support::signal_child_of(ann.id(), "-INT");
     until("nobody waits", || {
         gate.admin(&database, "SHOW LISTS")
             .contains("waiting_clients|0")
