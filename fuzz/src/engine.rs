@@ -1,5 +1,5 @@
-//! libFuzzer around one target, which `SOONER_FUZZ_TARGET` names: one binary, because thirty-six are
-//! linked in thirty-six times the time. Its arguments are libFuzzer's.
+//! libFuzzer around one target, which `SOONER_FUZZ_TARGET` names: one binary, because thirty-six
+//! are linked in thirty-six times the time. Its arguments are libFuzzer's.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};

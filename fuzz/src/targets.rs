@@ -10,7 +10,8 @@ macro_rules! targets {
         /// The names of all targets.
         pub const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-        /// Tries an input; `false` where the bytes are none for this target, or there is no such target.
+        /// Tries an input; `false` where the bytes are none for this target, or there is no such
+        /// target.
         pub fn run(target: &str, bytes: &[u8]) -> bool {
             match target {
                 $(stringify!($name) => input(bytes).map($name::run).is_some(),)*

@@ -1,5 +1,5 @@
-//! The BPF programs: compiled once, their object committed, so that neither users nor most developers need clang. Here it is made, and here
-//! it is checked that it is what its source says.
+//! The BPF programs: compiled once, their object committed, so that neither users nor most
+//! developers need clang. Here it is made, and here it is checked that it is what its source says.
 
 use crate::process;
 use crate::tally::Tally;
@@ -25,7 +25,8 @@ pub fn build() -> Result<bool> {
     Ok(true)
 }
 
-/// Whether the committed object has the instructions of its source. Counts as skipped without the compiler.
+/// Whether the committed object has the instructions of its source. Counts as skipped without the
+/// compiler.
 pub fn check(tally: &mut Tally) -> Result<()> {
     if !["clang", "llvm-objdump"]
         .iter()
@@ -48,7 +49,8 @@ pub fn check(tally: &mut Tally) -> Result<()> {
 }
 
 fn compile(object: &Path) -> Result<()> {
-    // Where Debian has the kernel's headers of this architecture; the programs use nothing of it but asm/types.h.
+    // Where Debian has the kernel's headers of this architecture; the programs use nothing of it
+    // but asm/types.h.
     let target = process::output(Command::new("clang").arg("-print-multiarch"))
         .or_else(|_| process::output(Command::new("gcc").arg("-print-multiarch")))
         .unwrap_or_default();

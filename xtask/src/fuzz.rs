@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: every fuzz target for a few seconds.
 //!
-//! The targets are one program, built by stable Rust with LLVM's coverage counters and libFuzzer, as
-//! cargo-fuzz does, but without AddressSanitizer (which needs nightly): what is fuzzed is safe code,
-//! so that a panic, an overflow, an endless loop or a memory hog is all there is to find.
+//! The targets are one program, built by stable Rust with LLVM's coverage counters and libFuzzer,
+//! as cargo-fuzz does, but without AddressSanitizer (which needs nightly): what is fuzzed is safe
+//! code, so that a panic, an overflow, an endless loop or a memory hog is all there is to find.
 
 use crate::process::{self, Finished};
 use crate::tally::Tally;
@@ -149,7 +149,8 @@ fn run_one(target: &str, program: &Path, each: Duration) -> Result<bool> {
     Ok(finished.success)
 }
 
-/// The panic and the input that caused it, once more behind all lines: a long record is cut in its middle, and other machines lack the file.
+/// The panic and the input that caused it, once more behind all lines: a long record is cut in its
+/// middle, and other machines lack the file.
 fn what_failed(lines: &[String]) -> String {
     let panic = lines
         .iter()

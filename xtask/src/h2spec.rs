@@ -1,5 +1,6 @@
-//! h2spec, a program that knows what HTTP/2 demands of a server. It is in no distribution, so it is built from its Go modules, of which
-//! `xtask/h2spec` pins versions and checksums. `crates/cli/tests/clients` runs it.
+//! h2spec, a program that knows what HTTP/2 demands of a server. It is in no distribution, so it is
+//! built from its Go modules, of which `xtask/h2spec` pins versions and checksums.
+//! `crates/cli/tests/clients` runs it.
 
 use crate::process;
 use crate::tally::Tally;
@@ -8,7 +9,8 @@ use std::process::Command;
 
 /// The name under which it is counted.
 const STEP: &str = "the build of h2spec";
-/// Seconds for a download of a few megabytes; a network that swallows packets must not hold up the tests.
+/// Seconds for a download of a few megabytes; a network that swallows packets must not hold up the
+/// tests.
 const DOWNLOAD_SECONDS_MAX: &str = "120";
 const PACKAGE: &str = "github.com/summerwind/h2spec/cmd/h2spec";
 
@@ -20,7 +22,8 @@ pub fn run() -> Result<bool> {
     Ok(tally.is_good())
 }
 
-/// Builds `target/h2spec/h2spec`. Counts as skipped without a Go compiler, or where its modules cannot be had.
+/// Builds `target/h2spec/h2spec`. Counts as skipped without a Go compiler, or where its modules
+/// cannot be had.
 pub fn build(tally: &mut Tally) -> Result<()> {
     if !process::is_installed("go") {
         tally.skip(STEP, "no Go compiler (Debian: golang-go)");
@@ -42,7 +45,8 @@ pub fn build(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// A command in the Go module, whose compiler is the one that is installed, and whose pinned versions stay.
+/// A command in the Go module, whose compiler is the one that is installed, and whose pinned
+/// versions stay.
 fn in_module(program: &str) -> Command {
     let mut command = Command::new(program);
     command

@@ -1,4 +1,5 @@
-//! Instructions that the simulator takes for a job, counted by valgrind: what a change makes slower is seen on any machine, however busy it is.
+//! Instructions that the simulator takes for a job, counted by valgrind: what a change makes slower
+//! is seen on any machine, however busy it is.
 
 use crate::process;
 use crate::tally::Tally;
@@ -21,7 +22,8 @@ fn committed() -> PathBuf {
     process::root().join("crates/simulator/instructions.json")
 }
 
-/// Counts, and compares with what is committed. Counts as skipped without valgrind or with another compiler than the committed counts are of.
+/// Counts, and compares with what is committed. Counts as skipped without valgrind or with another
+/// compiler than the committed counts are of.
 pub fn check(tally: &mut Tally) -> Result<()> {
     if !process::is_installed("valgrind") {
         tally.skip(STEP, "no valgrind (Debian: valgrind)");

@@ -1,4 +1,5 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | package | bpf | instructions | h2spec | suites`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | fuzz | package | bpf | instructions | h2spec |
+//! suites`. CONTRIBUTING.md says when to use which.
 
 mod bpf;
 mod fuzz;

@@ -1,10 +1,12 @@
-//! `cargo xtask package`: everything a distribution's package holds beside the sources, in `target/package`.
+//! `cargo xtask package`: everything a distribution's package holds beside the sources, in
+//! `target/package`.
 
 use crate::process;
 use anyhow::{Context, Result};
 use std::fs;
 
-/// Builds `sooner`, has it write its manual pages and completions, and puts unit, example and the rest beside them; whether it worked.
+/// Builds `sooner`, has it write its manual pages and completions, and puts unit, example and the
+/// rest beside them; whether it worked.
 pub fn run() -> Result<bool> {
     let folder = process::root().join("target/package");
     let built = process::run(&mut process::cargo(&["build", "--profile", "dist"]))?;

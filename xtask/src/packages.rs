@@ -122,7 +122,8 @@ const fn file(path: &'static str, package: &'static str, what_for: &'static str)
 /// The driver of Node for PostgreSQL, with what it needs of others.
 const NODE_POSTGRES: [&str; 3] = ["node-pg", "node-split2", "node-xtend"];
 
-/// Unpacks the driver of Node below `target/debian`: Debian's cannot be installed beside a Node that is not Debian's. Where it cannot be had, says so.
+/// Unpacks the driver of Node below `target/debian`: Debian's cannot be installed beside a Node
+/// that is not Debian's. Where it cannot be had, says so.
 pub fn unpack_node_postgres() {
     let into = process::root().join("target/debian");
     if into.join("usr/share/nodejs/pg").exists() || !process::is_installed("apt-get") {

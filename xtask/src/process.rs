@@ -34,11 +34,13 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The same command, run only while nobody else wants a processor; where `chrt` is missing, at the lowest priority.
+/// The same command, run only while nobody else wants a processor; where `chrt` is missing, at the
+/// lowest priority.
 pub fn at_idle(command: &Command) -> Command {
-    let words: &[&str] = match is_installed("chrt") {
-        true => &["chrt", "--idle", "0"],
-        false => &["nice", "-n", "19"],
+    let words: &[&str] = if is_installed("chrt") {
+        &["chrt", "--idle", "0"]
+    } else {
+        &["nice", "-n", "19"]
     };
     let mut idle = Command::new(words[0]);
     idle.args(&words[1..])
@@ -104,7 +106,8 @@ fn lines(bytes: &[u8]) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Runs a command quietly and returns its standard output; an error says what it wrote to standard error.
+/// Runs a command quietly and returns its standard output; an error says what it wrote to standard
+/// error.
 pub fn output(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).output()?;
     if output.status.success() {
@@ -118,7 +121,8 @@ pub fn output(command: &mut Command) -> io::Result<String> {
     )))
 }
 
-/// Whether a program of this name is on the PATH (or in the system folders a plain user's PATH lacks).
+/// Whether a program of this name is on the PATH (or in the system folders a plain user's PATH
+/// lacks).
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

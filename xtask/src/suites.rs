@@ -2,10 +2,10 @@
 //! compared.
 //!
 //! A suite is fetched by the name of its package into `target/suites` and never committed. Its run
-//! gives cases; a case has an outcome without Sooner (directly, or through another server) and one in
-//! each way through Sooner. Differences that have a known reason are data, in
-//! `experiments/suites/expected/SUITE.toml`. A difference that is not there fails the run, and so does
-//! one that is there and did not occur. Results are under `experiments/suites`.
+//! gives cases; a case has an outcome without Sooner (directly, or through another server) and one
+//! in each way through Sooner. Differences that have a known reason are data, in
+//! `experiments/suites/expected/SUITE.toml`. A difference that is not there fails the run, and so
+//! does one that is there and did not occur. Results are under `experiments/suites`.
 
 mod case;
 mod expected;
@@ -76,7 +76,8 @@ struct Chosen {
     sooner: Option<PathBuf>,
 }
 
-/// Runs the named suites, or all; whether every difference was expected and every expected one came.
+/// Runs the named suites, or all; whether every difference was expected and every expected one
+/// came.
 pub fn run(arguments: &[&str]) -> Result<bool> {
     let chosen = parse(arguments)?;
     let sooner = match &chosen.sooner {

@@ -36,7 +36,8 @@ impl Tally {
         self.skipped.insert(name.to_owned(), reason.to_owned());
     }
 
-    /// Counts a test, which printed this; one that the harness ignored has neither passed nor failed.
+    /// Counts a test, which printed this; one that the harness ignored has neither passed nor
+    /// failed.
     pub fn test(&mut self, name: &str, passed: Option<bool>, printed: &str) {
         match passed {
             Some(passed) => self.step(name, passed),
@@ -46,7 +47,8 @@ impl Tally {
         self.lines(printed.lines());
     }
 
-    /// Counts the tests that say in these lines that they cannot run, which have been counted as passed.
+    /// Counts the tests that say in these lines that they cannot run, which have been counted as
+    /// passed.
     pub fn lines<'a>(&mut self, lines: impl IntoIterator<Item = &'a str>) {
         for (name, reason) in lines.into_iter().filter_map(skipped_line) {
             self.announced += u64::from(!self.skipped.contains_key(name));

@@ -36,6 +36,7 @@ fn check(root: &Path) -> Result<(Vec<String>, Vec<String>)> {
         errors.extend(files::check_header(file));
         errors.extend(bans::check(file, root));
     }
+    errors.extend(files::check_experiments(&files));
     errors.extend(crates::check(&crates, &files));
     errors.extend(layers::check(&map, &crates, root));
     Ok((errors, warnings))

@@ -198,9 +198,10 @@ impl Admission {
     }
 
     /// From now on classes have these goals, by number, and those who wait go in by `order`, as if
-    /// they had come under these goals: each in the class that `numbers` has for it, or else in that
-    /// of its name, or where that is gone, in the last one. What was learned of classes that stay,
-    /// stays, and so does what was promised to jobs of a class that is to get the same as before.
+    /// they had come under these goals: each in the class that `numbers` has for it, or else in
+    /// that of its name, or where that is gone, in the last one. What was learned of classes that
+    /// stay, stays, and so does what was promised to jobs of a class that is to get the same as
+    /// before.
     pub fn set_goals(
         &mut self,
         order: Order,

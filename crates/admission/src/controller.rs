@@ -1,16 +1,20 @@
-//! Finds how many jobs a backend needs inside: the fewest that cost no more throughput than is said (thesis 9.3, 10.3.5).
+//! Finds how many jobs a backend needs inside: the fewest that cost no more throughput than is said
+//! (thesis 9.3, 10.3.5).
 //!
-//! Each place more than that is a job whose turn nobody decides any more. The number is found by trying: another limit beside one that is
-//! known, by turns of a second, until the loss can be told from chance; halved while that costs nothing, doubled while it gains something,
-//! then what is between. Throughput falls again beyond some limit where jobs lock each other out, so more is never taken for better. It is the
-//! set point, and not how long jobs take: a controller that looks at that alone drifts. And it is what one limit gives of what another one
-//! gives, not how much it gives: machines are faster and slower by themselves.
+//! Each place more than that is a job whose turn nobody decides any more. The number is found by
+//! trying: another limit beside one that is known, by turns of a second, until the loss can be told
+//! from chance; halved while that costs nothing, doubled while it gains something, then what is
+//! between. Throughput falls again beyond some limit where jobs lock each other out, so more is
+//! never taken for better. It is the set point, and not how long jobs take: a controller that looks
+//! at that alone drifts. And it is what one limit gives of what another one gives, not how much it
+//! gives: machines are faster and slower by themselves.
 //!
-//! Only while jobs wait outside does the number of those that are done say something about the limit; all other times are left out.
-//! Afterwards another limit is tried now and then, and where what is known is true no more everything begins anew.
+//! Only while jobs wait outside does the number of those that are done say something about the
+//! limit; all other times are left out. Afterwards another limit is tried now and then, and where
+//! what is known is true no more everything begins anew.
 //!
-//! Where classes have targets the time inside must leave room for them: it grows in proportion to the jobs inside, so that gives a
-//! highest limit ([`Room`]).
+//! Where classes have targets the time inside must leave room for them: it grows in proportion to
+//! the jobs inside, so that gives a highest limit ([`Room`]).
 //!
 //! Knows no clock: who looks says how long it was.
 
@@ -57,7 +61,8 @@ pub struct Change {
 /// Why a limit changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
-    /// It is not known yet what this one gives: by turns with a limit that is known, and jobs a second there.
+    /// It is not known yet what this one gives: by turns with a limit that is known, and jobs a
+    /// second there.
     Tries(usize, f64),
     /// The other one of two that are compared has its turn.
     Turn,
@@ -73,7 +78,8 @@ pub enum Why {
     OutOfReach(u8, f64),
     /// No class asks for room any more.
     Freed,
-    /// What was found is true no more: of this limit and that one the latter gives so many times what the former gives.
+    /// What was found is true no more: of this limit and that one the latter gives so many times
+    /// what the former gives.
     Changed(usize, usize, f64),
 }
 
@@ -177,7 +183,8 @@ impl Controller {
         matches!(self.state, State::Settled(_))
     }
 
-    /// What was seen since the last call, best every tenth of a second, and what each target needs at the limit in force.
+    /// What was seen since the last call, best every tenth of a second, and what each target needs
+    /// at the limit in force.
     pub fn observe(&mut self, window: &Window, needs: &[Need]) -> Option<Change> {
         self.room.pass(window.duration_ns);
         let (limit, why) = match &mut self.doing {
@@ -201,7 +208,8 @@ impl Controller {
         Some(Change { limit, why })
     }
 
-    /// Another limit, where some class would take longer inside than its target is, or where that is no reason for few any more.
+    /// Another limit, where some class would take longer inside than its target is, or where that
+    /// is no reason for few any more.
     fn leave_room(&mut self, needs: &[Need], rate_per_sec: f64) -> Option<(usize, Why)> {
         let limit = match &self.state {
             State::Settled(settled) => settled.limit(),
@@ -257,7 +265,8 @@ impl Controller {
         let inside = limit.max(self.limit) as f64;
         let left_out_ns = LEFT_OUT * inside / rate_per_sec.max(f64::MIN_POSITIVE) * 1e9;
         let shortest_ns = if self.is_settled() { QUIET_NS } else { 0 };
-        // A number that is too large becomes the largest there is; it is bounded where nothing is done.
+        // A number that is too large becomes the largest there is; it is bounded where nothing is
+        // done.
         let left_out_ns = (left_out_ns as u64).min(QUIET_NS);
         self.doing = Doing::Measuring(Measuring::new(left_out_ns, shortest_ns));
     }
@@ -288,9 +297,10 @@ impl Controller {
                 Finding::Stay(limit) => {
                     let rate = settled.rate_per_sec();
                     self.measure(limit, rate);
-                    match limit == compared.tried {
-                        true => (limit, Why::Found(rate)),
-                        false => (limit, Why::GoesBack),
+                    if limit == compared.tried {
+                        (limit, Why::Found(rate))
+                    } else {
+                        (limit, Why::GoesBack)
                     }
                 }
                 Finding::Anew(search, why) => self.search(search, Some(why)),

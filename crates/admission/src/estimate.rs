@@ -1,7 +1,7 @@
 //! How long a job will stay inside, from how long others like it did.
 //!
-//! Jobs alike have the same key. A key seen for the first time is expected to be like all others: the mean of the recent past. The
-//! table is bounded, because clients choose the keys.
+//! Jobs alike have the same key. A key seen for the first time is expected to be like all others:
+//! the mean of the recent past. The table is bounded, because clients choose the keys.
 
 use crate::second_chance::SecondChance;
 
@@ -41,13 +41,15 @@ impl Mean {
         }
     }
 
-    /// From now on everything takes `factor` times as long, as far as is known: what comes next counts as if there had been few samples.
+    /// From now on everything takes `factor` times as long, as far as is known: what comes next
+    /// counts as if there had been few samples.
     pub fn scale(&mut self, factor: f64) {
         self.value = (self.value as f64 * factor) as u64;
         self.samples = self.samples.min(SCALED_SAMPLES);
     }
 
-    /// Whether there were more samples than what was scaled counts as: then it is known, and not only believed.
+    /// Whether there were more samples than what was scaled counts as: then it is known, and not
+    /// only believed.
     pub fn is_known(&self) -> bool {
         self.samples > SCALED_SAMPLES
     }
@@ -81,7 +83,8 @@ impl Estimates {
         }
     }
 
-    /// The time a job of `key` is expected to take, ns; `None` before the first observation of any job.
+    /// The time a job of `key` is expected to take, ns; `None` before the first observation of any
+    /// job.
     pub fn expected_ns(&mut self, key: &str) -> Option<u64> {
         match self.means.get(key) {
             Some(mean) => mean.get(),

@@ -1,13 +1,15 @@
 //! What classes are to get, and by when a job has to be let in for that (thesis 10.3.2, 10.4).
 //!
-//! A job of a class with a target has until its arrival + the target - the time that its like take inside; of several targets the most stringent
-//! counts. What a class takes inside is learned from its own jobs. Two things that one formula does not see are corrected by what comes out:
-//! a free place is not there at the very moment when a job is due, and what bounds a percentile of a sum is not the percentile. So each
-//! target has a correction that grows while the class is early and shrinks while it is late, within bounds, because with more load than the targets
-//! allow no correction helps.
+//! A job of a class with a target has until its arrival + the target - the time that its like take
+//! inside; of several targets the most stringent counts. What a class takes inside is learned from
+//! its own jobs. Two things that one formula does not see are corrected by what comes out: a free
+//! place is not there at the very moment when a job is due, and what bounds a percentile of a sum
+//! is not the percentile. So each target has a correction that grows while the class is early and
+//! shrinks while it is late, within bounds, because with more load than the targets allow no
+//! correction helps.
 //!
-//! Where a class is to vary little (10.4.1), each kind of its jobs has the mean response time of them all as its target: what takes long goes
-//! early, and what is short waits.
+//! Where a class is to vary little (10.4.1), each kind of its jobs has the mean response time of
+//! them all as its target: what takes long goes early, and what is short waits.
 
 pub(crate) mod feasible;
 
@@ -27,7 +29,8 @@ const AIM: f64 = 0.97;
 const EARLIER_MOST: f64 = 0.25;
 /// The most by which it is started after.
 const LATER_MOST: f64 = 0.5;
-/// A correction moves by one part in this many of an error, and in four more for each job that is on its way, whose error cannot be known yet.
+/// A correction moves by one part in this many of an error, and in four more for each job that is
+/// on its way, whose error cannot be known yet.
 const CALM: f64 = 64.0;
 
 /// A target for the response times of a class.
@@ -92,7 +95,8 @@ pub struct Standing {
     pub inside_ns: Option<u64>,
     /// The mean response time, ns.
     pub response_ns: Option<u64>,
-    /// Each target with what was achieved recently, ns, in the goal's order; `None` before the first job was done.
+    /// Each target with what was achieved recently, ns, in the goal's order; `None` before the
+    /// first job was done.
     pub achieved: Vec<(Aim, Option<u64>)>,
 }
 
@@ -140,7 +144,8 @@ impl Class {
         }
     }
 
-    /// By how much after its arrival a job of a kind that takes `kind_ns` inside has to be started, and for which target, ns.
+    /// By how much after its arrival a job of a kind that takes `kind_ns` inside has to be started,
+    /// and for which target, ns.
     fn slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
         let aims = self.goal.aims.iter().zip(&self.corrections);
         let slacks = aims.map(|(&aim, correction)| {
@@ -157,7 +162,8 @@ impl Class {
     fn even_slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
         let mean_ns = self.response.get()?;
         let inside_ns = kind_ns.or(self.inside.get()).unwrap_or(0);
-        // Less than the mean: whoever is due goes in a little later than that, and the mean would follow for good.
+        // Less than the mean: whoever is due goes in a little later than that, and the mean would
+        // follow for good.
         Some((AIM * mean_ns as f64 - inside_ns as f64, mean_ns.max(1)))
     }
 
@@ -168,7 +174,8 @@ impl Class {
         for (aim, correction) in self.goal.aims.iter().zip(&mut self.corrections) {
             let target_ns = aim.target_ns() as f64;
             let error_ns = match aim {
-                // With the mean of what comes later: how long this very job took inside says nothing about the order.
+                // With the mean of what comes later: how long this very job took inside says
+                // nothing about the order.
                 Aim::Mean(_) => AIM * target_ns - outside_ns as f64 - mean_inside_ns,
                 Aim::Share(share, _) => {
                     let is_met = response_ns <= AIM * target_ns;
@@ -199,7 +206,8 @@ impl Class {
 }
 
 impl Goals {
-    /// From now on these; of classes that stay, what was learned stays. Jobs that are here are counted nowhere any more.
+    /// From now on these; of classes that stay, what was learned stays. Jobs that are here are
+    /// counted nowhere any more.
     pub(crate) fn replace(&mut self, goals: Vec<Goal>) {
         let mut old = std::mem::take(&mut self.classes);
         let keep = |goal: Goal| {
@@ -219,7 +227,8 @@ impl Goals {
         self.classes = goals.into_iter().map(keep).collect();
     }
 
-    /// For each number its class's number among `goals`, the last one's where it is not there, and whether it is to get the same there.
+    /// For each number its class's number among `goals`, the last one's where it is not there, and
+    /// whether it is to get the same there.
     pub(crate) fn renumbered(&self, goals: &[Goal]) -> Vec<(u8, bool)> {
         let last = goals.len().saturating_sub(1);
         let number = |class: &Class| {
@@ -232,7 +241,8 @@ impl Goals {
         self.classes.iter().map(number).collect()
     }
 
-    /// What the order goes by: the class itself where each has its share, else its priority; where nothing is known, the number.
+    /// What the order goes by: the class itself where each has its share, else its priority; where
+    /// nothing is known, the number.
     pub(crate) fn rank(&self, order: Order, number: u8) -> u8 {
         match (order, self.classes.get(usize::from(number))) {
             (Order::Shares, _) | (_, None) => number,
@@ -240,7 +250,8 @@ impl Goals {
         }
     }
 
-    /// A job of a class comes, of a kind that takes `kind_ns` inside; [`promise`](Self::promise) says what it is promised.
+    /// A job of a class comes, of a kind that takes `kind_ns` inside; [`promise`](Self::promise)
+    /// says what it is promised.
     pub(crate) fn arrive(
         &mut self,
         number: u8,
@@ -251,7 +262,8 @@ impl Goals {
         self.promise(number, kind_ns, came_ns)
     }
 
-    /// By when a job of a class has to be let in that came at `came_ns`, before the origin if that is negative.
+    /// By when a job of a class has to be let in that came at `came_ns`, before the origin if that
+    /// is negative.
     pub(crate) fn promise(
         &self,
         number: u8,
@@ -291,7 +303,8 @@ impl Goals {
         }
     }
 
-    /// What each target of a class of which something comes needs of the backend (thesis 10.3.5, 10.4.2).
+    /// What each target of a class of which something comes needs of the backend (thesis 10.3.5,
+    /// 10.4.2).
     pub(crate) fn needs(&self, now: Time) -> impl Iterator<Item = Need> {
         let comes = move |class: &Class| {
             class
@@ -311,7 +324,8 @@ impl Goals {
         })
     }
 
-    /// So many times as many may be inside from now on: times inside grow in proportion (thesis 10.3.5, 10.4.2).
+    /// So many times as many may be inside from now on: times inside grow in proportion (thesis
+    /// 10.3.5, 10.4.2).
     pub(crate) fn rescale(&mut self, factor: f64) {
         for class in &mut self.classes {
             class.inside.scale(factor);

@@ -5,7 +5,8 @@ const KEY_BYTES_MAX: usize = 256;
 /// Hexadecimal digits in a row from which on they are an identifier.
 const IDENTIFIER_DIGITS_MIN: usize = 16;
 
-/// The key of a request: its method, its route, and its path with every number as `N` and every long identifier as `X`.
+/// The key of a request: its method, its route, and its path with every number as `N` and every
+/// long identifier as `X`.
 pub fn key(method: &str, route: &str, path: &str) -> String {
     let mut key =
         String::with_capacity(KEY_BYTES_MAX.min(method.len() + route.len() + path.len() + 2));
@@ -47,7 +48,8 @@ fn push_alike(key: &mut String, segment: &str) {
     }
 }
 
-/// A UUID, a hash, an object id: hexadecimal digits, perhaps with hyphens, and at least one digit, or a long word would be one.
+/// A UUID, a hash, an object id: hexadecimal digits, perhaps with hyphens, and at least one digit,
+/// or a long word would be one.
 fn is_identifier(segment: &str) -> bool {
     let digits = segment.bytes().filter(u8::is_ascii_hexdigit).count();
     digits >= IDENTIFIER_DIGITS_MIN

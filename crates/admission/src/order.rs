@@ -13,11 +13,13 @@ pub enum Order {
     Expected,
     /// By class; within one first come, first served.
     Fcfs,
-    /// By class; within one the longest expected time first: what one should not do, for comparison.
+    /// By class; within one the longest expected time first: what one should not do, for
+    /// comparison.
     Longest,
     /// What is due by its target, then what has none, then what will be due (thesis 10.3).
     Targets(Lateness),
-    /// The class that has had the least for its weight; within one first come, first served (thesis 11.2).
+    /// The class that has had the least for its weight; within one first come, first served (thesis
+    /// 11.2).
     Shares,
 }
 
@@ -30,7 +32,8 @@ pub(crate) enum Ranking {
 
 impl Ranking {
     pub(crate) fn new(order: Order) -> Self {
-        // Nobody outside a backend can be given a trickle: the guard's second promise is switched off.
+        // Nobody outside a backend can be given a trickle: the guard's second promise is switched
+        // off.
         let limits = GuardLimits {
             silence_ns_max: u64::MAX,
             ..GuardLimits::with_turn(TURN_NS)

@@ -1,13 +1,16 @@
 //! Which of the jobs that wait outside a backend goes in next.
 //!
-//! What is inside cannot be stopped, so a policy has a say only when a place is free. It is asked the way it is asked elsewhere, in
-//! amounts of service: on an imagined server it serves the waiting jobs, each for its expected time, and the first one it is done with
-//! goes in. So what the starvation guard promises holds here as well, in expected time instead of time: 5 % of the imagined service
-//! goes to the job that has waited longest, which keeps what it has had. Therefore, while a job waits, the jobs that came after it and
-//! went in before it have together an expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
+//! What is inside cannot be stopped, so a policy has a say only when a place is free. It is asked
+//! the way it is asked elsewhere, in amounts of service: on an imagined server it serves the
+//! waiting jobs, each for its expected time, and the first one it is done with goes in. So what the
+//! starvation guard promises holds here as well, in expected time instead of time: 5 % of the
+//! imagined service goes to the job that has waited longest, which keeps what it has had.
+//! Therefore, while a job waits, the jobs that came after it and went in before it have together an
+//! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
 //!
-//! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the oldest, under shortest-first the oldest
-//! is the longest, and 5 % of the jobs can be most of the work.
+//! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the
+//! oldest, under shortest-first the oldest is the longest, and 5 % of the jobs can be most of the
+//! work.
 
 use crate::order::{Order, Ranking};
 use sooner_policy::{Arrival, JobId, Promise, Time};
@@ -26,7 +29,8 @@ pub struct Request {
     pub class: u8,
     /// Its class's number among the goals, by which its class is found again when they change.
     pub number: u8,
-    /// How long it is expected to stay inside, ns; while nothing is known it counts as short, which is how one finds out.
+    /// How long it is expected to stay inside, ns; while nothing is known it counts as short, which
+    /// is how one finds out.
     pub expected_ns: Option<u64>,
     /// When it should have been let in.
     pub promise: Option<Promise>,
@@ -44,8 +48,9 @@ pub struct QueueFull {
 
 /// Lets at most `limit` jobs in at once; the rest wait, class by class, in rank order.
 ///
-/// The order of calls for a job: [`arrive`](Self::arrive), then [`leave`](Self::leave) at any time. After each of them, and after
-/// [`set_limit`](Self::set_limit), [`admit`](Self::admit) until it says `None`. Unknown jobs are ignored.
+/// The order of calls for a job: [`arrive`](Self::arrive), then [`leave`](Self::leave) at any time.
+/// After each of them, and after [`set_limit`](Self::set_limit), [`admit`](Self::admit) until it
+/// says `None`. Unknown jobs are ignored.
 pub struct AdmissionQueue {
     order: Order,
     ranking: Ranking,
@@ -74,7 +79,8 @@ impl Request {
 }
 
 impl AdmissionQueue {
-    /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that is said.
+    /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that
+    /// is said.
     pub fn new(order: Order, limit: usize, waiting_max: Option<usize>) -> Self {
         Self {
             order,
@@ -111,7 +117,8 @@ impl AdmissionQueue {
         Ok(())
     }
 
-    /// A job comes back that was let in and has made room for others: it goes in before all who wait.
+    /// A job comes back that was let in and has made room for others: it goes in before all who
+    /// wait.
     pub fn return_to(&mut self, job: JobId, request: Request) {
         self.back.push_back((job, request));
     }
@@ -152,14 +159,18 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        if let Some((job, request)) = self.back.pop_front() {
-            self.inside.insert(job, request);
-            return Some(job);
-        }
-        let job = self.first_done(now)?;
-        let waiting = self.waiting.remove(&job)?;
-        self.ranking.scheduler().depart(job, now);
-        self.inside.insert(job, waiting.request);
+        let (job, request) = match self.back.pop_front() {
+            Some(returned) => returned,
+            None => {
+                let job = self.first_done(now)?;
+                let waiting = self.waiting.remove(&job)?;
+                self.ranking.scheduler().depart(job, now);
+                (job, waiting.request)
+            }
+        };
+        let before = self.inside.insert(job, request);
+        assert!(before.is_none(), "a job goes in once");
+        assert!(self.inside.len() <= self.limit, "no more go in than may");
         Some(job)
     }
 
@@ -168,6 +179,7 @@ impl AdmissionQueue {
         loop {
             let grant = self.ranking.scheduler().next(now)?;
             let waiting = self.waiting.get_mut(&grant.job)?;
+            assert!(waiting.left_ns > 0, "a job that is served waits for more");
             let served_ns = grant.max_amount.min(waiting.left_ns);
             waiting.left_ns -= served_ns;
             let is_done = waiting.left_ns == 0;
@@ -178,8 +190,9 @@ impl AdmissionQueue {
         }
     }
 
-    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`; who has waited longest is not forgotten, but what it
-    /// was given in the imagination is, where anything changes for those who wait.
+    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`;
+    /// who has waited longest is not forgotten, but what it was given in the imagination is, where
+    /// anything changes for those who wait.
     pub fn set_order(
         &mut self,
         order: Order,

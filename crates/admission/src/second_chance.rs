@@ -1,5 +1,5 @@
-//! A table by name of bounded size, for names that clients choose: one that comes again and again stays, one that came once and never again goes
-//! first (second chance).
+//! A table by name of bounded size, for names that clients choose: one that comes again and again
+//! stays, one that came once and never again goes first (second chance).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ impl<T> SecondChance<T> {
         (index, Some(gone.value))
     }
 
-    /// The first slot from the hand on whose name did not come again since the hand was there; ends after one round at the latest.
+    /// The first slot from the hand on whose name did not come again since the hand was there; ends
+    /// after one round at the latest.
     fn least_used(&mut self) -> usize {
         loop {
             let index = self.hand;

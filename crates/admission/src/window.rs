@@ -1,7 +1,8 @@
 //! What a gate sees between two looks of whoever sets its limit.
 //!
-//! Integrals over time, so that it does not matter how often somebody looks: how many were inside, whether somebody waited outside. Only while
-//! somebody waited says the number of those who were done something about the limit; else it says how many came.
+//! Integrals over time, so that it does not matter how often somebody looks: how many were inside,
+//! whether somebody waited outside. Only while somebody waited says the number of those who were
+//! done something about the limit; else it says how many came.
 
 use sooner_policy::Time;
 

@@ -1,8 +1,9 @@
-//! The controller before thousands of random backends: does it find the fewest jobs inside that are enough, in how many steps, and what becomes
-//! of it when the load or the backend changes.
+//! The controller before thousands of random backends: does it find the fewest jobs inside that are
+//! enough, in how many steps, and what becomes of it when the load or the backend changes.
 //!
-//! Backends by formula (closed networks solved exactly, and such that lose throughput to locks beyond some number of jobs) with the chance that
-//! so many completions have; and, fewer, backends event by event. `SOONER_BACKENDS` says how many of the former a family has.
+//! Backends by formula (closed networks solved exactly, and such that lose throughput to locks
+//! beyond some number of jobs) with the chance that so many completions have; and, fewer, backends
+//! event by event. `SOONER_BACKENDS` says how many of the former a family has.
 
 mod curve;
 mod drift;
@@ -91,7 +92,8 @@ fn share_of(verdicts: &[Verdict], is_so: impl Fn(&Verdict) -> bool) -> f64 {
     verdicts.iter().filter(|one| is_so(one)).count() as f64 / verdicts.len() as f64
 }
 
-/// Backends whose jobs vary by 1 to 5, as TPC-C's do, and by 5 to 50, as hardly any do: what is measured is more chance there.
+/// Backends whose jobs vary by 1 to 5, as TPC-C's do, and by 5 to 50, as hardly any do: what is
+/// measured is more chance there.
 const VARIABILITIES: [(f64, f64); 2] = [(1.0, 5.0), (5.0, 50.0)];
 
 fn verdicts(family: Family, (least, most): (f64, f64)) -> Vec<Verdict> {
@@ -152,7 +154,8 @@ fn what_was_found_is_looked_for_again_when_the_backend_changes() {
         settle(&mut controller, &before, &mut random, 150);
         let after = Curve::random(family(seed / 4), 2.0, &mut random);
         let mut share = 0.0;
-        // An hour, of which the second half counts; what is tried now and then costs something as well.
+        // An hour, of which the second half counts; what is tried now and then costs something as
+        // well.
         for tick in 0..36_000 {
             let limit = controller.limit();
             let window = after.tick(limit, 150, &mut random);
@@ -213,7 +216,8 @@ fn load_alone_changes_nothing() {
     }
 }
 
-/// What the tests call good is not good of itself: a limit that stays where it is, and one that follows the times inside.
+/// What the tests call good is not good of itself: a limit that stays where it is, and one that
+/// follows the times inside.
 #[test]
 fn a_controller_that_does_not_look_for_throughput_is_found_out() {
     let mut stays = 0;

@@ -1,4 +1,5 @@
-//! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and so on.
+//! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and
+//! so on.
 
 use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, TURN_NS, Time};
 
@@ -132,8 +133,9 @@ fn a_bounded_queue_refuses_only_who_would_wait() {
     assert_eq!(come(2), Err(QueueFull { waiting_max: 1 }));
 }
 
-/// One job of 40 ms among jobs of 9 ms that never end: it is owed one part in twenty, so it goes in when the others have had
-/// 19 x (40 ms + one turn) at the latest. Without the guard it would wait for ever.
+/// One job of 40 ms among jobs of 9 ms that never end: it is owed one part in twenty, so it goes in
+/// when the others have had 19 x (40 ms + one turn) at the latest. Without the guard it would wait
+/// for ever.
 #[test]
 fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
     let mut play = Play::new(Order::Expected, 1);

@@ -1,4 +1,5 @@
-//! Who goes in when there are targets or weights, written down as strings: `a` is the first job that comes, `b` the second, and so on.
+//! Who goes in when there are targets or weights, written down as strings: `a` is the first job
+//! that comes, `b` the second, and so on.
 
 use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, Time};
 
@@ -85,7 +86,8 @@ fn what_is_due_goes_first_then_what_has_no_target_then_what_will_be_due() {
     play.come(7, None);
     play.come(7, None);
     play.come(6, None);
-    // d is due after 3 ms; until then g and e, of which the first is more important, and f after it.
+    // d is due after 3 ms; until then g and e, of which the first is more important, and f after
+    // it.
     assert_eq!(play.finish(), "agedfcb");
 }
 

@@ -87,9 +87,10 @@ impl Busiest {
         period.requests.push(Request {
             stamp_ns: if is_whole { stamp_ns } else { arrival_ns },
             work_bytes,
-            before: match is_whole {
-                true => u32::try_from(before).unwrap_or(u32::MAX),
-                false => 0,
+            before: if is_whole {
+                u32::try_from(before).unwrap_or(u32::MAX)
+            } else {
+                0
             },
             resolution_ns: u32::try_from(resolution_ns).unwrap_or(u32::MAX),
         });

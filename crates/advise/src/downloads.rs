@@ -52,9 +52,10 @@ impl Downloads {
             self.compared += 1;
             self.same += u64::from(number >= entry.bytes && number - entry.bytes <= HEAD_BYTES_MAX);
         }
-        let speeds = match is_guessed {
-            true => &mut self.guessed,
-            false => &mut self.known,
+        let speeds = if is_guessed {
+            &mut self.guessed
+        } else {
+            &mut self.known
         };
         if entry.bytes >= DOWNLOAD_BYTES && speeds.len() < DOWNLOADS_MAX {
             speeds.push(entry.bytes as f64 * 8e9 / took_ns as f64);

@@ -130,9 +130,10 @@ impl Logs {
             logs.read_bytes.set(before);
             let is_held = logs.logs.len() <= HELD_MAX;
             if let Some(log) = logs.logs.last_mut() {
-                log.content = match is_held {
-                    true => Content::Held(held),
-                    false => Content::File(path.clone()),
+                log.content = if is_held {
+                    Content::Held(held)
+                } else {
+                    Content::File(path.clone())
                 };
             }
         }
@@ -324,9 +325,10 @@ impl Opened {
                 Ok(line) => line?,
                 Err(error) => return Some(Outcome::Broken(self.lines.number(), error)),
             };
-            let read = match line.is_long {
-                true => Err(NoEntry::Long),
-                false => self.reader.read(line.text),
+            let read = if line.is_long {
+                Err(NoEntry::Long)
+            } else {
+                self.reader.read(line.text)
             };
             match read {
                 Ok(None) => {}

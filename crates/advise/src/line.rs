@@ -37,9 +37,10 @@ pub struct Entry {
 impl Entry {
     /// The earliest time when the request can have come, ns since 1970.
     pub fn arrival_ns(&self) -> u64 {
-        match self.is_of_the_end {
-            true => self.stamp_ns.saturating_sub(self.took_ns.unwrap_or(0)),
-            false => self.stamp_ns,
+        if self.is_of_the_end {
+            self.stamp_ns.saturating_sub(self.took_ns.unwrap_or(0))
+        } else {
+            self.stamp_ns
         }
     }
 }

@@ -51,9 +51,10 @@ impl Loads {
         Self {
             busiest_hour: load(work_bytes, 3600.0),
             busiest_hour_begins_s: (begin * 60).max(first_ns / 1_000_000_000),
-            busiest_minute: match span_s < 60.0 {
-                true => load(work_bytes, 60.0),
-                false => by_minute.iter().map(|minute| minute.1).fold(0.0, f64::max),
+            busiest_minute: if span_s < 60.0 {
+                load(work_bytes, 60.0)
+            } else {
+                by_minute.iter().map(|minute| minute.1).fold(0.0, f64::max)
             },
             above_half: above as f64 / (last - first + 1) as f64,
             by_minute,

@@ -235,15 +235,16 @@ fn assumed(survey: &Survey) -> String {
         0 => String::new(),
         more => format!(", and {more} more ways"),
     };
-    let hour = match survey.span_s < 3600.0 {
-        true => format!(
+    let hour = if survey.span_s < 3600.0 {
+        format!(
             "the whole log, {}, stands for the busiest hour",
             span(survey.span_s)
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "the busiest hour begins {}",
             utc(survey.busiest_hour_begins_s)
-        ),
+        )
     };
     let simulated = match survey.left_out_requests {
         0 => format!(
@@ -270,9 +271,10 @@ fn span(seconds: f64) -> String {
         many => (many / 86_400.0, "days"),
     };
     let digits = significant(value);
-    let digits = match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.'),
-        false => &digits,
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &digits
     };
     format!("{digits} {unit}")
 }

@@ -64,7 +64,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Finds the servers' ports and attaches to the device, at `now_ns` of the monotonic clock. On an error nothing is changed.
+    /// Finds the servers' ports and attaches to the device, at `now_ns` of the monotonic clock. On
+    /// an error nothing is changed.
     pub fn start(config: AttachConfig, now_ns: u64) -> Result<Attached, AttachError> {
         let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
         let ports = ports::of(&config.servers)?;
@@ -218,7 +219,8 @@ impl Attached {
             .collect()
     }
 
-    /// A length that is known counts at once, so that the bands follow sooner; any other at the end.
+    /// A length that is known counts at once, so that the bands follow sooner; any other at the
+    /// end.
     fn learn(&mut self, event: &Event) {
         match (event.kind, event.flow.size_bytes) {
             (EventKind::Started, Some(size_bytes)) => self.cutoffs.record(size_bytes),

@@ -1,6 +1,8 @@
-//! The socket on which a running attachment answers: whoever connects gets one snapshot as JSON, and the connection ends.
+//! The socket on which a running attachment answers: whoever connects gets one snapshot as JSON,
+//! and the connection ends.
 //!
-//! It lies where the bands keep what to restore (`/run/sooner` for root), by network namespace and device, so that `attach top` finds it without being told. Only its own user may connect.
+//! It lies where the bands keep what to restore (`/run/sooner` for root), by network namespace and
+//! device, so that `attach top` finds it without being told. Only its own user may connect.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -50,7 +52,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens for the attachment of a device, which the caller owns: what a killed one left there gives way.
+    /// Listens for the attachment of a device, which the caller owns: what a killed one left there
+    /// gives way.
     pub fn listen(device: &Device) -> io::Result<Control> {
         let path = path(device)?;
         let named =
@@ -74,7 +77,8 @@ impl Control {
         Ok(Control { listener, path })
     }
 
-    /// Answers the next one who asks; an asker who does not read is left, and one whom nothing can be told gets nothing.
+    /// Answers the next one who asks; an asker who does not read is left, and one whom nothing can
+    /// be told gets nothing.
     pub async fn answer(&self, snapshot: impl FnOnce() -> io::Result<Snapshot>) {
         let Ok((mut asker, _)) = self.listener.accept().await else {
             // Descriptors are short; they may come back.
@@ -116,7 +120,8 @@ pub fn remove_leftover(device: &Device) -> io::Result<()> {
     }
 }
 
-/// Removes the sockets of processes that are gone, whatever device and namespace they were of: a device may be gone too, or moved.
+/// Removes the sockets of processes that are gone, whatever device and namespace they were of: a
+/// device may be gone too, or moved.
 pub fn remove_dead() -> io::Result<()> {
     match runtime_folder() {
         Some(folder) => remove_dead_in(&folder),

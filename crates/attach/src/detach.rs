@@ -62,8 +62,8 @@ pub enum Detached {
     },
 }
 
-/// Ends the attachment of a device, or of all devices of this network namespace, and takes away what killed ones left. Servers with bands
-/// of their own are no attachments.
+/// Ends the attachment of a device, or of all devices of this network namespace, and takes away
+/// what killed ones left. Servers with bands of their own are no attachments.
 pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
     let devices = match name {
         Some(name) => vec![device::by_name(name).map_err(DetachError::Device)?],
@@ -91,7 +91,8 @@ pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
     Ok(done)
 }
 
-/// Takes away what killed processes left on the devices of this network namespace; gives the devices' names. For every start.
+/// Takes away what killed processes left on the devices of this network namespace; gives the
+/// devices' names. For every start.
 pub fn clean() -> Result<Vec<String>, DetachError> {
     let mut cleaned = bands::remove_leftovers()?;
     cleaned.extend(classifier::remove_leftovers()?);

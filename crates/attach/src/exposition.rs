@@ -1,4 +1,5 @@
-//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
+//! bytes, `_total` for what only grows.
 
 use crate::snapshot::{BandView, SizeView, Snapshot};
 use sooner_operate::metrics::{Families, Labels, Unit};

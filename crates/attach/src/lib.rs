@@ -1,4 +1,5 @@
-//! Scheduling for servers that already run: their responses are ordered where they leave the host, and they know nothing of it.
+//! Scheduling for servers that already run: their responses are ordered where they leave the host,
+//! and they know nothing of it.
 //!
 //! | module | what it does |
 //! |---|---|

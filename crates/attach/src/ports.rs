@@ -1,7 +1,7 @@
 //! Which ports servers listen on, from what /proc says.
 //!
-//! A server that runs already is found by its ports and not by its control group: sockets keep the group they were opened in, which need not
-//! be the one its processes are in now.
+//! A server that runs already is found by its ports and not by its control group: sockets keep the
+//! group they were opened in, which need not be the one its processes are in now.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -54,7 +54,8 @@ struct Listener {
     inode: u64,
 }
 
-/// The ports of these servers, ascending. Ports that were named must be listened on, unless the servers are behind this host.
+/// The ports of these servers, ascending. Ports that were named must be listened on, unless the
+/// servers are behind this host.
 pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
     let ports = match servers {
         Servers::Behind(ports) => ports.iter().copied().collect(),
@@ -134,7 +135,8 @@ fn socket_inode(target: &Path) -> Option<u64> {
         .ok()
 }
 
-/// All that wait for strangers, from the tables in this folder; tables that are not there have none.
+/// All that wait for strangers, from the tables in this folder; tables that are not there have
+/// none.
 fn listeners(folder: &Path) -> io::Result<Vec<Listener>> {
     let mut all = Vec::new();
     for (name, state) in TABLES {

@@ -1,4 +1,5 @@
-//! An attachment at one instant, as values: what `attach top` and `attach status` show, and what programs read (docs/attach.md).
+//! An attachment at one instant, as values: what `attach top` and `attach status` show, and what
+//! programs read (docs/attach.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +45,8 @@ pub struct Snapshot {
 /// One band.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BandView {
-    /// The most that a response in it still lacks, or has had where its length is not known, bytes; none: the last band.
+    /// The most that a response in it still lacks, or has had where its length is not known, bytes;
+    /// none: the last band.
     pub up_to_bytes: Option<u64>,
     /// Flows whose last packet was of it, closed ones that are remembered among them.
     pub flows: u64,

@@ -1,8 +1,10 @@
-//! What the responses took, and what FAIR would have made of the same ones: beginnings and ends come in, figures stand there.
+//! What the responses took, and what FAIR would have made of the same ones: beginnings and ends
+//! come in, figures stand there.
 //!
-//! A response counts from its request's first packet to the acknowledgement of its last byte, as seen on this host's side of the wire. The
-//! comparison is the uplink's shadow ([`Shadow`]): a link of the same rate, shared equally by the same responses. Where their length is not
-//! known when they begin (TLS), they enter it only at their end and have no figure of their own.
+//! A response counts from its request's first packet to the acknowledgement of its last byte, as
+//! seen on this host's side of the wire. The comparison is the uplink's shadow ([`Shadow`]): a link
+//! of the same rate, shared equally by the same responses. Where their length is not known when
+//! they begin (TLS), they enter it only at their end and have no figure of their own.
 
 use std::collections::HashSet;
 

@@ -1,18 +1,16 @@
-//! The BPF programs beside the code they have to agree with: bands beside the policy's, lengths beside an HTTP parser's.
-
-#[path = "../../kernel/tests/packets.rs"]
-mod packets;
+//! The BPF programs beside the code they have to agree with: bands beside the policy's, lengths
+//! beside an HTTP parser's.
 
 use std::cell::{Cell, RefCell};
-use std::io::Write;
 
-use packets::Packet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, Direction, EventKind, Options};
 use sooner_kernel::device;
 use sooner_policy::Cutoffs;
+use sooner_testbed::packet::Packet;
+use sooner_testbed::skip;
 
 const PORT: u16 = 8080;
 
@@ -21,7 +19,7 @@ fn loaded(test: &str) -> Option<RefCell<Classifier>> {
     if !(capability::has_bpf() && capability::has_net_admin()) {
         // Written past the test harness, which would keep it to itself.
         let reason = "needs CAP_BPF and CAP_NET_ADMIN to load BPF programs";
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
+        skip(test, reason);
         return None;
     }
     let device = device::by_name("lo").unwrap();

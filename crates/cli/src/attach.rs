@@ -38,15 +38,18 @@ enum AttachCommand {
     Remove(RemoveArgs),
 }
 
-/// Small responses go before large ones: by what they still lack where plain HTTP says how long they are, else by what they have had.
+/// Small responses go before large ones: by what they still lack where plain HTTP says how long
+/// they are, else by what they have had.
 ///
-/// Needs CAP_NET_ADMIN and CAP_BPF. What it adds to the device is gone when it ends, and after a kill at the next start.
+/// Needs CAP_NET_ADMIN and CAP_BPF. What it adds to the device is gone when it ends, and after a
+/// kill at the next start.
 #[derive(Args)]
 struct WebArgs {
     /// The device towards the clients, like eth0
     #[arg(long, value_name = "DEVICE")]
     dev: String,
-    /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it carries
+    /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it
+    /// carries
     #[arg(long, value_name = "RATE")]
     uplink: Rate,
     /// Ports of the servers

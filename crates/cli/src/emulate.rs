@@ -1,4 +1,5 @@
-//! `sooner emulate` and `sooner emulate-check`: wide-area paths for the lab, and the proof of them. Hidden: the lab starts them.
+//! `sooner emulate` and `sooner emulate-check`: wide-area paths for the lab, and the proof of them.
+//! Hidden: the lab starts them.
 
 use crate::output;
 use anyhow::{Context, Result};
@@ -10,10 +11,11 @@ use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Carries packets between two network namespaces, each client's with its own round-trip time and loss.
+/// Carries packets between two network namespaces, each client's with its own round-trip time and
+/// loss.
 ///
-/// Needs root. Prints `ready` when the device exists in both namespaces, carries packets until SIGTERM or SIGINT, and then prints what
-/// each client's packets met.
+/// Needs root. Prints `ready` when the device exists in both namespaces, carries packets until
+/// SIGTERM or SIGINT, and then prints what each client's packets met.
 #[derive(Args)]
 pub struct EmulateArgs {
     /// Namespace where packets to clients come from.
@@ -25,7 +27,8 @@ pub struct EmulateArgs {
     /// Name of the TUN device, in both namespaces.
     #[arg(long, value_name = "NAME", default_value = "wan0")]
     device: String,
-    /// A client and its path, like 10.0.0.2,rtt_ms=100,loss=0.05; packets of other addresses are dropped. Repeatable.
+    /// A client and its path, like 10.0.0.2,rtt_ms=100,loss=0.05; packets of other addresses are
+    /// dropped. Repeatable.
     #[arg(
         long = "client",
         value_name = "ADDRESS,rtt_ms=N,loss=N",
@@ -35,7 +38,8 @@ pub struct EmulateArgs {
     /// Chooses which packets are lost.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// End with standard input as well, so that it does not outlive a parent that holds the other end of a pipe.
+    /// End with standard input as well, so that it does not outlive a parent that holds the other
+    /// end of a pipe.
     #[arg(long)]
     end_with_stdin: bool,
     /// Print JSON instead of a table.
@@ -43,9 +47,11 @@ pub struct EmulateArgs {
     json: bool,
 }
 
-/// Measures whether the emulator's round-trip times, loss rates and throughput are what was asked for.
+/// Measures whether the emulator's round-trip times, loss rates and throughput are what was asked
+/// for.
 ///
-/// Needs root. Makes network namespaces of its own and removes them. Exit code 1 when a figure did not pass.
+/// Needs root. Makes network namespaces of its own and removes them. Exit code 1 when a figure did
+/// not pass.
 #[derive(Args)]
 pub struct EmulateCheckArgs {
     /// A tenth of the packets, in about ten seconds.
@@ -59,7 +65,8 @@ pub struct EmulateCheckArgs {
     json: bool,
 }
 
-/// Runs the emulator. Errors are of the beginning, when nothing was done; a later one is reported here and gives exit code 1.
+/// Runs the emulator. Errors are of the beginning, when nothing was done; a later one is reported
+/// here and gives exit code 1.
 pub fn run(args: EmulateArgs) -> Result<ExitCode> {
     let options = EmulateOptions {
         router_namespace: args.router_namespace,
@@ -73,9 +80,10 @@ pub fn run(args: EmulateArgs) -> Result<ExitCode> {
         Err(error) if error.is::<DeviceGone>() => return Ok(failed(&error)),
         report => report?,
     };
-    match args.json {
-        true => output::line(serde_json::to_string(&report)?)?,
-        false => output::print(&report.text())?,
+    if args.json {
+        output::line(serde_json::to_string(&report)?)?
+    } else {
+        output::print(&report.text())?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,12 +111,14 @@ pub fn run_check(args: EmulateCheckArgs) -> Result<ExitCode> {
         Ok(figures) => figures,
         Err(error) => return Ok(failed(&error)),
     };
-    match args.json {
-        true => output::json(&figures)?,
-        false => output::print(&figures.table())?,
+    if args.json {
+        output::json(&figures)?
+    } else {
+        output::print(&figures.table())?
     }
-    Ok(match figures.passed {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if figures.passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

@@ -21,8 +21,8 @@ pub struct FiguresArgs {
     /// Which: 13.1, 13.2, 13.3, 13.4, 14.1, 7-8, 9.7, 9.10 [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// With 14.1: a log of batch jobs (NAME.swf, NAME.jobs.csv, or either as .gz) whose run times the supercomputer's row is drawn with too;
-    /// may be given again
+    /// With 14.1: a log of batch jobs (NAME.swf, NAME.jobs.csv, or either as .gz) whose run times
+    /// the supercomputer's row is drawn with too; may be given again
     #[arg(long, value_name = "FILE")]
     job_log: Vec<PathBuf>,
     /// Jobs for every simulated point
@@ -99,9 +99,10 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         output::json(&document)?;
     }
     drawn?;
-    Ok(match findings.iter().all(|finding| finding.holds) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(REFUTED),
+    Ok(if findings.iter().all(|finding| finding.holds) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(REFUTED)
     })
 }
 

@@ -16,7 +16,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs experiments on links made for them, against nginx, Apache and Caddy, and reports what came out.
+/// Runs experiments on links made for them, against nginx, Apache and Caddy, and reports what came
+/// out.
 #[derive(Args)]
 pub struct LabArgs {
     #[command(subcommand)]
@@ -36,7 +37,8 @@ enum LabCommand {
     },
     /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
     Run(RunArgs),
-    /// Write a page for every comparison that was run, and the table of all in README.md; print the tables of the measurements that are named.
+    /// Write a page for every comparison that was run, and the table of all in README.md; print the
+    /// tables of the measurements that are named.
     Report {
         /// Experiments by name; none: all that were run.
         names: Vec<String>,
@@ -69,10 +71,12 @@ struct RunArgs {
     /// Leave out peers that are not installed.
     #[arg(long)]
     without_missing: bool,
-    /// Where the results go [default: runs/DATE-MACHINE in the experiment's folder; --quick: nowhere].
+    /// Where the results go [default: runs/DATE-MACHINE in the experiment's folder; --quick:
+    /// nowhere].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replay this trace instead: epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz. Needs --out: the experiment's results are of its own.
+    /// Replay this trace instead: epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz.
+    /// Needs --out: the experiment's results are of its own.
     #[arg(long, value_name = "TRACE", requires = "out")]
     trace: Option<String>,
     /// Print the runs that count and the verdicts as JSON, one object an experiment.
@@ -268,9 +272,10 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<bool> {
         // What was measured is shown even where something failed.
         let store = Store::read(&options.folder)?;
         // So short a run proves nothing, either way.
-        let findings = match args.quick {
-            true => Vec::new(),
-            false => summary::findings(&experiment, &store),
+        let findings = if args.quick {
+            Vec::new()
+        } else {
+            summary::findings(&experiment, &store)
         };
         if args.json {
             output::line(summary::as_json(&experiment, &store, &findings))?;

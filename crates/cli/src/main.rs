@@ -110,15 +110,17 @@ fn main() -> ExitCode {
     code
 }
 
-/// Flags take values that begin with a minus sign and a digit: what is wrong with them is said by what reads them.
+/// Flags take values that begin with a minus sign and a digit: what is wrong with them is said by
+/// what reads them.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command
-        .mut_args(
-            |arg| match arg.is_positional() || !arg.get_action().takes_values() {
-                true => arg,
-                false => arg.allow_negative_numbers(true),
-            },
-        )
+        .mut_args(|arg| {
+            if arg.is_positional() || !arg.get_action().takes_values() {
+                arg
+            } else {
+                arg.allow_negative_numbers(true)
+            }
+        })
         .mut_subcommands(with_negative_numbers)
 }
 
@@ -148,9 +150,10 @@ fn give_up(undelivered: &Undelivered) -> ExitCode {
 fn help(error: &clap::Error) -> ExitCode {
     let is_styled = io::stdout().is_terminal();
     let text = error.render();
-    let printed = match is_styled {
-        true => output::print(&text.ansi().to_string()),
-        false => output::print(&text.to_string()),
+    let printed = if is_styled {
+        output::print(&text.ansi().to_string())
+    } else {
+        output::print(&text.to_string())
     };
     match printed {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,8 @@
 //! Where results go: standard output, and the files that flags name.
 //!
-//! A reader that leaves early ends a command as it ends `cat`: quietly, by SIGPIPE. A full disk is one line on standard error and
-//! exit code 1. `println!` and `eprintln!` panic in both cases, so this binary has neither.
+//! A reader that leaves early ends a command as it ends `cat`: quietly, by SIGPIPE. A full disk is
+//! one line on standard error and exit code 1. `println!` and `eprintln!` panic in both cases, so
+//! this binary has neither.
 
 use crate::whole_file;
 use anyhow::{Context, Result};
@@ -64,8 +65,8 @@ pub fn check_file(flag: &'static str, path: &Path) -> Result<()> {
     whole_file::check(path).with_context(|| format!("{flag} {}", path.display()))
 }
 
-/// Writes the page that `--html` named, where it named one. Print the results before looking at what this gives: a disk that is full
-/// keeps the page and not the figures.
+/// Writes the page that `--html` named, where it named one. Print the results before looking at
+/// what this gives: a disk that is full keeps the page and not the figures.
 pub fn html(path: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), Undelivered> {
     let Some(path) = path else { return Ok(()) };
     whole_file::write(path, &page()).map_err(|error| Undelivered::file("--html", path, error))

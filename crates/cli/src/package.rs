@@ -1,4 +1,5 @@
-//! `sooner package DIR`: manual pages and shell completions, made from the description that the command line itself is read by.
+//! `sooner package DIR`: manual pages and shell completions, made from the description that the
+//! command line itself is read by.
 
 use crate::output;
 use anyhow::Context;

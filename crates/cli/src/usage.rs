@@ -1,7 +1,7 @@
 //! What is wrong with a command line: every mistake one line that says what would be right.
 //!
-//! clap stops at the first mistake. What it found wrong is taken out of the words, or put right where there is no doubt what was
-//! meant, and the rest is read again.
+//! clap stops at the first mistake. What it found wrong is taken out of the words, or put right
+//! where there is no doubt what was meant, and the rest is read again.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -131,12 +131,13 @@ impl<'a> Asked<'a> {
             ErrorKind::ArgumentConflict => {
                 let mut others = texts(error, ContextKind::PriorArg);
                 others.iter_mut().for_each(|other| *other = bare(other));
-                match others.contains(&name) || others.is_empty() {
-                    true => format!("{name} is given twice; give it once"),
-                    false => format!(
+                if others.contains(&name) || others.is_empty() {
+                    format!("{name} is given twice; give it once")
+                } else {
+                    format!(
                         "{name} and {} do not go together; leave one of them out",
                         list(others, "and")
-                    ),
+                    )
                 }
             }
             _ => as_one_line(error, &see),
@@ -187,7 +188,8 @@ fn refusal(error: &Error, value: &str) -> String {
     }
 }
 
-/// The words without the mistake, or with what was certainly meant; none where the rest would mean something else.
+/// The words without the mistake, or with what was certainly meant; none where the rest would mean
+/// something else.
 fn repaired(error: &Error, words: &[OsString]) -> Option<Vec<OsString>> {
     let flag = flag_of(error)?;
     let value = texts(error, ContextKind::InvalidValue)

@@ -1,4 +1,5 @@
-//! `sooner advise` as a process: traces written out as logs, every format, and mistakes in one line.
+//! `sooner advise` as a process: traces written out as logs, every format, and mistakes in one
+//! line.
 
 use serde_json::Value;
 use sooner_testbed::skip;
@@ -151,7 +152,8 @@ fn all_forms_say_the_same() {
 
 #[test]
 fn zstd_is_read_too() {
-    // "127.0.0.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n" in one raw block: magic, header, window, block of 68 bytes.
+    // "127.0.0.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n" in one raw block:
+    // magic, header, window, block of 68 bytes.
     let line = b"127.0.0.1 - - [01/Jan/2026:00:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n";
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];
     let header = (line.len() as u32) << 3 | 1;

@@ -1,4 +1,5 @@
-//! `sooner attach` on a device of the test's own: what it adds goes away with it, however it ends, and mistakes change nothing.
+//! `sooner attach` on a device of the test's own: what it adds goes away with it, however it ends,
+//! and mistakes change nothing.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -31,7 +32,8 @@ impl Attaches for Host {
         self.sooner(arguments).output().unwrap()
     }
 
-    /// Attaches, and waits until it says so; gives what it said on standard output and on standard error before.
+    /// Attaches, and waits until it says so; gives what it said on standard output and on standard
+    /// error before.
     fn attach(&self, more: &[&str]) -> (ChildGuard, String, String) {
         let basic = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
         let mut command = self.sooner(&[&basic, more].concat());

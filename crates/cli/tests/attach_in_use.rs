@@ -1,5 +1,5 @@
-//! `sooner attach` under real traffic: nginx as it comes, and clients that lose nothing whatever happens to the attachment, the device and the
-//! server.
+//! `sooner attach` under real traffic: nginx as it comes, and clients that lose nothing whatever
+//! happens to the attachment, the device and the server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -35,7 +35,8 @@ fn beside(host: &Host, what: &str) -> Namespace {
     Namespace::make(&format!("{}-{what}", host.namespace.name())).unwrap()
 }
 
-/// nginx with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is not installed.
+/// nginx with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is
+/// not installed.
 fn nginx(host: &Host, namespace: &Namespace, address: &str, test: &str) -> Option<OwnedChild> {
     if !nginx::has_modules(&[]) {
         skip(test, "needs the package nginx");
@@ -270,7 +271,8 @@ fn on_a_router_two_servers_share_one_order() {
         let small = seen["sizes"].as_array()?.iter().find(of_small)?.clone();
         (small["compared_responses"] == 20).then_some(small)
     });
-    // One server's small responses do not wait behind the other's large ones, as they would on a link shared equally.
+    // One server's small responses do not wait behind the other's large ones, as they would on a
+    // link shared equally.
     let mean_ms = |field: &str| small[field].as_f64().unwrap();
     let (ours, fair) = (
         mean_ms("compared_mean_response_ms"),

@@ -1,4 +1,5 @@
-//! `sooner serve` with kernel bands: what it sets up goes away with it, however it ends, and nothing of the operator's is touched.
+//! `sooner serve` with kernel bands: what it sets up goes away with it, however it ends, and
+//! nothing of the operator's is touched.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
-//! Programs that people use, against the real `sooner serve`: one table of requests, asked by each of them in every way it can speak. What
-//! comes must be what the files say, and what the server's log says of it. A program that is not installed is skipped, and that is said.
+//! Programs that people use, against the real `sooner serve`: one table of requests, asked by each
+//! of them in every way it can speak. What comes must be what the files say, and what the server's
+//! log says of it. A program that is not installed is skipped, and that is said.
 
 mod backend;
 mod chromium;
@@ -7,7 +8,6 @@ mod client;
 mod conformance;
 mod curl;
 mod h2load;
-mod junit;
 mod nghttp;
 mod scripted;
 mod site;

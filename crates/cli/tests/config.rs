@@ -1,4 +1,5 @@
-//! `sooner serve --config FILE`: looked at by `--check`, changed by SIGHUP, under flags, under a supervisor.
+//! `sooner serve --config FILE`: looked at by `--check`, changed by SIGHUP, under flags, under a
+//! supervisor.
 
 mod check;
 mod place;

@@ -1,4 +1,5 @@
-//! `sooner demo gate` as a process: a short run on a PostgreSQL of its own, bad input, Ctrl-C, and that nothing outlives it.
+//! `sooner demo gate` as a process: a short run on a PostgreSQL of its own, bad input, Ctrl-C, and
+//! that nothing outlives it.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `sooner emulate` between network namespaces, and what is left of it and of its check however they end.
+//! `sooner emulate` between network namespaces, and what is left of it and of its check however
+//! they end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};

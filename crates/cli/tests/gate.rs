@@ -1,5 +1,5 @@
-//! `sooner gate` as a process: its configuration, its signals, its console, its metrics. What it does before a database is tested in the crate
-//! `postgres`.
+//! `sooner gate` as a process: its configuration, its signals, its console, its metrics. What it
+//! does before a database is tested in the crate `postgres`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,6 +1,8 @@
-//! `sooner gate import` as a process: what it prints is what `sooner gate --check` accepts, and bad input has its line and exit code 2.
+//! `sooner gate import` as a process: what it prints is what `sooner gate --check` accepts, and bad
+//! input has its line and exit code 2.
 //!
-//! What is expected stands in gate_import_data/gate.toml, with FOLDER for the folder; SOONER_GOLDEN=write makes it anew.
+//! What is expected stands in gate_import_data/gate.toml, with FOLDER for the folder;
+//! SOONER_GOLDEN=write makes it anew.
 
 use sooner_testbed::{port, skip};
 use std::fs;

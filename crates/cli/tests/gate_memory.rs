@@ -1,7 +1,9 @@
-//! What the real gate holds in memory before a real PostgreSQL: little for clients that are silent, and no more than a few pieces of what passes,
-//! however large that is and whether or not its reader reads.
+//! What the real gate holds in memory before a real PostgreSQL: little for clients that are silent,
+//! and no more than a few pieces of what passes, however large that is and whether or not its
+//! reader reads.
 //!
-//! Small versions of `sooner lab run gate --case gate-memory`, with a debug build's limits. Needs PostgreSQL.
+//! Small versions of `sooner lab run gate --case gate-memory`, with a debug build's limits. Needs
+//! PostgreSQL.
 
 use crate::gate_fire::messages::query;
 use crate::gate_fire::process::GateProcess;

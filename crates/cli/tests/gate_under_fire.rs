@@ -1,13 +1,17 @@
-//! The real gate before a real PostgreSQL, under everything that clients, operators and crashes do to it at once: no transaction is lost,
-//! run twice or acknowledged without being there, no cancel request hits a stranger, and nobody waits for ever.
+//! The real gate before a real PostgreSQL, under everything that clients, operators and crashes do
+//! to it at once: no transaction is lost, run twice or acknowledged without being there, no cancel
+//! request hits a stranger, and nobody waits for ever.
 //!
-//! 200 clients move money between accounts and enter each of their transactions in a journal that lets duplicates in. Meanwhile clients vanish in
-//! the middle of a transaction or a message, reset or half close their connections, and cancel themselves, with the right key and wrong ones;
-//! server sessions are terminated; the database is stopped at once and the gate killed, and both started again. Each client remembers what it
-//! was told; at the end that is held against the database. It stops at the first thing that must not be.
+//! 200 clients move money between accounts and enter each of their transactions in a journal that
+//! lets duplicates in. Meanwhile clients vanish in the middle of a transaction or a message, reset
+//! or half close their connections, and cancel themselves, with the right key and wrong ones;
+//! server sessions are terminated; the database is stopped at once and the gate killed, and both
+//! started again. Each client remembers what it was told; at the end that is held against the
+//! database. It stops at the first thing that must not be.
 //!
-//! `SOONER_FIRE_SECONDS` says how long it rages (12), `SOONER_FIRE_SEED` which choices are made; both are printed. What is chosen depends on the
-//! seed alone, when it happens on the machine as well. Needs PostgreSQL.
+//! `SOONER_FIRE_SECONDS` says how long it rages (12), `SOONER_FIRE_SEED` which choices are made;
+//! both are printed. What is chosen depends on the seed alone, when it happens on the machine as
+//! well. Needs PostgreSQL.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

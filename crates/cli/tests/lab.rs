@@ -1,5 +1,5 @@
-//! `sooner lab` as a process: three experiments of those that ship, so short that they show only that everything works; bad input; and that
-//! nothing outlives it, however it ends.
+//! `sooner lab` as a process: three experiments of those that ship, so short that they show only
+//! that everything works; bad input; and that nothing outlives it, however it ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};

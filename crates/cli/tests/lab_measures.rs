@@ -1,5 +1,5 @@
-//! One experiment of each kind of measurement, so short that it shows only that everything works. A kind whose programs are missing here is
-//! skipped by name.
+//! One experiment of each kind of measurement, so short that it shows only that everything works. A
+//! kind whose programs are missing here is skipped by name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ fn lab(words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Measures parts of an experiment; every row of them has these fields, and every figure among them is a number.
+/// Measures parts of an experiment; every row of them has these fields, and every figure among them
+/// is a number.
 fn measure(test: &str, name: &str, parts: &[&str], fields: &[&str]) {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().display().to_string();

@@ -179,7 +179,8 @@ fn mkroot_writes_the_files_of_a_trace() {
     assert_eq!(fs::metadata(root.join("objects/1.gif")).unwrap().len(), 20);
 }
 
-/// A server that answers every request alike, on a port of its own; it lives as long as the test process.
+/// A server that answers every request alike, on a port of its own; it lives as long as the test
+/// process.
 fn serving(answer: &'static str) -> String {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

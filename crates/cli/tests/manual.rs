@@ -1,5 +1,5 @@
-//! The manual against the program: every flag of every command is in its section, with the default it really has, and every key of the
-//! configuration file is in its table.
+//! The manual against the program: every flag of every command is in its section, with the default
+//! it really has, and every key of the configuration file is in its table.
 
 use std::collections::BTreeSet;
 use std::fs;

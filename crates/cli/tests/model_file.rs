@@ -1,4 +1,5 @@
-//! One model file, read by the simulator, the formulas and the load generator: their means stand side by side.
+//! One model file, read by the simulator, the formulas and the load generator: their means stand
+//! side by side.
 
 use serde_json::Value;
 use sooner_testbed::ChildGuard;
@@ -64,7 +65,8 @@ fn simulated_exact_and_measured_means_come_from_one_file() {
     ]);
     assert_eq!(measured["policy"], "srpt");
     assert!(measured["all"]["n"].as_u64().unwrap() > 100);
-    // Heads and packets are work too: a mean takes a little longer than its body alone, and the formula knows it.
+    // Heads and packets are work too: a mean takes a little longer than its body alone, and the
+    // formula knows it.
     let service_ms = 1000.0 * solved["mean_service_s"].as_f64().unwrap();
     let exact_ms = &measured["exact_mean_response_ms"];
     let on_the_wire = exact_ms["srpt"].as_f64().unwrap() / (exact * service_ms);

@@ -1,4 +1,5 @@
-//! `sooner load tpcc` and `tpcw` before a real PostgreSQL: its data, its users, its checks, and what it says when something is wrong.
+//! `sooner load tpcc` and `tpcw` before a real PostgreSQL: its data, its users, its checks, and
+//! what it says when something is wrong.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
@@ -178,7 +179,8 @@ fn rows_that_are_gone_are_wrong() {
     assert_eq!(wrong("DELETE FROM district"), "1 3 8 10");
 }
 
-/// An older order may stay behind a newer one, where two deliveries were there and the one that had it was taken back.
+/// An older order may stay behind a newer one, where two deliveries were there and the one that had
+/// it was taken back.
 #[test]
 fn an_order_that_stays_behind_is_no_mistake() {
     let Some((database, url)) = filled("an_order_that_stays_behind") else {

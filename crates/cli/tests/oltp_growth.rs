@@ -1,7 +1,8 @@
-//! Statements of `sooner load tpcc` and `tpcw` stay as cheap as they were when the tables have grown: no plan reads the whole of one.
+//! Statements of `sooner load tpcc` and `tpcw` stay as cheap as they were when the tables have
+//! grown: no plan reads the whole of one.
 //!
-//! In runs of minutes tables become many times as long. A plan that changes then is a database that is slower from one moment to the next, whatever is
-//! held against what.
+//! In runs of minutes tables become many times as long. A plan that changes then is a database that
+//! is slower from one moment to the next, whatever is held against what.
 
 use std::process::Command;
 
@@ -17,7 +18,8 @@ fn load(kit: &str, arguments: &[&str]) {
     assert!(is_fine, "{printed}{}", said(&output));
 }
 
-/// A database with the data of a kit, grown by `growth`, and how often each of the tables was read as a whole while users were there.
+/// A database with the data of a kit, grown by `growth`, and how often each of the tables was read
+/// as a whole while users were there.
 fn whole_reads(
     test: &str,
     kit: &str,
@@ -41,9 +43,10 @@ fn whole_reads(
     let users = ["run", "--url", &url, "--users", "2", "--for", "4"];
     load(kit, &users);
     let after = counts();
-    Some(match before == after {
-        true => String::new(),
-        false => format!("before: {before}\nafter: {after}"),
+    Some(if before == after {
+        String::new()
+    } else {
+        format!("before: {before}\nafter: {after}")
     })
 }
 
@@ -58,7 +61,8 @@ fn the_stock_is_not_read_as_a_whole_for_the_last_orders() {
         "--items",
         "50000",
     ];
-    // A ninth of a district's lines, looked up one by one, is believed to cost one and a half times what reading the stock does; 200 a third of it.
+    // A ninth of a district's lines, looked up one by one, is believed to cost one and a half times
+    // what reading the stock does; 200 a third of it.
     let growth = "INSERT INTO order_line SELECT 1, district, -number, line, 1 + (number * 7919 + line * 104729) % 50000, 1, now(), 5, 1, 'long ago'
         FROM generate_series(1, 10) AS district, generate_series(1, 10000) AS number, generate_series(1, 10) AS line";
     let Some(read) = whole_reads(test, "tpcc", &data, growth, &["order_line", "stock"]) else {

@@ -1,4 +1,5 @@
-//! What packages ship: manual pages, completions, and an example configuration that is right in every line.
+//! What packages ship: manual pages, completions, and an example configuration that is right in
+//! every line.
 
 use assert_cmd::Command as Checked;
 use sooner_testbed::skip;
@@ -102,7 +103,8 @@ fn the_shell_reads_its_completions() {
     }
 }
 
-/// The example with everything that is commented out in force: prose has a space after the mark, keys have none.
+/// The example with everything that is commented out in force: prose has a space after the mark,
+/// keys have none.
 fn uncommented() -> String {
     EXAMPLE
         .lines()

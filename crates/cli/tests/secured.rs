@@ -1,4 +1,5 @@
-//! `sooner load` against `sooner serve`, both as processes: TLS and HTTP/2, counted alike on both sides.
+//! `sooner load` against `sooner serve`, both as processes: TLS and HTTP/2, counted alike on both
+//! sides.
 
 use sooner_testbed::ChildGuard;
 use std::fs;

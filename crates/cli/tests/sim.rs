@@ -131,7 +131,8 @@ fn a_model_file_says_what_flags_do_not() {
     );
 }
 
-/// On a link sizes are bytes and times are seconds: 10 users who think 8 ms are 10 who think one mean size of 10 kB at 10 Mbit/s.
+/// On a link sizes are bytes and times are seconds: 10 users who think 8 ms are 10 who think one
+/// mean size of 10 kB at 10 Mbit/s.
 #[test]
 fn on_a_link_times_are_seconds() {
     let dir = tempfile::tempdir().unwrap();
@@ -150,7 +151,8 @@ fn on_a_link_times_are_seconds() {
     assert!((found(link) / found(plain) - 1.0).abs() < 0.01);
 }
 
-/// A trace's rush hours make longer queues than the same work spread by chance; estimates, priorities and the guard of a file count.
+/// A trace's rush hours make longer queues than the same work spread by chance; estimates,
+/// priorities and the guard of a file count.
 #[test]
 fn what_a_file_says_counts() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Commands whose results cannot be written: a full disk is one line and exit code 1, a reader that has left ends them as it ends `cat`.
+//! Commands whose results cannot be written: a full disk is one line and exit code 1, a reader that
+//! has left ends them as it ends `cat`.
 
 use rustix::process::Signal;
 use std::fs::{self, File, OpenOptions};

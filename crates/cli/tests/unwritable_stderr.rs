@@ -1,4 +1,5 @@
-//! A server whose standard error cannot be written (a full disk, a pipe that is not read) serves on, whatever it has to say.
+//! A server whose standard error cannot be written (a full disk, a pipe that is not read) serves
+//! on, whatever it has to say.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// An IPv4 address, or the 64 bits of an IPv6 address that name a network: what one customer gets (RFC 6177).
+/// An IPv4 address, or the 64 bits of an IPv6 address that name a network: what one customer gets
+/// (RFC 6177).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientNetwork {
     /// One address.

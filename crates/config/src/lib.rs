@@ -1,8 +1,10 @@
-//! Configuration files: TOML in which nothing is ignored, and every mistake as one line, `FILE:LINE: KEY: what is wrong; what would be right`.
+//! Configuration files: TOML in which nothing is ignored, and every mistake as one line,
+//! `FILE:LINE: KEY: what is wrong; what would be right`.
 //!
-//! The types of the tables stand with the code that acts on them; here is what they share. [`read()`] is pure: text in, a value or one
-//! [`Misconfigured`] out, and [`SourceText`] knows the place. What needs a look elsewhere (files, names of servers) is found by those who
-//! act on the tables, with the same kind of mistake.
+//! The types of the tables stand with the code that acts on them; here is what they share.
+//! [`read()`] is pure: text in, a value or one [`Misconfigured`] out, and [`SourceText`] knows the
+//! place. What needs a look elsewhere (files, names of servers) is found by those who act on the
+//! tables, with the same kind of mistake.
 
 mod client_network;
 mod key_path;

@@ -24,7 +24,8 @@ fn with_one_kind_of_dash(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// How many letters to insert, delete, replace or swap with their neighbour; a name begun and not finished is one step away.
+/// How many letters to insert, delete, replace or swap with their neighbour; a name begun and not
+/// finished is one step away.
 fn distance(from: &str, to: &str) -> usize {
     if from.chars().count() >= 4 && to.starts_with(from) {
         return 1;

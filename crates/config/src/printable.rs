@@ -1,7 +1,8 @@
 //! Text that others wrote, made harmless to a terminal and to the reader of a log.
 //!
-//! What is escaped is what Rust's `escape_debug` takes for unprintable: control characters (C0, C1, DEL), format characters (those that
-//! turn the direction of text among them), line and paragraph separators, other white space than the blank, and what is not assigned.
+//! What is escaped is what Rust's `escape_debug` takes for unprintable: control characters (C0, C1,
+//! DEL), format characters (those that turn the direction of text among them), line and paragraph
+//! separators, other white space than the blank, and what is not assigned.
 
 use std::borrow::Cow;
 
@@ -27,9 +28,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     let mut printable = String::with_capacity(text.len().min(CHARACTERS_MAX));
     let mut characters = text.chars();
     for character in characters.by_ref().take(CHARACTERS_MAX) {
-        match is_printable(character) {
-            true => printable.push(character),
-            false => printable.extend(character.escape_default()),
+        if is_printable(character) {
+            printable.push(character)
+        } else {
+            printable.extend(character.escape_default())
         }
     }
     if characters.next().is_some() {

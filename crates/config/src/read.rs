@@ -12,15 +12,17 @@ use super::wording::reword;
 /// The most mistakes that are told at once.
 const READINGS_MAX: usize = 20;
 
-/// Reads a TOML document; the first mistake is the error. Every table's type must deny unknown fields.
+/// Reads a TOML document; the first mistake is the error. Every table's type must deny unknown
+/// fields.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misconfigured> {
     let table = DeTable::parse(text).map_err(|error| not_toml(text, &error))?;
     T::deserialize(Deserializer::from(table.clone()))
         .map_err(|error| does_not_fit::<T>(table.get_ref(), &error))
 }
 
-/// All mistakes in a TOML document that can be told at once, in its order; none if [`read`] reads it. What is wrong is left out, and the
-/// rest is read again: a key that is missing then is no mistake of the document's.
+/// All mistakes in a TOML document that can be told at once, in its order; none if [`read`] reads
+/// it. What is wrong is left out, and the rest is read again: a key that is missing then is no
+/// mistake of the document's.
 pub fn mistakes<T: DeserializeOwned>(text: &str) -> Vec<Misconfigured> {
     let mut table = match DeTable::parse(text) {
         Ok(table) => table.into_inner(),

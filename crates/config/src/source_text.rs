@@ -1,4 +1,5 @@
-//! The configuration file as it was read, and a mistake in it as one line: `FILE:LINE: KEY: what is wrong; what would be right`.
+//! The configuration file as it was read, and a mistake in it as one line: `FILE:LINE: KEY: what is
+//! wrong; what would be right`.
 
 use super::Misconfigured;
 use crate::printable::is_printable;
@@ -24,7 +25,8 @@ impl SourceText {
         one_line(&line)
     }
 
-    /// A number that differs for different texts and is the same on every machine (FNV-1a, 64 bits).
+    /// A number that differs for different texts and is the same on every machine (FNV-1a, 64
+    /// bits).
     pub fn hash(&self) -> u64 {
         self.text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -51,10 +53,7 @@ impl SourceText {
 
 /// Whatever was written into a value, a message stays one line and does nothing to a terminal.
 fn one_line(text: &str) -> String {
-    let blank = |letter| match is_printable(letter) {
-        true => letter,
-        false => ' ',
-    };
+    let blank = |letter| if is_printable(letter) { letter } else { ' ' };
     text.chars().map(blank).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Values that are written as text and are more than text: read by their own `FromStr`, refused with its words and the text's place.
+//! Values that are written as text and are more than text: read by their own `FromStr`, refused
+//! with its words and the text's place.
 
 use serde::Deserializer;
 use serde::de::{Error, Visitor};

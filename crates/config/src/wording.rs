@@ -2,8 +2,8 @@
 
 use super::nearest::nearest;
 
-/// serde's message as a key to add to the path, if it names one, and as what is wrong and what would be right; `all_keys` gives the keys
-/// of all tables, by their paths.
+/// serde's message as a key to add to the path, if it names one, and as what is wrong and what
+/// would be right; `all_keys` gives the keys of all tables, by their paths.
 pub(super) fn reword(message: &str, all_keys: fn() -> Vec<String>) -> (Option<String>, String) {
     if let Some((name, valid)) = name_and_choice(message, "unknown field `") {
         return (None, unknown_key(name, &valid, all_keys));

@@ -1,7 +1,10 @@
-//! The two case studies of the thesis that are simulated (Figure 14.1, rows three and four), by laws with the published moments.
+//! The two case studies of the thesis that are simulated (Figure 14.1, rows three and four), by
+//! laws with the published moments.
 //!
-//! The auction site's requests have mean 0.09 s and C² 9.19, the Pittsburgh C90's jobs mean 4562.6 s and C² 43.16; both are taken to be lognormal, and
-//! times are in means. Jobs of the supercomputer are not interrupted. Logs of other supercomputers can take the place of its law ([`of_log`]).
+//! The auction site's requests have mean 0.09 s and C² 9.19, the Pittsburgh C90's jobs mean 4562.6
+//! s and C² 43.16; both are taken to be lognormal, and times are in means. Jobs of the
+//! supercomputer are not interrupted. Logs of other supercomputers can take the place of its law
+//! ([`of_log`]).
 
 use crate::runs::{closed, closed_at, curve, mean, open, partly_open, responses, run};
 use crate::{Drawn, Effort, Finding};
@@ -50,7 +53,8 @@ pub fn draw(effort: &Effort) -> Result<Drawn> {
     for case in &CASES {
         study(case, case.name, &lognormal(case.c2)?, effort, &mut drawn)?;
     }
-    // Nobody thinks: whatever the order, the server is never idle, and the mean follows from the users.
+    // Nobody thinks: whatever the order, the server is never idle, and the mean follows from the
+    // users.
     let idle = run(&lognormal(9.19)?, closed(USERS, 0.0)?, Policy::Fcfs, effort)?;
     drawn.findings.push(Finding {
         of: "Auction site",

@@ -1,7 +1,10 @@
-//! The papers' figures that are computed and not measured, computed again, and what they show as findings that can fail.
+//! The papers' figures that are computed and not measured, computed again, and what they show as
+//! findings that can fail.
 //!
-//! Schroeder's thesis (2005) part III has eight principles about open, closed and partly-open systems, chapter 9 the limit on jobs in a database; Crovella,
-//! Frangioso and Harchol-Balter (1999) slowdown by size. Every finding states in numbers of ours what the words of the paper say.
+//! Schroeder's thesis (2005) part III has eight principles about open, closed and partly-open
+//! systems, chapter 9 the limit on jobs in a database; Crovella, Frangioso and Harchol-Balter
+//! (1999) slowdown by size. Every finding states in numbers of ours what the words of the paper
+//! say.
 
 pub mod case_studies;
 mod limits;

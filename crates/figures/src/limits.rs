@@ -41,7 +41,8 @@ pub fn needed(_effort: &Effort) -> Result<Drawn> {
             ));
         }
     }
-    // With m equal queues n jobs give n / (n + m - 1) of the most: 0.8 of it needs 4 (m - 1), 0.95 needs 19 (m - 1).
+    // With m equal queues n jobs give n / (n + m - 1) of the most: 0.8 of it needs 4 (m - 1), 0.95
+    // needs 19 (m - 1).
     let is_linear = |points: &[(f64, f64)], slope: f64| {
         points
             .iter()

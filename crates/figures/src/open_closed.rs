@@ -176,9 +176,10 @@ pub fn order(effort: &Effort) -> Result<Drawn> {
     for is_open in [true, false] {
         let mut curves = Vec::new();
         for policy in POLICIES {
-            let points = match is_open {
-                true => open_curve(policy, effort)?,
-                false => closed_curve(100, policy, effort)?,
+            let points = if is_open {
+                open_curve(policy, effort)?
+            } else {
+                closed_curve(100, policy, effort)?
             };
             curves.push(curve(policy.to_string(), policy.to_string(), points));
         }
@@ -194,9 +195,10 @@ pub fn order(effort: &Effort) -> Result<Drawn> {
         for policy in POLICIES {
             let mut points = Vec::new();
             for c2 in [2.0, 4.0, 8.0, 16.0, 30.0, 50.0] {
-                let mean = match is_open {
-                    true => mean(&run(&h2(c2)?, open(0.9)?, policy, effort)?),
-                    false => closed_at(&h2(c2)?, 100, 0.9, policy, effort)?.1,
+                let mean = if is_open {
+                    mean(&run(&h2(c2)?, open(0.9)?, policy, effort)?)
+                } else {
+                    closed_at(&h2(c2)?, 100, 0.9, policy, effort)?.1
                 };
                 points.push((c2, mean));
             }

@@ -1,4 +1,5 @@
-//! Slowdown by size (Crovella, Frangioso and Harchol-Balter 1999, Figures 7 and 8): load 0.9, mean size 3000, tails up to 1e10.
+//! Slowdown by size (Crovella, Frangioso and Harchol-Balter 1999, Figures 7 and 8): load 0.9, mean
+//! size 3000, tails up to 1e10.
 
 use crate::{Drawn, Effort, Finding};
 use anyhow::Result;

@@ -1,11 +1,14 @@
-//! Whether a request means this address: a page of somebody else, whose name was made to point here (DNS rebinding), does not.
+//! Whether a request means this address: a page of somebody else, whose name was made to point here
+//! (DNS rebinding), does not.
 //!
-//! The browser sends the name that page was loaded under. So the names that no stranger can own are allowed, and those the operator names.
+//! The browser sends the name that page was loaded under. So the names that no stranger can own are
+//! allowed, and those the operator names.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Whether `host`, as the Host header or the target gives it, is a loopback name or address, the address `reached` that the client connected
-/// to, or one of `names`. The port is not looked at: a tunnel may have another one.
+/// Whether `host`, as the Host header or the target gives it, is a loopback name or address, the
+/// address `reached` that the client connected to, or one of `names`. The port is not looked at: a
+/// tunnel may have another one.
 pub fn is_allowed(host: &[u8], reached: SocketAddr, names: &[String]) -> bool {
     let Some(name) = std::str::from_utf8(host).ok().and_then(without_port) else {
         return false;

@@ -1,14 +1,13 @@
-//! What the BPF programs of `sooner attach` cost: ns a packet by what it is and by how many flows are remembered, and the instructions
-//! the verifier looked at; JSON lines. Needs CAP_BPF and CAP_NET_ADMIN, no device.
+//! What the BPF programs of `sooner attach` cost: ns a packet by what it is and by how many flows
+//! are remembered, and the instructions the verifier looked at; JSON lines. Needs CAP_BPF and
+//! CAP_NET_ADMIN, no device.
 //!
-//! The kernel times each run of a program by itself (BPF_PROG_TEST_RUN), so what calling it costs is not in the figures.
+//! The kernel times each run of a program by itself (BPF_PROG_TEST_RUN), so what calling it costs
+//! is not in the figures.
 
-#[path = "../tests/packets.rs"]
-mod packets;
-
-use packets::Packet;
 use sooner_kernel::classifier::{Classifier, Direction, Options};
 use sooner_kernel::device;
+use sooner_testbed::packet::Packet;
 
 const PORT: u16 = 443;
 const PAYLOAD: [u8; 1448] = [b'x'; 1448];
@@ -47,7 +46,8 @@ fn loaded() -> Classifier {
         .unwrap_or_else(|error| panic!("the programs cannot be loaded: {error}"))
 }
 
-/// What each kind of packet costs, while `flows` connections take turns: each asks, is answered with two packets, and says it has them.
+/// What each kind of packet costs, while `flows` connections take turns: each asks, is answered
+/// with two packets, and says it has them.
 fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> [(&'static str, f64); 6] {
     let first = first_payload();
     let mut costs = [

@@ -1,4 +1,5 @@
-//! Sockets that a service manager opened before it started this process (systemd's sd_listen_fds(3)).
+//! Sockets that a service manager opened before it started this process (systemd's
+//! sd_listen_fds(3)).
 
 use std::env;
 use std::io;
@@ -57,7 +58,8 @@ pub enum ActivationError {
     },
 }
 
-/// Takes over the sockets that were passed to this process; none when there are none, or when they were taken already.
+/// Takes over the sockets that were passed to this process; none when there are none, or when they
+/// were taken already.
 pub fn take() -> Result<Vec<PassedSocket>, ActivationError> {
     let variable = |name| env::var(name).ok();
     let names = passed_names(

@@ -1,22 +1,28 @@
-//! Strict priorities on a device, eight unless fewer are asked for: whatever waits in a lower band goes only when nothing waits above it.
+//! Strict priorities on a device, eight unless fewer are asked for: whatever waits in a lower band
+//! goes only when nothing waits above it.
 //!
-//! The root qdisc becomes a HTB at the uplink's rate with a leaf for each. A socket chooses its leaf by `SO_PRIORITY`
-//! ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them, take the top band, so that a saturated lower band cannot
-//! delay a handshake. Needs `CAP_NET_ADMIN`, as does the marking.
+//! The root qdisc becomes a HTB at the uplink's rate with a leaf for each. A socket chooses its
+//! leaf by `SO_PRIORITY` ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them,
+//! take the top band, so that a saturated lower band cannot delay a handshake. Needs
+//! `CAP_NET_ADMIN`, as does the marking.
 //!
-//! **Guarantees.** Each leaf is guaranteed one frame in 100 ms (at least a thousandth of the rate, at most a 64th; never less than
-//! 8 kbit/s): no band falls silent, and no packet waits so long that TCP takes it for lost, sends less, and leaves the link idle later.
-//! Everything else goes to the highest band that has something to send, and each may use the whole rate.
+//! **Guarantees.** Each leaf is guaranteed one frame in 100 ms (at least a thousandth of the rate,
+//! at most a 64th; never less than 8 kbit/s): no band falls silent, and no packet waits so long
+//! that TCP takes it for lost, sends less, and leaves the link idle later. Everything else goes to
+//! the highest band that has something to send, and each may use the whole rate.
 //!
-//! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends them whole. While the bands are
-//! there, a super-packet is limited to 100 us of the rate, one frame at least; connections older than the bands keep theirs.
+//! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends
+//! them whole. While the bands are there, a super-packet is limited to 100 us of the rate, one
+//! frame at least; connections older than the bands keep theirs.
 //!
-//! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel, pfifo_fast, on devices with several
-//! hardware queues mq) and comes back by itself when ours goes. On such a device the one HTB serves all hardware queues, behind one lock.
-//! A configured qdisc is refused unless [`Replace::Yes`], and then does not come back.
+//! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel,
+//! pfifo_fast, on devices with several hardware queues mq) and comes back by itself when ours goes.
+//! On such a device the one HTB serves all hardware queues, behind one lock. A configured qdisc is
+//! refused unless [`Replace::Yes`], and then does not come back.
 //!
-//! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`] does: an owner holds a socket name of the
-//! network namespace (abstract, freed by the kernel when the process dies), and a file in `/run/sooner` (for other users than root in
+//! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`]
+//! does: an owner holds a socket name of the network namespace (abstract, freed by the kernel when
+//! the process dies), and a file in `/run/sooner` (for other users than root in
 //! `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR/sooner`) says what to restore.
 
 mod error;
@@ -58,10 +64,11 @@ pub struct BandsOptions {
     pub rate_bits_per_sec: u64,
     /// How many, [`BAND_COUNT_MIN`] to [`BAND_COUNT`].
     pub bands: u8,
-    /// What all bands below the top are guaranteed together, thousandths of the link, in equal parts; at most
-    /// [`LOWER_SHARE_PER_MILLE_MAX`]. Less than what keeps TCP alive is not given.
+    /// What all bands below the top are guaranteed together, thousandths of the link, in equal
+    /// parts; at most [`LOWER_SHARE_PER_MILLE_MAX`]. Less than what keeps TCP alive is not given.
     pub lower_share_per_mille: u16,
-    /// Whether the bands limit the link to the rate; else somebody behind them does, and they only order (sch_prio).
+    /// Whether the bands limit the link to the rate; else somebody behind them does, and they only
+    /// order (sch_prio).
     pub limits_rate: bool,
     /// Whether a configured qdisc may be replaced.
     pub replace: Replace,
@@ -123,7 +130,8 @@ impl Bands {
         Bands::put_on(device, options)
     }
 
-    /// [`Bands::install`] without its refusal of loopback, where bands delay everything this host says to itself.
+    /// [`Bands::install`] without its refusal of loopback, where bands delay everything this host
+    /// says to itself.
     pub fn install_even_on_loopback(
         device: &Device,
         rate_bits_per_sec: u64,
@@ -196,8 +204,8 @@ impl Bands {
         refuse_configured(&mut connection, device, replace)
     }
 
-    /// The `SO_PRIORITY` that selects a band: 0 is the top, the last one installed the lowest. Packets for a band that is not installed go to
-    /// the top, as those without a mark do.
+    /// The `SO_PRIORITY` that selects a band: 0 is the top, the last one installed the lowest.
+    /// Packets for a band that is not installed go to the top, as those without a mark do.
     pub fn priority_of(band: u8) -> u32 {
         leaf_handle(band)
     }
@@ -266,7 +274,8 @@ impl Drop for Bands {
     }
 }
 
-/// What went through each band of a device, for a process that does not own them; all zero when there are none.
+/// What went through each band of a device, for a process that does not own them; all zero when
+/// there are none.
 pub fn stats(device: &Device) -> io::Result<[BandStats; BAND_COUNT]> {
     Ok(by_band(&Connection::open()?.classes(device.index)?))
 }
@@ -320,7 +329,8 @@ fn is_ours(root: &Root) -> bool {
     root.handle.0 == HANDLE && ["htb", "prio"].contains(&root.kind.as_str())
 }
 
-/// Restores the limits, then takes our qdisc away: while limits are ours, the qdisc shows it. A device or qdisc that is gone is fine.
+/// Restores the limits, then takes our qdisc away: while limits are ours, the qdisc shows it. A
+/// device or qdisc that is gone is fine.
 fn take_down(
     connection: &mut Connection,
     device: &Device,

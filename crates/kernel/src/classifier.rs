@@ -1,14 +1,16 @@
 //! Two BPF programs on a device that order the responses of servers that know nothing of it.
 //!
-//! Packets that leave get the band of their response as `skb->priority`, which selects a leaf of [`crate::bands`]; what comes in shows
-//! requests and acknowledgements. The programs are C, compiled once (`bpf/order.bpf.c` says what they do and why), so that nobody who runs
-//! this needs a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the length in a response's head is not read,
-//! so that everything is ordered by what it has had.
+//! Packets that leave get the band of their response as `skb->priority`, which selects a leaf of
+//! [`crate::bands`]; what comes in shows requests and acknowledgements. The programs are C,
+//! compiled once (`bpf/order.bpf.c` says what they do and why), so that nobody who runs this needs
+//! a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the length in a
+//! response's head is not read, so that everything is ordered by what it has had.
 //!
-//! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that holds them is closed, also by a kill
-//! ([`Via::Tcx`]). Before, they are filters of a qdisc `clsact` ([`Via::Clsact`]), known by their number; dropping [`Classifier`] removes them, and
-//! [`remove_leftovers`] does after a kill. Programs that mark packets for bands that are gone do no harm: the mark names a class that is not
-//! there.
+//! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that
+//! holds them is closed, also by a kill ([`Via::Tcx`]). Before, they are filters of a qdisc
+//! `clsact` ([`Via::Clsact`]), known by their number; dropping [`Classifier`] removes them, and
+//! [`remove_leftovers`] does after a kill. Programs that mark packets for bands that are gone do no
+//! harm: the mark names a class that is not there.
 
 mod clsact;
 mod error;
@@ -34,9 +36,11 @@ pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
 
-/// Our filters' place among others of a clsact: theirs are 49152 and below unless they say otherwise.
+/// Our filters' place among others of a clsact: theirs are 49152 and below unless they say
+/// otherwise.
 const FILTER_PRIORITY: u16 = 5005;
-/// By the number is told whose the qdisc is: that of others, or ours, to be taken away with the filter.
+/// By the number is told whose the qdisc is: that of others, or ours, to be taken away with the
+/// filter.
 const FILTER_HANDLE: u32 = 0x5005;
 const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
 /// Length of `struct __sk_buff`, and where it has the priority.
@@ -74,7 +78,8 @@ pub struct Options {
     pub bands: u8,
     /// Flows remembered at most; some 200 bytes of kernel memory each.
     pub flows_max: u32,
-    /// The largest rank of every band but the last, ascending, bytes; those that are missing are never reached.
+    /// The largest rank of every band but the last, ascending, bytes; those that are missing are
+    /// never reached.
     pub cutoffs: Vec<u64>,
     /// Whether `Content-Length` is looked for where it can be.
     pub reads_heads: bool,
@@ -96,7 +101,8 @@ impl Options {
     }
 }
 
-/// Whether this kernel's programs can search a response's head for its length (bpf_loop, Linux 5.17).
+/// Whether this kernel's programs can search a response's head for its length (bpf_loop, Linux
+/// 5.17).
 pub fn can_read_heads() -> bool {
     is_at_least(5, 17)
 }
@@ -176,7 +182,8 @@ impl Classifier {
         Ok(classifier)
     }
 
-    /// Loads the programs without putting them anywhere: to see what a kernel takes, and to run them on packets of one's own.
+    /// Loads the programs without putting them anywhere: to see what a kernel takes, and to run
+    /// them on packets of one's own.
     pub fn load(device: &Device, options: &Options) -> Result<Classifier, ClassifierError> {
         let first_priority = Bands::priority_of(0);
         let link_header_bytes = if device.has_ethernet_header {
@@ -226,8 +233,8 @@ impl Classifier {
         self.cutoffs.set(0, ranks, 0).map_err(io::Error::other)
     }
 
-    /// The oldest beginning or end of a response that was not taken yet. Nobody is woken by one; there is room for some 10 000, so ten looks
-    /// a second keep up with 50 000 responses.
+    /// The oldest beginning or end of a response that was not taken yet. Nobody is woken by one;
+    /// there is room for some 10 000, so ten looks a second keep up with 50 000 responses.
     pub fn next_event(&mut self) -> Option<Event> {
         // A length that is not ours cannot come: kernel and reader are of the same object.
         self.events.next().and_then(|bytes| Event::read(&bytes))
@@ -255,8 +262,8 @@ impl Classifier {
         entries.filter_map(|(key, flow)| Some((FlowKey::read(&key)?, Flow::read(&flow)?)))
     }
 
-    /// Shows a packet, link header included, to the program of its direction, `repeat` times: what the programs do with it on the device, for
-    /// tests and benchmarks.
+    /// Shows a packet, link header included, to the program of its direction, `repeat` times: what
+    /// the programs do with it on the device, for tests and benchmarks.
     pub fn show(
         &mut self,
         direction: Direction,
@@ -286,7 +293,8 @@ impl Classifier {
         })
     }
 
-    /// Instructions that the verifier looked at for each program: egress, ingress; none where the kernel does not say.
+    /// Instructions that the verifier looked at for each program: egress, ingress; none where the
+    /// kernel does not say.
     pub fn verified_instructions(&mut self) -> Result<[Option<u32>; 2], ClassifierError> {
         let mut counts = [None; 2];
         for (count, (name, _)) in counts.iter_mut().zip(PROGRAMS) {

@@ -1,4 +1,5 @@
-//! The one clock: CLOCK_MONOTONIC as nanoseconds, because timers, traces and policies all want plain integers.
+//! The one clock: CLOCK_MONOTONIC as nanoseconds, because timers, traces and policies all want
+//! plain integers.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 

@@ -9,7 +9,8 @@ pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Raises the limit to `wanted` or as far as the hard limit lets, never lowers it; gives the limit then in force.
+/// Raises the limit to `wanted` or as far as the hard limit lets, never lowers it; gives the limit
+/// then in force.
 pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let target = wanted.min(maximum.unwrap_or(u64::MAX));
@@ -25,7 +26,8 @@ pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     Ok(limit())
 }
 
-/// The same, and beyond the hard limit where that is allowed (CAP_SYS_RESOURCE), as far as the kernel lets anybody.
+/// The same, and beyond the hard limit where that is allowed (CAP_SYS_RESOURCE), as far as the
+/// kernel lets anybody.
 pub fn raise_hard_limit(wanted: u64) -> io::Result<u64> {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let target = wanted.min(possible()?);

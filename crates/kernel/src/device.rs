@@ -18,7 +18,8 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 /// Length of `struct rtmsg`; family at 0, length of the destination in bits at 1.
 const ROUTE_BODY_BYTES: usize = 12;
-/// Addresses of documentation (RFC 5737, RFC 3849): nobody has a route of their own to them, so the default route answers.
+/// Addresses of documentation (RFC 5737, RFC 3849): nobody has a route of their own to them, so the
+/// default route answers.
 const FAR_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
@@ -31,7 +32,8 @@ pub struct Device {
     pub index: u32,
     /// Whether it only leads back to this host.
     pub is_loopback: bool,
-    /// Whether its packets begin with an Ethernet header; those of a tunnel may begin with the IP header.
+    /// Whether its packets begin with an Ethernet header; those of a tunnel may begin with the IP
+    /// header.
     pub has_ethernet_header: bool,
     /// Largest packet without the link header.
     pub mtu_bytes: u32,
@@ -43,7 +45,8 @@ impl Device {
         Ok(self.link()?.tx_bytes)
     }
 
-    /// Packets it dropped instead of sending them, since it exists; what a qdisc in front of it dropped is not in it.
+    /// Packets it dropped instead of sending them, since it exists; what a qdisc in front of it
+    /// dropped is not in it.
     pub fn tx_dropped_packets(&self) -> io::Result<u64> {
         Ok(self.link()?.tx_dropped)
     }
@@ -68,7 +71,8 @@ impl Device {
         Ok(self.link()?.tx_queues)
     }
 
-    /// How fast the device says it is, Mbit/s; none where it does not know or is virtual without a speed.
+    /// How fast the device says it is, Mbit/s; none where it does not know or is virtual without a
+    /// speed.
     pub fn speed_mbit(&self) -> Option<u64> {
         let speed_mbit = raw::ethtool_speed_mbit(&self.name).ok()?;
         (speed_mbit != 0 && speed_mbit != u32::MAX).then_some(speed_mbit.into())
@@ -121,8 +125,9 @@ pub fn all() -> io::Result<Vec<Device>> {
         .collect())
 }
 
-/// The device that sends the answers of a listener on `address`: the one that has the address, loopback for a loopback address, the
-/// default route's for an unspecified one. None when there is no such device.
+/// The device that sends the answers of a listener on `address`: the one that has the address,
+/// loopback for a loopback address, the default route's for an unspecified one. None when there is
+/// no such device.
 pub fn carrying(address: IpAddr) -> io::Result<Option<Device>> {
     match address.to_canonical() {
         address if address.is_loopback() => {
@@ -199,7 +204,8 @@ fn with_address(address: IpAddr) -> io::Result<Option<Device>> {
         .transpose()
 }
 
-/// The host's own address in a RTM_NEWADDR payload; on a point-to-point link IFA_ADDRESS is the peer's.
+/// The host's own address in a RTM_NEWADDR payload; on a point-to-point link IFA_ADDRESS is the
+/// peer's.
 fn assigned(payload: &[u8]) -> Option<&[u8]> {
     let rest = payload.get(ADDRESS_BODY_BYTES..)?;
     attribute(rest, IFA_LOCAL).or_else(|| attribute(rest, IFA_ADDRESS))

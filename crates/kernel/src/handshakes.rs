@@ -1,4 +1,5 @@
-//! How handshakes go in the calling thread's network namespace, from the kernel's counters: what a flood of SYNs shows itself by.
+//! How handshakes go in the calling thread's network namespace, from the kernel's counters: what a
+//! flood of SYNs shows itself by.
 
 use std::fs;
 use std::io;
@@ -8,7 +9,8 @@ use crate::proc_net::counter;
 /// Counts since the namespace exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Handshakes {
-    /// SYNs and SYN-ACKs that were sent again because nobody answered, and SYN cookies, which are sent when too many did not.
+    /// SYNs and SYN-ACKs that were sent again because nobody answered, and SYN cookies, which are
+    /// sent when too many did not.
     pub unanswered: u64,
     /// Connections that clients opened.
     pub completed: u64,

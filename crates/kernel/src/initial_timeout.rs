@@ -1,8 +1,9 @@
 //! The first retransmission timeout of SYN and SYN-ACK, for the processes of one control group.
 //!
-//! Linux has no parameter for it: it is 1 s (RFC 6298), unless a BPF program of type sock_ops on the socket's control group (version 2)
-//! says otherwise. Ours is seven instructions, written down here, so no compiler is needed. The kernel takes it away when the descriptor
-//! that holds it is closed, also by a kill. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.7 or newer.
+//! Linux has no parameter for it: it is 1 s (RFC 6298), unless a BPF program of type sock_ops on
+//! the socket's control group (version 2) says otherwise. Ours is seven instructions, written down
+//! here, so no compiler is needed. The kernel takes it away when the descriptor that holds it is
+//! closed, also by a kill. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.7 or newer.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,8 +24,8 @@ pub struct InitialTimeout {
 }
 
 impl InitialTimeout {
-    /// Sets it for sockets that processes of this control group open from now on, and for connections their listeners take.
-    /// It is rounded up to the kernel's tick.
+    /// Sets it for sockets that processes of this control group open from now on, and for
+    /// connections their listeners take. It is rounded up to the kernel's tick.
     pub fn set(group: &Path, timeout: Duration) -> io::Result<InitialTimeout> {
         let ticks = ticks(timeout, ticks_per_sec()?);
         let group = File::open(group)?;
@@ -48,7 +49,8 @@ fn mount(text: &str) -> Option<PathBuf> {
     })
 }
 
-/// The instructions: answer `ticks` to the question for the timeout, -1 (as if there were no program) to all others.
+/// The instructions: answer `ticks` to the question for the timeout, -1 (as if there were no
+/// program) to all others.
 fn program(ticks: u32) -> [u64; 7] {
     [
         instruction(0x61, 2, 1, 0, 0),                // r2 = context.op

@@ -1,7 +1,8 @@
 //! Linux: socket options, timers, devices, bands.
 //!
-//! Everything Sooner asks of the kernel is asked here, so that the other crates need no `unsafe` and no numbers of the kernel's
-//! interface. Calls that a safe wrapper has (rustix, socket2) go through it; the rest are the few functions of `raw`, and `mapping`.
+//! Everything Sooner asks of the kernel is asked here, so that the other crates need no `unsafe`
+//! and no numbers of the kernel's interface. Calls that a safe wrapper has (rustix, socket2) go
+//! through it; the rest are the few functions of `raw`, and `mapping`.
 //!
 //! | module | what it answers |
 //! |---|---|

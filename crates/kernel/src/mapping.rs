@@ -11,7 +11,8 @@ use std::ptr::{NonNull, null_mut};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// With these nobody can change the bytes of a file or cut it short, whoever has it open; they cannot be taken off.
+/// With these nobody can change the bytes of a file or cut it short, whoever has it open; they
+/// cannot be taken off.
 pub const CONSTANT: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK);
 
 /// A file's first bytes, mapped for reading.
@@ -27,7 +28,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of `file`, not none. Refused (`InvalidInput`) when the file is shorter or not sealed as [`CONSTANT`] says.
+    /// Maps the first `bytes` of `file`, not none. Refused (`InvalidInput`) when the file is
+    /// shorter or not sealed as [`CONSTANT`] says.
     pub fn of_sealed(file: &OwnedFd, bytes: usize) -> io::Result<Self> {
         let is_constant = fcntl_get_seals(file)?.contains(CONSTANT);
         let is_long_enough =
@@ -58,14 +60,16 @@ impl Mapping {
 
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: so many bytes are mapped for reading until `self` is dropped, and the seals keep them there and as they are.
+        // SAFETY: so many bytes are mapped for reading until `self` is dropped, and the seals keep
+        // them there and as they are.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.bytes) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `of_sealed`, as long, and whoever borrowed from it is gone. It cannot fail for a whole mapping.
+        // SAFETY: it was mapped by `of_sealed`, as long, and whoever borrowed from it is gone. It
+        // cannot fail for a whole mapping.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.bytes) };
     }
 }

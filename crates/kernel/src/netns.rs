@@ -14,7 +14,8 @@ use crate::raw;
 /// Where `ip netns add NAME` keeps its namespaces.
 const DIRECTORY: &str = "/run/netns";
 
-/// Moves the calling thread, and what it opens from now on, into the namespace made by `ip netns add NAME`; needs `CAP_SYS_ADMIN`.
+/// Moves the calling thread, and what it opens from now on, into the namespace made by `ip netns
+/// add NAME`; needs `CAP_SYS_ADMIN`.
 pub fn enter(name: &str) -> io::Result<()> {
     let path = Path::new(DIRECTORY).join(name);
     let in_place = |error: io::Error| {
@@ -28,8 +29,8 @@ pub fn enter(name: &str) -> io::Result<()> {
         .map_err(|errno| in_place(errno.into()))
 }
 
-/// Runs `body` in a thread of its own, in a namespace of its own that goes with it; needs `CAP_SYS_ADMIN`. Namespaces that are made there
-/// take what this one says of its children.
+/// Runs `body` in a thread of its own, in a namespace of its own that goes with it; needs
+/// `CAP_SYS_ADMIN`. Namespaces that are made there take what this one says of its children.
 pub fn in_new<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     in_a_thread(|| {
         raw::leave_network()?;
@@ -56,7 +57,8 @@ pub fn within<T: Send>(
     })
 }
 
-/// The namespaces other than the calling thread's that have a name or a process, as far as they may be opened.
+/// The namespaces other than the calling thread's that have a name or a process, as far as they may
+/// be opened.
 pub fn others() -> Vec<File> {
     let entries = |folder: &str| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries(DIRECTORY).map(|entry| entry.path());

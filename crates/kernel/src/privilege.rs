@@ -19,7 +19,8 @@ pub use account::{Account, AccountError};
 pub enum Keep {
     /// Nothing.
     Nothing,
-    /// `CAP_NET_ADMIN`, in the calling thread and those it starts: what bands need to mark sockets, and to be taken down again.
+    /// `CAP_NET_ADMIN`, in the calling thread and those it starts: what bands need to mark sockets,
+    /// and to be taken down again.
     NetAdmin,
 }
 
@@ -48,8 +49,9 @@ pub enum PrivilegeError {
 
 /// Makes the whole process that of `account`, without a way back, and keeps what `keep` says.
 ///
-/// To be called from the main thread before others are started: capabilities are those of a thread. A process that is that user already
-/// only gives up what it has beyond `keep`. After an error the process may be half way, and must end.
+/// To be called from the main thread before others are started: capabilities are those of a thread.
+/// A process that is that user already only gives up what it has beyond `keep`. After an error the
+/// process may be half way, and must end.
 pub fn become_user(account: &Account, keep: Keep) -> Result<(), PrivilegeError> {
     let user = || account.user.clone();
     let failed = |what| {
@@ -80,7 +82,8 @@ fn may_change_user() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// What is kept must be permitted still; without it, it is not missed before it is used, and then said.
+/// What is kept must be permitted still; without it, it is not missed before it is used, and then
+/// said.
 fn give_up_all_but(keep: Keep) -> io::Result<()> {
     let wanted = match keep {
         Keep::Nothing => CapabilitySet::empty(),

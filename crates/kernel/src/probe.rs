@@ -1,4 +1,5 @@
-//! What this process could use, asked without changing anything, and which capability would add what is missing.
+//! What this process could use, asked without changing anything, and which capability would add
+//! what is missing.
 
 use std::fmt;
 

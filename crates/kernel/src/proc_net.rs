@@ -1,6 +1,8 @@
-//! The kernel's network counters as text: /proc/net/netstat and /proc/net/snmp, pairs of lines with names and values.
+//! The kernel's network counters as text: /proc/net/netstat and /proc/net/snmp, pairs of lines with
+//! names and values.
 
-/// The counter of this name in the group that both lines begin with, like `TcpExt:`; none where this kernel has no such counter.
+/// The counter of this name in the group that both lines begin with, like `TcpExt:`; none where
+/// this kernel has no such counter.
 pub fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
     let (names, values) = (lines.next()?, lines.next()?);

@@ -73,8 +73,8 @@ pub struct Queue {
     pub backlog_packets: u64,
 }
 
-/// All qdiscs and classes of a device, qdiscs first; empty for a device without a queue. Two dumps: for once a second, not for once a
-/// packet.
+/// All qdiscs and classes of a device, qdiscs first; empty for a device without a queue. Two dumps:
+/// for once a second, not for once a packet.
 pub fn queues(device: &Device) -> io::Result<Vec<Queue>> {
     let replies = Connection::open()?.queues(device.index)?;
     let queues = replies.into_iter().map(|reply| Queue {
@@ -91,13 +91,14 @@ pub fn queues(device: &Device) -> io::Result<Vec<Queue>> {
     Ok(queues.collect())
 }
 
-/// Bytes that wait in the root qdisc of a device, link headers included. To ask often, keep a [`BacklogProbe`].
+/// Bytes that wait in the root qdisc of a device, link headers included. To ask often, keep a
+/// [`BacklogProbe`].
 pub fn backlog_bytes(device: &Device) -> io::Result<u64> {
     BacklogProbe::open(device)?.backlog_bytes()
 }
 
-/// An open question to the kernel: how much waits in this device's root qdisc? An answer costs 1.0 to 1.7 us (two system calls), so
-/// a thousand a second take 0.2 % of a core.
+/// An open question to the kernel: how much waits in this device's root qdisc? An answer costs 1.0
+/// to 1.7 us (two system calls), so a thousand a second take 0.2 % of a core.
 #[derive(Debug)]
 pub struct BacklogProbe {
     connection: Connection,

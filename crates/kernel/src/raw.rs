@@ -1,5 +1,6 @@
-//! The calls of ours that no safe wrapper has: an integer by ioctl, a TUN device's name, an option's bytes or int, a thread's
-//! scheduling policy, a descriptor on tokio's reactor, inherited descriptors, becoming another user, and BPF.
+//! The calls of ours that no safe wrapper has: an integer by ioctl, a TUN device's name, an
+//! option's bytes or int, a thread's scheduling policy, a descriptor on tokio's reactor, inherited
+//! descriptors, becoming another user, and BPF.
 #![expect(
     unsafe_code,
     reason = "ioctl, getsockopt, scheduling, the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
@@ -14,13 +15,15 @@ use tokio::io::unix::AsyncFd;
 
 /// Asks a socket for a count of bytes by `ioctl`; `OPCODE` is one of `SIOCOUTQ` and `SIOCOUTQNSD`.
 pub fn ioctl_count<const OPCODE: u32>(fd: impl AsFd) -> io::Result<u32> {
-    // SAFETY: for both opcodes the kernel writes exactly one int through the pointer, or fails and writes nothing.
+    // SAFETY: for both opcodes the kernel writes exactly one int through the pointer, or fails and
+    // writes nothing.
     let count: libc::c_int =
         unsafe { rustix::ioctl::ioctl(fd, rustix::ioctl::Getter::<OPCODE, libc::c_int>::new()) }?;
     Ok(u32::try_from(count).unwrap_or(0))
 }
 
-/// What `TUNSETIFF` reads: the first fields of the kernel's `struct ifreq`, and as many bytes as that has at most.
+/// What `TUNSETIFF` reads: the first fields of the kernel's `struct ifreq`, and as many bytes as
+/// that has at most.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -40,8 +43,8 @@ pub fn set_tun_interface(
         flags,
         unused: [0; 22],
     };
-    // SAFETY: the kernel reads and writes no more than a `struct ifreq`, which is at most as long as the request, and any bytes are
-    // valid for all of its fields.
+    // SAFETY: the kernel reads and writes no more than a `struct ifreq`, which is at most as long
+    // as the request, and any bytes are valid for all of its fields.
     unsafe {
         rustix::ioctl::ioctl(
             fd,
@@ -72,7 +75,8 @@ struct EthtoolSettings {
     rest: [u8; 14],
 }
 
-/// What a device of the calling thread's network namespace says it carries, Mbit/s; all ones where it does not know.
+/// What a device of the calling thread's network namespace says it carries, Mbit/s; all ones where
+/// it does not know.
 pub fn ethtool_speed_mbit(name: &str) -> io::Result<u32> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     const ETHTOOL_GSET: u32 = 1;
@@ -91,8 +95,9 @@ pub fn ethtool_speed_mbit(name: &str) -> io::Result<u32> {
     // The last byte stays zero.
     let length = bytes.len().min(libc::IFNAMSIZ - 1);
     request.name[..length].copy_from_slice(&bytes[..length]);
-    // SAFETY: the kernel reads and writes one `struct ethtool_cmd` through the pointer in the request, which is as long as `settings`
-    // and lives until the call returns; any bytes are valid for all of its fields.
+    // SAFETY: the kernel reads and writes one `struct ethtool_cmd` through the pointer in the
+    // request, which is as long as `settings` and lives until the call returns; any bytes are valid
+    // for all of its fields.
     checked(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
     Ok(u32::from(settings.speed_high) << 16 | u32::from(settings.speed))
 }
@@ -100,7 +105,8 @@ pub fn ethtool_speed_mbit(name: &str) -> io::Result<u32> {
 /// Reads a socket option into `buffer`, gives how many bytes the kernel wrote.
 pub fn socket_option(fd: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(buffer.len()).unwrap_or(libc::socklen_t::MAX);
-    // SAFETY: the buffer is valid for `length` bytes of writing, the kernel writes no more than that, and any bytes are valid u8.
+    // SAFETY: the buffer is valid for `length` bytes of writing, the kernel writes no more than
+    // that, and any bytes are valid u8.
     let result = unsafe {
         libc::getsockopt(
             fd.as_fd().as_raw_fd(),
@@ -137,7 +143,8 @@ pub fn set_socket_option(
 
 /// Moves the calling thread into a network namespace made for it.
 pub fn leave_network() -> io::Result<()> {
-    // SAFETY: of all that threads of a process share, only the file descriptor table could make this unsound, and that stays shared.
+    // SAFETY: of all that threads of a process share, only the file descriptor table could make
+    // this unsound, and that stays shared.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }?;
     Ok(())
 }
@@ -156,12 +163,14 @@ pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<(
 
 /// Has the current tokio runtime watch a descriptor for being readable.
 pub fn watch_readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the descriptor is owned by what is returned, which closes it only after it has been taken off the reactor.
+    // SAFETY: the descriptor is owned by what is returned, which closes it only after it has been
+    // taken off the reactor.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// Takes over `count` descriptors from `first` on, which whoever started this process left open for it; `None` at the second call.
-/// They are closed in programs that this one starts. Fails, and takes none, when one of them is not open.
+/// Takes over `count` descriptors from `first` on, which whoever started this process left open for
+/// it; `None` at the second call. They are closed in programs that this one starts. Fails, and
+/// takes none, when one of them is not open.
 ///
 /// The caller must know from the environment that they are meant for this process.
 pub fn inherit(first: RawFd, count: usize) -> io::Result<Option<Vec<OwnedFd>>> {
@@ -176,7 +185,8 @@ pub fn inherit(first: RawFd, count: usize) -> io::Result<Option<Vec<OwnedFd>>> {
     if TAKEN.swap(true, Ordering::SeqCst) {
         return Ok(None);
     }
-    // SAFETY: they are open, they were opened before this process began, so nothing in it owns them, and they are taken over once.
+    // SAFETY: they are open, they were opened before this process began, so nothing in it owns
+    // them, and they are taken over once.
     let owned = numbers().map(|number| unsafe { OwnedFd::from_raw_fd(number) });
     Ok(Some(owned.collect()))
 }
@@ -227,7 +237,8 @@ pub fn load_sock_ops(instructions: &[u64]) -> io::Result<OwnedFd> {
         instructions: instructions.as_ptr() as u64,
         license: c"MIT".as_ptr() as u64,
     };
-    // SAFETY: both pointers are valid for reading as much as the kernel reads: the announced instructions, a text up to its zero.
+    // SAFETY: both pointers are valid for reading as much as the kernel reads: the announced
+    // instructions, a text up to its zero.
     unsafe { bpf(BPF_PROG_LOAD, &attributes) }
 }
 
@@ -241,7 +252,8 @@ pub fn attach_sock_ops(program: RawFd, group: RawFd) -> io::Result<OwnedFd> {
         attach_kind: BPF_CGROUP_SOCK_OPS,
         flags: 0,
     };
-    // SAFETY: the structure holds numbers only; the kernel refuses those that are no descriptors of the right kind.
+    // SAFETY: the structure holds numbers only; the kernel refuses those that are no descriptors of
+    // the right kind.
     unsafe { bpf(BPF_LINK_CREATE, &attributes) }
 }
 
@@ -251,16 +263,19 @@ pub fn attach_sock_ops(program: RawFd, group: RawFd) -> io::Result<OwnedFd> {
 /// What the attributes point to must be valid for what the command reads and writes through it.
 unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     let pointer: *const T = attributes;
-    // SAFETY: the structure is valid for reading its size; the caller vouches for what it points to.
+    // SAFETY: the structure is valid for reading its size; the caller vouches for what it points
+    // to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, size_of::<T>()) };
     match RawFd::try_from(result) {
-        // SAFETY: the kernel has just opened it for this process, with close-on-exec, and nobody else knows of it.
+        // SAFETY: the kernel has just opened it for this process, with close-on-exec, and nobody
+        // else knows of it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Ends this process as a write to a pipe without a reader does, though its runtime ignores that signal; returns where it could not.
+/// Ends this process as a write to a pipe without a reader does, though its runtime ignores that
+/// signal; returns where it could not.
 pub fn raise_sigpipe() {
     // SAFETY: the default action is no function of ours, and raise takes a number.
     unsafe {

@@ -1,15 +1,17 @@
-//! Waiting until one of a few descriptors can be read or a time has come, to the nanosecond, and being woken by another thread.
+//! Waiting until one of a few descriptors can be read or a time has come, to the nanosecond, and
+//! being woken by another thread.
 //!
-//! For loops that are a thread of their own. The wait is a ppoll: its timeout counts nanoseconds, where epoll's counts milliseconds; how
-//! exactly it is kept is up to the thread's timer slack ([`crate::timer::set_timer_slack_ns`]) and priority.
+//! For loops that are a thread of their own. The wait is a ppoll: its timeout counts nanoseconds,
+//! where epoll's counts milliseconds; how exactly it is kept is up to the thread's timer slack
+//! ([`crate::timer::set_timer_slack_ns`]) and priority.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// Waits until one of the descriptors can be read, or is broken, at most `timeout_ns` (`None`: without end); says which of them. None of
-/// them after the time, or when a signal came in between.
+/// Waits until one of the descriptors can be read, or is broken, at most `timeout_ns` (`None`:
+/// without end); says which of them. None of them after the time, or when a signal came in between.
 pub fn wait_readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout_ns: Option<u64>,

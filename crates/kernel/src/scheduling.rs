@@ -1,21 +1,24 @@
 //! Running before everything else for a while, where the system allows it.
 //!
-//! A load generator that shares its core with other work is late by milliseconds (p99 4-9 ms beside a compiler, 0.13 ms with
-//! this). Linux keeps 5 % of the time for others even if a real-time thread never sleeps.
+//! A load generator that shares its core with other work is late by milliseconds (p99 4-9 ms beside
+//! a compiler, 0.13 ms with this). Linux keeps 5 % of the time for others even if a real-time
+//! thread never sleeps.
 
 use std::io;
 use std::marker::PhantomData;
 
 use crate::raw;
 
-/// The calling thread runs under SCHED_FIFO, at the lowest of its priorities, until this is dropped in the same thread.
+/// The calling thread runs under SCHED_FIFO, at the lowest of its priorities, until this is dropped
+/// in the same thread.
 #[derive(Debug)]
 pub struct RealTime {
     not_send: PhantomData<*const ()>,
 }
 
 impl RealTime {
-    /// Needs `CAP_SYS_NICE` or an RLIMIT_RTPRIO above 0; threads and processes started meanwhile are ordinary ones.
+    /// Needs `CAP_SYS_NICE` or an RLIMIT_RTPRIO above 0; threads and processes started meanwhile
+    /// are ordinary ones.
     pub fn enter() -> io::Result<RealTime> {
         raw::set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)?;
         Ok(RealTime {
@@ -36,7 +39,8 @@ impl Drop for RealTime {
 mod tests {
     use super::*;
 
-    /// The policy in force: field 41 of /proc/thread-self/stat, counted behind the command in parentheses.
+    /// The policy in force: field 41 of /proc/thread-self/stat, counted behind the command in
+    /// parentheses.
     fn policy() -> String {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, fields) = stat.rsplit_once(')').unwrap();

@@ -1,7 +1,9 @@
-//! Bytes in memory that are a file as well, so that the kernel can send them without copying them (`sendfile`).
+//! Bytes in memory that are a file as well, so that the kernel can send them without copying them
+//! (`sendfile`).
 //!
-//! Whoever writes them to a socket needs to know nothing of it: from any slice of them [`find`] finds the file and the place in it. The file
-//! has no name and is sealed (memfd_create(2)): its bytes stay as they are for ever, as those of a slice must.
+//! Whoever writes them to a socket needs to know nothing of it: from any slice of them [`find`]
+//! finds the file and the place in it. The file has no name and is sealed (memfd_create(2)): its
+//! bytes stay as they are for ever, as those of a slice must.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,11 +16,14 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::descriptors;
 use crate::mapping::{CONSTANT, Mapping};
 
-/// From here on `sendfile` costs no more than a copy (measured by hand with bodies of 16, 32 and 100 KiB).
+/// From here on `sendfile` costs no more than a copy (measured by hand with bodies of 16, 32 and
+/// 100 KiB).
 pub const WORTHWHILE_BYTES_MIN: usize = 16 << 10;
-/// Sealed files at a time, each of which holds a descriptor: more than a site has files that are both long and often asked for.
+/// Sealed files at a time, each of which holds a descriptor: more than a site has files that are
+/// both long and often asked for.
 const FILES_MAX: usize = 1024;
-/// The part of the process's descriptors that sealed files may take; connections, backends and files on the disk have the rest.
+/// The part of the process's descriptors that sealed files may take; connections, backends and
+/// files on the disk have the rest.
 const DESCRIPTORS_SHARE: u64 = 8;
 
 /// Those there are, by the address of their first byte.
@@ -36,8 +41,9 @@ pub struct SealedFile {
 }
 
 impl SealedFile {
-    /// A file of its own with this content, which must not be empty. `QuotaExceeded` when there are too many of them; else what the kernel
-    /// says, for instance that it is out of descriptors, or lacks such files.
+    /// A file of its own with this content, which must not be empty. `QuotaExceeded` when there are
+    /// too many of them; else what the kernel says, for instance that it is out of descriptors, or
+    /// lacks such files.
     pub fn new(content: &[u8]) -> io::Result<Self> {
         let mut files = FILES.write().unwrap_or_else(PoisonError::into_inner);
         let affordable =
@@ -93,8 +99,9 @@ pub fn find(slice: &[u8]) -> Option<Place> {
     })
 }
 
-/// Sends up to `bytes` from `place` on to a socket that does not block; how many it took. `WouldBlock` when it took none, `Unsupported` when
-/// the kernel does not do this, and the bytes should be written from memory. On a broken connection it raises SIGPIPE, which Rust's programs
+/// Sends up to `bytes` from `place` on to a socket that does not block; how many it took.
+/// `WouldBlock` when it took none, `Unsupported` when the kernel does not do this, and the bytes
+/// should be written from memory. On a broken connection it raises SIGPIPE, which Rust's programs
 /// ignore.
 pub fn send(socket: impl AsFd, place: &Place, bytes: usize) -> io::Result<usize> {
     let mut offset = place.offset;

@@ -1,4 +1,5 @@
-//! The signals that end what is under way: Ctrl-C, a service manager, a terminal that is gone, a pipe that nobody reads.
+//! The signals that end what is under way: Ctrl-C, a service manager, a terminal that is gone, a
+//! pipe that nobody reads.
 
 use crate::raw;
 use std::io;
@@ -31,7 +32,8 @@ impl EndSignals {
     }
 }
 
-/// Ends this process by SIGPIPE, as `cat` ends when its reader leaves. Destructors do not run: call it last.
+/// Ends this process by SIGPIPE, as `cat` ends when its reader leaves. Destructors do not run: call
+/// it last.
 pub fn end_by_closed_pipe() {
     raw::raise_sigpipe();
 }

@@ -1,6 +1,7 @@
 //! What one TCP connection still has inside the host, and how the kernel treats it.
 //!
-//! Costs of a call on the measuring machine: `unsent_bytes` 0.3 us, `in_host_bytes` 0.4 us, `tcp_info` 0.6 us, `set_priority` 0.2 us.
+//! Costs of a call on the measuring machine: `unsent_bytes` 0.3 us, `in_host_bytes` 0.4 us,
+//! `tcp_info` 0.6 us, `set_priority` 0.2 us.
 
 mod tcp_info;
 
@@ -22,7 +23,8 @@ const SO_MEMINFO: i32 = 55;
 const MEMINFO_WMEM_ALLOC: usize = 2;
 const MEMINFO_BYTES: usize = 36;
 
-/// Reports the socket writable only while fewer than `bytes` wait unsent in it (`TCP_NOTSENT_LOWAT`).
+/// Reports the socket writable only while fewer than `bytes` wait unsent in it
+/// (`TCP_NOTSENT_LOWAT`).
 pub fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> io::Result<()> {
     SockRef::from(&fd).set_tcp_notsent_lowat(bytes)
 }
@@ -37,7 +39,8 @@ pub fn unacked_bytes(fd: impl AsFd) -> io::Result<u32> {
     raw::ioctl_count::<SIOCOUTQ>(fd)
 }
 
-/// Memory of this socket's packets between TCP and the wire, bytes: more than the payload, 0 when all has left the host.
+/// Memory of this socket's packets between TCP and the wire, bytes: more than the payload, 0 when
+/// all has left the host.
 pub fn in_host_bytes(fd: impl AsFd) -> io::Result<u32> {
     let mut meminfo = [0; MEMINFO_BYTES];
     raw::socket_option(fd, libc::SOL_SOCKET, SO_MEMINFO, &mut meminfo)?;
@@ -50,8 +53,9 @@ pub fn in_host_bytes(fd: impl AsFd) -> io::Result<u32> {
     ]))
 }
 
-/// Whether a write would be taken now, or the connection is broken. Where it would not, the kernel remembers that somebody wants to write,
-/// and tells the socket's epoll when it is; without a call that was refused it would not.
+/// Whether a write would be taken now, or the connection is broken. Where it would not, the kernel
+/// remembers that somebody wants to write, and tells the socket's epoll when it is; without a call
+/// that was refused it would not.
 pub fn is_writable(fd: impl AsFd) -> io::Result<bool> {
     let now = Timespec {
         tv_sec: 0,
@@ -61,8 +65,8 @@ pub fn is_writable(fd: impl AsFd) -> io::Result<bool> {
     Ok(ready_count > 0)
 }
 
-/// Writes without waiting what is followed by more at once, so that no packet leaves that has room for it (`MSG_MORE`); how many bytes were
-/// taken. `WouldBlock` when none were.
+/// Writes without waiting what is followed by more at once, so that no packet leaves that has room
+/// for it (`MSG_MORE`); how many bytes were taken. `WouldBlock` when none were.
 pub fn write_with_more_to_come(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     let nothing_beside = &mut SendAncillaryBuffer::default();
@@ -71,30 +75,34 @@ pub fn write_with_more_to_come(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Res
     })?)
 }
 
-/// Sets `SO_PRIORITY` of the packets sent from now on; above 6 needs `CAP_NET_ADMIN` or `CAP_NET_RAW`, else permission denied.
+/// Sets `SO_PRIORITY` of the packets sent from now on; above 6 needs `CAP_NET_ADMIN` or
+/// `CAP_NET_RAW`, else permission denied.
 pub fn set_priority(fd: impl AsFd, priority: u32) -> io::Result<()> {
     SockRef::from(&fd).set_priority(priority)
 }
 
-/// Lets this many bytes of packets wait to be read, beyond the system's limit (`SO_RCVBUFFORCE`); needs `CAP_NET_ADMIN`.
+/// Lets this many bytes of packets wait to be read, beyond the system's limit (`SO_RCVBUFFORCE`);
+/// needs `CAP_NET_ADMIN`.
 pub fn set_receive_buffer_bytes(fd: impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_recv_buffer_size_force(
         fd, bytes,
     )?)
 }
 
-/// Chooses the congestion control, for instance `cubic`; not found when the kernel lacks it, permission denied when it reserves it.
+/// Chooses the congestion control, for instance `cubic`; not found when the kernel lacks it,
+/// permission denied when it reserves it.
 pub fn set_congestion_control(fd: impl AsFd, name: &str) -> io::Result<()> {
     SockRef::from(&fd).set_tcp_congestion(name.as_bytes())
 }
 
-/// Gives the connection up when data stays unacknowledged for `ms` milliseconds; 0 leaves it to the kernel.
+/// Gives the connection up when data stays unacknowledged for `ms` milliseconds; 0 leaves it to the
+/// kernel.
 pub fn set_user_timeout(fd: impl AsFd, ms: u32) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_user_timeout(fd, ms)?)
 }
 
-/// Lets a socket be bound to an address alone: its port is chosen when it connects, so that one port serves connections to
-/// several destinations. Set it before binding to port 0.
+/// Lets a socket be bound to an address alone: its port is chosen when it connects, so that one
+/// port serves connections to several destinations. Set it before binding to port 0.
 pub fn choose_port_at_connect(fd: impl AsFd) -> io::Result<()> {
     raw::set_socket_option(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }

@@ -1,5 +1,6 @@
-//! The TCP sockets of one port, by state, as sock_diag (linux/inet_diag.h) tells them: the kernel chooses them, so that the thousands of
-//! connections that are over and only remembered cost next to nothing, where /proc/net/tcp writes a line for each.
+//! The TCP sockets of one port, by state, as sock_diag (linux/inet_diag.h) tells them: the kernel
+//! chooses them, so that the thousands of connections that are over and only remembered cost next
+//! to nothing, where /proc/net/tcp writes a line for each.
 
 use std::io;
 
@@ -8,7 +9,8 @@ use crate::netlink::{Connection, Request, u32_at};
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// Length of `struct inet_diag_req_v2`: family at 0, protocol at 1, states at 4, local port at 8.
 const REQUEST_BYTES: usize = 56;
-/// Where `struct inet_diag_msg` has its parts: state at 1, local port at 4 (as on the wire), queues at 56 and 60.
+/// Where `struct inet_diag_msg` has its parts: state at 1, local port at 4 (as on the wire), queues
+/// at 56 and 60.
 const STATE_AT: usize = 1;
 const PORT_AT: usize = 4;
 const RECEIVE_QUEUE_AT: usize = 56;
@@ -28,7 +30,8 @@ pub struct TcpSocket {
     pub send_queue: u32,
 }
 
-/// The sockets of the calling thread's namespace with this local port that are not over, IPv4 and IPv6.
+/// The sockets of the calling thread's namespace with this local port that are not over, IPv4 and
+/// IPv6.
 pub fn with_port(port: u16) -> io::Result<Vec<TcpSocket>> {
     let mut connection = Connection::about_sockets()?;
     let mut sockets = Vec::new();

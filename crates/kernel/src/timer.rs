@@ -1,8 +1,8 @@
 //! Sleeping until a time, to the microsecond.
 //!
-//! tokio's timers count milliseconds; at 100 Mbit/s a packet takes 0.12 ms. A timerfd wakes the same reactor 16 us after its deadline
-//! (median on two busy cores; p99 0.05 to 1.3 ms, by what else wants the core). Deadlines are absolute, so a late wake-up does not
-//! shift the next one.
+//! tokio's timers count milliseconds; at 100 Mbit/s a packet takes 0.12 ms. A timerfd wakes the
+//! same reactor 16 us after its deadline (median on two busy cores; p99 0.05 to 1.3 ms, by what
+//! else wants the core). Deadlines are absolute, so a late wake-up does not shift the next one.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -28,7 +28,8 @@ pub struct PacingTimer {
 }
 
 impl PacingTimer {
-    /// A disarmed timer; fails outside a tokio runtime's context (panics there, as tokio does) or without descriptors.
+    /// A disarmed timer; fails outside a tokio runtime's context (panics there, as tokio does) or
+    /// without descriptors.
     pub fn new() -> io::Result<PacingTimer> {
         let fd = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -58,7 +59,8 @@ impl PacingTimer {
         }
     }
 
-    /// The same as a poll: ready once `deadline_ns` is reached. Another deadline than at the last poll moves the timer.
+    /// The same as a poll: ready once `deadline_ns` is reached. Another deadline than at the last
+    /// poll moves the timer.
     pub fn poll_sleep(&mut self, cx: &mut Context<'_>, deadline_ns: u64) -> Poll<()> {
         if monotonic_ns() >= deadline_ns {
             return Poll::Ready(());
@@ -101,7 +103,8 @@ fn timespec(ns: u64) -> Timespec {
     }
 }
 
-/// Lets the kernel delay this thread's poll timeouts by at most `slack_ns` (the default is 50 000); 0 counts as 1.
+/// Lets the kernel delay this thread's poll timeouts by at most `slack_ns` (the default is 50 000);
+/// 0 counts as 1.
 pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(Some(
         NonZeroU64::new(slack_ns).unwrap_or(NonZeroU64::MIN),

@@ -1,9 +1,12 @@
-//! A TUN device: packets that the kernel sends through it are read by this process, and what this process writes arrives from it.
+//! A TUN device: packets that the kernel sends through it are read by this process, and what this
+//! process writes arrives from it.
 //!
-//! The device exists as long as the descriptor behind [`Tun`] does: it is gone, with its addresses and routes, when that is dropped and
-//! when the process ends, however it ends, so there is nothing to clean up. It belongs to the network namespace its thread was in when
-//! it was opened, and stays there when the thread moves on. It carries bare IP packets: no link header, no packet information, and
-//! because it offers no offloading, no super-packets and no unfinished checksums either.
+//! The device exists as long as the descriptor behind [`Tun`] does: it is gone, with its addresses
+//! and routes, when that is dropped and when the process ends, however it ends, so there is nothing
+//! to clean up. It belongs to the network namespace its thread was in when it was opened, and stays
+//! there when the thread moves on. It carries bare IP packets: no link header, no packet
+//! information, and because it offers no offloading, no super-packets and no unfinished checksums
+//! either.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -15,7 +18,8 @@ use thiserror::Error;
 use crate::raw;
 
 const CONTROL_FILE: &str = "/dev/net/tun";
-/// IFF_TUN | IFF_NO_PI | IFF_TUN_EXCL: bare IP packets, and never somebody else's device of that name.
+/// IFF_TUN | IFF_NO_PI | IFF_TUN_EXCL: bare IP packets, and never somebody else's device of that
+/// name.
 const FLAGS: u16 = 0x0001 | 0x1000 | 0x8000;
 /// Longest name of a device, bytes.
 const NAME_BYTES_MAX: usize = libc::IFNAMSIZ - 1;
@@ -68,7 +72,8 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's network namespace; it is down and has no address yet. Needs `CAP_NET_ADMIN`.
+    /// Makes the device `name` in the calling thread's network namespace; it is down and has no
+    /// address yet. Needs `CAP_NET_ADMIN`.
     pub fn open(name: &str) -> Result<Tun, TunError> {
         let name_bytes = name_bytes(name).ok_or_else(|| TunError::Name {
             name: name.to_owned(),
@@ -84,8 +89,8 @@ impl Tun {
         Ok(Tun { fd: file.into() })
     }
 
-    /// Takes the next packet the kernel sent through the device; gives its length, `None` while there is none. What does not fit into
-    /// the buffer is lost.
+    /// Takes the next packet the kernel sent through the device; gives its length, `None` while
+    /// there is none. What does not fit into the buffer is lost.
     pub fn read_packet(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *buffer)) {
             Ok(length) => Ok(Some(length)),
@@ -94,7 +99,8 @@ impl Tun {
         }
     }
 
-    /// Has an IP packet arrive from the device, at once. Fails when the device is down (EIO) or the packet is not IP (EINVAL).
+    /// Has an IP packet arrive from the device, at once. Fails when the device is down (EIO) or the
+    /// packet is not IP (EINVAL).
     pub fn write_packet(&self, packet: &[u8]) -> io::Result<()> {
         rustix::io::retry_on_intr(|| rustix::io::write(&self.fd, packet))?;
         Ok(())
@@ -107,7 +113,8 @@ impl AsFd for Tun {
     }
 }
 
-/// The name with zeros behind it; `None` for what the kernel would refuse, or fill in by itself (`%d`).
+/// The name with zeros behind it; `None` for what the kernel would refuse, or fill in by itself
+/// (`%d`).
 fn name_bytes(name: &str) -> Option<[u8; libc::IFNAMSIZ]> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.as_bytes().iter().all(allowed) {

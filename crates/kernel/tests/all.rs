@@ -5,7 +5,6 @@ mod bands;
 mod classifier;
 mod leftovers;
 mod namespace;
-mod packets;
 mod privilege;
 mod sealed_files_max;
 mod sender;

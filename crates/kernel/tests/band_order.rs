@@ -1,4 +1,5 @@
-//! What bands do to packets that wait: which leave first, what the others keep. On a device of a network namespace of the test's own.
+//! What bands do to packets that wait: which leave first, what the others keep. On a device of a
+//! network namespace of the test's own.
 
 use crate::sender;
 use std::net::{TcpListener, TcpStream, UdpSocket};

@@ -9,6 +9,7 @@ use crate::sender::{TEN_MEGABIT, s0, socket_in_band, until};
 use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::{capability, netns, probe, qdisc, socket};
+use sooner_testbed::skip;
 
 fn state(device: &Device) -> (Option<qdisc::Root>, u32, u32) {
     (
@@ -39,10 +40,7 @@ fn priorities_without_a_limit_come_and_go() {
             Err(BandsError::NoPrio) => {
                 // Written past the test harness, which would keep it to itself.
                 let name = "priorities_without_a_limit_come_and_go";
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: {name}: this kernel has no sch_prio"
-                );
+                skip(name, "this kernel has no sch_prio");
             }
             Err(error) => panic!("{error}"),
         }
@@ -181,9 +179,9 @@ fn a_device_that_was_moved_gets_its_limits_back() {
         let before = limits(s0()).unwrap();
         let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
         assert_ne!(limits(s0()).unwrap(), before);
-        pair.ip(&format!("link set s0 netns {}", pair.receiver));
+        pair.ip(&format!("link set s0 netns {}", pair.receiver.name()));
         installed.remove().unwrap();
-        let moved = netns::inside(&pair.receiver, || limits(device::by_name("s0")?));
+        let moved = netns::inside(pair.receiver.name(), || limits(device::by_name("s0")?));
         assert_eq!(moved.unwrap(), before);
     });
 }

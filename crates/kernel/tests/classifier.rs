@@ -1,26 +1,25 @@
-//! What the BPF programs do with packets that are shown to them: the decisions as strings. Needs CAP_BPF, and no device.
+//! What the BPF programs do with packets that are shown to them: the decisions as strings. Needs
+//! CAP_BPF, and no device.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::thread;
 use std::time::Duration;
 
-use crate::packets::Packet;
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{Classifier, Direction, EventKind, Options};
 use sooner_kernel::device::{self, Device};
+use sooner_testbed::packet::Packet;
+use sooner_testbed::skip;
 
 /// A port of ours.
 const PORT: u16 = 8080;
 
-/// Programs with three cutoffs, not on any device; None, after saying why, where they cannot be loaded.
+/// Programs with three cutoffs, not on any device; None, after saying why, where they cannot be
+/// loaded.
 fn loaded(test: &str, change: impl FnOnce(&mut Options)) -> Option<Classifier> {
     if !(capability::has_bpf() && capability::has_net_admin()) {
         // Written past the test harness, which would keep it to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: {test}: needs CAP_BPF and CAP_NET_ADMIN to load BPF programs"
-        );
+        skip(test, "needs CAP_BPF and CAP_NET_ADMIN to load BPF programs");
         return None;
     }
     let mut options = Options::for_ports(vec![PORT]);
@@ -34,7 +33,8 @@ fn loopback() -> Device {
     device::by_name("lo").unwrap()
 }
 
-/// A conversation of one connection, written down as the bands of what leaves: `-` what was left alone.
+/// A conversation of one connection, written down as the bands of what leaves: `-` what was left
+/// alone.
 struct Talk<'a> {
     classifier: &'a mut Classifier,
     client_port: u16,
@@ -441,7 +441,8 @@ fn a_million_flows_take_no_more_memory_and_none_of_them_harm() {
     }
     let remembered = classifier.flows().count();
     assert!((1000..=65_536).contains(&remembered), "{remembered}");
-    // By the hundredth packet it has had 5940 bytes; had it been forgotten, it would have begun again.
+    // By the hundredth packet it has had 5940 bytes; had it been forgotten, it would have begun
+    // again.
     assert!(bands.is_sorted(), "{bands:?}");
     assert_eq!(bands.last(), Some(&3), "{bands:?}");
 }

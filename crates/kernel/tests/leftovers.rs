@@ -36,7 +36,7 @@ impl Owner {
                 "leftovers::helper_that_holds_bands",
                 "--nocapture",
             ])
-            .env(HOLD_IN, &pair.sender)
+            .env(HOLD_IN, pair.sender.name())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

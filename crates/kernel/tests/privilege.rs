@@ -1,13 +1,15 @@
-//! Becoming another user, and taking over passed sockets: each in a process of its own, which is this test program started again.
+//! Becoming another user, and taking over passed sockets: each in a process of its own, which is
+//! this test program started again.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use sooner_kernel::privilege::{Account, AccountError, Keep, PrivilegeError, become_user};
 use sooner_kernel::{activation, capability};
+use sooner_testbed::skip;
 
 /// Set for the test that is to do what its parent only starts.
 const INSIDE: &str = "SOONER_TEST_INSIDE";
@@ -34,10 +36,7 @@ fn is_root(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         // Written past the test harness, which would keep it to itself.
-        let _ = writeln!(
-            io::stderr(),
-            "skipped: {test}: needs root to become another user"
-        );
+        skip(test, "needs root to become another user");
     }
     is_root
 }

@@ -1,4 +1,5 @@
-//! A TUN device in a network namespace of the test's own: packets come out and go in, and it ends with its descriptor.
+//! A TUN device in a network namespace of the test's own: packets come out and go in, and it ends
+//! with its descriptor.
 
 use std::io;
 use std::net::UdpSocket;

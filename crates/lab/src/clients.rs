@@ -1,7 +1,8 @@
-//! Processes that the laboratory starts beside servers: clients that wait, clients that attack, and a backend that works.
+//! Processes that the laboratory starts beside servers: clients that wait, clients that attack, and
+//! a backend that works.
 //!
-//! They are this program itself with another task (`sooner lab client NAME`, which no help shows), because they run in namespaces and on
-//! cores of their own.
+//! They are this program itself with another task (`sooner lab client NAME`, which no help shows),
+//! because they run in namespaces and on cores of their own.
 
 mod attack;
 mod backend;

@@ -1,8 +1,9 @@
-//! What happened inside the server's host while a run went on, once a second: connections by state, SYN and accept queue, drops,
-//! retransmissions, the queues of its device, processor time and memory of the server.
+//! What happened inside the server's host while a run went on, once a second: connections by state,
+//! SYN and accept queue, drops, retransmissions, the queues of its device, processor time and
+//! memory of the server.
 //!
-//! Every source belongs to the namespace or to the server's processes, so runs side by side do not see each other. What the kernel
-//! counts up is given since the sampler's start.
+//! Every source belongs to the namespace or to the server's processes, so runs side by side do not
+//! see each other. What the kernel counts up is given since the sampler's start.
 
 mod mib;
 pub(crate) mod processes;

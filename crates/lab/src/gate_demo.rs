@@ -1,10 +1,11 @@
-//! The gate's demo: the same load on the same PostgreSQL, directly, through the gate first come first served, and through the gate with a
-//! class that goes first.
+//! The gate's demo: the same load on the same PostgreSQL, directly, through the gate first come
+//! first served, and through the gate with a class that goes first.
 //!
-//! PostgreSQL, gate and load generator (pgbench) are processes of their own: the database is made in a temporary folder, the gate is this
-//! very program. Users pause between transactions, as people do, for so long that together they ask for twice what the database can do;
-//! without pauses the few who go first would take every place. Whatever ends the demo (the last run, an error, a panic, Ctrl-C), its
-//! processes are ended and its files removed.
+//! PostgreSQL, gate and load generator (pgbench) are processes of their own: the database is made
+//! in a temporary folder, the gate is this very program. Users pause between transactions, as
+//! people do, for so long that together they ask for twice what the database can do; without pauses
+//! the few who go first would take every place. Whatever ends the demo (the last run, an error, a
+//! panic, Ctrl-C), its processes are ended and its files removed.
 
 mod gate;
 mod load;
@@ -86,8 +87,8 @@ impl Way {
     }
 }
 
-/// Runs every way and returns what was measured; `tell` gets a line whenever something begins or is done. Blocks; SIGINT, SIGTERM and
-/// SIGHUP end it with an error.
+/// Runs every way and returns what was measured; `tell` gets a line whenever something begins or is
+/// done. Blocks; SIGINT, SIGTERM and SIGHUP end it with an error.
 pub fn run(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Result<GateReport> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -103,7 +104,8 @@ pub fn run(options: &GateDemoOptions, tell: &mut dyn FnMut(&str)) -> Result<Gate
     })
 }
 
-/// A transaction is to be one process's work of about the same length each time, so there are neither parallel workers nor JIT.
+/// A transaction is to be one process's work of about the same length each time, so there are
+/// neither parallel workers nor JIT.
 async fn start_postgres(
     installation: &Installation,
     scratch: &Path,

@@ -1,11 +1,14 @@
-//! Hosts and links: one server, its clients and the network between them, in network namespaces of our own.
+//! Hosts and links: one server, its clients and the network between them, in network namespaces of
+//! our own.
 //!
-//! The server stands at 10.77.0.1; client `i` has the address 10.78.0.(i+1). All clients are in one namespace, so that one load process
-//! drives them all, by source address. Clients without delay and loss are directly connected; as soon as one has any, a router stands
-//! between, and behind it the emulator (`sooner emulate`).
+//! The server stands at 10.77.0.1; client `i` has the address 10.78.0.(i+1). All clients are in one
+//! namespace, so that one load process drives them all, by source address. Clients without delay
+//! and loss are directly connected; as soon as one has any, a router stands between, and behind it
+//! the emulator (`sooner emulate`).
 //!
-//! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and removes them; after a kill, the next
-//! [`Hosts::up`] or [`clean()`] does, by a record in /run/sooner whose owner is alive exactly while it is locked.
+//! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and
+//! removes them; after a kill, the next [`Hosts::up`] or [`clean()`] does, by a record in
+//! /run/sooner whose owner is alive exactly while it is locked.
 
 mod clean;
 mod error;
@@ -51,8 +54,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Sets them up, after removing what killed processes left; `program` is the `sooner` that emulates the network.
-    /// Nothing is left when it fails.
+    /// Sets them up, after removing what killed processes left; `program` is the `sooner` that
+    /// emulates the network. Nothing is left when it fails.
     pub fn up(spec: &HostsSpec, program: &Path) -> Result<Hosts, HostsError> {
         spec.check()?;
         check_privilege()?;
@@ -120,7 +123,8 @@ impl Hosts {
         self.on(&self.namespaces.clients, program.as_ref())
     }
 
-    /// What differs from what was asked for, a sentence each: what the kernel lacks and what is used instead.
+    /// What differs from what was asked for, a sentence each: what the kernel lacks and what is
+    /// used instead.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -148,7 +152,8 @@ impl Hosts {
         self.emulator.is_some()
     }
 
-    /// Takes the hosts away and gives what the emulator counted, as JSON; none where there was no emulator.
+    /// Takes the hosts away and gives what the emulator counted, as JSON; none where there was no
+    /// emulator.
     pub fn down(mut self) -> Option<String> {
         let mut emulator = self.emulator.take()?;
         emulator.end();
@@ -196,7 +201,8 @@ impl Hosts {
         Ok(())
     }
 
-    /// The first timeout of everything that runs on the hosts, through a control group of their own.
+    /// The first timeout of everything that runs on the hosts, through a control group of their
+    /// own.
     fn set_initial_timeout(&mut self, id: &str) -> Result<(), HostsError> {
         let Some(asked_ms) = self.spec.initial_rto_ms else {
             return Ok(());

@@ -1,9 +1,10 @@
-//! Measurements that are no comparison of web servers on links of their own: processor time a request, memory a client, slices by turns, a
-//! statement through the gate, a page in a browser.
+//! Measurements that are no comparison of web servers on links of their own: processor time a
+//! request, memory a client, slices by turns, a statement through the gate, a page in a browser.
 //!
-//! An experiment of this sort has `[[part]]`s in its experiment.toml. A part is a file of kept rows with its tables and claims; it is
-//! measured by one or more `[[part.measure]]`, whose `kind` says how. Every kind measures its ways by turns, once a turn in each case, and
-//! keeps a row for each. docs/lab.md has the kinds and their keys.
+//! An experiment of this sort has `[[part]]`s in its experiment.toml. A part is a file of kept rows
+//! with its tables and claims; it is measured by one or more `[[part.measure]]`, whose `kind` says
+//! how. Every kind measures its ways by turns, once a turn in each case, and keeps a row for each.
+//! docs/lab.md has the kinds and their keys.
 
 mod bench;
 mod calm;
@@ -80,7 +81,8 @@ pub struct Measure {
     ways: Vec<Item>,
     /// How often each way is measured in each case.
     turns: u32,
-    /// The cases and ways of a run that only shows that everything works; none: the first case, all ways.
+    /// The cases and ways of a run that only shows that everything works; none: the first case, all
+    /// ways.
     quick: Vec<String>,
 }
 

@@ -1,7 +1,10 @@
-//! The web servers that are compared, each well configured, on the server's host of a set of [`Hosts`].
+//! The web servers that are compared, each well configured, on the server's host of a set of
+//! [`Hosts`].
 //!
-//! All listen on port 8080 of the server's address, and with a certificate for TLS on 8443; they log every request, keep nothing between
-//! runs, and end with everything they started when their [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and mechanisms.
+//! All listen on port 8080 of the server's address, and with a certificate for TLS on 8443; they
+//! log every request, keep nothing between runs, and end with everything they started when their
+//! [`Running`] is dropped. FAIR is what the peers do; ours is run with any of its policies and
+//! mechanisms.
 
 mod apache;
 mod attached;
@@ -77,11 +80,13 @@ pub struct PeerOptions {
     pub backlog: u32,
     /// Whether a connection may carry more than one request.
     pub keep_alive: bool,
-    /// Requests that Apache works on at once (`MaxRequestWorkers`); none: 1024 threads or 512 processes.
+    /// Requests that Apache works on at once (`MaxRequestWorkers`); none: 1024 threads or 512
+    /// processes.
     pub workers: Option<u32>,
     /// What TLS is spoken with on [`TLS_PORT`]; none: it is not spoken.
     pub tls: Option<Certificate>,
-    /// Whether HTTP/2 is offered there too, by the servers that have it here: nginx and ours, which always does.
+    /// Whether HTTP/2 is offered there too, by the servers that have it here: nginx and ours, which
+    /// always does.
     pub http2: bool,
 }
 
@@ -230,8 +235,8 @@ impl Peer {
         }
     }
 
-    /// Starts it with the files below `root` and waits until it answers. Everybody must be able to read them: most servers do not work
-    /// as root. The rate is told to ours alone.
+    /// Starts it with the files below `root` and waits until it answers. Everybody must be able to
+    /// read them: most servers do not work as root. The rate is told to ours alone.
     pub fn start(
         &self,
         hosts: &Hosts,
@@ -260,7 +265,8 @@ impl Peer {
         rate_bits_per_sec: u64,
         options: &PeerOptions,
     ) -> Result<Running, PeerError> {
-        // The lesser of this and what a server asks for counts; Caddy asks for no number of its own.
+        // The lesser of this and what a server asks for counts; Caddy asks for no number of its
+        // own.
         let limit = hosts.spec().somaxconn.unwrap_or(options.backlog);
         hosts.limit_accept_queues(limit.min(options.backlog))?;
         let setting = self.setting(root, rate_bits_per_sec, options);

@@ -1,4 +1,5 @@
-//! The emulator's decisions in virtual time: as a sequence that can be checked by hand, and as properties.
+//! The emulator's decisions in virtual time: as a sequence that can be checked by hand, and as
+//! properties.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -224,7 +225,8 @@ fn takes(
 }
 
 proptest! {
-    /// Nothing is invented, reordered within a client and direction, early, or gone without being counted.
+    /// Nothing is invented, reordered within a client and direction, early, or gone without being
+    /// counted.
     #[test]
     fn every_packet_is_accounted_for(events in events(), seed: u64) {
         let clients: Vec<Client> = [(0.0, 0.0), (20.0, 0.3), (50.0, 0.0), (100.0, 0.1)]

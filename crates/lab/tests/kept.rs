@@ -1,5 +1,5 @@
-//! What is kept under experiments/ shows what it showed when it was measured: the tables are computed again from the kept rows and held
-//! against the tables that were written then.
+//! What is kept under experiments/ shows what it showed when it was measured: the tables are
+//! computed again from the kept rows and held against the tables that were written then.
 
 use sooner_lab::measure::{self, Rows};
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! The pages of experiments: true to the kept runs, honest about what failed, and writing nothing else.
+//! The pages of experiments: true to the kept runs, honest about what failed, and writing nothing
+//! else.
 
 use crate::support;
 use crate::support::Server;
@@ -190,7 +191,8 @@ fn verdicts_say_what_failed_what_is_thin_and_what_was_not_measured() {
     );
 }
 
-/// Two machines: of a seed both have, the one with more valid servers counts, and else the newer; none is compared with one of the other.
+/// Two machines: of a seed both have, the one with more valid servers counts, and else the newer;
+/// none is compared with one of the other.
 #[test]
 fn an_experiment_may_be_measured_in_parts_on_several_machines() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,5 @@
-//! An experiment with kept runs that look like measured ones: heavy-tailed sizes and Poisson arrivals on one link, shared or shortest
-//! first, each server adding a little of its own.
+//! An experiment with kept runs that look like measured ones: heavy-tailed sizes and Poisson
+//! arrivals on one link, shared or shortest first, each server adding a little of its own.
 
 use serde_json::{Value, json};
 use sooner_lab::experiment::{Case, Experiment};

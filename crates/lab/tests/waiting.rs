@@ -1,12 +1,14 @@
-//! What it does to the mean of a server of one thread to wait for a processor, by every run that is kept: why a run is INVALID from
-//! [`CPU_WAIT_SHARE_MAX`] on and not before. The very same arrivals met the same server on the same set-up in several attempts.
+//! What it does to the mean of a server of one thread to wait for a processor, by every run that is
+//! kept: why a run is INVALID from [`CPU_WAIT_SHARE_MAX`] on and not before. The very same arrivals
+//! met the same server on the same set-up in several attempts.
 
 use sooner_lab::run::store::{CPU_WAIT_SHARE_MAX, Line, Store};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Processor seconds a second taken by a hypervisor from which on a run says nothing about anything.
+/// Processor seconds a second taken by a hypervisor from which on a run says nothing about
+/// anything.
 const STOLEN_SHARE_MAX: f64 = 0.02;
 
 fn folders_of_runs() -> Vec<PathBuf> {
@@ -26,7 +28,8 @@ fn is_comparable(line: &Line) -> bool {
     line.peer.starts_with("sooner srpt") && stolen < STOLEN_SHARE_MAX && !generator_was_late
 }
 
-/// For each attempt at what a quieter one measured as well: its share of waiting, and its mean over the quietest one's.
+/// For each attempt at what a quieter one measured as well: its share of waiting, and its mean over
+/// the quietest one's.
 fn beside_the_quietest(folder: &Path) -> Vec<(f64, f64)> {
     let mut same: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for line in Store::read(folder).unwrap().lines() {

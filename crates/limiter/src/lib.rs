@@ -1,8 +1,8 @@
 //! Waits for admission to a backend.
 //!
 //! A backend that is given everything at once orders its work by chance. A [`Limiter`] lets at most
-//! a limit of jobs in; the rest wait outside in one queue, and [`Admission`] decides who goes next. No
-//! job is dropped unless the operator bounds the queue, and none waits without a bound.
+//! a limit of jobs in; the rest wait outside in one queue, and [`Admission`] decides who goes next.
+//! No job is dropped unless the operator bounds the queue, and none waits without a bound.
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
@@ -59,8 +59,8 @@ impl Limiter {
         self.wait(|admission, now| admission.arrive(class, key, waited_ns, now))
     }
 
-    /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in before
-    /// all who wait.
+    /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in
+    /// before all who wait.
     pub fn acquire_again(&self, class: u8, key: String, waited_ns: u64) -> Acquire {
         self.wait(|admission, now| Ok(admission.return_to(class, key, waited_ns, now)))
     }
@@ -286,8 +286,8 @@ impl Permit {
     }
 
     /// The same, of a job that was inside for `inside_ns` at last: where the permit's own is done
-    /// already, it is another one in the place that is kept, which did not wait. The backend has done
-    /// it, so it counts in what the backend does, but it says nothing about the order.
+    /// already, it is another one in the place that is kept, which did not wait. The backend has
+    /// done it, so it counts in what the backend does, but it says nothing about the order.
     pub fn done_again(&mut self, inside_ns: u64) {
         if self.is_done {
             self.limiter.lock().admission.complete_another(inside_ns);
@@ -301,8 +301,8 @@ impl Permit {
         self.is_done = true;
     }
 
-    /// What the job did until now is void, whatever comes: it says nothing about jobs like this one,
-    /// but its class is charged for it.
+    /// What the job did until now is void, whatever comes: it says nothing about jobs like this
+    /// one, but its class is charged for it.
     pub fn fail(&mut self) {
         if !std::mem::replace(&mut self.is_done, true) {
             let mut shared = self.limiter.lock();

@@ -84,7 +84,8 @@ fn who_waits_goes_in_by_the_goals_of_now() {
     limiter.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
     // Another one of what is silver now.
     tasks.push(enter(1));
-    // Gold is gone: the second one is among the others; of the last one was told that it is silver now.
+    // Gold is gone: the second one is among the others; of the last one was told that it is silver
+    // now.
     assert_eq!(order_of(&mut tasks), [0, 3, 2, 4, 5, 1]);
 }
 
@@ -250,7 +251,8 @@ fn a_place_that_is_kept_makes_room_for_another_and_counts_once() {
         (limiter.status().completed, limiter.status().mean_service_ns),
         (1, mean)
     );
-    // What its client does next in the place that it keeps is work of the backend, and tells nothing else.
+    // What its client does next in the place that it keeps is work of the backend, and tells
+    // nothing else.
     permit.done_again(7);
     drop(permit);
     assert_eq!(

@@ -1,10 +1,12 @@
-//! Chunked bodies, read without I/O (RFC 9112, section 7.1): what counts of them is the data, not their framing.
+//! Chunked bodies, read without I/O (RFC 9112, section 7.1): what counts of them is the data, not
+//! their framing.
 //!
 //! Like curl it takes a line that ends with LF alone.
 
 use crate::failure::Failure;
 
-/// Most bytes of extensions and trailers together: no server needs more, and none may send them without end.
+/// Most bytes of extensions and trailers together: no server needs more, and none may send them
+/// without end.
 const ASIDE_MAX_BYTES: usize = 16 * 1024;
 
 /// How far a chunked body has come.
@@ -36,7 +38,8 @@ enum At {
 }
 
 impl Chunked {
-    /// Takes the next bytes of the stream; returns how many of them were data. Fails on broken framing, or on bytes past the end.
+    /// Takes the next bytes of the stream; returns how many of them were data. Fails on broken
+    /// framing, or on bytes past the end.
     pub fn receive(&mut self, mut bytes: &[u8]) -> Result<u64, Failure> {
         let mut data_bytes = 0;
         while let Some((&byte, rest)) = bytes.split_first() {
@@ -84,9 +87,10 @@ impl Chunked {
 
     fn aside(&mut self, next: At) -> Result<At, Failure> {
         self.aside_bytes += 1;
-        match self.aside_bytes > ASIDE_MAX_BYTES {
-            true => Err(Failure::BadChunk),
-            false => Ok(next),
+        if self.aside_bytes > ASIDE_MAX_BYTES {
+            Err(Failure::BadChunk)
+        } else {
+            Ok(next)
         }
     }
 

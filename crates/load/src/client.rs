@@ -27,7 +27,8 @@ impl Client {
         }
     }
 
-    /// The same with sockets bound to `source`: it reads with this one's buffer and counts to its counts.
+    /// The same with sockets bound to `source`: it reads with this one's buffer and counts to its
+    /// counts.
     pub fn bound_to(&self, source: IpAddr) -> Client {
         Client {
             options: SocketOptions {
@@ -44,7 +45,8 @@ impl Client {
         &self.receiver
     }
 
-    /// Bytes that all sockets have received so far: handshakes, frames, heads and bodies, without the headers of packets.
+    /// Bytes that all sockets have received so far: handshakes, frames, heads and bodies, without
+    /// the headers of packets.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.get()
     }

@@ -36,8 +36,8 @@ pub struct ClosedOptions {
     pub targets: Vec<Target>,
     /// Number of connections, all kept alive.
     pub connections: u32,
-    /// HTTP/2 with so many streams at a time on every connection; `None`: HTTP/1.1. Where the server allows fewer, more
-    /// connections are opened.
+    /// HTTP/2 with so many streams at a time on every connection; `None`: HTTP/1.1. Where the
+    /// server allows fewer, more connections are opened.
     pub http2_streams: Option<NonZeroU32>,
     /// Length of the run; the first fifth is warm-up.
     pub duration: Duration,

@@ -91,9 +91,10 @@ impl Connection {
                 Err(Failure::ClosedBeforeResponse) if !new_connection => continue,
                 Err(failure) => return Err(failure),
                 Ok(answer) => {
-                    self.link = match answer.keep_alive {
-                        true => Link::Open(stream),
-                        false => Link::Closing(stream),
+                    self.link = if answer.keep_alive {
+                        Link::Open(stream)
+                    } else {
+                        Link::Closing(stream)
                     };
                     return Ok(Served {
                         answer,

@@ -33,7 +33,8 @@ pub struct Answer {
     pub last_byte_ns: u64,
     /// Longest time without a byte, from the request to the last byte.
     pub longest_silence_ns: u64,
-    /// Length of the response head in bytes; `None` where the protocol packs it and only the probe has measured it.
+    /// Length of the response head in bytes; `None` where the protocol packs it and only the probe
+    /// has measured it.
     pub head_bytes: Option<u32>,
     /// Length of the body in bytes.
     pub body_bytes: u64,
@@ -118,8 +119,8 @@ impl Receiver {
         self.body_bytes.set(self.body_bytes.get() + bytes);
     }
 
-    /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and exactly the expected length, or,
-    /// where none is expected, a status of success.
+    /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and
+    /// exactly the expected length, or, where none is expected, a status of success.
     pub async fn exchange(
         &self,
         stream: &mut Transport,
@@ -127,7 +128,8 @@ impl Receiver {
         expected_body_bytes: Option<u64>,
     ) -> Result<Answer, Failure> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
-        // A server may answer before it has read the request, and close: the answer is there all the same.
+        // A server may answer before it has read the request, and close: the answer is there all
+        // the same.
         let unsent = send(stream, request).await.err();
         let unsent = unsent.map(|error| Failure::from_io(&error).before_response());
         if let Some(failure) = unsent.filter(|failure| *failure != Failure::ClosedBeforeResponse) {
@@ -136,9 +138,12 @@ impl Receiver {
         let mut response = Response::default();
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| match arrivals.began() {
-                false => failure.before_response(),
-                true => failure,
+            let received = received.map_err(|failure| {
+                if arrivals.began() {
+                    failure
+                } else {
+                    failure.before_response()
+                }
             })?;
             if response.is_interim() && received > 0 {
                 arrivals.broke_silence(monotonic_ns());
@@ -201,7 +206,8 @@ fn answer(
     }
 }
 
-/// A body of a known length comes with 200. Where any will do, so does what has none: 204, or 304 of a cache.
+/// A body of a known length comes with 200. Where any will do, so does what has none: 204, or 304
+/// of a cache.
 pub fn expect_status(status: u16, expected_body_bytes: Option<u64>) -> Result<(), Failure> {
     match (status, expected_body_bytes) {
         (200, _) | (201..=299 | 304, None) => Ok(()),

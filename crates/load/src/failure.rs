@@ -122,8 +122,9 @@ impl Failure {
         }
     }
 
-    /// The same before the first byte of a response: there the peer's going is what an orderly close says, and a stream
-    /// that was refused, or left behind by an orderly GOAWAY, was not looked at (RFC 9113, section 8.7).
+    /// The same before the first byte of a response: there the peer's going is what an orderly
+    /// close says, and a stream that was refused, or left behind by an orderly GOAWAY, was not
+    /// looked at (RFC 9113, section 8.7).
     pub fn before_response(self) -> Failure {
         const UNTOUCHED: [h2::Reason; 2] = [h2::Reason::NO_ERROR, h2::Reason::REFUSED_STREAM];
         match self {

@@ -1,10 +1,11 @@
-//! One HTTP/2 connection with many requests at a time: over TLS by ALPN, in clear text by prior knowledge (RFC 9113,
-//! section 3.3).
+//! One HTTP/2 connection with many requests at a time: over TLS by ALPN, in clear text by prior
+//! knowledge (RFC 9113, section 3.3).
 //!
-//! Windows, of every stream and of the connection, are as large as the protocol allows and what is read is given back at once:
-//! only the server and the link decide when bytes come, never this client's flow control. There is no way to ask a server to close an HTTP/2
-//! connection, so the client closes first, and its port stays taken for a minute: with a new connection for every request that
-//! is enough for about four hundred a second, and more fail as "no local port left".
+//! Windows, of every stream and of the connection, are as large as the protocol allows and what is
+//! read is given back at once: only the server and the link decide when bytes come, never this
+//! client's flow control. There is no way to ask a server to close an HTTP/2 connection, so the
+//! client closes first, and its port stays taken for a minute: with a new connection for every
+//! request that is enough for about four hundred a second, and more fail as "no local port left".
 
 use crate::client::Client;
 use crate::exchange::{Answer, Arrivals, Served, expect_status};
@@ -22,13 +23,15 @@ use std::rc::Rc;
 use tokio::sync::watch;
 use tokio::task::spawn_local;
 
-/// Receive window of every stream and of the connection, in bytes: the most there is (RFC 9113, section 6.9.1).
+/// Receive window of every stream and of the connection, in bytes: the most there is (RFC 9113,
+/// section 6.9.1).
 const WINDOW_BYTES: u32 = (1 << 31) - 1;
 
 /// What requests can be sent with, once it is known whether the connection could be made.
 type Sender = Option<Result<SendRequest<Bytes>, Failure>>;
 
-/// A connection that is made, is open, or has ended; it closes when nobody holds it and its last stream has ended.
+/// A connection that is made, is open, or has ended; it closes when nobody holds it and its last
+/// stream has ended.
 pub struct Http2Connection {
     client: Rc<Client>,
     endpoint: Endpoint,
@@ -172,7 +175,8 @@ impl Stream {
         &self.connection
     }
 
-    /// Sends one request and reads its response; one that a kept connection did not look at goes to a new one.
+    /// Sends one request and reads its response; one that a kept connection did not look at goes to
+    /// a new one.
     pub async fn request(
         &mut self,
         request: &Request<()>,

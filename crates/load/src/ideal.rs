@@ -1,8 +1,9 @@
 //! The best that any server could have done for the arrivals that really happened.
 //!
-//! Three servers without overheads play the same requests on the same link: one in the order of shortest remaining work, whose mean no order
-//! beats, one in the order of least attained work, the best that can be had without knowing sizes (where they are heavy-tailed), and one that
-//! shares exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's time.
+//! Three servers without overheads play the same requests on the same link: one in the order of
+//! shortest remaining work, whose mean no order beats, one in the order of least attained work, the
+//! best that can be had without knowing sizes (where they are heavy-tailed), and one that shares
+//! exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's time.
 
 use sooner_simulator::{Policy, given};
 
@@ -26,7 +27,8 @@ pub struct Ideal {
     pub ps_ns: u64,
 }
 
-/// The ideal response times of `works`, which are sorted by arrival, on a link of `rate_bits_per_sec`.
+/// The ideal response times of `works`, which are sorted by arrival, on a link of
+/// `rate_bits_per_sec`.
 pub fn responses(works: &[Work], rate_bits_per_sec: u64) -> Vec<Ideal> {
     let job = |work: &Work| {
         (
@@ -100,8 +102,8 @@ mod tests {
         );
     }
 
-    /// M/M/1 at load 0.8, mean size 1: 5 under sharing and under LAS (exponential sizes have no memory), 2.352773 under SRPT (exact values,
-    /// facts on golden values).
+    /// M/M/1 at load 0.8, mean size 1: 5 under sharing and under LAS (exponential sizes have no
+    /// memory), 2.352773 under SRPT (exact values, facts on golden values).
     #[test]
     fn the_means_agree_with_queueing_theory() {
         use rand::SeedableRng;

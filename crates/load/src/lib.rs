@@ -1,9 +1,10 @@
-//! Load generator: replays a trace at an exact load or for a number of users, or saturates a server with a fixed number of
-//! connections.
+//! Load generator: replays a trace at an exact load or for a number of users, or saturates a server
+//! with a fixed number of connections.
 //!
 //! Open load is only worth something if the generator never waits for the server and never is the
 //! bottleneck itself. So arrivals have absolute times, nothing is copied or allocated while bodies
-//! are read in clear text (TLS has to decrypt them, HTTP/2 to sort them by stream), and every replay ends with a verdict: VALID, or INVALID with the reason.
+//! are read in clear text (TLS has to decrypt them, HTTP/2 to sort them by stream), and every
+//! replay ends with a verdict: VALID, or INVALID with the reason.
 
 pub mod agenda;
 pub mod chunked;

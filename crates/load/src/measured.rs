@@ -1,8 +1,8 @@
 //! The part of a run that is reported, and what the verdict is made from.
 //!
-//! In an open run it is what was planned after the warm-up. A visit belongs to where it begins, with all its requests: so a load
-//! that was planned in visits can be compared with what came of it. Users have no plan: of theirs, what was asked for
-//! after the warm-up is reported.
+//! In an open run it is what was planned after the warm-up. A visit belongs to where it begins,
+//! with all its requests: so a load that was planned in visits can be compared with what came of
+//! it. Users have no plan: of theirs, what was asked for after the warm-up is reported.
 
 use crate::failure::Failure;
 use crate::interarrivals::{self, Gap};
@@ -87,7 +87,8 @@ impl<'run> Measured<'run> {
         pairs.filter(move |(record, _)| record.arrival.at_ns >= warm_up_ns)
     }
 
-    /// Planned work of the measured part / what the link carries in it; none where nothing was planned.
+    /// Planned work of the measured part / what the link carries in it; none where nothing was
+    /// planned.
     pub fn offered_load(&self) -> Option<f64> {
         let arrivals = self.planned?.plan.arrivals.iter();
         let works = arrivals
@@ -135,8 +136,8 @@ impl<'run> Measured<'run> {
         gaps
     }
 
-    /// Planned requests that were never sent, because the response before them in their visit did not come in time; with their
-    /// share of what the link carries.
+    /// Planned requests that were never sent, because the response before them in their visit did
+    /// not come in time; with their share of what the link carries.
     fn unsent(&self) -> (u64, f64) {
         let Some(Planned { plan, .. }) = self.planned else {
             return (0, 0.0);
@@ -198,7 +199,8 @@ impl<'run> Measured<'run> {
     }
 }
 
-/// How long was measured of a run that should last `duration_ns`: less where it was stopped. Never 0.
+/// How long was measured of a run that should last `duration_ns`: less where it was stopped. Never
+/// 0.
 pub fn measured_ns(played: &Played, warm_up_ns: u64, duration_ns: u64) -> u64 {
     let end_ns = played.stopped_ns.unwrap_or(duration_ns).min(duration_ns);
     end_ns.saturating_sub(warm_up_ns).max(1)

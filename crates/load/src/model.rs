@@ -1,4 +1,5 @@
-//! Who triggers a request: nobody, the response before it, or both (Schroeder, Wierman and Harchol-Balter 2006).
+//! Who triggers a request: nobody, the response before it, or both (Schroeder, Wierman and
+//! Harchol-Balter 2006).
 
 use sooner_workload::{Behaviour, Crowd, Process, Schedule, Visits};
 
@@ -7,7 +8,8 @@ use sooner_workload::{Behaviour, Crowd, Process, Schedule, Visits};
 pub enum Model {
     /// Requests come whatever became of the others.
     Open(Offered),
-    /// Visits begin whatever became of the others; inside a visit each request waits for the response before it.
+    /// Visits begin whatever became of the others; inside a visit each request waits for the
+    /// response before it.
     PartlyOpen(Offered, Visits),
     /// A fixed number of users, each asking again after its response.
     Closed {

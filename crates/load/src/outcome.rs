@@ -58,8 +58,9 @@ fn sample(record: &Record, costs: &Costs, start_ns: u64) -> Sample {
     }
 }
 
-/// The work is what the response really was; where none came, what it would have been. The connection is the one that was
-/// taken or opened for it, at the first attempt: those of reloads are the price of waiting, and no part of what was asked.
+/// The work is what the response really was; where none came, what it would have been. The
+/// connection is the one that was taken or opened for it, at the first attempt: those of reloads
+/// are the price of waiting, and no part of what was asked.
 fn work_bytes(record: &Record, wire: WireModel, head_bytes: u64) -> u64 {
     let served = record.served();
     let at_once = served.filter(|_| record.aborts == 0);

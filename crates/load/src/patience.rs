@@ -1,4 +1,5 @@
-//! Users who do not wait for ever (Schroeder and Harchol-Balter 2006, section 5.1 H): they abort what takes too long and ask again.
+//! Users who do not wait for ever (Schroeder and Harchol-Balter 2006, section 5.1 H): they abort
+//! what takes too long and ask again.
 
 use crate::exchange::Served;
 use crate::failure::Failure;
@@ -50,8 +51,8 @@ pub struct Asking<'run> {
 }
 
 impl Asking<'_> {
-    /// Asks on `carrier`, and after an abort on new connections; gives how it ended and what carried the last answer.
-    /// `aborted` is called after each abort.
+    /// Asks on `carrier`, and after an abort on new connections; gives how it ended and what
+    /// carried the last answer. `aborted` is called after each abort.
     pub async fn run(
         &self,
         mut carrier: Carrier,
@@ -69,7 +70,8 @@ impl Asking<'_> {
             if let Ok(end) = tokio::time::timeout(limit, self.request(&mut carrier, close)).await {
                 return (end.into(), Some(carrier));
             }
-            // The connection has ended with the attempt: what has come of the response is thrown away.
+            // The connection has ended with the attempt: what has come of the response is thrown
+            // away.
             aborted();
             if reload < reloads {
                 close = close_new;

@@ -1,8 +1,10 @@
-//! Plays a script against a server: every request at its time, whatever became of the others unless the script has it wait for one.
+//! Plays a script against a server: every request at its time, whatever became of the others unless
+//! the script has it wait for one.
 //!
-//! One driver sends the SYNs (or takes a place on a connection that is there); one task a request does the rest and tells the driver
-//! when it has ended. The driver only waits for the clock and for what the script lets follow, so a slow server cannot slow
-//! arrivals that are not to wait for it.
+//! One driver sends the SYNs (or takes a place on a connection that is there); one task a request
+//! does the rest and tells the driver when it has ended. The driver only waits for the clock and
+//! for what the script lets follow, so a slow server cannot slow arrivals that are not to wait for
+//! it.
 
 mod record;
 mod stage;
@@ -76,7 +78,8 @@ pub struct Progress {
     pub failed: u64,
 }
 
-/// Plays `script`, until its end or until a signal asks for the end; fails only without a timer or signals.
+/// Plays `script`, until its end or until a signal asks for the end; fails only without a timer or
+/// signals.
 pub async fn play(
     script: Script<'_>,
     scene: Scene<'_>,

@@ -1,14 +1,16 @@
 //! Kept-alive connections, used as clients with a pool use them.
 //!
-//! HTTP/1.1: a request takes the connection that has been idle for the shortest time and opens a new one when none is idle, so no
-//! request waits behind another one in the client. A connection ends with its K-th request, which asks the server to close. Since
-//! one is opened only while all others are busy, never more are open than requests were once under way together.
+//! HTTP/1.1: a request takes the connection that has been idle for the shortest time and opens a
+//! new one when none is idle, so no request waits behind another one in the client. A connection
+//! ends with its K-th request, which asks the server to close. Since one is opened only while all
+//! others are busy, never more are open than requests were once under way together.
 //!
-//! HTTP/2: a request goes on the oldest connection that has room for one more stream, as in browsers, even while that one is
-//! still being made, and opens a new one when none has room. A connection takes no request after its K-th and ends with its
-//! last stream.
+//! HTTP/2: a request goes on the oldest connection that has room for one more stream, as in
+//! browsers, even while that one is still being made, and opens a new one when none has room. A
+//! connection takes no request after its K-th and ends with its last stream.
 //!
-//! A pool has one source address. Whoever shall not share connections with others has a pool of its own.
+//! A pool has one source address. Whoever shall not share connections with others has a pool of its
+//! own.
 
 use crate::client::Client;
 use crate::connection::Connection;
@@ -60,7 +62,8 @@ impl Pool {
         }
     }
 
-    /// Body bytes that were received on its connections, and on those of all pools that share its client.
+    /// Body bytes that were received on its connections, and on those of all pools that share its
+    /// client.
     pub fn body_bytes(&self) -> u64 {
         self.client.receiver().body_bytes()
     }
@@ -70,7 +73,8 @@ impl Pool {
         Pool::new(self.client.clone(), self.endpoint.clone(), self.reuse)
     }
 
-    /// A place on a connection that is there already; those that the server has closed meanwhile are forgotten.
+    /// A place on a connection that is there already; those that the server has closed meanwhile
+    /// are forgotten.
     pub fn take(&self) -> Option<Carrier> {
         match self.reuse.http2_streams {
             None => self.take_idle().map(Carrier::Connection),
@@ -97,7 +101,8 @@ impl Pool {
         connection.is_open() && connection.requests() < self.reuse.requests_per_connection.get()
     }
 
-    /// Sends a SYN; gives the moment just before (CLOCK_MONOTONIC ns) and what the request will go on.
+    /// Sends a SYN; gives the moment just before (CLOCK_MONOTONIC ns) and what the request will go
+    /// on.
     pub fn connect(&self) -> (u64, Result<Carrier, Failure>) {
         let (sent_ns, socket) = self.client.connect(self.endpoint.address);
         let carrier = socket.map(|socket| {
@@ -132,7 +137,8 @@ impl Pool {
         before + 1 >= self.reuse.requests_per_connection.get()
     }
 
-    /// Keeps a connection whose response has ended, or gives it back to be closed when it has had its requests.
+    /// Keeps a connection whose response has ended, or gives it back to be closed when it has had
+    /// its requests.
     pub fn keep(&self, carrier: Carrier) -> Option<Connection> {
         let mut connection = match carrier {
             Carrier::Connection(connection) => connection,
@@ -159,7 +165,8 @@ impl Pool {
 }
 
 impl Carrier {
-    /// Asks `target` for `path` (of the server) and reads the response; in HTTP/1.1 the server may be asked to `close`.
+    /// Asks `target` for `path` (of the server) and reads the response; in HTTP/1.1 the server may
+    /// be asked to `close`.
     pub async fn request(
         &mut self,
         target: &Target,

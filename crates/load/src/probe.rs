@@ -1,10 +1,11 @@
-//! Asks for one object before a run: finds a wrong URL or root at once, and measures what requests cost on the wire beside
-//! their bodies.
+//! Asks for one object before a run: finds a wrong URL or root at once, and measures what requests
+//! cost on the wire beside their bodies.
 //!
-//! A head of HTTP/1.1 is read and its length known. What else a new connection brings (TLS handshake, tickets, settings) and
-//! what HTTP/2 makes of a head is counted in bytes on the socket: the first response brings everything, the second one on the same
-//! connection only itself. The smallest object is asked for, so that a server's way of cutting bodies into frames does
-//! not count as head.
+//! A head of HTTP/1.1 is read and its length known. What else a new connection brings (TLS
+//! handshake, tickets, settings) and what HTTP/2 makes of a head is counted in bytes on the socket:
+//! the first response brings everything, the second one on the same connection only itself. The
+//! smallest object is asked for, so that a server's way of cutting bodies into frames does not
+//! count as head.
 
 use crate::client::Client;
 use crate::failure::Failure;

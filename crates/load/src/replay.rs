@@ -1,16 +1,19 @@
-//! Replays a trace, at an exact load or for a number of users, and measures every response beside its ideal.
+//! Replays a trace, at an exact load or for a number of users, and measures every response beside
+//! its ideal.
 //!
-//! Response time is from the SYN to the last byte, so a TLS handshake is part of it; on a connection that is there
-//! already, from the moment the request is handed to it. No request waits behind another one here (see
-//! [`crate::pool`]), so all waiting is the server's. How late the generator itself was is the send
-//! lag, reported apart and limited by the verdict. Of a request that waits for a response, the lag counts from when it was due: the
-//! response's last byte and the pause to think.
+//! Response time is from the SYN to the last byte, so a TLS handshake is part of it; on a
+//! connection that is there already, from the moment the request is handed to it. No request waits
+//! behind another one here (see [`crate::pool`]), so all waiting is the server's. How late the
+//! generator itself was is the send lag, reported apart and limited by the verdict. Of a request
+//! that waits for a response, the lag counts from when it was due: the response's last byte and the
+//! pause to think.
 //!
 //! Which requests open a connection depends on how fast the server is. The plan counts one in K;
 //! work, realised load and ideals count what happened.
 //!
-//! Several source addresses are driven by this one process with one schedule and one clock, so that all figures are of all
-//! samples: percentiles measured by several generators could not be put together.
+//! Several source addresses are driven by this one process with one schedule and one clock, so that
+//! all figures are of all samples: percentiles measured by several generators could not be put
+//! together.
 
 mod error;
 mod report;
@@ -62,12 +65,14 @@ pub struct ReplayOptions {
     pub reuse: Reuse,
     /// How long users wait before they abort; `None`: for ever.
     pub patience: Option<Patience>,
-    /// Whether status 503 is the answer of a server that admits only so many, and no reason to doubt the figures.
+    /// Whether status 503 is the answer of a server that admits only so many, and no reason to
+    /// doubt the figures.
     pub expects_refusals: bool,
-    /// Addresses to send from, each with connections of its own; the system's choice when there is none.
+    /// Addresses to send from, each with connections of its own; the system's choice when there is
+    /// none.
     pub sources: Vec<IpAddr>,
-    /// Bytes of every response's head by which the requests are chosen, so that servers that are compared get the very same; `None`: what
-    /// this server's has.
+    /// Bytes of every response's head by which the requests are chosen, so that servers that are
+    /// compared get the very same; `None`: what this server's has.
     pub plan_head_bytes: Option<u64>,
     /// Seed of the arrivals.
     pub seed: u64,

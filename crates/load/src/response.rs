@@ -1,9 +1,9 @@
 //! One HTTP/1.1 response, read without I/O: bytes in, "how far" out.
 //!
 //! The head is parsed by httparse; of the body only the length is kept, because a load generator
-//! that stored or copied bodies would measure itself. A body ends by Content-Length, by its chunks or
-//! at the end of the stream. Interim responses (100, 102, 103) are passed over; their bytes count as
-//! part of the head.
+//! that stored or copied bodies would measure itself. A body ends by Content-Length, by its chunks
+//! or at the end of the stream. Interim responses (100, 102, 103) are passed over; their bytes
+//! count as part of the head.
 
 use crate::chunked::Chunked;
 use crate::failure::Failure;
@@ -114,9 +114,10 @@ impl Response {
             self.head = Some(Head { bytes, ..head });
             return Ok(read);
         }
-        match bytes.len() - read > HEAD_MAX_BYTES {
-            true => Err(Failure::BadHead),
-            false => Ok(read),
+        if bytes.len() - read > HEAD_MAX_BYTES {
+            Err(Failure::BadHead)
+        } else {
+            Ok(read)
         }
     }
 
@@ -135,7 +136,8 @@ impl Response {
         self.head.is_none() && self.partial_head.is_empty() && self.interim_bytes > 0
     }
 
-    /// True when the announced length or the last chunk has been received; false while only the end of the stream can tell.
+    /// True when the announced length or the last chunk has been received; false while only the end
+    /// of the stream can tell.
     pub fn is_complete(&self) -> bool {
         match self.head.map(|head| head.framing) {
             Some(Framing::Length(length)) => self.body_bytes == length,
@@ -144,7 +146,8 @@ impl Response {
         }
     }
 
-    /// Takes the end of the stream: fine after a body without a length, otherwise the response was cut.
+    /// Takes the end of the stream: fine after a body without a length, otherwise the response was
+    /// cut.
     pub fn end_of_stream(&self) -> Result<(), Failure> {
         match self.head {
             Some(Head {
@@ -319,7 +322,8 @@ mod tests {
         );
     }
 
-    /// Status, length of the heads, length of the body, whether the response is over, whether the connection goes on.
+    /// Status, length of the heads, length of the body, whether the response is over, whether the
+    /// connection goes on.
     fn told(text: &str) -> (u16, u32, u64, bool, bool) {
         let response = read(text.as_bytes()).unwrap();
         let head = response.head().unwrap();

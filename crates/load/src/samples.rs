@@ -15,8 +15,8 @@ struct Line<'a> {
     warm_up: bool,
 }
 
-/// Writes `samples` to `path` in order of time, as gzip when the name ends in `.gz`; those that are not `measured` are said to be
-/// warm-up.
+/// Writes `samples` to `path` in order of time, as gzip when the name ends in `.gz`; those that are
+/// not `measured` are said to be warm-up.
 pub fn write(path: &Path, samples: &[Sample], measured: &[bool]) -> io::Result<()> {
     let file = BufWriter::new(File::create(path)?);
     if path.extension().is_some_and(|extension| extension == "gz") {

@@ -1,8 +1,10 @@
-//! Who asks for what, and when: the three models behind one face, without a clock. Times are ns since the start of the run.
+//! Who asks for what, and when: the three models behind one face, without a clock. Times are ns
+//! since the start of the run.
 
 use sooner_workload::{Arrival, Plan, Trace, Users};
 
-/// Pause of a user after a failed request, so that a dead server is not hammered by a spinning loop, in ns.
+/// Pause of a user after a failed request, so that a dead server is not hammered by a spinning
+/// loop, in ns.
 const RETRY_PAUSE_NS: u64 = 10_000_000;
 
 /// Whose turn it is.
@@ -20,7 +22,8 @@ pub enum Script<'run> {
     Planned {
         /// What was planned.
         plan: &'run Plan,
-        /// Where requests belong to visits: the end of the run, up to which they go on whether or not new ones begin.
+        /// Where requests belong to visits: the end of the run, up to which they go on whether or
+        /// not new ones begin.
         visits_until_ns: Option<u64>,
         /// Arrivals before this one have begun.
         next: usize,
@@ -70,7 +73,8 @@ impl Script<'_> {
         Some(turn)
     }
 
-    /// Whether the run is not over at `now_ns`: something may begin that no response triggers, or users and visitors go on.
+    /// Whether the run is not over at `now_ns`: something may begin that no response triggers, or
+    /// users and visitors go on.
     pub fn goes_on(&self, now_ns: u64) -> bool {
         match self {
             Script::Planned {
@@ -103,7 +107,8 @@ impl Script<'_> {
         }
     }
 
-    /// Whether whose turn it is has connections of its own, as a visitor has, and no share of a pool.
+    /// Whether whose turn it is has connections of its own, as a visitor has, and no share of a
+    /// pool.
     pub fn has_own_connections(&self) -> bool {
         match self {
             Script::Planned {

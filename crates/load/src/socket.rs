@@ -14,8 +14,8 @@ pub struct SocketOptions {
     /// TCP congestion control by the kernel's name (`cubic`, `bbr`); the system's default when
     /// absent. Acts on what this side sends.
     pub congestion_control: Option<String>,
-    /// Maximum segment size to announce, in bytes, from [`wire::MSS_BYTES_MIN`] to [`wire::MSS_BYTES_MAX`]; the network device's when
-    /// absent. Limits the packets of the server.
+    /// Maximum segment size to announce, in bytes, from [`wire::MSS_BYTES_MIN`] to
+    /// [`wire::MSS_BYTES_MAX`]; the network device's when absent. Limits the packets of the server.
     pub mss_bytes: Option<u32>,
     /// Address to send from; the system's choice when absent.
     pub source: Option<IpAddr>,

@@ -1,5 +1,5 @@
-//! Where requests go: an `http://` or `https://` URL, resolved once before the run so that no name lookup is ever
-//! measured.
+//! Where requests go: an `http://` or `https://` URL, resolved once before the run so that no name
+//! lookup is ever measured.
 
 use crate::tls::{TlsClient, TlsError, TlsOptions};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -66,8 +66,8 @@ impl From<SocketAddr> for Endpoint {
 }
 
 impl Target {
-    /// Parses `http[s]://host[:port][/path]` and resolves the host; fails when it is another scheme, has no address, or
-    /// TLS cannot be set up as `tls` says.
+    /// Parses `http[s]://host[:port][/path]` and resolves the host; fails when it is another
+    /// scheme, has no address, or TLS cannot be set up as `tls` says.
     pub fn resolve(url: &str, tls: &TlsOptions) -> Result<Target, TargetError> {
         let not_http = || TargetError::NotHttp { url: url.into() };
         let (is_secured, rest) = match url.strip_prefix("https://") {

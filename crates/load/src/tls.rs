@@ -1,8 +1,8 @@
 //! TLS of a client: rustls with ring, TLS 1.3 and 1.2.
 //!
-//! Sessions are not resumed unless that is asked for: every new connection pays the whole handshake, as that of a new
-//! visitor does. The handshake's cost here is part of the response time, as it is a browser's, and of the processor share
-//! that the verdict judges.
+//! Sessions are not resumed unless that is asked for: every new connection pays the whole
+//! handshake, as that of a new visitor does. The handshake's cost here is part of the response
+//! time, as it is a browser's, and of the processor share that the verdict judges.
 
 use crate::failure::Failure;
 use crate::transport::CountedStream;
@@ -19,7 +19,8 @@ use tokio_rustls::client::TlsStream;
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// Name of HTTP/2 in ALPN (RFC 9113, section 3.1).
 const ALPN_HTTP2: &[u8] = b"h2";
-/// Sessions kept for resumption; servers give two tickets a connection, so this is more than are used.
+/// Sessions kept for resumption; servers give two tickets a connection, so this is more than are
+/// used.
 const SESSIONS_MAX: usize = 256;
 
 /// How servers are trusted, and what is offered to them.
@@ -69,7 +70,8 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// TLS to the server called `host`; fails without authorities to trust or with a name that none can certify.
+    /// TLS to the server called `host`; fails without authorities to trust or with a name that none
+    /// can certify.
     pub fn new(host: &str, options: &TlsOptions) -> Result<TlsClient, TlsError> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
@@ -103,7 +105,8 @@ impl TlsClient {
         self.resumes
     }
 
-    /// Makes the handshake; fails with [`Failure::Certificate`], [`Failure::NoHttp2`] or [`Failure::Tls`].
+    /// Makes the handshake; fails with [`Failure::Certificate`], [`Failure::NoHttp2`] or
+    /// [`Failure::Tls`].
     pub async fn handshake(
         &self,
         stream: CountedStream,

@@ -1,4 +1,5 @@
-//! What an HTTP connection is written to and read from: a socket that counts what it receives, with or without TLS.
+//! What an HTTP connection is written to and read from: a socket that counts what it receives, with
+//! or without TLS.
 
 use std::cell::Cell;
 use std::io;
@@ -9,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A socket that adds every byte it receives to a count, so that the bytes of handshakes and frames are known.
+/// A socket that adds every byte it receives to a count, so that the bytes of handshakes and frames
+/// are known.
 pub struct CountedStream {
     stream: TcpStream,
     received_bytes: Rc<Cell<u64>>,

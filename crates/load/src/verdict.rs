@@ -17,8 +17,9 @@ const LOAD_TOLERANCE: f64 = 0.01;
 const CPU_SHARE_MAX: f64 = 0.9;
 /// Share of failed requests above which the others met an unusually empty server.
 const ERROR_SHARE_MAX: f64 = 0.01;
-/// Silence of everything after which what is unfinished was lost by the server's host, and not delayed by a slow link, ns: longer than any
-/// response may be silent that its server still keeps (10 s under our starvation guard).
+/// Silence of everything after which what is unfinished was lost by the server's host, and not
+/// delayed by a slow link, ns: longer than any response may be silent that its server still keeps
+/// (10 s under our starvation guard).
 const LOST_AFTER_NS: u64 = 30_000_000_000;
 
 /// What a run knows about itself, over its measured part.
@@ -30,7 +31,8 @@ pub struct Evidence {
     pub errors: u64,
     /// Requests that were answered to the last byte.
     pub completed: u64,
-    /// When a signal ended the run, in s, and how long it should have lasted; none where it came to its end.
+    /// When a signal ended the run, in s, and how long it should have lasted; none where it came to
+    /// its end.
     pub stopped_s: Option<(f64, f64)>,
     /// The most frequent failure in words, if any.
     pub commonest_failure: Option<String>,
@@ -46,7 +48,8 @@ pub struct Evidence {
     pub offered_load: Option<f64>,
     /// Load of the requests really sent.
     pub realised_load: f64,
-    /// Requests of visits that were never sent, because a response before them did not come in time.
+    /// Requests of visits that were never sent, because a response before them did not come in
+    /// time.
     pub unsent: u64,
     /// The load they would have been.
     pub unsent_load: f64,
@@ -54,7 +57,8 @@ pub struct Evidence {
     pub is_exhausted: bool,
     /// The generator thread's CPU time / elapsed time.
     pub cpu_share: f64,
-    /// The gaps between arrivals against the law asked for; none where there is none, or too few gaps.
+    /// The gaps between arrivals against the law asked for; none where there is none, or too few
+    /// gaps.
     pub interarrivals: Option<Interarrivals>,
     /// Body bytes received.
     pub body_bytes: u64,
@@ -100,11 +104,12 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
 fn valid(evidence: &Evidence) -> String {
     let lost = evidence.incompletes;
     let silent_s = evidence.silent_ns / 1_000_000_000;
-    match is_lost(evidence) {
-        true => format!(
+    if is_lost(evidence) {
+        format!(
             "the generator kept to its schedule; {lost} requests were never answered: nothing came for {silent_s} s"
-        ),
-        false => "the generator kept to its schedule".into(),
+        )
+    } else {
+        "the generator kept to its schedule".into()
     }
 }
 
@@ -217,7 +222,8 @@ fn gaps(evidence: &Evidence) -> Option<String> {
     })
 }
 
-/// Of what its host lost, a server may lose as much as may fail: else the figures are those of the survivors.
+/// Of what its host lost, a server may lose as much as may fail: else the figures are those of the
+/// survivors.
 fn lost(evidence: &Evidence) -> Option<String> {
     let share = evidence.incompletes as f64 / evidence.requests as f64;
     (is_lost(evidence) && share > ERROR_SHARE_MAX).then(|| {

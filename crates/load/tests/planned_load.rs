@@ -1,7 +1,9 @@
-//! The load of a plan beside the load of its requests once it is known which of them open a connection.
+//! The load of a plan beside the load of its requests once it is known which of them open a
+//! connection.
 //!
 //! Three servers without overheads say how long each request takes, from the order with the most
-//! requests waiting to the one with the fewest; a pool of clients then says who finds no connection idle.
+//! requests waiting to the one with the fewest; a pool of clients then says who finds no connection
+//! idle.
 
 use sooner_load::ideal::{self, Work};
 use sooner_workload::wire::WireModel;
@@ -63,7 +65,8 @@ fn responses(plan: &Plan) -> [Vec<u64>; 3] {
     ]
 }
 
-/// Load of the measured requests, each with a connection if it finds none of its source address idle.
+/// Load of the measured requests, each with a connection if it finds none of its source address
+/// idle.
 fn realised_load(plan: &Plan, responses_ns: &[u64], requests_per_connection: u32) -> f64 {
     let warm_up_ns = (WARM_UP_S * 1e9) as u64;
     let (mut idle, mut busy) = (vec![Vec::new(); CLIENTS_MAX as usize], BinaryHeap::new());

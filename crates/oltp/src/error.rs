@@ -33,7 +33,8 @@ impl Failure {
         code.map_or("none".into(), |code| code.code().to_owned())
     }
 
-    /// Whether the same transaction is to be tried again: it stood in the way of another one (40001, 40P01).
+    /// Whether the same transaction is to be tried again: it stood in the way of another one
+    /// (40001, 40P01).
     pub fn is_conflict(&self) -> bool {
         let conflicts = [
             &SqlState::T_R_SERIALIZATION_FAILURE,

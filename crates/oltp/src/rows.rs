@@ -9,7 +9,8 @@ use crate::Unusable;
 /// Rows go out in pieces of about this size, bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Makes the tables, in a transaction that [`end`] ends; refused where one of those that are named is there.
+/// Makes the tables, in a transaction that [`end`] ends; refused where one of those that are named
+/// is there.
 pub async fn begin(client: &Client, names: &[&str], tables: &str) -> Result<(), Unusable> {
     let there = "SELECT count(*) FROM pg_class WHERE relname = ANY($1) AND relnamespace = current_schema()::regnamespace";
     if client.query_one(there, &[&names]).await?.get::<_, i64>(0) > 0 {
@@ -22,7 +23,8 @@ pub async fn begin(client: &Client, names: &[&str], tables: &str) -> Result<(), 
     Ok(client.batch_execute(tables).await?)
 }
 
-/// Makes the keys, after the rows, which is quicker, and leaves nothing to do for autovacuum, which would read all of it again beside the first users.
+/// Makes the keys, after the rows, which is quicker, and leaves nothing to do for autovacuum, which
+/// would read all of it again beside the first users.
 pub async fn end(client: &Client, keys: &str) -> Result<(), Unusable> {
     client.batch_execute(keys).await?;
     client.batch_execute("COMMIT").await?;
@@ -58,9 +60,10 @@ impl Copy {
     pub async fn row(&mut self, row: &str) -> Result<(), Unusable> {
         self.piece.push_str(row);
         self.piece.push('\n');
-        match self.piece.len() >= PIECE_BYTES {
-            true => self.flush().await,
-            false => Ok(()),
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush().await
+        } else {
+            Ok(())
         }
     }
 

@@ -22,9 +22,10 @@ impl FromStr for Place {
         let config: Config = text
             .parse()
             .map_err(|error| format!("{text}: {error}; {example}"))?;
-        match config.get_hosts().is_empty() {
-            true => Err(format!("{text} names no host; {example}")),
-            false => Ok(Self(config)),
+        if config.get_hosts().is_empty() {
+            Err(format!("{text} names no host; {example}"))
+        } else {
+            Ok(Self(config))
         }
     }
 }
@@ -57,7 +58,8 @@ pub enum Statements {
     /// Prepared once under a name, as most drivers do.
     #[default]
     Prepared,
-    /// Parsed each time, without a name: for whoever hands a session's transactions to different connections and knows no names.
+    /// Parsed each time, without a name: for whoever hands a session's transactions to different
+    /// connections and knows no names.
     Unnamed,
 }
 
@@ -83,7 +85,8 @@ impl Place {
 }
 
 impl fmt::Display for Place {
-    /// Where it is looked for: `127.0.0.1:5432`, `/run/postgresql/.s.PGSQL.5432`; several with commas.
+    /// Where it is looked for: `127.0.0.1:5432`, `/run/postgresql/.s.PGSQL.5432`; several with
+    /// commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports = self.0.get_ports();
         let places = self.0.get_hosts().iter().enumerate().map(|(at, host)| {
@@ -116,7 +119,8 @@ enum Known {
 }
 
 impl Known {
-    /// Prepares everything; or does so in a transaction, which has one connection, to learn the types, and forgets the names there.
+    /// Prepares everything; or does so in a transaction, which has one connection, to learn the
+    /// types, and forgets the names there.
     async fn learn(
         client: &Client,
         texts: &[&str],

@@ -1,4 +1,5 @@
-//! The system user that a configuration names: found at the start, and become for good once what needs root is done.
+//! The system user that a configuration names: found at the start, and become for good once what
+//! needs root is done.
 
 use sooner_config::{Misconfigured, Spanned};
 use sooner_kernel::privilege::{Account, Keep, become_user};

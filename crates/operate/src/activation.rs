@@ -1,7 +1,8 @@
-//! Listening sockets that a service manager opened: which of them speak TLS, and whether they are what they should be.
+//! Listening sockets that a service manager opened: which of them speak TLS, and whether they are
+//! what they should be.
 //!
-//! With them a port below 1024 needs no privilege, and clients that come while the server restarts wait instead of
-//! being refused.
+//! With them a port below 1024 needs no privilege, and clients that come while the server restarts
+//! wait instead of being refused.
 
 use crate::listen::prepare;
 use socket2::{Domain, Socket, Type};
@@ -51,8 +52,8 @@ pub enum PassedError {
     },
 }
 
-/// Takes passed sockets, each with its name, for listeners; those named `https` or `tls` speak TLS. A connection whose
-/// client takes nothing for `stall_timeout` is aborted.
+/// Takes passed sockets, each with its name, for listeners; those named `https` or `tls` speak TLS.
+/// A connection whose client takes nothing for `stall_timeout` is aborted.
 pub fn passed_listeners(
     passed: impl IntoIterator<Item = (String, OwnedFd)>,
     stall_timeout: Duration,

@@ -1,9 +1,9 @@
 //! What an operator touches of a command that runs for long, once for `serve`, `gate` and `attach`.
 //!
-//! Lines go to standard error by a thread that may lose and count them but never waits: a reader that
-//! stalls (a full pipe, a stopped terminal, a busy service manager) must not stop an event loop. The
-//! same thread tells the supervisor. Beside it: listening sockets, signals, metrics, the server of an
-//! admin address, and becoming another user.
+//! Lines go to standard error by a thread that may lose and count them but never waits: a reader
+//! that stalls (a full pipe, a stopped terminal, a busy service manager) must not stop an event
+//! loop. The same thread tells the supervisor. Beside it: listening sockets, signals, metrics, the
+//! server of an admin address, and becoming another user.
 
 pub mod account;
 mod activation;

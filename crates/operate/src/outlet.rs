@@ -23,8 +23,9 @@ pub struct Outlet<T> {
 }
 
 impl<T: Send + 'static> Outlet<T> {
-    /// Starts the thread `name`, before which `waiting_max` items may wait. It calls `write` with each item and the number of those that
-    /// were lost since the last call that succeeded; an item that `write` fails with is lost too. An error means that there is no thread.
+    /// Starts the thread `name`, before which `waiting_max` items may wait. It calls `write` with
+    /// each item and the number of those that were lost since the last call that succeeded; an item
+    /// that `write` fails with is lost too. An error means that there is no thread.
     pub fn start(
         name: &str,
         waiting_max: usize,
@@ -51,7 +52,8 @@ impl<T: Send + 'static> Outlet<T> {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until what was given before has been written, for `within` at most. For the end of a process, not for an event loop.
+    /// Waits until what was given before has been written, for `within` at most. For the end of a
+    /// process, not for an event loop.
     pub fn finish(&self, within: Duration) {
         let until = Instant::now() + within;
         let (written, done) = sync_channel(1);

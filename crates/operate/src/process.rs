@@ -42,7 +42,8 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Since Linux 6.2 the folder's length is their number; before, they have to be counted, which takes a while when there are many.
+/// Since Linux 6.2 the folder's length is their number; before, they have to be counted, which
+/// takes a while when there are many.
 fn open_descriptors() -> u64 {
     const FOLDER: &str = "/proc/self/fd";
     match fs::metadata(FOLDER).map_or(0, |folder| folder.len()) {

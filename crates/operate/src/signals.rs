@@ -20,7 +20,8 @@ pub struct Signals {
     user_defined: Signal,
     terminate: Signal,
     interrupt: Signal,
-    /// What SIGHUP means: a terminal that closes, unless there is a configuration file to read again.
+    /// What SIGHUP means: a terminal that closes, unless there is a configuration file to read
+    /// again.
     at_hang_up: Action,
 }
 

@@ -1,6 +1,8 @@
-//! Tells the supervisor how it goes: systemd's protocol (sd_notify), one datagram a state, to the socket it names.
+//! Tells the supervisor how it goes: systemd's protocol (sd_notify), one datagram a state, to the
+//! socket it names.
 //!
-//! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to serve: it is said once.
+//! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to
+//! serve: it is said once.
 
 use crate::{Outlet, say};
 use sooner_kernel::clock::monotonic_ns;
@@ -20,7 +22,8 @@ const WAITING_STATES_MAX: usize = 64;
 /// How long the end waits for it.
 const LAST_STATE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The process that started this one and wants to know. A thread tells it, because its socket may be full.
+/// The process that started this one and wants to know. A thread tells it, because its socket may
+/// be full.
 pub struct Supervisor {
     states: Option<Outlet<String>>,
 }

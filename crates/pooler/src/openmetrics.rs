@@ -1,4 +1,5 @@
-//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+//! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
+//! bytes, `_total` for what only grows.
 
 use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
 use sooner_operate::metrics::{Families, Labels, Unit, Value};
@@ -12,7 +13,8 @@ pub struct Snapshot<'a> {
     /// how many there may be, those that clients keep and do not use, and transactions that are
     /// open and idle.
     pub gates: Vec<(String, [u64; 7])>,
-    /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it recently, s.
+    /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it
+    /// recently, s.
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
     pub waiting: Vec<(String, u64)>,

@@ -2,7 +2,9 @@
 //!
 //! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed
 //! again from the JSON. [`table::render`] is for terminals and pipes, [`html::render`] gives one
-//! file that needs no network, [`experiment::render`] one for all runs of an experiment, [`curves::render`] one of curves, [`finding`] says in plain English what is seen, in both directions.
+//! file that needs no network, [`experiment::render`] one for all runs of an experiment,
+//! [`curves::render`] one of curves, [`finding`] says in plain English what is seen, in both
+//! directions.
 
 pub mod columns;
 mod compare;

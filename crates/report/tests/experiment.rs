@@ -1,4 +1,5 @@
-//! The page of an experiment: both directions are told, and runs that may not be believed do not count.
+//! The page of an experiment: both directions are told, and runs that may not be believed do not
+//! count.
 
 use crate::support;
 use sooner_report::experiment::{Case, Figure, Page, Patience, Peer, Repetition, headline, render};

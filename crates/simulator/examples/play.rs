@@ -1,4 +1,5 @@
-//! Plays so many jobs under a policy, one replication on one thread, and prints how fast, as a line of JSON: for profilers, and for counting instructions.
+//! Plays so many jobs under a policy, one replication on one thread, and prints how fast, as a line
+//! of JSON: for profilers, and for counting instructions.
 //!
 //!     cargo run --release -p sooner-simulator --example play -- srpt 1000000 0.9
 

@@ -1,4 +1,5 @@
-//! What independent replications say together: a mean with its interval, the same corrected by what was really offered, and whether to believe it.
+//! What independent replications say together: a mean with its interval, the same corrected by what
+//! was really offered, and whether to believe it.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -7,7 +8,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the length of the interval that has the true mean in it with the confidence asked for; none of fewer than two replications.
+    /// Half the length of the interval that has the true mean in it with the confidence asked for;
+    /// none of fewer than two replications.
     pub half_width: Option<f64>,
 }
 
@@ -23,8 +25,8 @@ impl Estimate {
         }
     }
 
-    /// The same with a control variate: `controls` has of each replication what is known to be `known` in the mean; how far they are off explains a part of how far the
-    /// means are off.
+    /// The same with a control variate: `controls` has of each replication what is known to be
+    /// `known` in the mean; how far they are off explains a part of how far the means are off.
     pub fn controlled(means: &[f64], controls: &[f64], known: f64, confidence: f64) -> Self {
         let n = means.len() as f64;
         let mean = means.iter().sum::<f64>() / n;
@@ -59,7 +61,8 @@ impl Estimate {
     }
 }
 
-/// Of `n` numbers whose squared deviations sum up to `squares`, with `fitted` parameters fitted to them.
+/// Of `n` numbers whose squared deviations sum up to `squares`, with `fitted` parameters fitted to
+/// them.
 fn half_width(squares: f64, n: usize, fitted: usize, confidence: f64) -> Option<f64> {
     let freedom = n.checked_sub(fitted).filter(|freedom| *freedom > 0)? as f64;
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;

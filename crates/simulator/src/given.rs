@@ -1,4 +1,5 @@
-//! Jobs that are given one by one, as a trace or a measurement has them: when each ends under a policy, on one server.
+//! Jobs that are given one by one, as a trace or a measurement has them: when each ends under a
+//! policy, on one server.
 
 use crate::policy::Policy;
 use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
@@ -8,7 +9,8 @@ use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Pljf, Psjf, Sjf, Srpt};
 /// A job: when it comes, and what it takes, in the same unit.
 pub type Job = (u64, u64);
 
-/// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so PESJF is PSJF and PELJF is PLJF.
+/// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so
+/// PESJF is PSJF and PELJF is PLJF.
 pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
     match policy {
         Policy::Fair => play(Sharing::new(1), jobs, |_| 0),
@@ -103,8 +105,9 @@ mod tests {
 
     #[test]
     fn who_has_had_less_goes_first_and_equals_share() {
-        // The third is served alone until it has had 10 as well as the second: at 60; both share until it is done at 80. The second
-        // catches up with the first, which has had 40, at 100; then they share: it is done at 140, the first at 180.
+        // The third is served alone until it has had 10 as well as the second: at 60; both share
+        // until it is done at 80. The second catches up with the first, which has had 40, at 100;
+        // then they share: it is done at 140, the first at 180.
         let jobs = [(0, 100), (40, 60), (50, 20)];
         assert_eq!(responses(Policy::Las, &jobs), [180, 100, 30]);
     }

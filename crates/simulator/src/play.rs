@@ -1,9 +1,12 @@
 //! One run: time jumps from event to event.
 //!
-//! Jobs are counted from the end of the warm-up on; others go on coming until the last counted one has left, so that it too had its neighbours. Then
-//! nobody comes any more, everybody is served to the end, and the run checks itself:
-//! - Little's law as an identity: the time-integral of the jobs present is the sum of their response times, to the tick.
-//! - Work is conserved: one server was busy for as long as the sizes say; several for at least that, and at most as often as there are servers.
+//! Jobs are counted from the end of the warm-up on; others go on coming until the last counted one
+//! has left, so that it too had its neighbours. Then nobody comes any more, everybody is served to
+//! the end, and the run checks itself:
+//! - Little's law as an identity: the time-integral of the jobs present is the sum of their
+//!   response times, to the tick.
+//! - Work is conserved: one server was busy for as long as the sizes say; several for at least
+//!   that, and at most as often as there are servers.
 
 use crate::server::{Incoming, Server};
 use crate::source::Source;
@@ -149,7 +152,8 @@ impl<S: Server> Run<'_, S> {
     }
 }
 
-/// Plays `source` against `server` into `tally`; `servers` is how many share the speed. `progress` is told now and then how many jobs have come.
+/// Plays `source` against `server` into `tally`; `servers` is how many share the speed. `progress`
+/// is told now and then how many jobs have come.
 pub fn play(
     server: impl Server,
     source: &mut impl Source,
@@ -255,7 +259,8 @@ impl Balance {
             );
             return Err(Contradiction(message));
         }
-        // Times are whole ticks, so an event may come a tick late, and there are a few for each job.
+        // Times are whole ticks, so an event may come a tick late, and there are a few for each
+        // job.
         let rounding = 4 * u128::from(self.jobs) + u128::from(servers);
         let most = self.work * u128::from(servers) + rounding;
         if self.busy + rounding < self.work || self.busy > most {

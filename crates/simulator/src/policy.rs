@@ -18,7 +18,8 @@ pub enum Policy {
     Sjf,
     /// Longest first, each to its end.
     Ljf,
-    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always interrupt.
+    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always
+    /// interrupt.
     Pljf,
     /// Least attained first.
     Las,
@@ -74,9 +75,10 @@ impl FromStr for Policy {
         let unknown = || UnknownPolicy(text.into());
         if let Some(share) = text.strip_prefix("hybrid:") {
             let share: f64 = share.parse().map_err(|_| unknown())?;
-            return match (0.0..=1.0).contains(&share) {
-                true => Ok(Self::Hybrid(share)),
-                false => Err(unknown()),
+            return if (0.0..=1.0).contains(&share) {
+                Ok(Self::Hybrid(share))
+            } else {
+                Err(unknown())
             };
         }
         let mut named = Self::NAMES.into_iter().zip(Self::ALL);

@@ -49,10 +49,12 @@ pub struct Simulated {
     pub tally: Tally,
     /// Mean response time of each replication, in mean sizes.
     means: Vec<f64>,
-    /// Of each replication, what is known to be `known` in the mean: the work that came over time, or in a closed system the mean size.
+    /// Of each replication, what is known to be `known` in the mean: the work that came over time,
+    /// or in a closed system the mean size.
     controls: Vec<f64>,
     known: f64,
-    /// Work that came over time; of a closed system the part of the time in which somebody was served.
+    /// Work that came over time; of a closed system the part of the time in which somebody was
+    /// served.
     pub realised_load: f64,
     /// Jobs finished a mean size of time.
     pub throughput: f64,
@@ -68,7 +70,8 @@ impl Simulated {
         Estimate::of(&self.means, confidence)
     }
 
-    /// The same, corrected by how much came of what was asked for: nearer to the truth, the more so where sizes vary.
+    /// The same, corrected by how much came of what was asked for: nearer to the truth, the more so
+    /// where sizes vary.
     pub fn controlled(&self, confidence: f64) -> Estimate {
         Estimate::controlled(&self.means, &self.controls, self.known, confidence)
     }

@@ -20,7 +20,8 @@ mod stream {
     pub const START: u64 = 0x57;
 }
 
-/// The nearest whole number; `f64::round` is a call where the processor's instruction may not be used.
+/// The nearest whole number; `f64::round` is a call where the processor's instruction may not be
+/// used.
 fn whole(ticks: f64) -> u64 {
     (ticks + 0.5) as u64
 }
@@ -38,7 +39,8 @@ pub struct Sent {
 
 /// Sends jobs in the order of time.
 pub trait Source {
-    /// When the next job comes, as far as it is known; none when nobody will come unless somebody leaves.
+    /// When the next job comes, as far as it is known; none when nobody will come unless somebody
+    /// leaves.
     fn next_at(&self) -> Option<u64>;
 
     /// The job that comes at [`next_at`](Self::next_at).

@@ -1,4 +1,5 @@
-//! What is simulated: sizes, users, policy, servers, limit, and what is known of a job. Checked once, so that a run cannot fail on it.
+//! What is simulated: sizes, users, policy, servers, limit, and what is known of a job. Checked
+//! once, so that a run cannot fail on it.
 
 use crate::TICKS_PER_MEAN;
 use crate::policy::Policy;
@@ -43,7 +44,8 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Turns so short, in mean sizes, that sharing by turns is sharing: where only priorities were asked for.
+    /// Turns so short, in mean sizes, that sharing by turns is sharing: where only priorities were
+    /// asked for.
     pub(crate) const EXACT: f64 = 0.01;
 }
 
@@ -60,7 +62,8 @@ pub struct Options {
     pub priority: Option<Priority>,
     /// The packetised form that a real link runs; none for the exact one.
     pub turns: Option<Turns>,
-    /// Work that is done in a second, where think times and schedules are in seconds; none where they are in the unit of the sizes.
+    /// Work that is done in a second, where think times and schedules are in seconds; none where
+    /// they are in the unit of the sizes.
     pub work_per_second: Option<f64>,
     /// More may come than can be done: the caller has said for how long.
     pub overloaded: bool,
@@ -150,9 +153,10 @@ fn in_range(
     is_right: bool,
     range: &'static str,
 ) -> Result<(), SystemError> {
-    match is_right {
-        true => Ok(()),
-        false => Err(SystemError::Range { what, value, range }),
+    if is_right {
+        Ok(())
+    } else {
+        Err(SystemError::Range { what, value, range })
     }
 }
 
@@ -246,9 +250,10 @@ impl System {
             return Err(SystemError::OneKind(policy));
         }
         if options.servers > 1 && (needs_attained || turns) {
-            return Err(match needs_attained {
-                true => SystemError::OneServer(policy),
-                false => SystemError::Together("several servers", "turns, guard or priorities"),
+            return Err(if needs_attained {
+                SystemError::OneServer(policy)
+            } else {
+                SystemError::Together("several servers", "turns, guard or priorities")
             });
         }
         if options.mpl.is_some() && needs_attained {
@@ -289,7 +294,8 @@ impl System {
         &self.options
     }
 
-    /// Work that comes over work that can be done, in the mean over a schedule; none in a closed system.
+    /// Work that comes over work that can be done, in the mean over a schedule; none in a closed
+    /// system.
     pub fn offered_load(&self) -> Option<f64> {
         let (Users::Open { schedule, .. } | Users::PartlyOpen { schedule, .. }) = &self.users
         else {
@@ -320,7 +326,8 @@ impl System {
         self.ticks_per_unit() * self.options.work_per_second.unwrap_or(1.0)
     }
 
-    /// Mean of the time from an answer to the next job, in mean sizes; none of users who do not stay.
+    /// Mean of the time from an answer to the next job, in mean sizes; none of users who do not
+    /// stay.
     pub fn mean_think(&self) -> Option<f64> {
         match &self.users {
             Users::Open { .. } => None,

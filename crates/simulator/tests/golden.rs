@@ -1,5 +1,6 @@
-//! Simulated means against exact ones (the crate theory): inside the 99.9 % interval, whose width is
-//! that of the number of jobs, and within some per cent. `SOONER_GOLDEN_JOBS` says how many jobs.
+//! Simulated means against exact ones (the crate theory): inside the 99.9 % interval, whose width
+//! is that of the number of jobs, and within some per cent. `SOONER_GOLDEN_JOBS` says how many
+//! jobs.
 
 use sooner_simulator::replicate::Simulated;
 use sooner_simulator::system::Options;
@@ -161,8 +162,9 @@ fn users_who_wait_have_theirs() {
             let simulated = run(h2, closed(users, think), policy, Options::default());
             agrees(&format!("{users} users {policy}"), &simulated, exact, share);
         }
-        // Known from another simulator only, whose 4.918 for 10 users cannot be: a server that is never idle gives users * size - think = 5. It
-        // counts the jobs that end, and large ones end late; here those that begin are counted.
+        // Known from another simulator only, whose 4.918 for 10 users cannot be: a server that is
+        // never idle gives users * size - think = 5. It counts the jobs that end, and large ones
+        // end late; here those that begin are counted.
         // The bound below holds of a mean without chance: as many jobs as that takes.
         let system = closed(users, think);
         let mean = run_jobs(h2, system, "srpt", Options::default(), JOBS_OF_SHARES)
@@ -215,7 +217,8 @@ fn fsp_is_where_its_own_reference_has_it() {
 
 #[test]
 fn quantiles_are_those_of_the_law() {
-    // M/M/1, first come: the response time is exponential with mean 5. Sharing has the mean 5 too, and slowdown 5 for every size.
+    // M/M/1, first come: the response time is exponential with mean 5. Sharing has the mean 5 too,
+    // and slowdown 5 for every size.
     let simulated = run("exp:mean=1", open(0.8), "fcfs", Options::default());
     let quantile = |share| simulated.tally.all().quantile(share).expect("jobs") / TICKS_PER_MEAN;
     for share in [0.5, 0.95, 0.99] {

@@ -1,4 +1,5 @@
-//! What must hold for any jobs, on the same arrivals: optimality, fairness, work conservation, and that the fast servers decide as the ones that a link asks.
+//! What must hold for any jobs, on the same arrivals: optimality, fairness, work conservation, and
+//! that the fast servers decide as the ones that a link asks.
 
 use proptest::prelude::*;
 use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Pljf, Psjf, Sjf, Srpt};
@@ -195,7 +196,8 @@ proptest! {
 
 #[test]
 fn one_at_a_time_in_the_order_of_a_policy() {
-    // 0 is served when 1, 2 and 3 come; of these the smallest goes in first, and an interrupting policy would not wait for 0.
+    // 0 is served when 1, 2 and 3 come; of these the smallest goes in first, and an interrupting
+    // policy would not wait for 0.
     let jobs = [(0, 100), (10, 50), (20, 5), (30, 20)];
     assert_eq!(ends(Limited::new(Sjf, 1, 1), &jobs), [100, 175, 105, 125]);
     assert_eq!(ends(Ranked::new(Sjf, 1), &jobs), [100, 175, 105, 125]);
@@ -212,9 +214,11 @@ fn the_longest_first_with_and_without_interruption() {
 
 #[test]
 fn who_is_larger_than_it_seemed_is_late_and_shares() {
-    // 0 seems to take 10 and takes 100: at 10 it is late. 1 comes at 50 and is served when the reference has finished nobody else but 0.
+    // 0 seems to take 10 and takes 100: at 10 it is late. 1 comes at 50 and is served when the
+    // reference has finished nobody else but 0.
     let jobs = [(0, 100), (50, 20)];
     let ends = ends_guessed(Psbs::default(), &jobs, |job| [10, 20][job]);
-    // Late is served before in time; 1 would be done in the reference at 70, is late then and shares what 0 has left, 30: done at 110 with 20, 0 at 120.
+    // Late is served before in time; 1 would be done in the reference at 70, is late then and
+    // shares what 0 has left, 30: done at 110 with 20, 0 at 120.
     assert_eq!(ends, [120, 110]);
 }

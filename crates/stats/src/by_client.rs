@@ -1,7 +1,8 @@
 //! The requests of each source address, where a run had several.
 //!
-//! One generator drives all addresses, so the figures of the whole run are over all its samples; nothing is ever computed from
-//! these groups, because percentiles of parts do not add up to a percentile of the whole.
+//! One generator drives all addresses, so the figures of the whole run are over all its samples;
+//! nothing is ever computed from these groups, because percentiles of parts do not add up to a
+//! percentile of the whole.
 
 use crate::{Group, Sample};
 use serde::{Deserialize, Serialize};

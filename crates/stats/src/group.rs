@@ -22,8 +22,9 @@ pub struct Group {
     pub aborts: u64,
     /// Mean response time in ms.
     pub mean_response_ms: Option<f64>,
-    /// The same in ms with the requests that were never answered, because the run ended before or their connection timed out, for as long
-    /// as they had waited when the last response came: at most what it would have been. [`None`] where no kind is there.
+    /// The same in ms with the requests that were never answered, because the run ended before or
+    /// their connection timed out, for as long as they had waited when the last response came: at
+    /// most what it would have been. [`None`] where no kind is there.
     #[serde(default)]
     pub mean_response_at_least_ms: Option<f64>,
     /// Median response time in ms.
@@ -55,7 +56,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// The figures of `samples` on a link of `rate_bits_per_sec`; the last response of the run ended at `last_end_ns`.
+    /// The figures of `samples` on a link of `rate_bits_per_sec`; the last response of the run
+    /// ended at `last_end_ns`.
     pub fn new(samples: &[Sample], rate_bits_per_sec: u64, last_end_ns: u64) -> Self {
         let completed: Vec<(&Sample, u64)> = completed(samples).collect();
         let mut sorted: Vec<u64> = completed

@@ -9,8 +9,8 @@ pub struct Interarrivals {
     pub law: GapLaw,
     /// Gaps tested.
     pub gaps: u64,
-    /// Distance from the law: for `exponential` the largest between the two distributions, for `trace` the share of gaps that
-    /// are off by more than half a mean gap.
+    /// Distance from the law: for `exponential` the largest between the two distributions, for
+    /// `trace` the share of gaps that are off by more than half a mean gap.
     pub distance: f64,
     /// Largest distance of a run that may be believed.
     pub limit: f64,

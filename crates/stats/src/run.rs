@@ -75,10 +75,12 @@ pub struct Run {
     pub rate_bits_per_sec: u64,
     /// Length of the measured interval in seconds.
     pub measured_s: f64,
-    /// Who triggers a request: `open`, `partly-open`, `closed` or `surge`; absent where nothing says so.
+    /// Who triggers a request: `open`, `partly-open`, `closed` or `surge`; absent where nothing
+    /// says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Load the plan offered, as a share of the link; in a closed system nothing is asked, and it is the realised one.
+    /// Load the plan offered, as a share of the link; in a closed system nothing is asked, and it
+    /// is the realised one.
     pub offered_load: f64,
     /// Work of all requests in the measured interval / what the link carries in it.
     pub realised_load: f64,
@@ -99,13 +101,15 @@ pub struct Run {
     /// SYNs the server's host dropped; absent where that could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_drops: Option<u64>,
-    /// SYNs the client's host sent again because no answer came; absent where that could not be read.
+    /// SYNs the client's host sent again because no answer came; absent where that could not be
+    /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syn_retransmissions: Option<u64>,
     /// What was spoken, like `HTTP/2 over TLS`; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// What the server sent for a new connection beside its responses (TLS handshake, settings), in bytes; counted as work.
+    /// What the server sent for a new connection beside its responses (TLS handshake, settings), in
+    /// bytes; counted as work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening_bytes: Option<u64>,
     /// Length of a response head, in bytes; counted as work.
@@ -185,7 +189,8 @@ impl Run {
 }
 
 impl Run {
-    /// Requests that were neither answered nor failed: still under way at the end, or given up by their users.
+    /// Requests that were neither answered nor failed: still under way at the end, or given up by
+    /// their users.
     pub fn unanswered(&self) -> u64 {
         self.incompletes + self.all.given_up
     }

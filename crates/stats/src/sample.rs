@@ -12,13 +12,13 @@ pub struct Sample {
     pub size_bytes: u64,
     /// Bytes of the whole response on the wire (`sooner_workload::wire::work_bytes`).
     pub work_bytes: u64,
-    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns, of the last attempt where
-    /// there were several; none unless the outcome is [`Outcome::Ok`].
+    /// From the arrival (the first packet, also of the connection if new) to the last byte, in ns,
+    /// of the last attempt where there were several; none unless the outcome is [`Outcome::Ok`].
     pub response_ns: Option<u64>,
     /// From the arrival to the first byte of the response, in ns; none if no byte came.
     pub first_byte_ns: Option<u64>,
-    /// Longest time in which nothing of the response came, from the request to its last byte, in ns; none unless the
-    /// outcome is [`Outcome::Ok`].
+    /// Longest time in which nothing of the response came, from the request to its last byte, in
+    /// ns; none unless the outcome is [`Outcome::Ok`].
     #[serde(default)]
     pub longest_silence_ns: Option<u64>,
     /// How late the generator sent the request, in ns after the time it was planned for.

@@ -16,7 +16,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// One for these names and addresses, in `folder`; every user may read both files, because servers without privilege need them.
+    /// One for these names and addresses, in `folder`; every user may read both files, because
+    /// servers without privilege need them.
     pub fn make(folder: &Path, names: &[&str]) -> io::Result<Certificate> {
         Self::write(folder, params(names)?)
     }
@@ -31,9 +32,10 @@ impl Certificate {
     /// The authority in `folder`, made if it is not there yet.
     pub fn of_authority(folder: &Path, names: &[&str]) -> io::Result<Certificate> {
         let made = Self::files(folder);
-        match made.certificate.exists() {
-            true => Ok(made),
-            false => Self::make_authority(folder, names),
+        if made.certificate.exists() {
+            Ok(made)
+        } else {
+            Self::make_authority(folder, names)
         }
     }
 

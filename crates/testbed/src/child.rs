@@ -1,8 +1,8 @@
 //! Child processes that do not outlive their handle.
 //!
 //! [`OwnedChild`] leads a group of its own, is asked to end when dropped and then made to; what it
-//! writes is read by threads, so that it never waits for a reader. [`ChildGuard`] only kills a child
-//! with streams that its owner reads.
+//! writes is read by threads, so that it never waits for a reader. [`ChildGuard`] only kills a
+//! child with streams that its owner reads.
 
 pub mod waiting;
 
@@ -26,7 +26,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// No more of what a process wrote to standard error is kept for a reader.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
-/// A process that leads a group of its own, so that Ctrl-C reaches only us and its children end with it.
+/// A process that leads a group of its own, so that Ctrl-C reaches only us and its children end
+/// with it.
 #[derive(Debug)]
 pub struct OwnedChild {
     child: Child,
@@ -34,7 +35,8 @@ pub struct OwnedChild {
     end_signal: Signal,
     /// Whether it has ended and its number may be another process's by now.
     is_collected: bool,
-    /// Lines of standard output; in a mutex that no thread waits for, so that a child's owner can be shared between threads.
+    /// Lines of standard output; in a mutex that no thread waits for, so that a child's owner can
+    /// be shared between threads.
     lines: Mutex<Receiver<String>>,
     /// Lines of standard error.
     messages: Mutex<Receiver<String>>,
@@ -129,7 +131,8 @@ impl OwnedChild {
         Ok(line)
     }
 
-    /// The beginning of what it wrote to standard error and was not read yet, once it has closed it.
+    /// The beginning of what it wrote to standard error and was not read yet, once it has closed
+    /// it.
     pub fn message(&mut self) -> String {
         let messages = self.messages.get_mut();
         let messages = messages.unwrap_or_else(PoisonError::into_inner);

@@ -1,13 +1,15 @@
-//! Fixtures that tests and experiments share: a private PostgreSQL, nginx, child processes with their messages, network namespaces,
-//! certificates, scratch folders.
+//! Fixtures that tests and experiments share: a private PostgreSQL, nginx, child processes with
+//! their messages, network namespaces, certificates, scratch folders.
 //!
-//! Each fixture removes what it made when it is dropped. A test that lacks a program or a right prints
-//! one line by [`skip()`] and ends; `cargo xtask test` counts those lines.
+//! Each fixture removes what it made when it is dropped. A test that lacks a program or a right
+//! prints one line by [`skip()`] and ends; `cargo xtask test` counts those lines.
 
 pub mod certificate;
 pub mod child;
+pub mod junit;
 pub mod namespace;
 pub mod nginx;
+pub mod packet;
 pub mod port;
 pub mod postgres;
 pub mod program;

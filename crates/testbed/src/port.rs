@@ -1,6 +1,7 @@
 //! Addresses of this machine that no server has.
 //!
-//! Another process may take one before it is used; then the server under test fails to start and says so.
+//! Another process may take one before it is used; then the server under test fails to start and
+//! says so.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};

@@ -40,18 +40,20 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Looks for one where SOONER_POSTGRES says, in PATH, then for the newest under /usr/lib/postgresql; an error says what to install.
+    /// Looks for one where SOONER_POSTGRES says, in PATH, then for the newest under
+    /// /usr/lib/postgresql; an error says what to install.
     pub fn find() -> Result<Installation> {
         let path = env::var_os("PATH").unwrap_or_default();
         let programs = match env::var_os(VARIABLE) {
             Some(named) => named.into(),
             None => programs(env::split_paths(&path), Path::new(DEBIAN))?,
         };
-        let owner = match rustix::process::geteuid().is_root() {
-            true => Some(postgres_user().context(
+        let owner = if rustix::process::geteuid().is_root() {
+            Some(postgres_user().context(
                 "PostgreSQL refuses to run as root, and there is no user `postgres`: run this as another user, or install PostgreSQL as a package (`apt install postgresql`)",
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         let version = version(&programs.join("postgres"))?;
         Ok(Installation {

@@ -1,7 +1,9 @@
-//! Temporary folders that every server may enter, and that a killed process does not leave behind for ever.
+//! Temporary folders that every server may enter, and that a killed process does not leave behind
+//! for ever.
 //!
-//! Each is locked by the process that made it, for as long as that process lives. A shell waits for the end of that process, whatever
-//! end it is, and removes the folder; what it could not remove, the next start does.
+//! Each is locked by the process that made it, for as long as that process lives. A shell waits for
+//! the end of that process, whatever end it is, and removes the folder; what it could not remove,
+//! the next start does.
 
 use std::fs::{self, File};
 use std::io;
@@ -81,7 +83,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what killed processes left under `folder`; what cannot be looked at or removed is somebody else's.
+/// Removes what killed processes left under `folder`; what cannot be looked at or removed is
+/// somebody else's.
 fn remove_left(folder: &Path, age_min: Duration) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -1,8 +1,10 @@
-//! Closed networks of one class with a product form: throughput, response and queue lengths for a number of users.
+//! Closed networks of one class with a product form: throughput, response and queue lengths for a
+//! number of users.
 //!
-//! What mean value analysis gives (Reiser and Lavenberg 1980), for stations of any speed that depends on their queue. Computed by Buzen's
-//! convolution (1973) in logarithms, because the recursion for such stations takes differences of almost equal numbers near saturation, and a
-//! sum of positive numbers does not.
+//! What mean value analysis gives (Reiser and Lavenberg 1980), for stations of any speed that
+//! depends on their queue. Computed by Buzen's convolution (1973) in logarithms, because the
+//! recursion for such stations takes differences of almost equal numbers near saturation, and a sum
+//! of positive numbers does not.
 
 use crate::TheoryError;
 
@@ -29,7 +31,8 @@ pub enum Station {
         /// How long.
         time: f64,
     },
-    /// A speed for each number of jobs, from 1 on, none less than the one before; the last one goes on.
+    /// A speed for each number of jobs, from 1 on, none less than the one before; the last one goes
+    /// on.
     LoadDependent {
         /// Work that a job brings.
         demand: f64,
@@ -106,7 +109,8 @@ impl Station {
     }
 }
 
-/// The network with `users` users; fails without users, with too many, or with a station that cannot be.
+/// The network with `users` users; fails without users, with too many, or with a station that
+/// cannot be.
 pub fn solve(stations: &[Station], users: usize) -> Result<Closed, TheoryError> {
     check(stations, users)?;
     let weights: Vec<Vec<f64>> = stations.iter().map(|one| one.log_weights(users)).collect();
@@ -135,8 +139,8 @@ pub fn throughputs(stations: &[Station], users: usize) -> Result<Vec<f64>, Theor
         .collect())
 }
 
-/// The fewest users with `share` of the throughput that no number of users exceeds (thesis 9.3, Figure 9.7); none where even the most that
-/// can be computed do not reach it.
+/// The fewest users with `share` of the throughput that no number of users exceeds (thesis 9.3,
+/// Figure 9.7); none where even the most that can be computed do not reach it.
 pub fn users_for_share(stations: &[Station], share: f64) -> Result<Option<usize>, TheoryError> {
     let best = stations
         .iter()
@@ -202,7 +206,8 @@ fn convolved_at(a: &[f64], b: &[f64], n: usize) -> f64 {
     largest + terms.map(|term| (term - largest).exp()).sum::<f64>().ln()
 }
 
-/// At each station, with as many users as `all` is for: its own weights against those of all before and behind it.
+/// At each station, with as many users as `all` is for: its own weights against those of all before
+/// and behind it.
 fn mean_jobs(weights: &[Vec<f64>], users: usize, all: &[f64]) -> Vec<f64> {
     let mut behind = vec![no_station(users)];
     for one in weights.iter().skip(1).rev() {

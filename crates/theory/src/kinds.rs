@@ -1,10 +1,12 @@
-//! Jobs of several kinds, one kind before the other, whoever is served interrupted and resumed: PESJF and PELJF, which know the mean of a kind and no more
-//! (thesis 13.1.2; preemptive-resume priority, Kleinrock 1976, 3.6).
+//! Jobs of several kinds, one kind before the other, whoever is served interrupted and resumed:
+//! PESJF and PELJF, which know the mean of a kind and no more (thesis 13.1.2; preemptive-resume
+//! priority, Kleinrock 1976, 3.6).
 
 use crate::TheoryError;
 use sooner_workload::sizes::Kind;
 
-/// Mean response time, in the unit of the sizes, of jobs of exponential `kinds` at `load`, served in the order of `kinds`, each kind first come first served.
+/// Mean response time, in the unit of the sizes, of jobs of exponential `kinds` at `load`, served
+/// in the order of `kinds`, each kind first come first served.
 pub fn mean_response(kinds: &[Kind], load: f64) -> Result<f64, TheoryError> {
     if !(load > 0.0 && load < 1.0) {
         return Err(TheoryError::Load(load));

@@ -1,7 +1,7 @@
 //! What should happen: response times by formula and by numerical solution.
 //!
-//! Pure: no clock, no files, no chance. Work is in the unit of the sizes, a server does one unit of it in one unit of time, so that times are
-//! in the unit of the sizes as well.
+//! Pure: no clock, no files, no chance. Work is in the unit of the sizes, a server does one unit of
+//! it in one unit of time, so that times are in the unit of the sizes as well.
 
 pub mod closed;
 pub mod error;

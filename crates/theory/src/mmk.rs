@@ -1,6 +1,8 @@
-//! M/M/k: Poisson arrivals, exponential sizes, k servers that share the speed, first come first served (Erlang C).
+//! M/M/k: Poisson arrivals, exponential sizes, k servers that share the speed, first come first
+//! served (Erlang C).
 //!
-//! Sharing has the same mean: whatever is served when, so many servers are at work as there are jobs.
+//! Sharing has the same mean: whatever is served when, so many servers are at work as there are
+//! jobs.
 
 use crate::TheoryError;
 
@@ -20,7 +22,8 @@ pub fn mean_response(servers: u32, load: f64) -> Result<f64, TheoryError> {
     Ok(k + waiting(servers, load) / (1.0 - load))
 }
 
-/// Probability that a job must wait, by Erlang's recursion on the loss probability, which never leaves [0, 1].
+/// Probability that a job must wait, by Erlang's recursion on the loss probability, which never
+/// leaves [0, 1].
 pub fn waiting(servers: u32, load: f64) -> f64 {
     let offered = load * f64::from(servers);
     let loss = (1..=servers).fold(1.0, |loss, n| {

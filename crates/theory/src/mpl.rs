@@ -1,14 +1,17 @@
-//! A queue, first come first served, into a processor that at most so many jobs share (thesis 9.4, Figure 9.10).
+//! A queue, first come first served, into a processor that at most so many jobs share (thesis 9.4,
+//! Figure 9.10).
 //!
-//! Poisson arrivals, hyperexponential sizes. Its states are the number of jobs and how many of those inside are of the first branch: a
-//! quasi-birth-death process, solved by the matrix-geometric method (Neuts 1981) with Latouche and Ramaswami's logarithmic reduction (1993).
+//! Poisson arrivals, hyperexponential sizes. Its states are the number of jobs and how many of
+//! those inside are of the first branch: a quasi-birth-death process, solved by the
+//! matrix-geometric method (Neuts 1981) with Latouche and Ramaswami's logarithmic reduction (1993).
 
 use crate::TheoryError;
 use nalgebra::{DMatrix, DVector, RowDVector};
 use sooner_workload::Distribution;
 use sooner_workload::sizes::Law;
 
-/// With so many a second or two of work; what lies beyond is processor sharing to all digits unless sizes vary wildly.
+/// With so many a second or two of work; what lies beyond is processor sharing to all digits unless
+/// sizes vary wildly.
 pub const MPL_MAX: usize = 400;
 const STEPS_MAX: usize = 200;
 const PRECISION: f64 = 1e-13;
@@ -22,8 +25,8 @@ pub struct Solution {
     pub mean_outside: f64,
 }
 
-/// The queue with these sizes, at this load, with at most `mpl` jobs inside; fails for other sizes than exponential and hyperexponential
-/// ones.
+/// The queue with these sizes, at this load, with at most `mpl` jobs inside; fails for other sizes
+/// than exponential and hyperexponential ones.
 pub fn solve(sizes: &Distribution, load: f64, mpl: usize) -> Result<Solution, TheoryError> {
     if !(load > 0.0 && load < 1.0) {
         return Err(TheoryError::Load(load));
@@ -89,7 +92,8 @@ impl Process {
         })
     }
 
-    /// Rate at which one of the jobs of each branch ends, with `jobs` inside of which `of_first` are of the first.
+    /// Rate at which one of the jobs of each branch ends, with `jobs` inside of which `of_first`
+    /// are of the first.
     fn ends(&self, jobs: usize, of_first: usize) -> [f64; 2] {
         let share = |count: usize| count as f64 / jobs as f64;
         [
@@ -152,7 +156,8 @@ impl Process {
         up
     }
 
-    /// How often each state up to the full level is visited, in units of the empty one; `stay_full` has what comes back from above in it.
+    /// How often each state up to the full level is visited, in units of the empty one; `stay_full`
+    /// has what comes back from above in it.
     fn levels_up_to_full(&self, stay_full: &DMatrix<f64>) -> Option<Vec<RowDVector<f64>>> {
         // From the full level down: a level in units of the one below.
         let mut from_below = Vec::new();

@@ -1,11 +1,15 @@
-//! A load that alternates between more than can be done and less: response times by size under sharing and under SRPT, approximately (the question of the 2006
-//! paper, 6.3, whose derivation is not printed there; this one is a fluid limit and what a steady queue adds to it).
+//! A load that alternates between more than can be done and less: response times by size under
+//! sharing and under SRPT, approximately (the question of the 2006 paper, 6.3, whose derivation is
+//! not printed there; this one is a fluid limit and what a steady queue adds to it).
 //!
-//! Fluid: jobs come as a flow, and what chance does to the queue is left out, so that it is exact for phases that are long. Sharing in overload, from empty: the jobs
-//! present grow in proportion to time, n = z t with λ(1 - E[exp(-zS)]) = z, and one that came at s has had ln(t/s)/z (Puha, Stolyar and Williams 2006 prove
-//! the limit). Counted in the service that each job has had since the overload ended, the jobs present then follow a renewal equation. SRPT: sizes whose load
+//! Fluid: jobs come as a flow, and what chance does to the queue is left out, so that it is exact
+//! for phases that are long. Sharing in overload, from empty: the jobs present grow in proportion
+//! to time, n = z t with λ(1 - E[exp(-zS)]) = z, and one that came at s has had ln(t/s)/z (Puha,
+//! Stolyar and Williams 2006 prove the limit). Counted in the service that each job has had since
+//! the overload ended, the jobs present then follow a renewal equation. SRPT: sizes whose load
 //! stays below 1 never notice the overload; the others wait until all that is smaller is done.
-//! Steady: to the time of a unit of service sharing adds the job itself in overload, and 1 / (1 - load) after it; SRPT the formula of M/G/1 for those who do not wait.
+//! Steady: to the time of a unit of service sharing adds the job itself in overload, and 1 / (1 -
+//! load) after it; SRPT the formula of M/G/1 for those who do not wait.
 
 use crate::TheoryError;
 use crate::mg1::{Below, Moments, Node};
@@ -18,7 +22,8 @@ const PARTS: u32 = 24;
 const PARTS_OF_SIZES: u32 = 64;
 /// Steps of the renewal equation, even on a logarithmic scale but for the first.
 const STEPS: u32 = 600;
-/// The first step, and the least size that is told from 0: at most this part of the largest, and that of the mean.
+/// The first step, and the least size that is told from 0: at most this part of the largest, and
+/// that of the mean.
 const LEAST_OF_LARGEST: f64 = 1e-7;
 const LEAST_OF_MEAN: f64 = 1e-3;
 /// Halvings of a root.
@@ -72,7 +77,8 @@ impl Policy {
 }
 
 impl Alternating {
-    /// Sizes under `phases`: one with a load below 1, one with a load of more than 1, and all of it done before the next overload.
+    /// Sizes under `phases`: one with a load below 1, one with a load of more than 1, and all of it
+    /// done before the next overload.
     pub fn new(sizes: &Distribution, phases: &[Phase]) -> Result<Self, TheoryError> {
         let mean = sizes.mean();
         if !(mean.is_finite() && mean > 0.0) {
@@ -202,7 +208,8 @@ impl Alternating {
         longest * last / 2.0 / self.low.duration + self.steady(self.low, size)
     }
 
-    /// Mean response time of a job of `size` under SRPT in a steady queue of Poisson arrivals (Schrage and Miller 1966), where the load up to its size is below 1.
+    /// Mean response time of a job of `size` under SRPT in a steady queue of Poisson arrivals
+    /// (Schrage and Miller 1966), where the load up to its size is below 1.
     fn steady(&self, flow: Flow, size: f64) -> f64 {
         let free = |x: f64| 1.0 - flow.rate * self.below.at_most(x).first;
         // x = size u^3: finer where sizes are small.
@@ -273,7 +280,8 @@ fn cut(below: &Below, largest: f64, high: Flow) -> f64 {
     most
 }
 
-/// Sharing after the overload: q(S) jobs are present when each has had S since then, so that time passes at the rate q(S) in S.
+/// Sharing after the overload: q(S) jobs are present when each has had S since then, so that time
+/// passes at the rate q(S) in S.
 #[derive(Clone, Debug)]
 struct Draining {
     /// S, rising.
@@ -283,7 +291,8 @@ struct Draining {
 }
 
 impl Draining {
-    /// Solves q(S) = n(S) + λ ∫ P(X > S - y) q(y) dy, n being those left of the overload, step by step; q is taken to be even within a step, the kernel is exact.
+    /// Solves q(S) = n(S) + λ ∫ P(X > S - y) q(y) dy, n being those left of the overload, step by
+    /// step; q is taken to be even within a step, the kernel is exact.
     fn new(below: &Below, sizes: (f64, f64), low: Flow, high: Flow, growth: f64) -> Self {
         let (least, largest) = sizes;
         // When each has had so much, nobody of the overload is left, and those after it are few.

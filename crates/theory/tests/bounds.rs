@@ -23,7 +23,8 @@ fn any_sizes() -> impl Strategy<Value = Distribution> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Thesis 6.2: no size fares more than three times worse under SRPT than under processor sharing at load 0.8, 5.5 times at 0.9.
+    /// Thesis 6.2: no size fares more than three times worse under SRPT than under processor
+    /// sharing at load 0.8, 5.5 times at 0.9.
     #[test]
     fn nobody_pays_without_limit(sizes in any_sizes(), share in 0.0..1.0f64) {
         for (load, limit) in [(0.8, 3.0), (0.9, 5.5)] {
@@ -34,8 +35,8 @@ proptest! {
         }
     }
 
-    /// Shortest remaining first has the least mean of all, and below load 1/2 nobody fares worse than by sharing (Bansal and
-    /// Harchol-Balter 2001).
+    /// Shortest remaining first has the least mean of all, and below load 1/2 nobody fares worse
+    /// than by sharing (Bansal and Harchol-Balter 2001).
     #[test]
     fn srpt_is_best_in_the_mean(sizes in any_sizes(), load in 0.05..0.95f64) {
         let queue = Mg1::new(&sizes, load).unwrap();

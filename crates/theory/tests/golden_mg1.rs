@@ -100,7 +100,8 @@ fn atoms_are_the_limit_of_a_law() {
     }
 }
 
-/// Tails without a second moment, and sizes down to what a float cannot tell from 0, leave every figure finite that is.
+/// Tails without a second moment, and sizes down to what a float cannot tell from 0, leave every
+/// figure finite that is.
 #[test]
 fn extreme_laws_have_finite_figures() {
     let mut laws: Vec<String> = (105..=200)
@@ -148,7 +149,8 @@ fn sizes_of_zero() {
     assert_eq!(slowdown(Policy::Fcfs), f64::INFINITY);
 }
 
-/// Where the second moment is infinite, those who wait for others wait for ever, and the others do not.
+/// Where the second moment is infinite, those who wait for others wait for ever, and the others do
+/// not.
 #[test]
 fn what_does_not_exist_is_infinite() {
     let (queue, _) = queue("pareto:k=1,alpha=1.5", 0.8);
@@ -159,7 +161,8 @@ fn what_does_not_exist_is_infinite() {
     assert_eq!(queue.solve(Policy::Fcfs).mean_slowdown, f64::INFINITY);
 }
 
-/// The bounded Pareto law between k and 1e10 with this tail index and mean 3000 (Crovella et al. 1999, section 6.1).
+/// The bounded Pareto law between k and 1e10 with this tail index and mean 3000 (Crovella et al.
+/// 1999, section 6.1).
 fn heavy(alpha: f64) -> String {
     let (mut low, mut high) = (1e-3_f64, 3000.0_f64);
     for _ in 0..200 {
@@ -176,8 +179,8 @@ fn heavy(alpha: f64) -> String {
     format!("bpareto:k={low},p=1e10,alpha={alpha}")
 }
 
-/// Figures 7 and 8 of the same paper, load 0.9: who pays under SRPT. Up to the 99th percentile nobody does with a heavy tail; beyond it,
-/// where their grid seems to end, the very largest does.
+/// Figures 7 and 8 of the same paper, load 0.9: who pays under SRPT. Up to the 99th percentile
+/// nobody does with a heavy tail; beyond it, where their grid seems to end, the very largest does.
 #[test]
 fn who_pays_under_srpt() {
     let (queue, sizes) = queue(&heavy(1.1), 0.9);

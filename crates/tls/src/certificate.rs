@@ -1,12 +1,13 @@
-//! What rustls does not say of a certificate: its names, its dates, who issued it, and whether a chain is in order.
+//! What rustls does not say of a certificate: its names, its dates, who issued it, and whether a
+//! chain is in order.
 
 use rustls::pki_types::CertificateDer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::X509Certificate;
 
-/// How long before its end a certificate is complained about: time enough to renew it, and short of what renewal by
-/// machine leaves (a third of the life, 15 days of 47).
+/// How long before its end a certificate is complained about: time enough to renew it, and short of
+/// what renewal by machine leaves (a third of the life, 15 days of 47).
 const WARNING_TIME: Duration = Duration::from_secs(14 * 86_400);
 
 /// What a certificate says.
@@ -129,7 +130,8 @@ fn printable(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Dates before 1970 count as 1970, and those a certificate writes for "never" (the year 9999) stay printable.
+/// Dates before 1970 count as 1970, and those a certificate writes for "never" (the year 9999) stay
+/// printable.
 fn time(seconds: i64) -> SystemTime {
     const END_OF_9999: u64 = 253_402_300_799;
     let seconds = u64::try_from(seconds).unwrap_or(0).min(END_OF_9999);

@@ -2,7 +2,8 @@
 //!
 //! Trusted is what leads to an authority, and a server that shows one of the trusted certificates
 //! itself, as for curl, libpq and browsers: `openssl req -x509` says CA:TRUE of every self-signed
-//! certificate, and WebPKI takes no authority for a server. Its name and its dates are checked here.
+//! certificate, and WebPKI takes no authority for a server. Its name and its dates are checked
+//! here.
 
 use crate::trust::Authorities;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

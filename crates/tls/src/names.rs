@@ -1,4 +1,5 @@
-//! Which certificate is for which name: exact names first, then those with a star for the first label (RFC 6125, 6.4.3).
+//! Which certificate is for which name: exact names first, then those with a star for the first
+//! label (RFC 6125, 6.4.3).
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -46,7 +47,8 @@ impl<T> Names<T> {
 pub struct ByName {
     /// Certificates by name.
     pub names: Names<Arc<CertifiedKey>>,
-    /// For clients that ask for no name, or for an unknown one: they learn at once whom they talk to.
+    /// For clients that ask for no name, or for an unknown one: they learn at once whom they talk
+    /// to.
     pub default: Arc<CertifiedKey>,
 }
 

@@ -8,7 +8,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// The longest file that is read, bytes; a chain has some thousand, all public authorities together some hundred thousand.
+/// The longest file that is read, bytes; a chain has some thousand, all public authorities together
+/// some hundred thousand.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// All certificates of the file named by `key`, at least one.

@@ -1,4 +1,5 @@
-//! From the `[[tls]]` tables to what rustls needs; every mistake is found here, before anything is replaced.
+//! From the `[[tls]]` tables to what rustls needs; every mistake is found here, before anything is
+//! replaced.
 
 use super::certificate::{Facts, check_order};
 use super::names::{ByName, Names};
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use toml::Spanned;
 
-/// Sessions remembered for clients that speak TLS 1.2 and take no tickets; all others carry their session themselves.
+/// Sessions remembered for clients that speak TLS 1.2 and take no tickets; all others carry their
+/// session themselves.
 const SESSIONS_MAX: usize = 1024;
 
 const CERTIFICATE: &str = "tls.certificate";
@@ -36,10 +38,11 @@ pub struct Prepared {
     pub warnings: Vec<Misconfigured>,
 }
 
-/// Reads and checks all files; `protocols` are spoken inside (ALPN, RFC 7301), `now` is the time certificates must be valid at.
+/// Reads and checks all files; `protocols` are spoken inside (ALPN, RFC 7301), `now` is the time
+/// certificates must be valid at.
 ///
-/// Sessions begun under another preparation are not resumed (their clients do a full handshake): the demands on
-/// clients may have changed.
+/// Sessions begun under another preparation are not resumed (their clients do a full handshake):
+/// the demands on clients may have changed.
 pub fn prepare(
     tables: &[TlsConfig],
     protocols: &[&[u8]],
@@ -64,7 +67,8 @@ pub fn prepare(
     })
 }
 
-/// Which files the process can no longer read, now that it has become another user: a reload would fail at them.
+/// Which files the process can no longer read, now that it has become another user: a reload would
+/// fail at them.
 pub fn unreadable(tables: &[TlsConfig]) -> Vec<Misconfigured> {
     pem::unreadable(tables.iter().flat_map(|table| {
         let client_ca = table.client_ca.as_ref().map(|file| (file, CLIENT_CA));
@@ -190,7 +194,8 @@ fn versions(tables: &[TlsConfig]) -> Result<Vec<&'static SupportedProtocolVersio
     Ok(versions)
 }
 
-/// Who checks clients' certificates: for all names alike, because a request's host need not be the handshake's name.
+/// Who checks clients' certificates: for all names alike, because a request's host need not be the
+/// handshake's name.
 fn client_verifier(
     tables: &[TlsConfig],
     provider: Arc<CryptoProvider>,

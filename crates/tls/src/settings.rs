@@ -4,18 +4,23 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// One certificate with its key; the first table's is sent to clients that ask for no name, or for one no certificate has.
+/// One certificate with its key; the first table's is sent to clients that ask for no name, or for
+/// one no certificate has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// PEM file: the server's certificate, then each issuer after the one it issued. Its names decide who gets it.
+    /// PEM file: the server's certificate, then each issuer after the one it issued. Its names
+    /// decide who gets it.
     pub certificate: Spanned<PathBuf>,
-    /// PEM file: the private key of that certificate (PKCS #8, PKCS #1 or SEC 1), without a passphrase.
+    /// PEM file: the private key of that certificate (PKCS #8, PKCS #1 or SEC 1), without a
+    /// passphrase.
     pub key: Spanned<PathBuf>,
-    /// PEM file: those whose signature makes a client's certificate good. It holds for all names, so one table says it.
+    /// PEM file: those whose signature makes a client's certificate good. It holds for all names,
+    /// so one table says it.
     #[serde(default)]
     pub client_ca: Option<Spanned<PathBuf>>,
-    /// Whether clients without a certificate are refused; true when `client_ca` is there and nothing is said.
+    /// Whether clients without a certificate are refused; true when `client_ca` is there and
+    /// nothing is said.
     #[serde(default)]
     pub client_required: Option<Spanned<bool>>,
     /// Protocol versions that are spoken, for all names; both when nothing is said.

@@ -5,7 +5,8 @@ use std::ops::Add;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// When a request is answered, by both clocks: one to measure time with, one that says the date. Read where the request comes in.
+/// When a request is answered, by both clocks: one to measure time with, one that says the date.
+/// Read where the request comes in.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// By the clock that never goes back.

@@ -21,7 +21,8 @@ pub fn put_first<'a>(uplink: &Uplink, listeners: impl Iterator<Item = &'a TcpLis
     }
 }
 
-/// Puts them last for as long as there is a flood; never returns. Of no use, and nothing done, where handshakes have no place in the order.
+/// Puts them last for as long as there is a flood; never returns. Of no use, and nothing done,
+/// where handshakes have no place in the order.
 pub async fn watch(uplink: Uplink, listeners: Vec<OwnedFd>) {
     if !uplink.orders_handshakes() {
         return;

@@ -18,8 +18,9 @@
 //!
 //! `metrics.fair_response_ns(&report)` in that same function is what the access log wants to know.
 //!
-//! Counting costs what plain integers cost, some 25 ns a response: one thread counts, and all that is made of it for a reader (labels,
-//! means, text) is made when somebody reads, in [`crate::admin`].
+//! Counting costs what plain integers cost, some 25 ns a response: one thread counts, and all that
+//! is made of it for a reader (labels, means, text) is made when somebody reads, in
+//! [`crate::admin`].
 
 mod count;
 mod sites;
@@ -179,7 +180,8 @@ impl Metrics {
         }
     }
 
-    /// From now on responses are compared with what `shadow`, which observes the same uplink, would have given; the first one stays.
+    /// From now on responses are compared with what `shadow`, which observes the same uplink, would
+    /// have given; the first one stays.
     pub fn compare_with(&self, shadow: Arc<FairShadow>) {
         let _ = self.shadow.set(shadow);
     }
@@ -189,13 +191,15 @@ impl Metrics {
         self.shadow.get().map(Arc::as_ref)
     }
 
-    /// What FAIR gave the response that ended last, whose report this is, ns; `None` while FAIR would still be sending it.
+    /// What FAIR gave the response that ended last, whose report this is, ns; `None` while FAIR
+    /// would still be sending it.
     pub fn fair_response_ns(&self, report: &JobReport) -> Option<u64> {
         let shadow = self.shadow().filter(|_| report.completed)?;
         shadow.fair_response_ns_of_last()
     }
 
-    /// The counters of the site called `name`, the same ones after a reload. At most 255 names have their own; more share `other`.
+    /// The counters of the site called `name`, the same ones after a reload. At most 255 names have
+    /// their own; more share `other`.
     pub fn site(&self, name: &str) -> SiteId {
         self.sites.find_or_add(name)
     }
@@ -218,8 +222,8 @@ impl Metrics {
         }
     }
 
-    /// A connection that had switched to another protocol is over. It counts as a request, and not among the response times, of which it
-    /// says nothing: it took as long as its two sides liked.
+    /// A connection that had switched to another protocol is over. It counts as a request, and not
+    /// among the response times, of which it says nothing: it took as long as its two sides liked.
     pub fn tunnel_done(&self, facts: &RequestFacts, report: &JobReport) {
         let size_bytes = body_bytes_sent(report, facts.head_bytes, facts.body_bytes);
         self.sites

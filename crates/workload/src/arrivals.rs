@@ -16,26 +16,29 @@
 //! trace's in phases of 120 s, 2 % smaller (EPA; NASA 1 %) at load 0.9 for 35 s, 4 % smaller (NASA
 //! 2 %) in the schedule 0.2,1.2,10,10, and 16 % (NASA 10 %) in 0.2,1.2,2,2.
 //!
-//! Connections that are kept for K requests count as work of the first and then of each K-th request
-//! of a phase. Which requests really open one depends on the server: those that find no connection
-//! idle. But a connection is closed only after K requests, and never more are open than requests were
-//! once under way together, M. So over any stretch of n requests n / K connections are opened, M more
-//! or less, and the work is off by at most M times what a new connection costs (264 bytes in clear text, a few thousand
-//! with TLS). In clear text, at loads of 0.5
-//! to 0.9 for a minute on 10 Mbit/s it was off by at most 0.32 % (EPA and NASA; K 2, 5 and 50; served
-//! in order, shared and SRPT; 25 seeds), and by 0.6 % at 1.2. It does not hold where M is a large share
-//! of n: at load 2 served in order with K = 50 it was off by 1.5 % (EPA). Nor does it for a server that
+//! Connections that are kept for K requests count as work of the first and then of each K-th
+//! request of a phase. Which requests really open one depends on the server: those that find no
+//! connection idle. But a connection is closed only after K requests, and never more are open than
+//! requests were once under way together, M. So over any stretch of n requests n / K connections
+//! are opened, M more or less, and the work is off by at most M times what a new connection costs
+//! (264 bytes in clear text, a few thousand with TLS). In clear text, at loads of 0.5 to 0.9 for a
+//! minute on 10 Mbit/s it was off by at most 0.32 % (EPA and NASA; K 2, 5 and 50; served in order,
+//! shared and SRPT; 25 seeds), and by 0.6 % at 1.2. It does not hold where M is a large share of n:
+//! at load 2 served in order with K = 50 it was off by 1.5 % (EPA). Nor does it for a server that
 //! itself closes most connections before their K-th request. Such a run says that it is INVALID.
 //!
-//! Several source addresses have connections of their own, so M is then the sum over them; with four of them the work of the
-//! runs above stays within 1 % of what is asked. The address of a request is drawn
-//! with the same probability for each, so that what comes from one of a Poisson process is a Poisson process too.
+//! Several source addresses have connections of their own, so M is then the sum over them; with
+//! four of them the work of the runs above stays within 1 % of what is asked. The address of a
+//! request is drawn with the same probability for each, so that what comes from one of a Poisson
+//! process is a Poisson process too.
 //!
-//! In a partly-open plan the chosen requests are cut into visits ([`visits`]); only the beginnings of visits have a time, and a
-//! phase's load is that of the visits that begin in it. Every visit has connections of its own, the first and every K-th of its
-//! requests opening one. The last visit of a phase ends with the phase's last request.
+//! In a partly-open plan the chosen requests are cut into visits ([`visits`]); only the beginnings
+//! of visits have a time, and a phase's load is that of the visits that begin in it. Every visit
+//! has connections of its own, the first and every K-th of its requests opening one. The last visit
+//! of a phase ends with the phase's last request.
 //!
-//! A crowd at one object ([`crowd`]) takes the place of some of the trace's requests before any are chosen.
+//! A crowd at one object ([`crowd`]) takes the place of some of the trace's requests before any are
+//! chosen.
 
 pub mod crowd;
 mod planner;
@@ -103,7 +106,8 @@ pub struct PlanOptions {
 pub struct Arrival {
     /// Ns since the start of the run; for a visit's later requests the visit's beginning.
     pub at_ns: u64,
-    /// How long after the end of the response before it a visit's later request is sent, in ns; `None`: it is sent at `at_ns`.
+    /// How long after the end of the response before it a visit's later request is sent, in ns;
+    /// `None`: it is sent at `at_ns`.
     pub think_ns: Option<u64>,
     /// Index of the source address.
     pub client: u32,

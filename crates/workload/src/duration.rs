@@ -1,4 +1,5 @@
-//! Lengths of time as people type them: `10`, `10s`, `1m`, `1m30s`, `500ms`, `2.5 min`. A number alone counts seconds.
+//! Lengths of time as people type them: `10`, `10s`, `1m`, `1m30s`, `500ms`, `2.5 min`. A number
+//! alone counts seconds.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Run times of batch jobs, from a log in the Standard Workload Format (Parallel Workloads Archive): comments begin with `;`, a job is a line of
-//! numbers of which the fourth is its run time in seconds; or from a table with a column `run`.
+//! Run times of batch jobs, from a log in the Standard Workload Format (Parallel Workloads
+//! Archive): comments begin with `;`, a job is a line of numbers of which the fourth is its run
+//! time in seconds; or from a table with a column `run`.
 //!
 //! Jobs without a run time (-1, or 0) are left out.
 
@@ -80,9 +81,10 @@ pub fn read(log: impl BufRead) -> Result<Vec<f64>, JobLogError> {
         let time = time_of(text, form).map_err(broken)?;
         run_s.extend((time > 0.0).then_some(time));
     }
-    match run_s.is_empty() {
-        true => Err(JobLogError::Empty),
-        false => Ok(run_s),
+    if run_s.is_empty() {
+        Err(JobLogError::Empty)
+    } else {
+        Ok(run_s)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The model file: one description of a queueing system, plain data, for whoever generates, simulates or computes it.
+//! The model file: one description of a queueing system, plain data, for whoever generates,
+//! simulates or computes it.
 //!
 //! ```toml
 //! sizes = "h2:mean=1,c2=4"        # see sizes::text; or trace:NAME
@@ -33,7 +34,8 @@ use crate::sizes::{Distribution, Sizes};
 /// A queueing system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Sizes of the jobs, in the unit of work of whoever plays the model: bytes on a link, or seconds.
+    /// Sizes of the jobs, in the unit of work of whoever plays the model: bytes on a link, or
+    /// seconds.
     pub sizes: Sizes,
     /// Who sends them.
     pub users: Users,
@@ -43,11 +45,13 @@ pub struct Model {
     pub servers: u32,
     /// Most jobs inside at a time, the others waiting outside; none without a limit.
     pub mpl: Option<u32>,
-    /// The link whose bytes the sizes are, times being seconds; none where times are in the unit of the sizes.
+    /// The link whose bytes the sizes are, times being seconds; none where times are in the unit of
+    /// the sizes.
     pub uplink: Option<Rate>,
     /// σ of the logarithm of estimate over size; none where sizes are known.
     pub error: Option<f64>,
-    /// Work between two questions to the policy, in mean sizes; none where it is asked at every event.
+    /// Work between two questions to the policy, in mean sizes; none where it is asked at every
+    /// event.
     pub turn: Option<f64>,
     /// Whether the starvation guard is on.
     pub guard: bool,

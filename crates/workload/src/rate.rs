@@ -1,7 +1,9 @@
-//! Rate of a link, printed as tc prints it: `100mbit`. Read in the forms that people type: `100M`, `100 Mbit/s`, `100Mbps`, `12.5MB/s`.
+//! Rate of a link, printed as tc prints it: `100mbit`. Read in the forms that people type: `100M`,
+//! `100 Mbit/s`, `100Mbps`, `12.5MB/s`.
 //!
-//! A unit ends in a word for bits or bytes, or is a prefix alone, which then counts bits. Where only the case of a letter tells bits
-//! from bytes (`Mbps`, `MB/s`) the case decides; tc alone takes `mbps` for bytes.
+//! A unit ends in a word for bits or bytes, or is a prefix alone, which then counts bits. Where
+//! only the case of a letter tells bits from bytes (`Mbps`, `MB/s`) the case decides; tc alone
+//! takes `mbps` for bytes.
 
 use std::fmt;
 use std::num::NonZeroU64;

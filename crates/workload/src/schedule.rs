@@ -18,7 +18,8 @@ pub struct Phase {
 }
 
 /// Phases of offered load, repeated over a run. Written `0.9`, or `0.2,1.2,10,10`: low load, high
-/// load, seconds low, seconds high; or `W1` to `W10`, as in Table I of Schroeder and Harchol-Balter 2006.
+/// load, seconds low, seconds high; or `W1` to `W10`, as in Table I of Schroeder and Harchol-Balter
+/// 2006.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     phases: Vec<Phase>,

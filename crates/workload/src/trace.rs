@@ -157,7 +157,8 @@ impl Trace {
         (0..).zip(&self.requests).map(row).collect()
     }
 
-    /// Seconds between request `index` and the one before it; the trace repeats, with one mean gap between its last request and its first.
+    /// Seconds between request `index` and the one before it; the trace repeats, with one mean gap
+    /// between its last request and its first.
     pub(crate) fn gap_s(&self, index: u64) -> f64 {
         let requests = &self.requests;
         match (index % requests.len() as u64) as usize {
@@ -169,7 +170,8 @@ impl Trace {
         }
     }
 
-    /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`), sizes by a law (`sizes:LAW`) or the trace at a path.
+    /// A built-in trace (`epa`, `nasa`), SURGE's requests (`surge:SEED`), sizes by a law
+    /// (`sizes:LAW`) or the trace at a path.
     pub fn open(name_or_path: &str) -> Result<Self, TraceError> {
         if job_log::is_named(name_or_path) {
             return Err(TraceError::IsJobLog(name_or_path.into()));

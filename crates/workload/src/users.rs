@@ -1,8 +1,10 @@
-//! A closed system: a fixed number of users, each asking again when it has its answer and has paused.
+//! A closed system: a fixed number of users, each asking again when it has its answer and has
+//! paused.
 //!
-//! The requests come from one sequence that the seed chooses, and whoever asks next takes the next one: so every server is asked
-//! for the same sequence, only at other times. How long a user pauses for the n-th time depends on the seed, the user and n
-//! alone, but that a failure ends a page of SURGE's.
+//! The requests come from one sequence that the seed chooses, and whoever asks next takes the next
+//! one: so every server is asked for the same sequence, only at other times. How long a user pauses
+//! for the n-th time depends on the seed, the user and n alone, but that a failure ends a page of
+//! SURGE's.
 
 use crate::arrivals::{Arrival, MAX_REQUESTS};
 use crate::rng::Rng;
@@ -26,7 +28,8 @@ pub enum Behaviour {
         /// Mean of the exponential pause before each request, in seconds; 0: none.
         think_s: f64,
     },
-    /// SURGE's pages. The objects asked for are the model's files: those of [`crate::surge::trace`], with any seed.
+    /// SURGE's pages. The objects asked for are the model's files: those of
+    /// [`crate::surge::trace`], with any seed.
     Surge(Box<SurgeModel>),
 }
 
@@ -156,8 +159,8 @@ impl Users {
         })
     }
 
-    /// What `user` asks for at `at_ns` after the start; none after [`MAX_REQUESTS`]. Its work counts without a connection:
-    /// whether one is opened shows when it is sent.
+    /// What `user` asks for at `at_ns` after the start; none after [`MAX_REQUESTS`]. Its work
+    /// counts without a connection: whether one is opened shows when it is sent.
     pub fn ask(&mut self, trace: &Trace, user: u32, at_ns: u64) -> Option<Arrival> {
         if self.asked >= MAX_REQUESTS {
             return None;

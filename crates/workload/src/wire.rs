@@ -1,7 +1,8 @@
 //! Work of one response on the wire: the one formula behind load, ideal and simulation.
 //!
-//! What a protocol adds is counted here and nowhere else, so that load, ideal and slowdown agree whatever is spoken. Records
-//! and frames are counted as large as they may be: a server that cuts them smaller pays for it in its own response times.
+//! What a protocol adds is counted here and nowhere else, so that load, ideal and slowdown agree
+//! whatever is spoken. Records and frames are counted as large as they may be: a server that cuts
+//! them smaller pays for it in its own response times.
 
 /// Payload of a full TCP segment on Ethernet with timestamps, in bytes (1500 - 20 IP - 20 TCP - 12
 /// options).
@@ -10,8 +11,8 @@ pub const SEGMENT_BYTES: u64 = 1448;
 /// What TCP timestamps take of every segment, in bytes (RFC 7323, padded).
 const TIMESTAMP_BYTES: u64 = 12;
 
-/// Payload of a full TCP segment, in bytes, where the receiver announces the maximum segment size `mss_bytes`, which is at least
-/// [`MSS_BYTES_MIN`]: the timestamps come out of it (RFC 6691).
+/// Payload of a full TCP segment, in bytes, where the receiver announces the maximum segment size
+/// `mss_bytes`, which is at least [`MSS_BYTES_MIN`]: the timestamps come out of it (RFC 6691).
 pub fn segment_bytes(mss_bytes: u64) -> u64 {
     mss_bytes - TIMESTAMP_BYTES
 }
@@ -29,11 +30,13 @@ pub const PACKET_HEADER_BYTES: u64 = 66;
 /// ACK of the client's FIN.
 pub const CONNECTION_PACKETS: u64 = 4;
 
-/// More of them with TLS: ACKs of the ClientHello and of the client's Finished, which leave before the server has computed
-/// its answers, and close_notify; counted on a link beside nginx, where they leave less than 0.1 % unexplained.
+/// More of them with TLS: ACKs of the ClientHello and of the client's Finished, which leave before
+/// the server has computed its answers, and close_notify; counted on a link beside nginx, where
+/// they leave less than 0.1 % unexplained.
 pub const TLS_CONNECTION_PACKETS: u64 = 3;
 
-/// Most payload of one TLS record (RFC 8446, section 5.1) and of one HTTP/2 frame by default (RFC 9113, section 4.2), in bytes.
+/// Most payload of one TLS record (RFC 8446, section 5.1) and of one HTTP/2 frame by default (RFC
+/// 9113, section 4.2), in bytes.
 pub const RECORD_PAYLOAD_BYTES: u64 = 16 * 1024;
 
 /// Header, content type and authentication tag of one TLS 1.3 record, in bytes (5 + 1 + 16).
@@ -45,14 +48,16 @@ pub const FRAME_HEADER_BYTES: u64 = 9;
 /// What is spoken between client and server; the default is HTTP/1.1 in clear text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireModel {
-    /// Payload of a full TCP segment in bytes, above 0; [`SEGMENT_BYTES`] unless a smaller one was agreed.
+    /// Payload of a full TCP segment in bytes, above 0; [`SEGMENT_BYTES`] unless a smaller one was
+    /// agreed.
     pub segment_bytes: u64,
     /// With TLS.
     pub tls: bool,
     /// HTTP/2 instead of HTTP/1.1.
     pub http2: bool,
-    /// What the server sends for a new connection beside its responses, in bytes: its part of the TLS handshake with the
-    /// certificates, session tickets, HTTP/2 settings. 0 for HTTP/1.1 in clear text; otherwise it has to be measured.
+    /// What the server sends for a new connection beside its responses, in bytes: its part of the
+    /// TLS handshake with the certificates, session tickets, HTTP/2 settings. 0 for HTTP/1.1 in
+    /// clear text; otherwise it has to be measured.
     pub opening_bytes: u64,
 }
 
@@ -68,8 +73,9 @@ impl Default for WireModel {
 }
 
 impl WireModel {
-    /// Bytes on the wire of one response: body, head, headers of its frames, records and segments, and the connection's own
-    /// packets when it is new. `head_bytes` is the HTTP/1.1 head, or the HTTP/2 HEADERS frame with its header.
+    /// Bytes on the wire of one response: body, head, headers of its frames, records and segments,
+    /// and the connection's own packets when it is new. `head_bytes` is the HTTP/1.1 head, or the
+    /// HTTP/2 HEADERS frame with its header.
     pub fn work_bytes(&self, body_bytes: u64, head_bytes: u64, new_connection: bool) -> u64 {
         let payload_bytes = self.payload_bytes(body_bytes, head_bytes);
         let work_bytes = on_the_wire(payload_bytes, payload_bytes.div_ceil(self.segment_bytes));
@@ -87,7 +93,8 @@ impl WireModel {
         on_the_wire(self.opening_bytes, packets)
     }
 
-    /// Bytes of one response as TCP carries them: body and head with the headers of frames and records.
+    /// Bytes of one response as TCP carries them: body and head with the headers of frames and
+    /// records.
     pub fn payload_bytes(&self, body_bytes: u64, head_bytes: u64) -> u64 {
         let mut bytes = head_bytes + body_bytes;
         if self.http2 {

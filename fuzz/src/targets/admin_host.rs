@@ -1,4 +1,5 @@
-//! A Host header is let in only when it names loopback, the address that was reached, or a name the operator gave.
+//! A Host header is let in only when it names loopback, the address that was reached, or a name the
+//! operator gave.
 
 use sooner_http::rebinding::is_allowed;
 

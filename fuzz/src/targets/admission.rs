@@ -1,4 +1,5 @@
-//! The gate in front of a backend under any order of calls: never more inside than the limit, no place empty while a job waits.
+//! The gate in front of a backend under any order of calls: never more inside than the limit, no
+//! place empty while a job waits.
 
 use arbitrary::Arbitrary;
 use sooner_admission::{AdmissionQueue, Request, JobId, Lateness, Order, Promise, Time};

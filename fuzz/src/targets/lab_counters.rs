@@ -1,4 +1,5 @@
-//! What /proc says of sockets, counters and processes: any text is read, and no port has more sockets than there are lines.
+//! What /proc says of sockets, counters and processes: any text is read, and no port has more
+//! sockets than there are lines.
 
 use sooner_lab::counters::{
     Connections, resident_bytes_of, run_and_wait_ns, stat, table, tcp_counters, time_wait,
@@ -11,7 +12,8 @@ pub fn run(text: &str) {
     let connections = Connections::of(sockets);
     assert!(connections.established <= connections.open);
     let counters = tcp_counters(text, text);
-    assert_eq!(counters - counters, Default::default());
+    let same = counters;
+    assert_eq!(counters - same, Default::default());
     let _ = (
         stat(text),
         resident_bytes_of(text),

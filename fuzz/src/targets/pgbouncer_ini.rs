@@ -1,4 +1,5 @@
-//! A pgbouncer.ini, with a pg_hba.conf behind a line `---`, is refused or becomes a gate.toml that the gate reads.
+//! A pgbouncer.ini, with a pg_hba.conf behind a line `---`, is refused or becomes a gate.toml that
+//! the gate reads.
 
 use sooner_import::{Files, ImportError, import};
 use std::io;

@@ -1,4 +1,5 @@
-//! Every policy, guarded or not, under any order of calls: it serves while a job can be served, and only jobs that can.
+//! Every policy, guarded or not, under any order of calls: it serves while a job can be served, and
+//! only jobs that can.
 
 use arbitrary::Arbitrary;
 use sooner_policy::{Arrival, ClientId, GuardLimits, JobId, Path, PolicyName, Scheduler, Time};

@@ -1,4 +1,5 @@
-//! Whatever a client sends: first packets, messages and proofs are read or refused, and the server never gets what is no message.
+//! Whatever a client sends: first packets, messages and proofs are read or refused, and the server
+//! never gets what is no message.
 
 use std::cell::RefCell;
 

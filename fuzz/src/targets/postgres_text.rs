@@ -1,4 +1,5 @@
-//! Whatever stands in a command, a users file, a configuration, a row or an address: read to its end, or refused.
+//! Whatever stands in a command, a users file, a configuration, a row or an address: read to its
+//! end, or refused.
 
 use sooner_postgres::auth::{Secret, userlist};
 use sooner_pooler::console::command;

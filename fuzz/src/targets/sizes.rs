@@ -1,4 +1,5 @@
-//! Text as a distribution; what is read must have a mean, quantiles that rise, and be written in the form that is read.
+//! Text as a distribution; what is read must have a mean, quantiles that rise, and be written in
+//! the form that is read.
 
 use sooner_workload::{Distribution, Sizes};
 

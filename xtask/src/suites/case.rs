@@ -24,11 +24,13 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// An outcome in one word, with what was said about it; equal if the reference is the same word.
+    /// An outcome in one word, with what was said about it; equal if the reference is the same
+    /// word.
     pub fn word(way: &str, reference: &str, outcome: &str, said: &str) -> Self {
-        let differences = match reference == outcome {
-            true => Vec::new(),
-            false => vec![format!("{reference} -> {outcome}: {said}")],
+        let differences = if reference == outcome {
+            Vec::new()
+        } else {
+            vec![format!("{reference} -> {outcome}: {said}")]
         };
         Self {
             way: way.to_owned(),

@@ -21,8 +21,8 @@ pub fn patient(seconds: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Debian's source package, unpacked with Debian's changes in `FOLDER/source`: of the version that is
-/// installed, or else the newest that can be had.
+/// Debian's source package, unpacked with Debian's changes in `FOLDER/source`: of the version that
+/// is installed, or else the newest that can be had.
 pub fn debian_source(folder: &Path, source: &str, version: Option<&str>) -> Result<PathBuf> {
     let unpacked = folder.join("source");
     if unpacked.exists() {

@@ -1,5 +1,6 @@
 //! PostgreSQL's regression files, each run by psql as `pg_regress` runs it. The outputs of the run
-//! through the gate are compared with those of the run without it, and not with what PostgreSQL expects.
+//! through the gate are compared with those of the run without it, and not with what PostgreSQL
+//! expects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,8 @@ pub const FEW: [&str; 12] = [
 
 /// Seconds for one file; the longest takes a tenth without a gate.
 const FILE_PATIENCE_S: u32 = 120;
-/// Places in the gate: fewer than the files that run at once, so that connections pass from one to another.
+/// Places in the gate: fewer than the files that run at once, so that connections pass from one to
+/// another.
 const TRANSACTIONS: u32 = 8;
 const SETTINGS: [&str; 2] = ["max_prepared_transactions=2", "autovacuum_naptime=1d"];
 const DATABASE: &str = "regression";

@@ -1,5 +1,5 @@
-//! A project's tests by pytest: from its source distribution, in an environment of their own, against
-//! a database directly and through the gate.
+//! A project's tests by pytest: from its source distribution, in an environment of their own,
+//! against a database directly and through the gate.
 //!
 //! A test that differs is run again, in both ways, because some of these tests depend on time: what
 //! is equal then counts as equal, and is counted apart as well.
@@ -77,9 +77,10 @@ pub fn run(project: &Project, run: &mut Run) -> Result<()> {
             run.version(name, version);
         }
     }
-    let chosen = match run.only.is_empty() {
-        true => None,
-        false => Some(run.only.clone()),
+    let chosen = if run.only.is_empty() {
+        None
+    } else {
+        Some(run.only.clone())
     };
     let mut outcomes = Vec::new();
     for place in &places {

@@ -67,9 +67,10 @@ impl Run {
     pub fn begin(suite: &str, folder: PathBuf, sooner: PathBuf, only: Vec<String>) -> Result<Self> {
         let expected = process::root().join("experiments/suites/expected");
         let expected = Expected::read(&expected.join(format!("{suite}.toml")))?;
-        let kept = match only.is_empty() {
-            true => Some(Record::open("suites", suite)?),
-            false => None,
+        let kept = if only.is_empty() {
+            Some(Record::open("suites", suite)?)
+        } else {
+            None
         };
         Ok(Self {
             every: File::create(folder.join("cases.jsonl"))?,
@@ -112,9 +113,10 @@ impl Run {
                     None => unexpected.push(difference),
                 }
             }
-            match unexpected.is_empty() {
-                true => counts.expected += 1,
-                false => counts.unexpected += 1,
+            if unexpected.is_empty() {
+                counts.expected += 1
+            } else {
+                counts.unexpected += 1
             }
             for difference in &unexpected {
                 eprintln!("unexpected: {} ({})", case.name, tried.way);

@@ -212,21 +212,23 @@ pub struct Place {
 }
 
 impl Place {
-    /// A cluster for each way, with these settings; so many transactions at a time go through a gate.
+    /// A cluster for each way, with these settings; so many transactions at a time go through a
+    /// gate.
     pub fn all(run: &Run, settings: &[&str], transactions: u32) -> Result<Vec<Self>> {
         let ways = ["direct"].into_iter().chain(MODES);
         let places = ways.map(|way| {
             let log = |what: &str| run.folder.join(format!("{what}-{way}.log"));
             let cluster = Cluster::start(settings, &log("postgresql"))?;
-            let gate = match MODES.contains(&way) {
-                true => Some(Gate::before(
+            let gate = if MODES.contains(&way) {
+                Some(Gate::before(
                     &cluster,
                     &run.sooner,
                     way,
                     transactions,
                     &log("gate"),
-                )?),
-                false => None,
+                )?)
+            } else {
+                None
             };
             Ok(Self { way, gate, cluster })
         });

@@ -1,5 +1,5 @@
-//! Words that do not belong in any text of the repository, each with what to write instead. What does
-//! not belong in code is for clippy (`[workspace.lints]`, clippy.toml).
+//! Words that do not belong in any text of the repository, each with what to write instead. What
+//! does not belong in code is for clippy (`[workspace.lints]`, clippy.toml).
 
 use super::files::File;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! The repository's text files, and the limit on how long a file may be.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -96,6 +97,27 @@ pub fn check_header(file: &File) -> Option<String> {
     })
 }
 
+/// Folders under experiments/ without an experiment.toml: one laboratory runs and reports them all.
+pub fn check_experiments(files: &[File]) -> Vec<String> {
+    let parts = files.iter().filter_map(|file| {
+        let (name, inside) = file.path.strip_prefix("experiments/")?.split_once('/')?;
+        Some((name, inside))
+    });
+    let (mut names, mut with_file) = (BTreeSet::new(), BTreeSet::new());
+    for (name, inside) in parts {
+        names.insert(name);
+        if inside == "experiment.toml" {
+            with_file.insert(name);
+        }
+    }
+    let without = names.difference(&with_file);
+    without
+        .map(|name| {
+            format!("experiments/{name}: no experiment.toml: docs/lab.md says what stands in one")
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +141,19 @@ mod tests {
         assert!(check_header(&rust("use std::io;\n")).is_some());
         assert!(check_header(&rust("//! What this is for.\n")).is_none());
         assert!(check_header(&File::new("crates/x/tests/a.rs".into(), String::new())).is_none());
+    }
+
+    #[test]
+    fn an_experiment_without_its_file_is_found() {
+        let file = |path: &str| File::new(path.to_owned(), String::new());
+        let files = [
+            file("experiments/README.md"),
+            file("experiments/one/experiment.toml"),
+            file("experiments/one/README.md"),
+            file("experiments/two/README.md"),
+        ];
+        let found = check_experiments(&files);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("experiments/two: no experiment.toml"));
     }
 }

@@ -1,9 +1,9 @@
 //! The layers of crates: which of them may use which, what the lowest may depend on, and the map of
 //! crates in ARCHITECTURE.md.
 //!
-//! A crate's manifest names its layer under `[package.metadata.sooner]`. *decide* uses only *decide*;
-//! *run* and *know* use *decide* and themselves; *measure* uses everything; the binary and the tools
-//! use everything, and nothing uses them. What only tests use is free of the rule.
+//! A crate's manifest names its layer under `[package.metadata.sooner]`. *decide* uses only
+//! *decide*; *run* and *know* use *decide* and themselves; *measure* uses everything; the binary
+//! and the tools use everything, and nothing uses them. What only tests use is free of the rule.
 
 use super::crates::Crate;
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! Two limits by turns, until it is known by how much one gives more than the other.
 //!
-//! What a machine can do goes up and down by a fifth within seconds (checkpoints, neighbours), and that concerns both alike when they take
-//! turns of a second. A pair is a half turn of each; the estimate is the sum of the one over the sum of the other, with the error of a ratio
-//! estimator (Cochran 1977, Sampling Techniques, 6.4). Turns are tried, known, known, tried: a trend is in both, and every second change is
-//! saved.
+//! What a machine can do goes up and down by a fifth within seconds (checkpoints, neighbours), and
+//! that concerns both alike when they take turns of a second. A pair is a half turn of each; the
+//! estimate is the sum of the one over the sum of the other, with the error of a ratio estimator
+//! (Cochran 1977, Sampling Techniques, 6.4). Turns are tried, known, known, tried: a trend is in
+//! both, and every second change is saved.
 
 use super::measuring::{LEFT_OUT, STANDARD_ERRORS};
 use crate::Window;
@@ -22,7 +23,8 @@ const PAIRS_MIN: f64 = 8.0;
 const ERROR_SHARE: f64 = 0.4;
 /// What is that near to the threshold is compared longer: until it is known on which side it is.
 const SIDE_SHARE: f64 = 0.8;
-/// More than this is not told apart: where nothing was done at one limit, the other gives no end of times as much.
+/// More than this is not told apart: where nothing was done at one limit, the other gives no end of
+/// times as much.
 const RATIO_MAX: f64 = 100.0;
 /// Nothing is known better than this.
 const ERROR_MIN: f64 = 0.005;
@@ -30,8 +32,9 @@ const ERROR_MIN: f64 = 0.005;
 const PATIENCE_NS: u64 = 45_000_000_000;
 const ERROR_TIMES: f64 = 1.5;
 const LONGEST_NS: u64 = 120_000_000_000;
-/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless something else is known; if at a lower one that is
-/// tried, the known one is in force until somebody waits again.
+/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless
+/// something else is known; if at a lower one that is tried, the known one is in force until
+/// somebody waits again.
 const IDLE_NS: u64 = 10_000_000_000;
 
 /// Two limits by turns.
@@ -98,7 +101,8 @@ pub struct Compared {
 }
 
 impl Comparing {
-    /// Begins with `tried`; `rate_per_sec` is what the backend does, more or less. Nearer to `threshold` it takes longer.
+    /// Begins with `tried`; `rate_per_sec` is what the backend does, more or less. Nearer to
+    /// `threshold` it takes longer.
     pub fn new(known: usize, tried: usize, rate_per_sec: f64, threshold: f64) -> Self {
         let rate_per_ns = (rate_per_sec / 1e9).max(f64::MIN_POSITIVE);
         // By Little's law, the time inside with the most inside.
@@ -143,9 +147,10 @@ impl Comparing {
             return Step::Stay;
         }
         self.end_half();
-        match self.is_known_well(loss) {
-            true => Step::Done(self.compared()),
-            false => self.next_half(),
+        if self.is_known_well(loss) {
+            Step::Done(self.compared())
+        } else {
+            self.next_half()
         }
     }
 
@@ -162,14 +167,16 @@ impl Comparing {
             return self.rest();
         }
         let compared = self.compared();
-        let ratio = match self.sums.pairs < PAIRS_MIN {
-            true => 1.0,
-            false => compared.ratio,
+        let ratio = if self.sums.pairs < PAIRS_MIN {
+            1.0
+        } else {
+            compared.ratio
         };
         Step::Done(Compared { ratio, ..compared })
     }
 
-    /// Nobody knows for how long nobody waits, and a limit that is tried may be far too low for what comes: a new pair, which begins with the other.
+    /// Nobody knows for how long nobody waits, and a limit that is tried may be far too low for
+    /// what comes: a new pair, which begins with the other.
     fn rest(&mut self) -> Step {
         self.idle_ns = 0;
         self.first = None;
@@ -259,7 +266,8 @@ mod tests {
 
     const LOOK_NS: u64 = 100_000_000;
 
-    /// A look at a tenth of a second with so many jobs done, in all of which somebody waits, or nobody.
+    /// A look at a tenth of a second with so many jobs done, in all of which somebody waits, or
+    /// nobody.
     fn look(completed: u64, is_backlogged: bool) -> Window {
         Window {
             duration_ns: LOOK_NS,
@@ -277,7 +285,8 @@ mod tests {
             looks += 1;
             assert!(looks < 10_000, "it never ends");
             let has_some = comparing.sums.pairs >= PAIRS_MIN;
-            // 16 give half as much again, with so much noise that it takes long; then everybody is away.
+            // 16 give half as much again, with so much noise that it takes long; then everybody is
+            // away.
             let noise = 60 * (looks / 10 % 3);
             let completed = if is_known { 100 } else { 150 + noise };
             // A loss of a hundredth is less than is ever known.

@@ -1,7 +1,8 @@
 //! What one limit gives, for as long as it takes to say something.
 //!
-//! That says how fast a backend is, not which limit is better: what a machine can do goes up and down by more than what is asked about. Two
-//! limits are held against each other by turns ([`Comparing`](super::comparing::Comparing)).
+//! That says how fast a backend is, not which limit is better: what a machine can do goes up and
+//! down by more than what is asked about. Two limits are held against each other by turns
+//! ([`Comparing`](super::comparing::Comparing)).
 
 use crate::Window;
 
@@ -40,7 +41,8 @@ pub struct Measured {
 }
 
 impl Measuring {
-    /// At least `shortest_ns`; what comes in the first `left_out_ns` is left out: jobs that went in under another limit.
+    /// At least `shortest_ns`; what comes in the first `left_out_ns` is left out: jobs that went in
+    /// under another limit.
     pub fn new(left_out_ns: u64, shortest_ns: u64) -> Self {
         Self {
             left_out_ns,

@@ -1,7 +1,8 @@
 //! The highest limit that leaves room for the targets (thesis 10.3.5; 10.4.2 for percentiles).
 //!
-//! Times inside grow in proportion to the jobs inside, so what a class takes at one limit says at which one it would take no more than its
-//! target. Where even the fewest take longer no limit keeps the target: it is given up for an hour, because throughput that is lost for it buys
+//! Times inside grow in proportion to the jobs inside, so what a class takes at one limit says at
+//! which one it would take no more than its target. Where even the fewest take longer no limit
+//! keeps the target: it is given up for an hour, because throughput that is lost for it buys
 //! nothing. Else one target that cannot be met would be paid for by all.
 
 use super::ControllerLimits;
@@ -11,9 +12,11 @@ use crate::Need;
 const INSIDE_SHARE: f64 = 0.9;
 /// A highest limit is raised only by this factor: else it would follow every chance.
 const RAISED_BY: f64 = 1.2;
-/// Where two limits take turns what a class takes at one of them is mostly believed, so that only what is more than this times too long counts.
+/// Where two limits take turns what a class takes at one of them is mostly believed, so that only
+/// what is more than this times too long counts.
 const BY_TURNS: f64 = 1.25;
-/// So many times in a row the fewest have to be too many before a target is given up: few jobs say little.
+/// So many times in a row the fewest have to be too many before a target is given up: few jobs say
+/// little.
 const TOO_LONG_TIMES: u32 = 3;
 /// For so long it is, ns: the backend may be another one then.
 const GIVEN_UP_NS: u64 = 3_600_000_000_000;

@@ -1,8 +1,10 @@
 //! Which limit to try next, and beside which one, from the throughput at those that were tried.
 //!
-//! Throughput rises with the limit, stays, and may fall again; whatever lies between two limits that were tried gives no less than the worse
-//! of the two. So it is enough to halve until it costs too much, to double until nothing is gained, and to look between. What is known of a
-//! limit is its share of what the first one gives; each new one is held against the best that is known, whatever the machine does meanwhile.
+//! Throughput rises with the limit, stays, and may fall again; whatever lies between two limits
+//! that were tried gives no less than the worse of the two. So it is enough to halve until it costs
+//! too much, to double until nothing is gained, and to look between. What is known of a limit is
+//! its share of what the first one gives; each new one is held against the best that is known,
+//! whatever the machine does meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use super::settled::Settled;
 pub const LOSS_SHARE: f64 = 0.6;
 /// What gains less than this share of the loss gains nothing.
 const GAIN_SHARE: f64 = 0.3;
-/// A peak between two limits that were tried is at most so many times higher than what was measured.
+/// A peak between two limits that were tried is at most so many times higher than what was
+/// measured.
 const PEAK_ABOVE: f64 = 1.02;
 /// Limits nearer than this share of themselves are as good as the same.
 const NEAR: usize = 12;
@@ -70,15 +73,16 @@ impl Search {
         Some((*most.0, *most.1))
     }
 
-    /// The most that can be had, as far as is known: where limits on both sides of the best give less, the peak is between them, and perhaps a
-    /// little higher.
+    /// The most that can be had, as far as is known: where limits on both sides of the best give
+    /// less, the peak is between them, and perhaps a little higher.
     fn best(&self, bounds: &ControllerLimits) -> f64 {
         let most = self.most(bounds).map_or(0.0, |(_, share)| share);
         let peak = self.peak(bounds).unwrap_or(0.0);
         peak.clamp(most, PEAK_ABOVE * most)
     }
 
-    /// The top of the parabola, over the logarithm of the limit, through the best that is known and its neighbours.
+    /// The top of the parabola, over the logarithm of the limit, through the best that is known and
+    /// its neighbours.
     fn peak(&self, bounds: &ControllerLimits) -> Option<f64> {
         let known = self.shares.range(..=bounds.max);
         let points: Vec<(f64, f64)> = known
@@ -100,9 +104,10 @@ impl Search {
     pub fn threshold(&self, known: usize, tried: usize, bounds: &ControllerLimits) -> f64 {
         let enough = 1.0 - LOSS_SHARE * bounds.throughput_loss;
         let share = self.shares.get(&known).copied().unwrap_or(1.0);
-        match tried > known {
-            true => 1.0 / enough,
-            false => enough * self.best(bounds) / share.max(f64::MIN_POSITIVE),
+        if tried > known {
+            1.0 / enough
+        } else {
+            enough * self.best(bounds) / share.max(f64::MIN_POSITIVE)
         }
     }
 

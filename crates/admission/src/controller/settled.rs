@@ -1,8 +1,9 @@
 //! A limit that was found, and what shows that it is the right one no more.
 //!
-//! Lower and higher limits are tried beside it now and then. What share it gives of the most that can be had is remembered: each step down is
-//! held against that, or many small losses would become a large one. That a backend is faster or slower than it was says nothing about the
-//! limit; it is a reason to try another one sooner.
+//! Lower and higher limits are tried beside it now and then. What share it gives of the most that
+//! can be had is remembered: each step down is held against that, or many small losses would become
+//! a large one. That a backend is faster or slower than it was says nothing about the limit; it is
+//! a reason to try another one sooner.
 
 use super::comparing::Compared;
 use super::measuring::Measured;
@@ -96,9 +97,10 @@ impl Settled {
 
     /// The ratio on whose sides two different answers are.
     pub fn threshold(&self, tried: usize, loss: f64) -> f64 {
-        match tried > self.limit {
-            true => 1.0 / (1.0 - loss),
-            false => (1.0 - LOSS_SHARE * loss) / self.share,
+        if tried > self.limit {
+            1.0 / (1.0 - loss)
+        } else {
+            (1.0 - LOSS_SHARE * loss) / self.share
         }
     }
 

@@ -8,8 +8,8 @@ const START_MAX: usize = 4096;
 /// too many.
 ///
 /// With n jobs in that closed network the throughput is 1 - 1/g of the most there can be, where
-/// g(0) = 1 and g(n) = 1 + g(n-1) * min(n, processors) / processors: the normalising constants of its
-/// product form, divided by their last term.
+/// g(0) = 1 and g(n) = 1 + g(n-1) * min(n, processors) / processors: the normalising constants of
+/// its product form, divided by their last term.
 pub fn start(processors: usize, loss: f64) -> usize {
     let processors = processors.max(1);
     let mut constant = 1.0;

@@ -1,11 +1,13 @@
 //! Whether targets can be met, from what was seen of their classes under any order.
 //!
-//! Whoever goes first, somebody else goes later: the sum of the classes' mean response times, each by its share of the jobs, stays what it is as
-//! long as the order does not look at how long single jobs take (Kleinrock's conservation law; with a fixed number of users it is Little's). So targets
-//! that allow less than that in the mean cannot all be met, whatever is done (thesis 10.3.4). And none can be met that is below the time inside.
+//! Whoever goes first, somebody else goes later: the sum of the classes' mean response times, each
+//! by its share of the jobs, stays what it is as long as the order does not look at how long single
+//! jobs take (Kleinrock's conservation law; with a fixed number of users it is Little's). So
+//! targets that allow less than that in the mean cannot all be met, whatever is done (thesis
+//! 10.3.4). And none can be met that is below the time inside.
 //!
-//! Classes without a target take what is left over, but not anything: one turn in twenty goes to whoever has waited longest, and a few users do not
-//! wait long enough to make room for all others.
+//! Classes without a target take what is left over, but not anything: one turn in twenty goes to
+//! whoever has waited longest, and a few users do not wait long enough to make room for all others.
 
 use super::Aim;
 
@@ -23,7 +25,8 @@ pub struct Seen {
     pub inside_ns: f64,
     /// Its targets.
     pub aims: Vec<Aim>,
-    /// Shares and what they were, of the mean: a percentile of 0.95 that is 3 times the mean is (0.95, 3).
+    /// Shares and what they were, of the mean: a percentile of 0.95 that is 3 times the mean is
+    /// (0.95, 3).
     pub spread: Vec<(f64, f64)>,
 }
 
@@ -32,7 +35,8 @@ pub struct Seen {
 pub struct Verdict {
     /// The mean response time of all, which no order changes, ns.
     pub needed_ns: f64,
-    /// What the targets allow in the mean, ns; `None` where some class has none, which then takes what is left over.
+    /// What the targets allow in the mean, ns; `None` where some class has none, which then takes
+    /// what is left over.
     pub allowed_ns: Option<f64>,
     /// What is lacking where even that is not enough, in the mean, ns.
     pub lacking_ns: f64,
@@ -40,9 +44,11 @@ pub struct Verdict {
     pub targets_ns: Vec<Option<f64>>,
     /// Classes whose targets are below their time inside.
     pub impossible: Vec<usize>,
-    /// What classes without targets would take in the mean, ns; `None` where there are none. Below their time inside there is no sense in it.
+    /// What classes without targets would take in the mean, ns; `None` where there are none. Below
+    /// their time inside there is no sense in it.
     pub left_over_ns: Option<f64>,
-    /// What each class's target would have to be, as a mean, if it alone were relaxed, ns; only where they cannot all be met.
+    /// What each class's target would have to be, as a mean, if it alone were relaxed, ns; only
+    /// where they cannot all be met.
     pub relaxed_ns: Vec<Option<f64>>,
 }
 
@@ -104,7 +110,8 @@ pub fn verdict(classes: &[Seen]) -> Option<Verdict> {
 }
 
 impl Seen {
-    /// The most stringent of its targets as a mean: a percentile by the spread that was seen, else as if times were exponential.
+    /// The most stringent of its targets as a mean: a percentile by the spread that was seen, else
+    /// as if times were exponential.
     fn target_ns(&self) -> Option<f64> {
         let means = self.aims.iter().map(|aim| match *aim {
             Aim::Mean(target_ns) => target_ns as f64,

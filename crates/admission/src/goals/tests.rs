@@ -1,7 +1,9 @@
-//! Goals in a closed system: users who ask again at once, a place for some of them inside, where they share one processor.
+//! Goals in a closed system: users who ask again at once, a place for some of them inside, where
+//! they share one processor.
 //!
-//! Event by event, with the admission that real jobs go through. What a class achieves is held against its target; the sum of what all get
-//! cannot be more than there is, so somebody without a target pays.
+//! Event by event, with the admission that real jobs go through. What a class achieves is held
+//! against its target; the sum of what all get cannot be more than there is, so somebody without a
+//! target pays.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +188,8 @@ fn goal(name: &str, priority: u8, aims: &[Aim]) -> Goal {
 
 const BY_PRIORITY: Order = Order::Targets(Lateness::ByPriority);
 
-/// 100 users and 2 ms each: 200 ms for all on average; the paper's spread of targets (Table 10.3), 0.7 and 1 to 1.6.
+/// 100 users and 2 ms each: 200 ms for all on average; the paper's spread of targets (Table 10.3),
+/// 0.7 and 1 to 1.6.
 #[test]
 fn means_are_met_and_whoever_has_no_target_pays() {
     for limit in [4, 10, 20] {
@@ -206,7 +209,8 @@ fn means_are_met_and_whoever_has_no_target_pays() {
     }
 }
 
-/// All classes have targets, together 7 % above what can be had; who gets what is left over is not said.
+/// All classes have targets, together 7 % above what can be had; who gets what is left over is not
+/// said.
 #[test]
 fn targets_near_the_limit_of_what_can_be_had_are_met() {
     let targets = [60 * MS, 130 * MS, 260 * MS];
@@ -281,11 +285,13 @@ fn what_evens_out_varies_little() {
     let (before, mean_before) = run(false);
     let (after, mean_after) = run(true);
     assert!(after < 0.2 && after < 0.6 * before, "{before} {after}");
-    // Users who ask again at once: whatever the order is, the mean is the number of users over the throughput.
+    // Users who ask again at once: whatever the order is, the mean is the number of users over the
+    // throughput.
     assert!((mean_after / mean_before - 1.0).abs() < 0.05);
 }
 
-/// What a class was found to take, its corrections too, outlive a change of the configuration that does not concern it.
+/// What a class was found to take, its corrections too, outlive a change of the configuration that
+/// does not concern it.
 #[test]
 fn what_was_learned_stays() {
     let mut goals = Goals::default();

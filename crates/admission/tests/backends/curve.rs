@@ -1,4 +1,5 @@
-//! Backends by formula: throughput for every number of jobs inside, and the chance that completions in a tenth of a second have.
+//! Backends by formula: throughput for every number of jobs inside, and the chance that completions
+//! in a tenth of a second have.
 
 use super::random::Random;
 use super::{MAX, TICK_NS, Window};
@@ -107,7 +108,8 @@ impl Curve {
         let rate = self.at(inside);
         let seconds = TICK_NS as f64 / 1e9;
         let mean = rate * seconds;
-        // Many jobs of a variability C² are done in a time whose share of chance is C² over their number.
+        // Many jobs of a variability C² are done in a time whose share of chance is C² over their
+        // number.
         let chance = (self.c2 * mean).sqrt() * random.normal();
         let completed = (mean + chance).round().max(0.0) as u64;
         let service_ns = inside as f64 / rate * 1e9;

@@ -1,4 +1,5 @@
-//! Backends that are faster and slower by themselves, as shared machines are: by a fifth, within seconds and minutes.
+//! Backends that are faster and slower by themselves, as shared machines are: by a fifth, within
+//! seconds and minutes.
 
 use super::curve::{Curve, Family};
 use super::random::Random;
@@ -31,7 +32,8 @@ impl Speed {
     }
 }
 
-/// What was found in how many steps: of the most that can be had, and how many above the fewest that are enough.
+/// What was found in how many steps: of the most that can be had, and how many above the fewest
+/// that are enough.
 fn found(seed: u64, family: Family) -> (f64, isize) {
     let mut random = Random::new(seed * 977 + family as u64);
     let variability = random.log_between(1.0, 5.0);

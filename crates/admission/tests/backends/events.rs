@@ -1,5 +1,5 @@
-//! A backend event by event: jobs of random demands, one after the other on a disk, then together on some processors, a hundred users who ask
-//! again at once, and places for some of them inside.
+//! A backend event by event: jobs of random demands, one after the other on a disk, then together
+//! on some processors, a hundred users who ask again at once, and places for some of them inside.
 
 use std::collections::VecDeque;
 
@@ -44,9 +44,10 @@ impl Backend {
     /// What a job needs: one in ten is of the long kind; mean 1.
     fn demand(&mut self) -> f64 {
         let short = 1.0 / (0.9 + 0.1 * self.spread);
-        let scale = match self.random.unit() < 0.1 {
-            true => short * self.spread,
-            false => short,
+        let scale = if self.random.unit() < 0.1 {
+            short * self.spread
+        } else {
+            short
         };
         scale * self.random.exponential()
     }

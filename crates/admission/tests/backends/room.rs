@@ -1,5 +1,5 @@
-//! What becomes of the limit where classes have targets. What a class is expected to take inside is a mean of the recent past, scaled where the limit
-//! changes, as the gate's is.
+//! What becomes of the limit where classes have targets. What a class is expected to take inside is
+//! a mean of the recent past, scaled where the limit changes, as the gate's is.
 
 use super::curve::{Curve, Family};
 use super::random::Random;
@@ -35,7 +35,8 @@ impl Play {
         limit as f64 / self.curve.at(limit) * 1e9
     }
 
-    /// So many ticks; the throughput in them, of the most that can be had, and how many were above `most`.
+    /// So many ticks; the throughput in them, of the most that can be had, and how many were above
+    /// `most`.
     fn run(&mut self, ticks: usize, target_ns: Option<f64>, most: usize) -> (f64, usize) {
         let (mut share, mut above) = (0.0, 0);
         for _ in 0..ticks {
@@ -64,7 +65,8 @@ impl Play {
     }
 }
 
-/// The time inside grows in proportion to the jobs inside, so a target for it gives a highest limit (thesis 10.3.5), in ten changes.
+/// The time inside grows in proportion to the jobs inside, so a target for it gives a highest limit
+/// (thesis 10.3.5), in ten changes.
 #[test]
 fn targets_leave_room_inside() {
     for seed in 0..40 {

@@ -1,4 +1,5 @@
-//! `sooner demo gate`: the same load on a private PostgreSQL, directly, through the gate, and through the gate with a class that goes first.
+//! `sooner demo gate`: the same load on a private PostgreSQL, directly, through the gate, and
+//! through the gate with a class that goes first.
 
 use crate::output::{self, Undelivered};
 use crate::seconds;
@@ -22,8 +23,8 @@ const CLIENTS_PER_PLACE: usize = 10;
 /// One client of so many goes first.
 const CLIENTS_PER_HIGH: usize = 10;
 
-/// Shows what the gate is worth: the same load on a private PostgreSQL, directly, then through the gate first come first served, then through
-/// the gate with a class that goes first.
+/// Shows what the gate is worth: the same load on a private PostgreSQL, directly, then through the
+/// gate first come first served, then through the gate with a class that goes first.
 ///
 /// Needs an installed PostgreSQL and nothing set up; makes a database of its own and removes it.
 #[derive(Args)]
@@ -31,7 +32,8 @@ pub struct GateDemoArgs {
     /// Length of each run, warm-up included, like 5 or 1m.
     #[arg(long, value_name = "TIME", default_value_t = 5, value_parser = seconds::whole::<2>)]
     seconds: u64,
-    /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is more.
+    /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is
+    /// more.
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
     /// Clients of both classes, by default ten times the limit.
@@ -51,8 +53,8 @@ pub struct GateDemoArgs {
     json: bool,
 }
 
-/// Runs it. Errors are bad input, or that there is no PostgreSQL; a measurement that failed is reported here and gives exit code 1, and
-/// so does an INVALID one.
+/// Runs it. Errors are bad input, or that there is no PostgreSQL; a measurement that failed is
+/// reported here and gives exit code 1, and so does an INVALID one.
 pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
     let options = options(args)?;
     match measure(&options, args.json) {

@@ -15,7 +15,8 @@ use crate::config_file::{all_located, put, put_all, read};
 /// Where clients come in when nothing is said.
 const DEFAULT_LISTEN: &str = "127.0.0.1:6432";
 
-/// Lets a bounded number of transactions into a PostgreSQL at a time, and has the others wait outside, none of them dropped.
+/// Lets a bounded number of transactions into a PostgreSQL at a time, and has the others wait
+/// outside, none of them dropped.
 ///
 /// Speaks PostgreSQL's protocol on both sides; clients need no change but the port.
 #[derive(Args)]
@@ -29,10 +30,12 @@ pub struct GateArgs {
     /// Only look whether it would start.
     #[arg(long)]
     pub check: bool,
-    /// Where clients come in: an address with a port, or the path of a socket file; by default 127.0.0.1:6432. Repeatable.
+    /// Where clients come in: an address with a port, or the path of a socket file; by default
+    /// 127.0.0.1:6432. Repeatable.
     #[arg(long, value_name = "ADDRESS|PATH")]
     listen: Vec<String>,
-    /// The database: postgresql://HOST:PORT, or postgresql:///?host=FOLDER&port=PORT for a socket file.
+    /// The database: postgresql://HOST:PORT, or postgresql:///?host=FOLDER&port=PORT for a socket
+    /// file.
     #[arg(long, value_name = "URL")]
     backend: Option<ServerAddress>,
     /// How clients prove who they are, by default by SCRAM.
@@ -41,7 +44,8 @@ pub struct GateArgs {
     /// Users and their secrets, as in PgBouncer's userlist.txt.
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// How many transactions may be in a server at a time, by default 20; `auto`: as few as cost no throughput.
+    /// How many transactions may be in a server at a time, by default 20; `auto`: as few as cost no
+    /// throughput.
     #[arg(long, value_name = "N|auto")]
     limit: Option<Transactions>,
     /// How long a client keeps a server connection, by default for a transaction.

@@ -1,4 +1,5 @@
-//! `sooner gate check`: whether a configuration is right, and whether its targets can be met by a gate that runs.
+//! `sooner gate check`: whether a configuration is right, and whether its targets can be met by a
+//! gate that runs.
 
 use crate::output;
 use std::env;
@@ -22,7 +23,8 @@ use crate::config_file::{all_located, read};
 
 /// Looks whether a configuration is right and, with --observe, whether its targets can be met.
 ///
-/// The gate that runs may have other targets, but needs the same classes: what it sees of them decides. A password is taken from PGPASSWORD.
+/// The gate that runs may have other targets, but needs the same classes: what it sees of them
+/// decides. A password is taken from PGPASSWORD.
 #[derive(Args)]
 pub struct CheckArgs {
     /// The configuration.
@@ -31,7 +33,8 @@ pub struct CheckArgs {
     /// Watch a gate that runs for so long, like 60s or 5min; a number alone is seconds.
     #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     observe: Option<u64>,
-    /// That gate: an address with a port, or the path of its socket file; by default as for `gate top`.
+    /// That gate: an address with a port, or the path of its socket file; by default as for `gate
+    /// top`.
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
     /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.
@@ -79,13 +82,15 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         bail!("no transaction came in {seconds} s: nothing can be said");
     };
     let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
-    match args.json {
-        true => output::json(&report)?,
-        false => report.print()?,
+    if args.json {
+        output::json(&report)?
+    } else {
+        report.print()?
     }
-    Ok(match verdict.is_feasible() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if verdict.is_feasible() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -95,9 +100,10 @@ pub fn load_strictly(config: Config, source: &SourceText) -> Result<Configuratio
     let mistakes = settings.shut_out();
     let lines = mistakes.iter().map(|mistake| source.render(mistake));
     let lines: Vec<String> = lines.collect();
-    match lines.is_empty() {
-        true => Ok(settings),
-        false => bail!("{}", lines.join("\n")),
+    if lines.is_empty() {
+        Ok(settings)
+    } else {
+        bail!("{}", lines.join("\n"))
     }
 }
 
@@ -123,7 +129,8 @@ async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
     Ok((before, after))
 }
 
-/// A look at a gate that has one server at most: what is left over in one server pays for nothing in another.
+/// A look at a gate that has one server at most: what is left over in one server pays for nothing
+/// in another.
 fn of_one_server(look: Look) -> Result<Look> {
     if look.servers.len() > 1 {
         let servers = look.servers.iter().map(|server| server.address.as_str());
@@ -167,7 +174,8 @@ fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Seen>
         .collect())
 }
 
-/// Percentiles of a class that its targets are about where the gate runs: shares, and their times, us.
+/// Percentiles of a class that its targets are about where the gate runs: shares, and their times,
+/// us.
 fn percentiles<'a>(class: &'a str, targets: &'a [Target]) -> impl Iterator<Item = (f64, u64)> + 'a {
     let own = targets.iter().filter(move |target| target.class == class);
     own.filter_map(|target| {

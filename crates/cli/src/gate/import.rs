@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 /// Makes a gate.toml of a pgbouncer.ini, and says what it leaves out.
 ///
-/// Start it in the folder that PgBouncer is started in: names of files in a pgbouncer.ini are relative to that.
+/// Start it in the folder that PgBouncer is started in: names of files in a pgbouncer.ini are
+/// relative to that.
 #[derive(Args)]
 pub struct ImportArgs {
     /// The file.

@@ -33,7 +33,8 @@ impl Drop for SocketFiles {
     }
 }
 
-/// Listens at an address with a port, at all addresses of a name, at all of the machine (`*:PORT`, `:PORT`), or at the path of a socket file.
+/// Listens at an address with a port, at all addresses of a name, at all of the machine (`*:PORT`,
+/// `:PORT`), or at the path of a socket file.
 pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener>> {
     if place.starts_with(['/', '.']) {
         return Ok(vec![listen_at_path(place, files).await?]);

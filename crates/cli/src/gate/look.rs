@@ -95,7 +95,8 @@ pub struct Target {
     pub inside_us: Option<u64>,
 }
 
-/// Where a gate is that nothing is said of: where its own user finds the console, else where it listens by default.
+/// Where a gate is that nothing is said of: where its own user finds the console, else where it
+/// listens by default.
 pub fn place_of(gate: Option<&str>) -> Result<Endpoint> {
     if let Some(text) = gate {
         return place(text);
@@ -123,18 +124,20 @@ pub fn explained(error: String, gate: Option<&str>) -> anyhow::Error {
 /// Where a gate is: an address with a port, or the path of its socket file.
 pub fn place(text: &str) -> Result<Endpoint> {
     let is_path = text.starts_with(['/', '.']);
-    let parts = match is_path {
-        true => text.rsplit_once("/.s.PGSQL."),
-        false => text.rsplit_once(':'),
+    let parts = if is_path {
+        text.rsplit_once("/.s.PGSQL.")
+    } else {
+        text.rsplit_once(':')
     };
     let Some((at, port)) = parts.and_then(|(at, port)| Some((at, port.parse().ok()?))) else {
         bail!(
             "--gate {text}: neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file, like /run/sooner/.s.PGSQL.6432"
         );
     };
-    Ok(match is_path {
-        true => Endpoint::Unix(PathBuf::from(at), port),
-        false => Endpoint::Tcp(at.trim_matches(['[', ']']).to_owned(), port),
+    Ok(if is_path {
+        Endpoint::Unix(PathBuf::from(at), port)
+    } else {
+        Endpoint::Tcp(at.trim_matches(['[', ']']).to_owned(), port)
     })
 }
 

@@ -21,7 +21,8 @@ use super::look::{Class, Look, Target, explained, look, place_of};
 /// A password is taken from PGPASSWORD.
 #[derive(Args)]
 pub struct TopArgs {
-    /// The gate: an address with a port, or the path of its socket file; by default the socket file of the user who runs it, else 127.0.0.1:6432.
+    /// The gate: an address with a port, or the path of its socket file; by default the socket file
+    /// of the user who runs it, else 127.0.0.1:6432.
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
     /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.

@@ -25,7 +25,8 @@ pub fn check(config: &Config, source: &SourceText) -> Result<()> {
     Ok(())
 }
 
-/// Becomes the user that the configuration names, if it names one; says what a reload will not be able to read.
+/// Becomes the user that the configuration names, if it names one; says what a reload will not be
+/// able to read.
 pub fn adopt(
     config: &Config,
     source: &SourceText,

@@ -55,9 +55,10 @@ pub fn run(args: ClosedArgs) -> Result<ExitCode> {
     };
     let run = runtime()?.block_on(closed::run(&options))?;
     let code = exit_code(run.verdict == Verdict::Valid);
-    match args.json {
-        true => output::json(&ClosedReport::new(vec![run]))?,
-        false => print(&run)?,
+    if args.json {
+        output::json(&ClosedReport::new(vec![run]))?
+    } else {
+        print(&run)?
     }
     Ok(code)
 }

@@ -32,35 +32,40 @@ const RELOADS: u32 = 3;
 /// How a run is made, measured and printed.
 #[derive(Args)]
 pub struct MeasureArgs {
-    /// Where the files of `sooner load mkroot` are served, like `http://127.0.0.1:8080` or `https://example.org`.
+    /// Where the files of `sooner load mkroot` are served, like `http://127.0.0.1:8080` or
+    /// `https://example.org`.
     #[arg(long)]
     url: String,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Rate of the link that limits the server, like 10mbit, 100M or 12.5MB/s; may stand in a model file instead.
+    /// Rate of the link that limits the server, like 10mbit, 100M or 12.5MB/s; may stand in a model
+    /// file instead.
     #[arg(long)]
     uplink: Option<Rate>,
     /// Length of the run, warm-up included, like 60, 60s or 2m.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
-    /// Close a connection after K requests; until then a request takes one that is idle, or opens a new one [default: 1,
-    /// with --streams no limit].
+    /// Close a connection after K requests; until then a request takes one that is idle, or opens a
+    /// new one [default: 1, with --streams no limit].
     #[arg(long, value_name = "K")]
     requests_per_connection: Option<NonZeroU32>,
-    /// Abort a request that is not finished after this time, by closing its connection, and ask again.
+    /// Abort a request that is not finished after this time, by closing its connection, and ask
+    /// again.
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
     patience: Option<Duration>,
     /// Ask again up to N times after an abort, then give up [default: 3].
     #[arg(long, value_name = "N", requires = "patience")]
     reloads: Option<u32>,
-    /// Status 503 is what a server answers that admits only so many: count it, and believe the rest.
+    /// Status 503 is what a server answers that admits only so many: count it, and believe the
+    /// rest.
     #[arg(long)]
     expect_refusals: bool,
-    /// Send from these addresses of this host, each request, visit or user from one drawn with equal shares.
+    /// Send from these addresses of this host, each request, visit or user from one drawn with
+    /// equal shares.
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
-    /// Choose the requests as if every response's head had so many bytes: servers that are compared then get the very same requests, though
-    /// their heads differ.
+    /// Choose the requests as if every response's head had so many bytes: servers that are compared
+    /// then get the very same requests, though their heads differ.
     #[arg(long, value_name = "BYTES")]
     plan_head: Option<u64>,
     /// First part of the run, left out of the statistics [default: 10 % of the run].
@@ -69,7 +74,8 @@ pub struct MeasureArgs {
     /// How long to wait for the last responses after the last request, or the end of visits.
     #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60")]
     drain: Duration,
-    /// Name of the policy under test, for the report [default: a model file's policy, else unnamed].
+    /// Name of the policy under test, for the report [default: a model file's policy, else
+    /// unnamed].
     #[arg(long)]
     label: Option<String>,
     /// TCP congestion control of the client's sockets, like cubic.

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct MkrootArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file (.toml): the files of its sizes.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file
+    /// (.toml): the files of its sizes.
     trace: String,
     /// Directory to fill: new, empty, or one that was made by this command.
     dir: PathBuf,
@@ -20,9 +21,10 @@ pub struct MkrootArgs {
 
 /// Writes the files, then says how many.
 pub fn run(args: MkrootArgs) -> Result<ExitCode> {
-    let trace = match args.trace.ends_with(".toml") {
-        true => Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?,
-        false => Trace::open(&args.trace)?,
+    let trace = if args.trace.ends_with(".toml") {
+        Trace::open(&trace_name(&system::read(Path::new(&args.trace))?.sizes))?
+    } else {
+        Trace::open(&args.trace)?
     };
     let summary = sooner_workload::mkroot(&trace, &args.dir)?;
     output::line(format_args!(

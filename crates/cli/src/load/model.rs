@@ -1,4 +1,5 @@
-//! Who triggers requests: the flags of the open, the partly-open and the closed model, and which of them go together.
+//! Who triggers requests: the flags of the open, the partly-open and the closed model, and which of
+//! them go together.
 
 use crate::seconds;
 use anyhow::{Result, bail};
@@ -12,28 +13,33 @@ use std::num::NonZeroU32;
 /// Who triggers requests.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// Who triggers a request: nobody (open), the response before it in a visit (partly-open), or that of the same user (closed).
+    /// Who triggers a request: nobody (open), the response before it in a visit (partly-open), or
+    /// that of the same user (closed).
     #[arg(long, value_enum, default_value = "open", hide_possible_values = true)]
     model: Name,
     /// Load as a share of the uplink, like 0.9; 1.2 is persistent overload.
     #[arg(long, conflicts_with = "schedule")]
     rho: Option<Schedule>,
-    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10, or W1 to W10 of the manual's table.
+    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10, or W1 to W10 of the
+    /// manual's table.
     #[arg(long)]
     schedule: Option<Schedule>,
     /// Exponential gaps between requests, or visits, instead of the trace's own.
     #[arg(long)]
     poisson: bool,
-    /// A crowd at one object: where the load is highest, this share of the requests is for the object nearest in size, like 100000,0.5.
+    /// A crowd at one object: where the load is highest, this share of the requests is for the
+    /// object nearest in size, like 100000,0.5.
     #[arg(long, value_name = "BYTES,SHARE")]
     crowd: Option<Crowd>,
-    /// Partly-open: probability that a visit goes on after a response; visits have 1 / (1 - P) requests on average.
+    /// Partly-open: probability that a visit goes on after a response; visits have 1 / (1 - P)
+    /// requests on average.
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "requests_per_visit")]
     stay: Option<f64>,
     /// Partly-open: exactly K requests a visit, instead of --stay.
     #[arg(long, value_name = "K")]
     requests_per_visit: Option<NonZeroU32>,
-    /// Partly-open and closed: mean of the exponential pause between a response and the next request, like 7 or 500ms [default: 0].
+    /// Partly-open and closed: mean of the exponential pause between a response and the next
+    /// request, like 7 or 500ms [default: 0].
     #[arg(long, value_name = "TIME", value_parser = think)]
     think: Option<f64>,
     /// Closed: number of users.
@@ -165,10 +171,11 @@ fn probability(text: &str) -> Result<f64, String> {
 
 fn think(text: &str) -> Result<f64, String> {
     let value = seconds::any(text)?.as_secs_f64();
-    match value <= THINK_S_MAX {
-        true => Ok(value),
-        false => Err(format!(
+    if value <= THINK_S_MAX {
+        Ok(value)
+    } else {
+        Err(format!(
             "`{text}`: a pause is at most {THINK_S_MAX} seconds"
-        )),
+        ))
     }
 }

@@ -1,6 +1,8 @@
-//! `sooner load model`: the system that a model file describes, on a real link, beside what the formulas say of it.
+//! `sooner load model`: the system that a model file describes, on a real link, beside what the
+//! formulas say of it.
 //!
-//! The file says who asks for what; the server is whatever is measured, so its policy is only a name here.
+//! The file says who asks for what; the server is whatever is measured, so its policy is only a
+//! name here.
 
 use super::measure::{MeasureArgs, Said};
 use super::replay::said_of_trace;
@@ -28,7 +30,8 @@ const BESIDE: [Policy; 3] = [Policy::Fair, Policy::Srpt, Policy::Las];
 
 #[derive(Args)]
 pub struct ModelFileArgs {
-    /// A model file, as `sooner sim` and `sooner solve model` read it; `sooner load mkroot MODEL.toml DIR` writes its files.
+    /// A model file, as `sooner sim` and `sooner solve model` read it; `sooner load mkroot
+    /// MODEL.toml DIR` writes its files.
     #[arg(value_name = "MODEL.toml")]
     model: PathBuf,
     #[command(flatten)]
@@ -135,7 +138,8 @@ fn think_s(think: &Distribution) -> Result<f64> {
     }
 }
 
-/// Mean response times in ms, where formulas have them: of the work that the requests are on this wire.
+/// Mean response times in ms, where formulas have them: of the work that the requests are on this
+/// wire.
 fn exact_ms(model: &model::Model, options: &ReplayOptions, replay: &Replay) -> Vec<(Policy, f64)> {
     // What else orders the server has no formula.
     if model.priority.is_some() || model.turn.is_some() || model.guard {

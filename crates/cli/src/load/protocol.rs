@@ -15,13 +15,15 @@ pub struct ProtocolArgs {
     /// PEM file of the certificate authorities to trust instead of the system's.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Resume TLS sessions where the server offers it; without, every new connection makes the whole handshake.
+    /// Resume TLS sessions where the server offers it; without, every new connection makes the
+    /// whole handshake.
     #[arg(long)]
     resume: bool,
     /// Speak HTTP/2: agreed in the TLS handshake, or known beforehand for an http:// server.
     #[arg(long)]
     http2: bool,
-    /// At most N requests at a time on an HTTP/2 connection; one more opens another connection [default: 1].
+    /// At most N requests at a time on an HTTP/2 connection; one more opens another connection
+    /// [default: 1].
     #[arg(long, value_name = "N", requires = "http2")]
     streams: Option<NonZeroU32>,
 }

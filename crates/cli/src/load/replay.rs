@@ -17,7 +17,8 @@ pub struct ReplayArgs {
     model: ModelArgs,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Chooses where in the trace the run starts, the gaps of --poisson, visits, pauses and source addresses.
+    /// Chooses where in the trace the run starts, the gaps of --poisson, visits, pauses and source
+    /// addresses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

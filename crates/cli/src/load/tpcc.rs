@@ -31,7 +31,8 @@ enum TpccCommand {
 
 #[derive(Args)]
 struct FillArgs {
-    /// The database: postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name.
+    /// The database: postgresql://user@host:5432/database, or
+    /// postgresql:///database?host=/run/postgresql&user=name.
     #[arg(long)]
     url: Place,
     /// Warehouses: about 75 MB each.

@@ -12,7 +12,8 @@ use tokio::task::LocalSet;
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
 use super::{runtime, stopped};
 
-/// TPC-W in its shape: fourteen interactions with a bookstore. Not comparable with published results.
+/// TPC-W in its shape: fourteen interactions with a bookstore. Not comparable with published
+/// results.
 #[derive(Args)]
 pub struct TpcwArgs {
     #[command(subcommand)]
@@ -31,7 +32,8 @@ enum TpcwCommand {
 
 #[derive(Args)]
 struct FillArgs {
-    /// The database: postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name.
+    /// The database: postgresql://user@host:5432/database, or
+    /// postgresql:///database?host=/run/postgresql&user=name.
     #[arg(long)]
     url: Place,
     /// Books, and a quarter as many authors.

@@ -1,4 +1,5 @@
-//! What `sooner load tpcc run` and its like have in common: who triggers transactions, which classes there are, what is printed.
+//! What `sooner load tpcc run` and its like have in common: who triggers transactions, which
+//! classes there are, what is printed.
 
 use crate::output;
 use std::ops::RangeInclusive;
@@ -54,11 +55,12 @@ pub struct RunArgs {
     /// Between an answer and the next question, on average.
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     think: Option<Duration>,
-    /// Transactions at a time of a system that is not closed; more wait, and are measured from when they were wanted. 200 by default.
+    /// Transactions at a time of a system that is not closed; more wait, and are measured from when
+    /// they were wanted. 200 by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sessions: Option<u32>,
-    /// A class by lot, high=0.1, or by kinds, buys=payment,new_order; its connections have its name as application_name. Repeatable; who is
-    /// in none is in `rest`.
+    /// A class by lot, high=0.1, or by kinds, buys=payment,new_order; its connections have its name
+    /// as application_name. Repeatable; who is in none is in `rest`.
     #[arg(long = "class", value_name = "NAME=SHARE|KINDS", value_parser = class)]
     classes: Vec<Class>,
     /// What transactions see of each other.

@@ -1,4 +1,5 @@
-//! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and the file to the default.
+//! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and
+//! the file to the default.
 
 use clap::{Args, ValueEnum};
 use sooner_web::access_log::{Destination, LogFormat};
@@ -33,10 +34,12 @@ pub struct ServeArgs {
     /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las, fsp, swift or fcf [default: srpt]
     #[arg(long)]
     pub policy: Option<Policy>,
-    /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not ordered
+    /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not
+    /// ordered
     #[arg(long, value_name = "RATE")]
     pub uplink: Option<Rate>,
-    /// Network device towards that link, for the kernel's bands [default: the one that carries the first address]
+    /// Network device towards that link, for the kernel's bands [default: the one that carries the
+    /// first address]
     #[arg(long, value_name = "DEV")]
     pub uplink_device: Option<String>,
     /// Where responses are put in order [default: auto]
@@ -45,7 +48,8 @@ pub struct ServeArgs {
     /// How many bands the kernel's are, 2 to 8 [default: 8]
     #[arg(long, value_name = "N")]
     pub bands: Option<u8>,
-    /// How much may lie in the kernel ahead of the link: packets, or such as 30kb or 20ms [default: one turn]
+    /// How much may lie in the kernel ahead of the link: packets, or such as 30kb or 20ms [default:
+    /// one turn]
     #[arg(long, value_name = "AMOUNT")]
     pub ahead: Option<AheadAmount>,
     /// Let the bands replace a queueing discipline that somebody configured

@@ -17,7 +17,8 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Reads the file, if one was named, and puts the flags over it; the error is a line with the place for each mistake.
+    /// Reads the file, if one was named, and puts the flags over it; the error is a line with the
+    /// place for each mistake.
     pub fn load(args: &ServeArgs) -> anyhow::Result<Self> {
         let source = match &args.config {
             Some(file) => read(file)?,

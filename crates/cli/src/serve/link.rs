@@ -44,7 +44,8 @@ impl Link {
         self.rate.filter(|_| self.is_ordered)
     }
 
-    /// Bytes to read from a file at once: whole quanta, so that a chunk does not end in a small packet.
+    /// Bytes to read from a file at once: whole quanta, so that a chunk does not end in a small
+    /// packet.
     pub fn chunk_bytes(&self) -> usize {
         let bytes = self.ordered_rate().map_or(CHUNK_BYTES_UNORDERED, |rate| {
             let quantum_bytes = LinkLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
@@ -53,8 +54,9 @@ impl Link {
         bytes as usize
     }
 
-    /// Bytes in a TLS record: what a slow link carries in 3 ms, because a response that is kept from silence needs a whole record for its
-    /// client to notice. Below 4 KiB the records' own bytes begin to cost more than half a percent.
+    /// Bytes in a TLS record: what a slow link carries in 3 ms, because a response that is kept
+    /// from silence needs a whole record for its client to notice. Below 4 KiB the records' own
+    /// bytes begin to cost more than half a percent.
     pub fn record_bytes(&self) -> u64 {
         self.ordered_rate().map_or(RECORD_BYTES_MAX, |rate| {
             (rate.bits_per_sec() / 8 * 3 / 1000).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX)

@@ -51,7 +51,8 @@ impl Running {
         async move { stop.notified().await }
     }
 
-    /// Does what signals ask for; returns at the second one that asks to stop, which ends what the first one lets finish.
+    /// Does what signals ask for; returns at the second one that asks to stop, which ends what the
+    /// first one lets finish.
     pub async fn obey(&mut self, signals: &mut Signals) {
         loop {
             match signals.next().await {

@@ -14,8 +14,8 @@ pub fn find(user: &Spanned<String>) -> Result<Account, Misconfigured> {
     account::find(user, "user")
 }
 
-/// Becomes the user that the configuration names, if it names one; says what a reload will not be able to read. `needs_bands` keeps the
-/// capability for the kernel's bands.
+/// Becomes the user that the configuration names, if it names one; says what a reload will not be
+/// able to read. `needs_bands` keeps the capability for the kernel's bands.
 pub fn adopt(effective: &Effective, needs_bands: bool) -> Result<(), Misconfigured> {
     let config = &effective.config;
     let Some(user) = &config.user else {

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 /// Simulate users and sizes under any policy, beside exact values where there are any.
 ///
-/// What is given several times is combined: three policies at four loads are twelve runs, with the same arrivals for every policy.
+/// What is given several times is combined: three policies at four loads are twelve runs, with the
+/// same arrivals for every policy.
 #[derive(Args)]
 pub struct SimArgs {
     #[command(flatten)]
     pub system: SystemArgs,
-    /// Jobs to count, in all replications together [default: 1000000]; a load of 1 or more is simulated only where this is given
+    /// Jobs to count, in all replications together [default: 1000000]; a load of 1 or more is
+    /// simulated only where this is given
     #[arg(long, value_name = "N")]
     pub jobs: Option<f64>,
     /// Independent replications, from which the intervals come

@@ -1,4 +1,5 @@
-//! The mean response times of a sweep as curves: along the first number that varies, one figure for each combination of what else does.
+//! The mean response times of a sweep as curves: along the first number that varies, one figure for
+//! each combination of what else does.
 
 use super::results::Done;
 use sooner_report::curves::{Curve, Figure, Page, render};
@@ -59,9 +60,10 @@ fn sweeps(done: &[Done<'_>], axis: &'static str) -> Vec<Figure> {
                 .iter()
                 .filter(|one| rest(one, axis) == heading)
                 .collect();
-            let heading = match heading.is_empty() {
-                true => format!("Mean response time by {axis}"),
-                false => heading,
+            let heading = if heading.is_empty() {
+                format!("Mean response time by {axis}")
+            } else {
+                heading
             };
             let xs: Vec<f64> = of_it.iter().filter_map(|one| x(one, axis)).collect();
             let (low, high) = xs.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), x| {
@@ -93,9 +95,12 @@ fn curves(done: &[&Done<'_>], axis: &str) -> Vec<Curve> {
         let of_it = done
             .iter()
             .filter(|one| one.case.policy.to_string() == policy);
-        let y = |one: &&&Done<'_>| match is_exact {
-            true => one.exact.filter(|mean| mean.is_finite()),
-            false => (one.infinite.is_none()).then(|| one.simulated.controlled(CONFIDENCE).mean),
+        let y = |one: &&&Done<'_>| {
+            if is_exact {
+                one.exact.filter(|mean| mean.is_finite())
+            } else {
+                (one.infinite.is_none()).then(|| one.simulated.controlled(CONFIDENCE).mean)
+            }
         };
         let mut points: Vec<(f64, f64)> = of_it
             .filter_map(|one| Some((x(one, axis)?, y(&one)?)))

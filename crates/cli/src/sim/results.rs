@@ -19,9 +19,10 @@ const INFINITE: &str = "infinite";
 
 /// A number that may be infinite.
 pub fn finite_or_not(value: f64) -> String {
-    match value.is_infinite() {
-        true => INFINITE.into(),
-        false => significant(value),
+    if value.is_infinite() {
+        INFINITE.into()
+    } else {
+        significant(value)
     }
 }
 
@@ -151,9 +152,12 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
             .map(|(_, value)| value.clone())
             .collect();
         let is_finite = one.infinite.is_none();
-        let mean = |value: f64| match is_finite {
-            true => significant(value),
-            false => INFINITE.into(),
+        let mean = |value: f64| {
+            if is_finite {
+                significant(value)
+            } else {
+                INFINITE.into()
+            }
         };
         let half_width = best.half_width.filter(|_| is_finite);
         row.extend([

@@ -18,14 +18,15 @@ pub struct SystemArgs {
     /// Work that comes, as a share of what can be done
     #[arg(long, value_name = "LOAD", value_delimiter = ',')]
     pub load: Vec<f64>,
-    /// A load that alternates, like 0.4,1.4,50,50: low, high, and for how long, in the unit of the sizes
+    /// A load that alternates, like 0.4,1.4,50,50: low, high, and for how long, in the unit of the
+    /// sizes
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
     pub schedule: Option<Schedule>,
     /// fair, fcfs, srpt, psjf, sjf, ljf, pljf, las, fsp, pesjf, peljf, psbs, hybrid:SHARE
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     pub policy: Vec<Policy>,
-    /// Law of the gaps between arrivals instead of the exponential one, of which only the shape counts; or trace: those of the trace
-    /// that the sizes are from
+    /// Law of the gaps between arrivals instead of the exponential one, of which only the shape
+    /// counts; or trace: those of the trace that the sizes are from
     #[arg(long, value_name = "DISTRIBUTION", value_parser = gaps)]
     pub gaps: Option<Arrivals>,
     /// A closed system of so many users
@@ -76,10 +77,11 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
     let law: Distribution = text
         .parse()
         .map_err(|error: sooner_workload::DistributionError| error.to_string())?;
-    match law.mean() > 0.0 && law.mean().is_finite() {
-        true => Ok(Arrivals::Renewal(law)),
-        false => Err(format!(
+    if law.mean() > 0.0 && law.mean().is_finite() {
+        Ok(Arrivals::Renewal(law))
+    } else {
+        Err(format!(
             "`{text}` has no mean above 0; give a law that has one"
-        )),
+        ))
     }
 }

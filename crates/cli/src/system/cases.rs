@@ -1,4 +1,5 @@
-//! From flags and a model file to the systems to simulate: every combination of what is given several times.
+//! From flags and a model file to the systems to simulate: every combination of what is given
+//! several times.
 
 use super::SystemArgs;
 use super::users::users;
@@ -50,7 +51,8 @@ impl Case {
     }
 }
 
-/// Every combination, the policies of one system side by side; where more comes than can be done, only if that is `bounded`.
+/// Every combination, the policies of one system side by side; where more comes than can be done,
+/// only if that is `bounded`.
 pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     let model = args.model.as_ref().map(|path| read(path)).transpose()?;
     let sizes = match (&args.sizes[..], &model) {

@@ -8,7 +8,8 @@ use sooner_theory::{kinds, mmk, mpl};
 use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::sizes::Law;
 
-/// Mean response time of `system` in mean sizes, perhaps infinite; none where no formula of ours has it.
+/// Mean response time of `system` in mean sizes, perhaps infinite; none where no formula of ours
+/// has it.
 pub fn mean_response(system: &System) -> Option<f64> {
     let options = system.options();
     if infinite::why(system).is_some() {

@@ -1,13 +1,16 @@
-//! Means that are infinite: a simulation gives a finite figure all the same, which says how long it was and nothing else.
+//! Means that are infinite: a simulation gives a finite figure all the same, which says how long it
+//! was and nothing else.
 //!
-//! Of a load of 1 or more the queue grows without end. Of sizes with an infinite variance the mean is infinite where a large job
-//! holds up what came after it (Pollaczek and Khinchine for one server; Scheller-Wolf 2003 for several, and for a limit on jobs
-//! inside, which holds them up in the same way). Sharing, SRPT, PSJF, LAS and FSP do not, as long as sizes are known.
+//! Of a load of 1 or more the queue grows without end. Of sizes with an infinite variance the mean
+//! is infinite where a large job holds up what came after it (Pollaczek and Khinchine for one
+//! server; Scheller-Wolf 2003 for several, and for a limit on jobs inside, which holds them up in
+//! the same way). Sharing, SRPT, PSJF, LAS and FSP do not, as long as sizes are known.
 
 use sooner_simulator::{Policy, System};
 use sooner_workload::sizes::Law;
 
-/// Why the mean response time is infinite, in words; none where it is finite or not known to be infinite.
+/// Why the mean response time is infinite, in words; none where it is finite or not known to be
+/// infinite.
 pub fn why(system: &System) -> Option<String> {
     let load = system.offered_load()?;
     if load >= 1.0 {

@@ -1,4 +1,5 @@
-//! A backend that reads each request to its end before it answers, so that a stream of a client that has not ended its request is open.
+//! A backend that reads each request to its end before it answers, so that a stream of a client
+//! that has not ended its request is open.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -42,7 +42,8 @@ impl Client {
     }
 }
 
-/// Whether `words`, a program and what it can do at once, cannot be run; then says so in the way `cargo xtask test` counts.
+/// Whether `words`, a program and what it can do at once, cannot be run; then says so in the way
+/// `cargo xtask test` counts.
 pub fn is_missing(test: &str, words: &[&str], package: &str) -> bool {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);

@@ -2,9 +2,9 @@
 
 use super::backend;
 use super::client::command;
-use super::junit::{self, Outcome};
 use super::site::{Site, noise};
 use super::way::Way;
+use sooner_testbed::junit::{self, Outcome};
 use sooner_testbed::skip;
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 const H2SPEC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/h2spec/h2spec");
 /// All cases of the pinned version, strict ones included. Fewer have ended before their end.
 const CASES: usize = 146;
-/// Seconds that h2spec waits for an answer: on a busy machine, too, a server has answered by then. Only failures take as long.
+/// Seconds that h2spec waits for an answer: on a busy machine, too, a server has answered by then.
+/// Only failures take as long.
 const ANSWER_SECONDS_MAX: &str = "10";
 /// For all cases; they take seconds.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Longer than the windows of a client that says nothing of them (65535 bytes). Some cases send frames for a stream that they believe to be
-/// open: of one with this answer that is certain, as the answer cannot end before the client has opened a window.
+/// Longer than the windows of a client that says nothing of them (65535 bytes). Some cases send
+/// frames for a stream that they believe to be open: of one with this answer that is certain, as
+/// the answer cannot end before the client has opened a window.
 const BODY_BYTES: usize = 100_000;
 
 /// What is asked for, and the cases that this server fails there, each for a reason.
@@ -33,11 +35,13 @@ struct Target {
 /// Why a case may fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Excepted {
-    /// In clear text, what does not begin with HTTP/2's preface is HTTP/1.1, and is answered so: status 400, and the end of the connection.
-    /// h2spec wants the connection to be closed, but takes the answer's text for a frame that is cut.
+    /// In clear text, what does not begin with HTTP/2's preface is HTTP/1.1, and is answered so:
+    /// status 400, and the end of the connection. h2spec wants the connection to be closed, but
+    /// takes the answer's text for a frame that is cut.
     ClearTextIsHttp1,
-    /// A POST to a file is answered (405) when its head has come, and what comes of it later is not looked at, which RFC 9113, 8.1
-    /// allows. h2spec wants to hear what is wrong with its body or its trailers, and does only when they come before the answer is sent.
+    /// A POST to a file is answered (405) when its head has come, and what comes of it later is not
+    /// looked at, which RFC 9113, 8.1 allows. h2spec wants to hear what is wrong with its body or
+    /// its trailers, and does only when they come before the answer is sent.
     AnsweredEarly,
 }
 

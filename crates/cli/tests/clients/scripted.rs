@@ -1,4 +1,5 @@
-//! Libraries that programs ask with: Node's `fetch` and Python's `requests`, each by a script that asks for what it is told.
+//! Libraries that programs ask with: Node's `fetch` and Python's `requests`, each by a script that
+//! asks for what it is told.
 
 use super::client::{Client, command, is_missing};
 use super::site::Site;

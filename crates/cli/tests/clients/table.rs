@@ -188,7 +188,8 @@ pub struct Got {
 }
 
 impl Got {
-    /// From the last head in `text`, whose lines may be indented, and the body in a file, if there is one.
+    /// From the last head in `text`, whose lines may be indented, and the body in a file, if there
+    /// is one.
     pub fn read(text: &str, body: &Path) -> Self {
         let (mut status, mut fields) = (0, Vec::new());
         for line in text.lines().map(str::trim) {

@@ -61,7 +61,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A configuration; `is_first` is one to start with, later ones change what takes effect at the next start too.
+    /// A configuration; `is_first` is one to start with, later ones change what takes effect at the
+    /// next start too.
     pub fn make(&mut self, number: usize, is_first: bool) -> (String, Expected) {
         self.text.clear();
         let root = format!("root-{number}");

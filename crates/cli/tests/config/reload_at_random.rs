@@ -1,4 +1,5 @@
-//! Random configurations reloaded over each other while requests, a download, a proxied response and a tunnel are under way.
+//! Random configurations reloaded over each other while requests, a download, a proxied response
+//! and a tunnel are under way.
 
 use super::place::{Place, Server, certify};
 use super::random_config::{Expected, Maker};
@@ -15,7 +16,8 @@ const RELOADS: usize = 24;
 /// Bytes of a download that socket buffers cannot hold.
 const DOWNLOAD_BYTES: usize = 24 << 20;
 
-/// A backend that answers with its number and the path; `/app/long` and the tunnel go on as its client asks.
+/// A backend that answers with its number and the path; `/app/long` and the tunnel go on as its
+/// client asks.
 fn backend(number: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -20,7 +20,8 @@ pub enum Accident {
     CancelIn {
         step: usize,
     },
-    /// The same as soon as the step is answered: after the last one that is too late, and must hit nobody else.
+    /// The same as soon as the step is answered: after the last one that is too late, and must hit
+    /// nobody else.
     CancelAfter {
         step: usize,
     },
@@ -47,11 +48,9 @@ impl Accident {
     /// What happens to a transaction of so many steps; whether its client ever cancels anything.
     pub fn choose(random: &mut Random, steps: usize, cancels: bool) -> Self {
         let step = random.below(steps as u64) as usize;
-        // Requests that come as the server connection goes to somebody else are what may hit the wrong one.
-        let or_last = match random.in_1000(500) {
-            true => steps - 1,
-            false => step,
-        };
+        // Requests that come as the server connection goes to somebody else are what may hit the
+        // wrong one.
+        let or_last = if random.in_1000(500) { steps - 1 } else { step };
         match random.below(100) {
             0..8 => {
                 let sent = [Sent::Nothing, Sent::Half, Sent::All];

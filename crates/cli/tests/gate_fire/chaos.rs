@@ -12,7 +12,8 @@ use sooner_testbed::postgres::Database;
 
 /// Between two server sessions that are ended.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Between two of the larger misfortunes: the gate is killed, the database is stopped, both at once.
+/// Between two of the larger misfortunes: the gate is killed, the database is stopped, both at
+/// once.
 const MISFORTUNE_PAUSE: Duration = Duration::from_secs(3);
 /// How long there is no gate, or no database, at most.
 const ABSENCE: Duration = Duration::from_millis(600);

@@ -30,7 +30,8 @@ pub enum Kind {
     Victim,
 }
 
-/// What the database and the gate may say when a server connection is lost or the database is not there.
+/// What the database and the gate may say when a server connection is lost or the database is not
+/// there.
 const EXPECTED: [&str; 5] = ["57P01", "57P02", "57P03", "08001", "08006"];
 const CANCELED: &str = "57014";
 /// A little longer than a transaction takes, so that cancel requests come before, in and after it.
@@ -143,12 +144,14 @@ impl Client {
         Err(Over)
     }
 
-    /// A command that takes long, cancelled until it is answered: a request that comes while it waits outside is forgotten.
+    /// A command that takes long, cancelled until it is answered: a request that comes while it
+    /// waits outside is forgotten.
     fn sleep_and_cancel(&mut self, wire: &mut Wire) -> Result<(), Over> {
         // The short ones are over at about the time when a request comes.
-        let (sql, again) = match self.random.in_1000(500) {
-            true => ("SELECT pg_sleep(1)", CANCEL_AGAIN),
-            false => ("SELECT pg_sleep(0.04)", CANCEL_AGAIN / 5),
+        let (sql, again) = if self.random.in_1000(500) {
+            ("SELECT pg_sleep(1)", CANCEL_AGAIN)
+        } else {
+            ("SELECT pg_sleep(0.04)", CANCEL_AGAIN / 5)
         };
         // In a transaction it is inside already, and every request finds it.
         let is_inside = self.random.in_1000(500);
@@ -172,10 +175,7 @@ impl Client {
             _ => "a sleep was not cancelled",
         };
         self.arena.ledger.count(how);
-        match is_inside {
-            true => self.end(wire),
-            false => Ok(()),
-        }
+        if is_inside { self.end(wire) } else { Ok(()) }
     }
 
     /// Asks to cancel itself; sometimes with a key that is wrong, which must hit nobody.
@@ -279,9 +279,10 @@ impl Client {
         wire.send(&step.bytes[..count]);
         self.arena.ledger.count(&format!("left by {leaving:?}"));
         sleep(self.random.pause(Duration::from_millis(3)));
-        let unheard = match step.commits && sent == Sent::All {
-            true => Outcome::Unknown,
-            false => Outcome::Failed,
+        let unheard = if step.commits && sent == Sent::All {
+            Outcome::Unknown
+        } else {
+            Outcome::Failed
         };
         match leaving {
             Leaving::Close => {}
@@ -294,7 +295,8 @@ impl Client {
                     Ok(answer) if step.commits && answer.is_done(step.tag) => {
                         return Outcome::Acknowledged;
                     }
-                    // Whoever says that it is going is not told anything, but is not left waiting either.
+                    // Whoever says that it is going is not told anything, but is not left waiting
+                    // either.
                     Err(lost) if lost.is_late => self.look_at(&lost, "half closed"),
                     _ => {}
                 }

@@ -81,7 +81,8 @@ impl Ledger {
         self.violations.lock().unwrap().clone()
     }
 
-    /// Holds `journal` (number, from, to, amount, who; a line each) and `balances` (in the accounts' order) against the notes.
+    /// Holds `journal` (number, from, to, amount, who; a line each) and `balances` (in the
+    /// accounts' order) against the notes.
     pub fn audit(&self, journal: &str, balances: &str, balance_at_first: i64) {
         let entries = read(journal);
         let notes = self.notes.lock().unwrap();

@@ -1,4 +1,5 @@
-//! The real `sooner gate` as a process of its own, which can be killed and started again at the same place.
+//! The real `sooner gate` as a process of its own, which can be killed and started again at the
+//! same place.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -10,7 +11,8 @@ use tempfile::TempDir;
 
 use super::wire::Place;
 
-/// Nobody's own address has this one, so that no client can be given the gate's port as its own while there is no gate.
+/// Nobody's own address has this one, so that no client can be given the gate's port as its own
+/// while there is no gate.
 const ADDRESS: [u8; 4] = [127, 0, 64, 32];
 
 /// A gate; killed when dropped.

@@ -1,4 +1,5 @@
-//! A transaction that moves money and says so in the journal, in all the ways in which clients send one.
+//! A transaction that moves money and says so in the journal, in all the ways in which clients send
+//! one.
 
 use super::messages::{close, copied, execute, parse, query, sync};
 use super::random::Random;
@@ -63,7 +64,8 @@ const TEXTS: [&str; 3] = [
     "INSERT INTO journal SELECT $1::bigint, $2::int, $3::int, $4::bigint, current_setting('application_name')",
 ];
 
-/// What a client calls the statement `index`: every client calls them by the same names, and by each name something else.
+/// What a client calls the statement `index`: every client calls them by the same names, and by
+/// each name something else.
 pub fn statement_name(client: u64, index: usize) -> String {
     format!("s{}", (client as usize + index) % TEXTS.len())
 }
@@ -103,7 +105,8 @@ impl Transfer {
         self.id / TRANSFERS_MAX
     }
 
-    /// Its statements in this order: indexes into TEXTS with parameters. Accounts come in one order for all, because a deadlock takes a second.
+    /// Its statements in this order: indexes into TEXTS with parameters. Accounts come in one order
+    /// for all, because a deadlock takes a second.
     fn statements(&self) -> [(usize, Vec<String>); 3] {
         let words = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>();
         let amount = self.amount as u64;

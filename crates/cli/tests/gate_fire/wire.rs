@@ -1,4 +1,5 @@
-//! PostgreSQL's protocol as a client speaks it, by hand: real clients neither send half a message nor reset a connection.
+//! PostgreSQL's protocol as a client speaks it, by hand: real clients neither send half a message
+//! nor reset a connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -124,7 +125,8 @@ impl Wire {
         Some(wire.answer().map(|_| wire))
     }
 
-    /// Asks to cancel whatever `key` stands for; `waits` until the server has closed the connection.
+    /// Asks to cancel whatever `key` stands for; `waits` until the server has closed the
+    /// connection.
     pub fn cancel(place: &Place, key: &(i32, Vec<u8>), waits: bool) -> io::Result<()> {
         let mut wire = Self::open(place)?;
         let mut bytes = (12 + key.1.len() as i32).to_be_bytes().to_vec();
@@ -138,7 +140,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends as much as the other side takes: one that has closed may have said why, which is to be read.
+    /// Sends as much as the other side takes: one that has closed may have said why, which is to be
+    /// read.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = match &mut self.stream {
             Stream::Tcp(stream) => stream.write_all(bytes),
@@ -222,7 +225,8 @@ impl Wire {
         };
     }
 
-    /// Ends it as a crash of the machine would: the other side reads an error, where sockets can do that.
+    /// Ends it as a crash of the machine would: the other side reads an error, where sockets can do
+    /// that.
     pub fn reset(self) {
         if let Stream::Tcp(stream) = &self.stream {
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));

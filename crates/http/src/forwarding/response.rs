@@ -78,8 +78,8 @@ pub fn incoming(
     Ok(framing)
 }
 
-/// Makes `headers` of a response with status 101 the client's, who has `requested` for a protocol. It
-/// has no body.
+/// Makes `headers` of a response with status 101 the client's, who has `requested` for a protocol.
+/// It has no body.
 pub fn switching(
     requested: Option<&HeaderValue>,
     version: Version,

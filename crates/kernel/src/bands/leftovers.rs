@@ -8,8 +8,9 @@ use crate::device::{self, Device};
 use crate::netlink::link::GsoLimits;
 use crate::netlink::{Connection, Link};
 
-/// Restores every device of this network namespace whose bands nobody owns any more; gives their names. Without `CAP_NET_ADMIN` it fails
-/// if there is something to restore. For the start of the program.
+/// Restores every device of this network namespace whose bands nobody owns any more; gives their
+/// names. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the start of the
+/// program.
 pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut restored = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
@@ -31,7 +32,8 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     Ok(restored)
 }
 
-/// Restores a device that the caller owns from what an earlier owner left on it; whether there was something.
+/// Restores a device that the caller owns from what an earlier owner left on it; whether there was
+/// something.
 pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bool, BandsError> {
     let record = Record::read(device);
     let ask = |source| BandsError::kernel("ask about", device, source);

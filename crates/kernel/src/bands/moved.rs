@@ -1,4 +1,5 @@
-//! A device that was moved to another network namespace: its qdiscs end with the move, the limits of its super-packets go along.
+//! A device that was moved to another network namespace: its qdiscs end with the move, the limits
+//! of its super-packets go along.
 
 use super::{is_ours, record::Record, root_of};
 use crate::device;
@@ -6,8 +7,8 @@ use crate::netlink::Connection;
 use crate::netns;
 use std::io;
 
-/// Restores the limits of the record's device in whichever other namespace it is now; best effort, because to enter one takes
-/// `CAP_SYS_ADMIN`.
+/// Restores the limits of the record's device in whichever other namespace it is now; best effort,
+/// because to enter one takes `CAP_SYS_ADMIN`.
 pub(super) fn restore(record: &Record) {
     if record.limited == record.previous {
         return;

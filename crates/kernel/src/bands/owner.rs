@@ -1,8 +1,9 @@
 //! Who has bands on a device: the process that holds a socket name of the network namespace.
 //!
-//! The kernel frees the name when the process ends, however it ends, so an owner is alive exactly while the name is taken: no process
-//! numbers to compare, which mean nothing across containers and are used again. Any local process may take the name and thereby keep
-//! bands off a device; the error then says so.
+//! The kernel frees the name when the process ends, however it ends, so an owner is alive exactly
+//! while the name is taken: no process numbers to compare, which mean nothing across containers and
+//! are used again. Any local process may take the name and thereby keep bands off a device; the
+//! error then says so.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -14,7 +15,8 @@ use super::error::BandsError;
 use super::record::Record;
 use crate::device::Device;
 
-/// How often the name is tried: it is also taken while another process only looks, and in a child between fork and exec.
+/// How often the name is tried: it is also taken while another process only looks, and in a child
+/// between fork and exec.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -25,7 +27,8 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Takes the right in the calling thread's network namespace; [`BandsError::Busy`] while another has it.
+    /// Takes the right in the calling thread's network namespace; [`BandsError::Busy`] while
+    /// another has it.
     pub fn take(device: &Device) -> Result<Ownership, BandsError> {
         let kernel = |source| BandsError::kernel("own", device, source);
         let name = SocketAddr::from_abstract_name(format!("sooner-bands-{}", device.index))

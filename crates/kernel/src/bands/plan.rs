@@ -12,8 +12,9 @@ pub const BAND_COUNT_MIN: u8 = 2;
 pub const HANDLE: u32 = 0x5005_0000;
 /// Where unmarked packets go: the top band.
 pub const DEFAULT_MINOR: u32 = FIRST_MINOR;
-/// Packets a band holds. TCP keeps 2 to 5 packets of a connection in the device's queue and the rest in the socket, so a band takes
-/// hundreds of busy connections without a loss; what is lost here TCP notices at once and sends again.
+/// Packets a band holds. TCP keeps 2 to 5 packets of a connection in the device's queue and the
+/// rest in the socket, so a band takes hundreds of busy connections without a loss; what is lost
+/// here TCP notices at once and sends again.
 pub const QUEUE_LIMIT_PACKETS: u32 = 1000;
 
 /// More would leave too little for the order.
@@ -30,11 +31,13 @@ const GUARANTEE_BYTES_PER_SEC_MIN: u64 = 1000;
 const FRAMES_PER_SEC: u64 = 10;
 /// Above the frame, so that HTB's rounding never splits a frame's worth of tokens.
 const BURST_SLACK_BYTES: u64 = 86;
-/// What may leave at once after a pause: less would lose rate to late timers (7 % at 100 Mbit/s with one frame).
+/// What may leave at once after a pause: less would lose rate to late timers (7 % at 100 Mbit/s
+/// with one frame).
 const BURST_US: u64 = 1200;
 /// The longest a super-packet may occupy the link, unless one frame takes longer.
 const SUPER_PACKET_US: u64 = 100;
-/// TCP takes its headers (about 320 bytes) off the size limit before it divides by the segment size.
+/// TCP takes its headers (about 320 bytes) off the size limit before it divides by the segment
+/// size.
 const GSO_HEADER_ROOM_BYTES: u64 = 512;
 
 /// What is asked of the kernel for one rate and frame size.
@@ -128,9 +131,11 @@ impl Plan {
 
     /// What each band may send whatever the others do.
     ///
-    /// A frame that TCP finds waiting for longer than its timer (200 ms at least) makes it send less from then on, and its connection idle
-    /// where it is the only one left to send: so a frame gets out within 100 ms, where that costs no more than a 64th of the link. Where
-    /// nobody guards the largest from starving but the bands themselves, the lower ones divide the share that was asked for.
+    /// A frame that TCP finds waiting for longer than its timer (200 ms at least) makes it send
+    /// less from then on, and its connection idle where it is the only one left to send: so a frame
+    /// gets out within 100 ms, where that costs no more than a 64th of the link. Where nobody
+    /// guards the largest from starving but the bands themselves, the lower ones divide the share
+    /// that was asked for.
     fn guarantee_bytes_per_sec(&self) -> u64 {
         let lower_bands = u64::from(self.bands) - 1;
         let share =

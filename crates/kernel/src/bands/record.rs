@@ -50,8 +50,9 @@ impl Record {
         (record.device == device.name).then_some(record)
     }
 
-    /// Forgets it; a file that is gone is fine. One that may not be removed any more, because the process has become another user,
-    /// stays without harm: the next start finds nothing to restore by it, and removes it.
+    /// Forgets it; a file that is gone is fine. One that may not be removed any more, because the
+    /// process has become another user, stays without harm: the next start finds nothing to restore
+    /// by it, and removes it.
     pub fn delete(&self) -> Result<(), BandsError> {
         match fs::remove_file(&self.path) {
             Ok(()) => Ok(()),
@@ -138,7 +139,8 @@ fn path_of(device: &Device) -> Option<PathBuf> {
     )))
 }
 
-/// Where this process keeps what a next start must find, by its user and environment; none where there is none.
+/// Where this process keeps what a next start must find, by its user and environment; none where
+/// there is none.
 pub fn runtime_folder() -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     folder(is_root, |name| {
@@ -146,7 +148,8 @@ pub fn runtime_folder() -> Option<PathBuf> {
     })
 }
 
-/// A folder only this user may write, gone after a reboot as the bands are: root's own, systemd's for a service, or the login's.
+/// A folder only this user may write, gone after a reboot as the bands are: root's own, systemd's
+/// for a service, or the login's.
 fn folder(is_root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if is_root {
         return Some("/run/sooner".into());

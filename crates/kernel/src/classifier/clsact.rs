@@ -51,15 +51,16 @@ impl Ours {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next start tries again. The filters are gone by now, so nothing says any more whose the qdisc is.
+        // Nobody is left to tell; the next start tries again. The filters are gone by now, so
+        // nothing says any more whose the qdisc is.
         if self.filter == FILTERS[0] {
             let _ = self.connection.delete_clsact(self.device.index);
         }
     }
 }
 
-/// Removes what processes that are gone left on the devices of this network namespace; gives the devices' names. Those of a process that
-/// lives stay: it owns the bands of its device.
+/// Removes what processes that are gone left on the devices of this network namespace; gives the
+/// devices' names. Those of a process that lives stay: it owns the bands of its device.
 pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut cleaned = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {

@@ -58,7 +58,8 @@ impl ClassifierError {
     }
 }
 
-/// An error with what is behind it, in one line; of the verifier's log, which may have thousands, the last.
+/// An error with what is behind it, in one line; of the verifier's log, which may have thousands,
+/// the last.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = one_line(&error.to_string());
     let mut source = error.source();

@@ -31,7 +31,8 @@ pub struct Flow {
     pub sent_bytes: u64,
     /// All of the response with its head, bytes; none if not known.
     pub size_bytes: Option<u64>,
-    /// When its request came, ns of the monotonic clock; none if that was before the programs were there.
+    /// When its request came, ns of the monotonic clock; none if that was before the programs were
+    /// there.
     pub request_ns: Option<u64>,
     /// The band of its last packet.
     pub band: u8,

@@ -1,4 +1,5 @@
-//! A socket to rtnetlink, or to sock_diag. It speaks for the network namespace it was opened in, whichever the thread is in later.
+//! A socket to rtnetlink, or to sock_diag. It speaks for the network namespace it was opened in,
+//! whichever the thread is in later.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -128,8 +129,8 @@ impl Connection {
         }
     }
 
-    /// Asks for one object that comes in one datagram, without an acknowledgement: the cheapest question there is.
-    /// None when the kernel answers nothing.
+    /// Asks for one object that comes in one datagram, without an acknowledgement: the cheapest
+    /// question there is. None when the kernel answers nothing.
     pub fn ask_fast<T>(
         &mut self,
         request: &mut Request,

@@ -1,4 +1,5 @@
-//! The qdisc `clsact`, where programs look at packets before they are queued, and its filters (linux/pkt_sched.h, linux/rtnetlink.h).
+//! The qdisc `clsact`, where programs look at packets before they are queued, and its filters
+//! (linux/pkt_sched.h, linux/rtnetlink.h).
 
 use std::io;
 
@@ -119,7 +120,8 @@ fn filter_body(place: Place, priority: u16) -> [u8; 20] {
     body
 }
 
-/// What tells a filter apart, in the payload of a RTM_NEWTFILTER; the one without a handle is its head.
+/// What tells a filter apart, in the payload of a RTM_NEWTFILTER; the one without a handle is its
+/// head.
 fn name(payload: &[u8]) -> Option<FilterName> {
     let handle = u32_at(payload, 8).filter(|handle| *handle != 0)?;
     let priority = (u32_at(payload, 16)? >> 16) as u16;

@@ -1,4 +1,5 @@
-//! The shape of netlink messages: a header of 16 bytes, a fixed body, attributes that each start with length and kind.
+//! The shape of netlink messages: a header of 16 bytes, a fixed body, attributes that each start
+//! with length and kind.
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;

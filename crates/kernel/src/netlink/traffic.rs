@@ -21,7 +21,8 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
-/// All 64 bits of the packets; the kernel sends it when 32 do not hold them, always behind STATS_BASIC.
+/// All 64 bits of the packets; the kernel sends it when 32 do not hold them, always behind
+/// STATS_BASIC.
 const STATS_PACKETS64: u16 = 8;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
@@ -106,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// Puts a HTB at the root whose unmarked packets go to the class with this minor number; a configured root qdisc is an error
-    /// (EEXIST) unless `replace`.
+    /// Puts a HTB at the root whose unmarked packets go to the class with this minor number; a
+    /// configured root qdisc is an error (EEXIST) unless `replace`.
     pub fn add_htb(&mut self, place: Place, default_minor: u32, replace: bool) -> io::Result<()> {
         let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
         self.change(RTM_NEWQDISC, flags, |request| {
@@ -115,8 +116,8 @@ impl Connection {
         })
     }
 
-    /// Puts strict priorities at the root, the first band first; packets without a mark take the first. A configured root qdisc is an error
-    /// (EEXIST) unless `replace`.
+    /// Puts strict priorities at the root, the first band first; packets without a mark take the
+    /// first. A configured root qdisc is an error (EEXIST) unless `replace`.
     pub fn add_prio(&mut self, place: Place, bands: u8, replace: bool) -> io::Result<()> {
         let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
         self.change(RTM_NEWQDISC, flags, |request| {
@@ -142,7 +143,8 @@ impl Connection {
         })
     }
 
-    /// Takes a root qdisc with exactly this handle away; another handle is an error (EINVAL), none is one too (ENOENT).
+    /// Takes a root qdisc with exactly this handle away; another handle is an error (EINVAL), none
+    /// is one too (ENOENT).
     pub fn delete_root(&mut self, device: u32, handle: u32) -> io::Result<()> {
         let place = Place {
             device,
@@ -263,7 +265,8 @@ fn htb_request(request: Request, default_minor: u32) -> Request {
         })
 }
 
-/// `struct tc_prio_qopt`: how many bands, and to which each of the sixteen old priorities goes: to the first.
+/// `struct tc_prio_qopt`: how many bands, and to which each of the sixteen old priorities goes: to
+/// the first.
 fn prio_request(request: Request, bands: u8) -> Request {
     let mut options = u32::from(bands).to_ne_bytes().to_vec();
     options.extend([0; PRIO_MAP_BYTES]);
@@ -293,7 +296,8 @@ fn class_request(request: Request, class: &HtbClass) -> Request {
         })
 }
 
-/// `struct tc_ratespec`; a rate beyond 32 bits is all ones here, and the kernel reads the attribute of 64 bits instead.
+/// `struct tc_ratespec`; a rate beyond 32 bits is all ones here, and the kernel reads the attribute
+/// of 64 bits instead.
 fn rate_spec(bytes_per_sec: u64) -> [u8; 12] {
     let mut spec = [0; 12];
     spec[1] = LINKLAYER_ETHERNET;

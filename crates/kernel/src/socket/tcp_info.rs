@@ -1,4 +1,5 @@
-//! `TCP_INFO` by offset: libc's structure ends before the fields Sooner needs, and kernels append to it over time.
+//! `TCP_INFO` by offset: libc's structure ends before the fields Sooner needs, and kernels append
+//! to it over time.
 
 /// Bytes asked for: up to `tcpi_snd_wnd`; older kernels fill fewer, and the rest stays 0.
 pub const LENGTH_BYTES: usize = 232;
@@ -31,7 +32,8 @@ pub struct TcpInfo {
     pub unsent_bytes: u32,
     /// Smallest round trip seen; u32::MAX before the first.
     pub min_rtt_us: u32,
-    /// Smoothed round trip; includes the wait in our own queues, so a starved connection's is large.
+    /// Smoothed round trip; includes the wait in our own queues, so a starved connection's is
+    /// large.
     pub rtt_us: u32,
     /// Retransmission timeout.
     pub retransmit_timeout_us: u32,
@@ -45,7 +47,8 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Most recent rate at which data reached the peer.
     pub delivery_rate_bytes_per_sec: u64,
-    /// Whether that rate was measured while there was too little to send: it could have been higher.
+    /// Whether that rate was measured while there was too little to send: it could have been
+    /// higher.
     pub delivery_rate_is_app_limited: bool,
     /// Rate TCP paces at; u64::MAX is unlimited.
     pub pacing_rate_bytes_per_sec: u64,

@@ -1,7 +1,9 @@
-//! Clients that mean no good, over TLS: `attack-clients KIND ADDRESS SECONDS`, a process in the client's namespace.
+//! Clients that mean no good, over TLS: `attack-clients KIND ADDRESS SECONDS`, a process in the
+//! client's namespace.
 //!
-//! Rates are such that the attacks take little of the link and of a processor by themselves: what others notice is then the server's
-//! doing. A server that refuses or hangs up has defended itself, and the attack goes on with a new connection.
+//! Rates are such that the attacks take little of the link and of a processor by themselves: what
+//! others notice is then the server's doing. A server that refuses or hangs up has defended itself,
+//! and the attack goes on with a new connection.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -42,7 +44,8 @@ pub const KINDS: [(&str, Attack); 6] = [
     ("endless-head", endless_head),
 ];
 
-/// Attacks for a while; fails when not one connection could be made, because then nothing was attacked.
+/// Attacks for a while; fails when not one connection could be made, because then nothing was
+/// attacked.
 pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     let [kind, address, seconds] = arguments else {
         anyhow::bail!("attack-clients KIND ADDRESS SECONDS")
@@ -97,7 +100,8 @@ fn slow_read(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     Ok(shut.made + slow.made)
 }
 
-/// Connections that are closed with bytes unread, which resets them; with a small buffer, or they would take a real share of the link.
+/// Connections that are closed with bytes unread, which resets them; with a small buffer, or they
+/// would take a real share of the link.
 fn reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     regularly(
         address,

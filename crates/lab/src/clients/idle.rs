@@ -1,5 +1,5 @@
-//! TLS connections that ask once and then only wait: `idle-clients ADDRESS COUNT PATH`. It prints `idle` when all of them wait, and
-//! holds them until it is ended.
+//! TLS connections that ask once and then only wait: `idle-clients ADDRESS COUNT PATH`. It prints
+//! `idle` when all of them wait, and holds them until it is ended.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;

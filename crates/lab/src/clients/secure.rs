@@ -44,7 +44,8 @@ pub fn config(protocol: Protocol) -> anyhow::Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Connects and makes the handshake; `receive_bytes` is the socket's receive buffer, where a small one is wanted.
+/// Connects and makes the handshake; `receive_bytes` is the socket's receive buffer, where a small
+/// one is wanted.
 pub fn connect(
     config: &Arc<ClientConfig>,
     address: SocketAddr,

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-/// What /proc counts processor time in (`USER_HZ`): a hundredth of a second on every Linux that Rust compiles for.
+/// What /proc counts processor time in (`USER_HZ`): a hundredth of a second on every Linux that
+/// Rust compiles for.
 pub const TICKS_PER_SEC: f64 = 100.0;
 
 /// Processor time in /proc/PID/stat, in clock ticks.
@@ -45,8 +46,9 @@ pub fn usage(pid: u32) -> Usage {
     usage
 }
 
-/// Ticks are too coarse for hundreds of processes that work a millisecond each; nanoseconds are told of the threads there are, and forget
-/// those that have ended. Neither tells too much, so the larger is nearer.
+/// Ticks are too coarse for hundreds of processes that work a millisecond each; nanoseconds are
+/// told of the threads there are, and forget those that have ended. Neither tells too much, so the
+/// larger is nearer.
 fn cpu_s(pid: u32, run_ns: u64) -> f64 {
     let ticks = stat(&read(pid, "stat")).unwrap_or(Stat {
         own_ticks: 0,
@@ -75,7 +77,8 @@ fn read(pid: u32, file: &str) -> String {
 /// Reads the text of /proc/PID/stat; the name in parentheses may hold anything.
 pub fn stat(text: &str) -> Option<Stat> {
     let (_, behind_name) = text.rsplit_once(") ")?;
-    // utime, stime, cutime and cstime are the 14th to 17th field; the state, first here, is the 3rd.
+    // utime, stime, cutime and cstime are the 14th to 17th field; the state, first here, is the
+    // 3rd.
     let times: Vec<u64> = behind_name
         .split(' ')
         .skip(11)
@@ -91,7 +94,8 @@ pub fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Reads how long a thread has run, and has waited for a processor, from the text of its schedstat, ns: the first two of three numbers.
+/// Reads how long a thread has run, and has waited for a processor, from the text of its schedstat,
+/// ns: the first two of three numbers.
 pub fn run_and_wait_ns(text: &str) -> Option<(u64, u64)> {
     let mut numbers = text
         .split_whitespace()

@@ -13,7 +13,8 @@ pub struct Counter {
     pub time_s: f64,
     /// Connections at this moment.
     pub connections: Connections,
-    /// How many may wait to be accepted; none where the kernel does not tell (no sock_diag), or nobody listens any more.
+    /// How many may wait to be accepted; none where the kernel does not tell (no sock_diag), or
+    /// nobody listens any more.
     pub accept_queue_limit: Option<u32>,
     /// Since the sampler's start.
     pub tcp: TcpCounters,
@@ -21,9 +22,11 @@ pub struct Counter {
     pub queues: Vec<QueueCounter>,
     /// Processor time of the server's processes since the sampler's start, user and kernel.
     pub cpu_s: f64,
-    /// Time that the server's threads waited for a processor since the sampler's start: where it is large, others held the server up.
+    /// Time that the server's threads waited for a processor since the sampler's start: where it is
+    /// large, others held the server up.
     pub cpu_wait_s: f64,
-    /// Resident memory of the server's processes at this moment; what they share is counted for each.
+    /// Resident memory of the server's processes at this moment; what they share is counted for
+    /// each.
     pub resident_bytes: u64,
 }
 
@@ -46,7 +49,8 @@ pub struct QueueCounter {
     pub sent_bytes: u64,
 }
 
-/// The queues now, with what they counted since `earlier`; one that was not there then counts from nothing.
+/// The queues now, with what they counted since `earlier`; one that was not there then counts from
+/// nothing.
 pub fn queue_counters(now: &[Queue], earlier: &[Queue]) -> Vec<QueueCounter> {
     now.iter()
         .map(|queue| {

@@ -18,8 +18,8 @@ use super::summary::CountersSummary;
 
 /// How far the thread that counts stands back, of this thread alone.
 const NICE: i32 = 10;
-/// The server's processes are looked at in every so many-th row: Apache has hundreds of threads, and to read all of them each second took a
-/// tenth of a processor from what is measured.
+/// The server's processes are looked at in every so many-th row: Apache has hundreds of threads,
+/// and to read all of them each second took a tenth of a processor from what is measured.
 const ROWS_BETWEEN_USAGES: u32 = 5;
 
 /// What is counted.
@@ -126,7 +126,8 @@ impl Source {
     /// Moves the calling thread to the server's host and reads everything once.
     fn open(options: SamplerOptions) -> io::Result<Source> {
         netns::enter(&options.namespace)?;
-        // Counting waits for serving; where that is not allowed it takes its few milliseconds anyway.
+        // Counting waits for serving; where that is not allowed it takes its few milliseconds
+        // anyway.
         setpriority_process(None, NICE).ok();
         let usage = usage(options.pid);
         Ok(Source {

@@ -1,4 +1,5 @@
-//! The connections of one port by state: of the kernel's table of sockets, or, where the kernel does not tell it, of /proc/net/tcp.
+//! The connections of one port by state: of the kernel's table of sockets, or, where the kernel
+//! does not tell it, of /proc/net/tcp.
 
 use std::ops::Add;
 
@@ -77,8 +78,8 @@ pub fn accept_queue_limit(sockets: &[TcpSocket]) -> Option<u32> {
         .reduce(u32::saturating_add)
 }
 
-/// The sockets with this local port in the text of /proc/net/tcp: `sl: local_address rem_address st tx_queue:rx_queue ...`, in hexadecimal.
-/// Lines that make no sense are left out.
+/// The sockets with this local port in the text of /proc/net/tcp: `sl: local_address rem_address st
+/// tx_queue:rx_queue ...`, in hexadecimal. Lines that make no sense are left out.
 pub fn table(text: &str, port: u16) -> Vec<TcpSocket> {
     let sockets = text.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
@@ -97,7 +98,8 @@ pub fn table(text: &str, port: u16) -> Vec<TcpSocket> {
     sockets.collect()
 }
 
-/// Connections that are over and remembered, of the text of /proc/net/sockstat: `TCP: inuse 4 orphan 0 tw 12 alloc 9 mem 1`.
+/// Connections that are over and remembered, of the text of /proc/net/sockstat: `TCP: inuse 4
+/// orphan 0 tw 12 alloc 9 mem 1`.
 pub fn time_wait(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_whitespace();

@@ -34,7 +34,8 @@ pub struct CountersSummary {
     pub cpu_s: f64,
     /// Time that the server's threads waited for a processor.
     pub cpu_wait_s: f64,
-    /// Most resident memory of the server's processes in a sample; what they share is counted for each.
+    /// Most resident memory of the server's processes in a sample; what they share is counted for
+    /// each.
     pub max_resident_bytes: u64,
 }
 

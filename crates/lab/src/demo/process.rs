@@ -1,5 +1,5 @@
-//! The demo's two processes: `sooner serve` and `sooner load replay`, both ended when their handle is
-//! dropped.
+//! The demo's two processes: `sooner serve` and `sooner load replay`, both ended when their handle
+//! is dropped.
 
 use super::DemoOptions;
 use super::setup::{drain, warm_up};

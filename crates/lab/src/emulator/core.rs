@@ -1,10 +1,11 @@
-//! What happens to each packet, decided without I/O and without a clock: packets and times go in, packets to send and the time to come
-//! back go out.
+//! What happens to each packet, decided without I/O and without a clock: packets and times go in,
+//! packets to send and the time to come back go out.
 //!
-//! A packet is lost by chance ([`super::loss`]), dropped at a bound, or held for half of its client's round-trip time and then released.
-//! Packets of one client and direction leave in the order they came, because they are all held for the same time. Memory is bounded in
-//! packets and in bytes, over all clients: at a bound the arriving packet is dropped and counted, and a run in which that happened did
-//! not measure the paths that were asked for.
+//! A packet is lost by chance ([`super::loss`]), dropped at a bound, or held for half of its
+//! client's round-trip time and then released. Packets of one client and direction leave in the
+//! order they came, because they are all held for the same time. Memory is bounded in packets and
+//! in bytes, over all clients: at a bound the arriving packet is dropped and counted, and a run in
+//! which that happened did not measure the paths that were asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -49,7 +50,8 @@ pub struct Bounds {
 }
 
 impl Default for Bounds {
-    /// More than twice what a saturated 100 Mbit/s link puts into the longest round-trip time, in full packets and in acknowledgements.
+    /// More than twice what a saturated 100 Mbit/s link puts into the longest round-trip time, in
+    /// full packets and in acknowledgements.
     fn default() -> Bounds {
         Bounds {
             packets_max: 1 << 17,
@@ -212,7 +214,8 @@ impl Emulator {
             .map(|((release_ns, _), _)| *release_ns)
     }
 
-    /// The next packet whose time has come by `now_ns`; to be called until there is none. How late that is, is counted.
+    /// The next packet whose time has come by `now_ns`; to be called until there is none. How late
+    /// that is, is counted.
     pub fn release(&mut self, now_ns: u64) -> Option<Released> {
         let first = self.held.first_entry()?;
         let (release_ns, _) = *first.key();

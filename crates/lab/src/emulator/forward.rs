@@ -1,7 +1,9 @@
-//! The loop between two TUN devices: read what came, release what is due, sleep until the next of both.
+//! The loop between two TUN devices: read what came, release what is due, sleep until the next of
+//! both.
 //!
-//! One thread. A packet's time begins when it is read, so what it waited in the device's queue before that comes on top; both that and
-//! a late release are kept small by real-time priority and a timer slack of 1 ns. Measured lateness is part of the report.
+//! One thread. A packet's time begins when it is read, so what it waited in the device's queue
+//! before that comes on top; both that and a late release are kept small by real-time priority and
+//! a timer slack of 1 ns. Measured lateness is part of the report.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -42,7 +44,8 @@ impl Devices {
     }
 }
 
-/// Carries packets until `stop` is readable; gives, by direction, how many released packets a device refused. Fails when a device is gone.
+/// Carries packets until `stop` is readable; gives, by direction, how many released packets a
+/// device refused. Fails when a device is gone.
 pub fn until(stop: &Wake, emulator: &mut Emulator, devices: &Devices) -> io::Result<[u64; 2]> {
     let mut refused_packets = [0; 2];
     let mut buffer = vec![0; PACKET_BYTES_MAX];

@@ -1,4 +1,5 @@
-//! How late packets are released: a histogram of nanoseconds in bounded memory, with values known to 1.6 %.
+//! How late packets are released: a histogram of nanoseconds in bounded memory, with values known
+//! to 1.6 %.
 
 /// Each power of two is divided into 64 buckets; below 64 ns every value has its own.
 const DIVISION_BITS: u32 = 6;
@@ -31,7 +32,8 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// The smallest value that `share` of the values do not exceed, at most 1.6 % too large; 0 of no values.
+    /// The smallest value that `share` of the values do not exceed, at most 1.6 % too large; 0 of
+    /// no values.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let wanted = ((self.n as f64 * share).ceil() as u64).clamp(1, self.n.max(1));
         let mut seen = 0;

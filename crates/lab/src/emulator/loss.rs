@@ -1,8 +1,9 @@
-//! Which packets a path loses: each with the same probability, independently of all others, as Dummynet does it (Rizzo 1997), the tool
-//! behind the papers' loss experiments.
+//! Which packets a path loses: each with the same probability, independently of all others, as
+//! Dummynet does it (Rizzo 1997), the tool behind the papers' loss experiments.
 //!
-//! Every client has two streams of draws of its own, one a direction, so that more packets of one do not change what another loses.
-//! One draw a packet, whatever becomes of it: packet number n of a stream is lost or not by the seed alone.
+//! Every client has two streams of draws of its own, one a direction, so that more packets of one
+//! do not change what another loses. One draw a packet, whatever becomes of it: packet number n of
+//! a stream is lost or not by the seed alone.
 
 use std::net::Ipv4Addr;
 
@@ -21,7 +22,8 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The stream named by the seed, the client and the direction; loses `loss_ppm` packets in a million.
+    /// The stream named by the seed, the client and the direction; loses `loss_ppm` packets in a
+    /// million.
     pub fn new(seed: u64, client: Ipv4Addr, direction: Direction, loss_ppm: u32) -> Draws {
         let stream =
             u64::from(u32::from(client)) << 1 | u64::from(direction == Direction::ToServer);

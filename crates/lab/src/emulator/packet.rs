@@ -1,8 +1,9 @@
 //! The few bytes of an IPv4 header that say whose packet it is.
 //!
-//! Packets come from programs under test, so nothing in them is taken for granted; what cannot be read is no packet for the emulator.
-//! IPv6 is not emulated: an experiment's hosts have IPv4 addresses only, and what the kernel sends by itself over IPv6 (router
-//! solicitations) is dropped and counted.
+//! Packets come from programs under test, so nothing in them is taken for granted; what cannot be
+//! read is no packet for the emulator. IPv6 is not emulated: an experiment's hosts have IPv4
+//! addresses only, and what the kernel sends by itself over IPv6 (router solicitations) is dropped
+//! and counted.
 
 use std::net::Ipv4Addr;
 

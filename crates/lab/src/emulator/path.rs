@@ -1,5 +1,5 @@
-//! What lies between the server and one client: round-trip time and loss. The words in which an experiment asks for it, whoever makes
-//! it real (the emulator here).
+//! What lies between the server and one client: round-trip time and loss. The words in which an
+//! experiment asks for it, whoever makes it real (the emulator here).
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -17,12 +17,14 @@ const MILLION: f64 = 1e6;
 pub struct Path {
     /// Added to what the hosts need themselves, nanoseconds; half of it in each direction.
     pub rtt_ns: u64,
-    /// Lost packets in a million, at most a million; in each direction, independently of each other.
+    /// Lost packets in a million, at most a million; in each direction, independently of each
+    /// other.
     pub loss_ppm: u32,
 }
 
 impl Path {
-    /// From milliseconds (0 to 10 000) and a share of the packets (0 to 1), which is rounded to a millionth.
+    /// From milliseconds (0 to 10 000) and a share of the packets (0 to 1), which is rounded to a
+    /// millionth.
     pub fn new(rtt_ms: f64, loss: f64) -> Result<Path, PathError> {
         if !(0.0..=RTT_MS_MAX).contains(&rtt_ms) {
             return Err(PathError::Rtt(rtt_ms.to_string()));
@@ -47,7 +49,8 @@ impl Path {
     }
 }
 
-/// A client's address and the path to it; written `ADDRESS,rtt_ms=NUMBER,loss=NUMBER`, both numbers 0 when left out.
+/// A client's address and the path to it; written `ADDRESS,rtt_ms=NUMBER,loss=NUMBER`, both numbers
+/// 0 when left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Client {
     /// By which its packets are known.

@@ -1,4 +1,5 @@
-//! What an emulator says at its end: what each client's packets met, and whether the paths were what was asked for.
+//! What an emulator says at its end: what each client's packets met, and whether the paths were
+//! what was asked for.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -10,7 +11,8 @@ use super::path::Client;
 
 /// Version of the form.
 const SCHEMA: u32 = 1;
-/// What packets may be late without a word, at the 99th percentile, us: the check of round-trip times allows as much in the median.
+/// What packets may be late without a word, at the 99th percentile, us: the check of round-trip
+/// times allows as much in the median.
 const LATE_US_MAX: f64 = 500.0;
 const NS_PER_US: f64 = 1e3;
 const NS_PER_S: f64 = 1e9;
@@ -132,8 +134,9 @@ impl Report {
         }
     }
 
-    /// Packets that neither chance nor a client's path accounts for: dropped at a bound, before they were read, or when written. A run
-    /// in which there are any did not measure the paths asked for.
+    /// Packets that neither chance nor a client's path accounts for: dropped at a bound, before
+    /// they were read, or when written. A run in which there are any did not measure the paths
+    /// asked for.
     pub fn unaccounted_packets(&self) -> u64 {
         let at_bound =
             |client: &ClientReport| client.to_client.bound_packets + client.to_server.bound_packets;

@@ -1,4 +1,5 @@
-//! One emulator as a process: makes the devices, says so, carries packets until it is told to end, and reports.
+//! One emulator as a process: makes the devices, says so, carries packets until it is told to end,
+//! and reports.
 
 use std::io;
 use std::io::Read;
@@ -22,7 +23,8 @@ use super::forward::{self, Devices};
 use super::path::Client;
 use super::report::{DeviceCounts, Report, Running};
 
-/// Packets that may wait in a device until the emulator reads them: a second of 100 Mbit/s, so that not even a long pause loses any.
+/// Packets that may wait in a device until the emulator reads them: a second of 100 Mbit/s, so that
+/// not even a long pause loses any.
 const QUEUE_PACKETS_MAX: u32 = 10_000;
 
 /// What to emulate, between which namespaces.
@@ -38,7 +40,8 @@ pub struct EmulateOptions {
     pub clients: Vec<Client>,
     /// Seed of the losses.
     pub seed: u64,
-    /// Whether the end of standard input is the end of the emulator: with a pipe from its parent it never outlives that.
+    /// Whether the end of standard input is the end of the emulator: with a pipe from its parent it
+    /// never outlives that.
     pub ends_with_stdin: bool,
 }
 
@@ -56,7 +59,8 @@ pub fn ensure_allowed() -> Result<()> {
     Ok(())
 }
 
-/// Runs until SIGTERM, SIGINT or SIGHUP (or the end of standard input, if asked); `ready` is called once when both devices exist.
+/// Runs until SIGTERM, SIGINT or SIGHUP (or the end of standard input, if asked); `ready` is called
+/// once when both devices exist.
 pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Report> {
     ensure_allowed()?;
     let emulator = Emulator::new(&options.clients, options.seed, Bounds::default())?;
@@ -96,7 +100,8 @@ async fn stdin_closed(is_asked: bool) {
         return std::future::pending().await;
     }
     let (open, closed) = oneshot::channel::<()>();
-    // Left behind blocked in its read when something else ends the emulator; it ends with the process.
+    // Left behind blocked in its read when something else ends the emulator; it ends with the
+    // process.
     thread::spawn(move || {
         // What is read means nothing, and an error is an end as well.
         let _ = io::copy(&mut io::stdin().lock().by_ref(), &mut io::sink());

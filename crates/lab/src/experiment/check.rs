@@ -1,12 +1,13 @@
-//! What a set-up must fulfil to be run: everything a server, the generator or the kernel would refuse later is refused here, by its key,
-//! before anything is set up.
+//! What a set-up must fulfil to be run: everything a server, the generator or the kernel would
+//! refuse later is refused here, by its key, before anything is set up.
 
 use super::setup::{Model, Setup, SetupError, wrong};
 use crate::peers::Peer;
 use sooner_workload::{Crowd, Schedule};
 use std::collections::BTreeSet;
 
-/// What the kernel takes as a maximum segment size, up to what fits a packet of 1500 bytes (tcp(7), `TCP_MAXSEG`).
+/// What the kernel takes as a maximum segment size, up to what fits a packet of 1500 bytes (tcp(7),
+/// `TCP_MAXSEG`).
 const MSS_BYTES: std::ops::RangeInclusive<u32> = 88..=1460;
 
 impl Setup {

@@ -2,15 +2,15 @@
 
 use serde::Deserialize;
 
-/// One claim. Its value is the median over the seeds of one peer's figure, of the ratio of two peers' figures in the same run, or of the
-/// ratio or difference of two figures of one run.
+/// One claim. Its value is the median over the seeds of one peer's figure, of the ratio of two
+/// peers' figures in the same run, or of the ratio or difference of two figures of one run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// In words.
     pub text: String,
-    /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`, or into what was counted on the server's host:
-    /// `/counters/max_open_connections`.
+    /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`, or into what
+    /// was counted on the server's host: `/counters/max_open_connections`.
     pub figure: String,
     /// Whose figure.
     pub peer: String,
@@ -48,7 +48,8 @@ impl Claim {
         self.cases.is_empty() || self.cases.iter().any(|name| name == case)
     }
 
-    /// What is wrong with it, if anything; `pointer_ok` judges by form alone, because figures depend on the run.
+    /// What is wrong with it, if anything; `pointer_ok` judges by form alone, because figures
+    /// depend on the run.
     pub fn mistake(&self) -> Option<&'static str> {
         if self.at_least.is_none() && self.at_most.is_none() {
             return Some("a claim needs at_least or at_most");
@@ -67,7 +68,8 @@ impl Claim {
             .then_some("only one of over, over_figure and minus_figure can be given")
     }
 
-    /// How it stands; none while no repetition has what it needs. `figure` gives a figure of the run of a peer and a seed.
+    /// How it stands; none while no repetition has what it needs. `figure` gives a figure of the
+    /// run of a peer and a seed.
     pub fn judge(
         &self,
         seeds: &[u64],

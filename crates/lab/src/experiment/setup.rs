@@ -1,10 +1,12 @@
-//! One set-up: everything that has to be said so that a run can be repeated. All keys have defaults, which are the paper's baseline
-//! (Schroeder and Harchol-Balter 2006, Table II, row A) on today's systems.
+//! One set-up: everything that has to be said so that a run can be repeated. All keys have
+//! defaults, which are the paper's baseline (Schroeder and Harchol-Balter 2006, Table II, row A) on
+//! today's systems.
 
 use serde::{Deserialize, Serialize};
 use sooner_workload::Rate;
 
-/// The keys of a set-up as they stand in an experiment; a case's go before the experiment's, and these before the defaults.
+/// The keys of a set-up as they stand in an experiment; a case's go before the experiment's, and
+/// these before the defaults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetupTable {
@@ -65,7 +67,8 @@ pub enum Model {
     PartlyOpen,
     /// SURGE's users, who ask for pages and pause as was published.
     Surge,
-    /// A fixed number of users who ask for the trace's largest object again and again: for throughput, not for response times.
+    /// A fixed number of users who ask for the trace's largest object again and again: for
+    /// throughput, not for response times.
     Saturated,
 }
 
@@ -97,7 +100,8 @@ pub struct Setup {
     pub rate_bits_per_sec: u64,
     /// How gaps are made.
     pub gaps: Gaps,
-    /// Load over time: a share of the link, the name of a schedule (W1 to W10), or low, high, seconds low, seconds high.
+    /// Load over time: a share of the link, the name of a schedule (W1 to W10), or low, high,
+    /// seconds low, seconds high.
     pub schedule: String,
     /// Length of the run, warm-up included, s.
     pub seconds: u64,
@@ -125,12 +129,14 @@ pub struct Setup {
     pub initial_window: Option<u32>,
     /// Retransmission timeout of a SYN, ms; none: the kernel's default of 1000.
     pub initial_rto_ms: Option<u64>,
-    /// The most that the server's kernel takes from a socket before the client has it, bytes; none: what the kernel finds right.
+    /// The most that the server's kernel takes from a socket before the client has it, bytes; none:
+    /// what the kernel finds right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer_bytes: Option<u32>,
     /// Whether SYN cookies are sent; none: the kernel's default.
     pub syn_cookies: Option<bool>,
-    /// Length of the queues of half-open and of not yet accepted connections; none: each server's default.
+    /// Length of the queues of half-open and of not yet accepted connections; none: each server's
+    /// default.
     pub backlog: Option<u32>,
     /// Requests that a process-based server (Apache) handles at a time; none: well sized.
     pub workers: Option<u32>,
@@ -150,7 +156,8 @@ pub struct Setup {
     pub think_seconds: f64,
     /// Closed, SURGE and saturated: number of users.
     pub users: Option<u32>,
-    /// A crowd at one object where the load is highest: its size in bytes, and the share of the requests.
+    /// A crowd at one object where the load is highest: its size in bytes, and the share of the
+    /// requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crowd: Option<String>,
     /// Endless downloads of one large file beside everything else; none are measured.
@@ -291,7 +298,8 @@ impl SetupTable {
     }
 }
 
-/// Left out of what is kept, so that runs from before the key was there are still of the same set-up.
+/// Left out of what is kept, so that runs from before the key was there are still of the same
+/// set-up.
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }

@@ -1,6 +1,8 @@
-//! `sooner gate` before the private PostgreSQL, as a process, by a gate.toml as an operator would write it.
+//! `sooner gate` before the private PostgreSQL, as a process, by a gate.toml as an operator would
+//! write it.
 //!
-//! The gate logs in as one user for all, as applications do, so that any idle server connection serves whoever is next.
+//! The gate logs in as one user for all, as applications do, so that any idle server connection
+//! serves whoever is next.
 
 use super::load::{APP, HIGH};
 use super::{GateDemoOptions, Way};

@@ -1,7 +1,10 @@
-//! The load: two pgbench at the same time, one for each class, whose users pause between transactions.
+//! The load: two pgbench at the same time, one for each class, whose users pause between
+//! transactions.
 //!
-//! A transaction sums 5000 rows of a table of 100,000 by category, and asks for the five largest: about 1.5 ms of one processor. The pause is a script of its own, chosen as often as
-//! the work, so that pgbench's log has the time of each apart; a user so pauses never, once or several times, once in the mean.
+//! A transaction sums 5000 rows of a table of 100,000 by category, and asks for the five largest:
+//! about 1.5 ms of one processor. The pause is a script of its own, chosen as often as the work, so
+//! that pgbench's log has the time of each apart; a user so pauses never, once or several times,
+//! once in the mean.
 
 use super::log::{self, Entry};
 use anyhow::{Context, Result, ensure};

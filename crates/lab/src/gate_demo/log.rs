@@ -1,8 +1,8 @@
-//! pgbench's log of transactions (`--log`), one a line: client, number, time taken, script, and when it ended, in seconds and microseconds
-//! since 1970. Pure: text in, figures out.
+//! pgbench's log of transactions (`--log`), one a line: client, number, time taken, script, and
+//! when it ended, in seconds and microseconds since 1970. Pure: text in, figures out.
 //!
-//! Two pgbench do not begin and end in the same instant. Measured is the time in which both run, without its first tenth; a transaction
-//! counts when it ended in it.
+//! Two pgbench do not begin and end in the same instant. Measured is the time in which both run,
+//! without its first tenth; a transaction counts when it ended in it.
 
 use anyhow::{Context, Result};
 use std::time::Duration;

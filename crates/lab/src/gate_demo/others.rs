@@ -1,4 +1,5 @@
-//! Whether the machine did other work meanwhile: what the processors did, less what this process and all that it started did.
+//! Whether the machine did other work meanwhile: what the processors did, less what this process
+//! and all that it started did.
 
 use crate::counters::{TICKS_PER_SEC, usage};
 use std::fs;
@@ -24,8 +25,8 @@ impl Watch {
         }
     }
 
-    /// The share of all processors that others had since then, a hypervisor's included; `None` where
-    /// the kernel does not say.
+    /// The share of all processors that others had since then, a hypervisor's included; `None`
+    /// where the kernel does not say.
     pub fn others_share(&self) -> Option<f64> {
         let own_s = own_s() - self.own_s;
         let all = now()?;
@@ -50,7 +51,8 @@ fn own_s() -> f64 {
     usage(std::process::id()).cpu_s
 }
 
-/// Reads /proc/stat (proc(5)): all but the fourth and fifth figure, which are idle, and guests, which are in the first two.
+/// Reads /proc/stat (proc(5)): all but the fourth and fifth figure, which are idle, and guests,
+/// which are in the first two.
 fn read(stat: &str) -> Option<Processors> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line

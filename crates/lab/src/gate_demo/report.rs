@@ -1,4 +1,5 @@
-//! What the gate's demo found: as JSON (docs/json.md), as a table and as closing sentences, which say what was measured and no more.
+//! What the gate's demo found: as JSON (docs/json.md), as a table and as closing sentences, which
+//! say what was measured and no more.
 
 use super::Way;
 use super::load::Measured;
@@ -80,7 +81,8 @@ pub struct WayRun {
     pub measured_s: f64,
     /// Of both classes.
     pub transactions_per_sec: f64,
-    /// The share of all processors that other work had meanwhile; `None` where the kernel does not say.
+    /// The share of all processors that other work had meanwhile; `None` where the kernel does not
+    /// say.
     pub others_share: Option<f64>,
     /// Those who go first.
     pub high: GroupFigures,

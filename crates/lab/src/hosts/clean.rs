@@ -1,4 +1,5 @@
-//! Taking hosts away: the processes in them, then the namespaces; after their owner, or after a kill.
+//! Taking hosts away: the processes in them, then the namespaces; after their owner, or after a
+//! kill.
 
 use std::fs;
 use std::io;
@@ -19,7 +20,8 @@ const NAMESPACES: &str = "/run/netns";
 const LOOKS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Removes the hosts of processes that are gone, and what runs on them; gives the names of the namespaces that were there.
+/// Removes the hosts of processes that are gone, and what runs on them; gives the names of the
+/// namespaces that were there.
 pub fn clean() -> Result<Vec<String>, HostsError> {
     clean_in(Path::new(record::FOLDER))
 }
@@ -34,7 +36,8 @@ fn clean_in(folder: &Path) -> Result<Vec<String>, HostsError> {
     Ok(removed)
 }
 
-/// Ends what runs in the namespaces, removes them and the control groups; gives the names of the namespaces that were there.
+/// Ends what runs in the namespaces, removes them and the control groups; gives the names of the
+/// namespaces that were there.
 pub fn remove(made: &[Made]) -> Result<Vec<String>, HostsError> {
     let namespaces: Vec<&String> = made
         .iter()
@@ -109,7 +112,8 @@ fn signal_one(pid: u32, namespaces: &[u64], signal: Option<Signal>) -> bool {
         return false;
     }
     let Some(signal) = signal else { return true };
-    // Through a descriptor, looked at once more: the number may have become another process's meanwhile.
+    // Through a descriptor, looked at once more: the number may have become another process's
+    // meanwhile.
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(Ok(process)) = id.map(|id| pidfd_open(id, PidfdFlags::empty())) else {
         return false;

@@ -1,4 +1,5 @@
-//! A control group of the hosts' own, for what the kernel can only be told by group: the first retransmission timeout.
+//! A control group of the hosts' own, for what the kernel can only be told by group: the first
+//! retransmission timeout.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,8 @@
 //! Namespaces, devices, addresses and routes: what stands between the server and its clients.
 //!
-//! Without delay and loss: server `v0` to clients `wan0`, one veth pair. With: server `v0` to router `s0`, a veth pair; router `wan0`
-//! to clients `wan0`, TUN devices with the emulator between them. Servers and clients see the same addresses in both.
+//! Without delay and loss: server `v0` to clients `wan0`, one veth pair. With: server `v0` to
+//! router `s0`, a veth pair; router `wan0` to clients `wan0`, TUN devices with the emulator between
+//! them. Servers and clients see the same addresses in both.
 
 use std::net::Ipv4Addr;
 
@@ -64,8 +65,9 @@ impl Namespaces {
 
     /// Makes one, with loopback up and a table of its own for its connections.
     ///
-    /// All namespaces share one table otherwise, of the size of the machine: to count one host's connections would be to look through
-    /// a quarter of a million places, each second and for every host, which took a tenth of a processor from what is measured.
+    /// All namespaces share one table otherwise, of the size of the machine: to count one host's
+    /// connections would be to look through a quarter of a million places, each second and for
+    /// every host, which took a tenth of a processor from what is measured.
     pub fn make(name: &str) -> Result<(), HostsError> {
         let add = || {
             // Linux before 6.1 has no such parameter, and counts more slowly.
@@ -106,7 +108,8 @@ pub fn server_end(namespaces: &Namespaces, spec: &HostsSpec) -> Result<(), Hosts
     add_route(server, &route, spec)
 }
 
-/// Adds a route; where it is refused for a congestion control the kernel does not have, the error says so.
+/// Adds a route; where it is refused for a congestion control the kernel does not have, the error
+/// says so.
 fn add_route(namespace: &str, route: &str, spec: &HostsSpec) -> Result<(), HostsError> {
     let added = ip_in(namespace, &route.split(' ').collect::<Vec<_>>());
     match (added, &spec.congestion_control) {
@@ -145,7 +148,8 @@ pub fn clients_end(namespaces: &Namespaces, spec: &HostsSpec) -> Result<(), Host
     add_route(clients, &route, spec)
 }
 
-/// What the server's route says to TCP: congestion control, the largest segment it asks its peers for, the first window.
+/// What the server's route says to TCP: congestion control, the largest segment it asks its peers
+/// for, the first window.
 fn server_route(spec: &HostsSpec, by_router: bool) -> String {
     let via = if by_router {
         format!(" via {ROUTER_ADDRESS}")
@@ -174,8 +178,9 @@ fn clients_route(spec: &HostsSpec, by_router: bool) -> String {
     format!("route add {SERVERS}{via}{first}{}", of_both_ends(spec))
 }
 
-/// Congestion control and the largest segment. Each side sends segments as large as its peer asked for when the connection began, so both
-/// ends ask. Devices keep their MTU: were it smaller, the host would also refuse larger packets of others.
+/// Congestion control and the largest segment. Each side sends segments as large as its peer asked
+/// for when the connection began, so both ends ask. Devices keep their MTU: were it smaller, the
+/// host would also refuse larger packets of others.
 fn of_both_ends(spec: &HostsSpec) -> String {
     let segment = spec.mss_bytes.map(|bytes| format!(" advmss {bytes}"));
     let control = spec

@@ -1,8 +1,9 @@
 //! What this process has made, kept in files so that a kill does not lose it.
 //!
-//! One file a set of hosts, in a folder only root may write, gone after a reboot as namespaces are. Its owner holds a lock on it, which
-//! the kernel takes back when the process ends, however it ends: an owner is alive exactly while the file is locked. A line is written
-//! before the thing is made, so there may be lines without a thing, never a thing without a line.
+//! One file a set of hosts, in a folder only root may write, gone after a reboot as namespaces are.
+//! Its owner holds a lock on it, which the kernel takes back when the process ends, however it
+//! ends: an owner is alive exactly while the file is locked. A line is written before the thing is
+//! made, so there may be lines without a thing, never a thing without a line.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 pub const FOLDER: &str = "/run/sooner";
 /// What the names of all records, namespaces and control groups of the lab begin with.
 const RECORD_PREFIX: &str = "lab-";
-/// What the names of the lab's namespaces and control groups begin with; nothing else is ever removed.
+/// What the names of the lab's namespaces and control groups begin with; nothing else is ever
+/// removed.
 pub const NAME_PREFIX: &str = "sooner-lab-";
 
 /// A thing that outlives the process that made it.
@@ -134,7 +136,8 @@ fn line(made: &Made) -> String {
     }
 }
 
-/// Reads what was written; lines that are cut short, or name something that is not the lab's, are left out.
+/// Reads what was written; lines that are cut short, or name something that is not the lab's, are
+/// left out.
 fn parse(text: &str) -> Vec<Made> {
     let of_ours = |name: &str| {
         name.starts_with(NAME_PREFIX) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')

@@ -1,7 +1,8 @@
 //! The limit on the link out of the server: a rate and one queue of packets, first in, first out.
 //!
-//! HTB with a pfifo is preferred: it holds the rate also with a small burst, and its queue counts packets. A kernel without HTB gets TBF,
-//! whose queue counts bytes; that is said in the remarks, because a queue of small packets is then longer.
+//! HTB with a pfifo is preferred: it holds the rate also with a small burst, and its queue counts
+//! packets. A kernel without HTB gets TBF, whose queue counts bytes; that is said in the remarks,
+//! because a queue of small packets is then longer.
 
 use super::error::HostsError;
 use super::tools::{is_unknown_kind, tc_in};
@@ -10,7 +11,8 @@ use super::tools::{is_unknown_kind, tc_in};
 const FRAME_BYTES: u64 = 1514;
 /// One frame and a little: below it a bucket never fills for a frame.
 const BURST_BYTES_MIN: u64 = 1600;
-/// What a bucket holds as time at the rate, us; ten frames at 100 Mbit/s, which lost no throughput there.
+/// What a bucket holds as time at the rate, us; ten frames at 100 Mbit/s, which lost no throughput
+/// there.
 const BURST_US: u64 = 1_212;
 
 /// The kinds of qdisc that can limit a rate, best first.

@@ -19,7 +19,8 @@ const INITIAL_RTO_MS_MAX: u64 = 120_001;
 /// What limits the link out of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shaper {
-    /// A rate and one first-in-first-out queue on the server's device, as an operator would set it up.
+    /// A rate and one first-in-first-out queue on the server's device, as an operator would set it
+    /// up.
     Host,
     /// Nothing on the host: the server brings its own bands.
     Server,
@@ -54,7 +55,8 @@ pub struct HostsSpec {
     pub queue_packets: u32,
     /// Congestion control of both sides; none: what the kernel does by itself.
     pub congestion_control: Option<String>,
-    /// Whether TCP may hand the devices packets of up to 64 KB; without them one packet is one frame everywhere.
+    /// Whether TCP may hand the devices packets of up to 64 KB; without them one packet is one
+    /// frame everywhere.
     pub super_packets: bool,
     /// Largest segment in both directions, bytes, TCP's options included; none: 1460.
     pub mss_bytes: Option<u32>,
@@ -77,7 +79,8 @@ pub struct HostsSpec {
 }
 
 impl HostsSpec {
-    /// One client directly at a shaped link, everything else as this kernel does it, without super-packets.
+    /// One client directly at a shaped link, everything else as this kernel does it, without
+    /// super-packets.
     pub fn new(name: &str, rate_bits_per_sec: u64) -> HostsSpec {
         HostsSpec {
             name: name.into(),

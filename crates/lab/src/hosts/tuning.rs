@@ -60,7 +60,8 @@ pub fn of_server(spec: &HostsSpec) -> Vec<Parameter> {
     .collect()
 }
 
-/// What the clients' host gets: the ports of one host stand for those of many users, so all of them may be used, and again soon.
+/// What the clients' host gets: the ports of one host stand for those of many users, so all of them
+/// may be used, and again soon.
 pub fn of_clients() -> Vec<Parameter> {
     vec![
         ("net/ipv4/ip_local_port_range", "1024 65535".into()),

@@ -1,7 +1,8 @@
-//! What kinds measure with: a place for files, processes that end with their handles, turns, and patience for a machine that others share.
+//! What kinds measure with: a place for files, processes that end with their handles, turns, and
+//! patience for a machine that others share.
 //!
-//! A quiet moment is waited for before each measurement, and what a generator says was held up is measured again; nothing is chosen by its
-//! result.
+//! A quiet moment is waited for before each measurement, and what a generator says was held up is
+//! measured again; nothing is chosen by its result.
 
 use super::rows::{Record, slim};
 use super::{Experiment, Item, Measure};
@@ -22,7 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How often a turn is measured before one is taken that was held up.
 const ATTEMPTS_MAX: u32 = 6;
-/// How long the machine is watched before it counts as quiet, and the share of one core that may be taken away meanwhile.
+/// How long the machine is watched before it counts as quiet, and the share of one core that may be
+/// taken away meanwhile.
 const WATCH: Duration = Duration::from_secs(5);
 const STOLEN_SHARE_MAX: f64 = 0.01;
 /// How long a quiet moment is waited for.
@@ -183,7 +185,8 @@ impl Bench<'_> {
         self.finish(&name, self.start(command)?, &[0])
     }
 
-    /// The report of a process: `sooner load` ends with 1 where its figures may not be believed, and its report says why.
+    /// The report of a process: `sooner load` ends with 1 where its figures may not be believed,
+    /// and its report says why.
     pub fn report(&self, child: OwnedChild) -> Result<Value> {
         let text = self.finish("the generator", child, &[0, 1])?;
         serde_json::from_str(&text).context("the generator printed no report")
@@ -207,7 +210,8 @@ impl Bench<'_> {
         if self.is_quick { 1 } else { measure.turns }
     }
 
-    /// Measures every way of every case by turns, so that a busy spell of the machine meets all of them.
+    /// Measures every way of every case by turns, so that a busy spell of the machine meets all of
+    /// them.
     pub fn by_turns(
         &self,
         measure: &Measure,
@@ -246,9 +250,10 @@ impl Bench<'_> {
         let mut cases = measure.listed_cases();
         if self.is_quick {
             let is_named = |case: &Item| measure.quick.contains(&case.id);
-            match cases.iter().any(is_named) {
-                true => cases.retain(is_named),
-                false => cases.truncate(1),
+            if cases.iter().any(is_named) {
+                cases.retain(is_named)
+            } else {
+                cases.truncate(1)
             }
         }
         cases

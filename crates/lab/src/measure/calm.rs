@@ -1,5 +1,5 @@
-//! Measurements in which a hypervisor takes processor time away are made again: it takes as much as half a core for seconds, then nothing
-//! for a minute, and never looks at what was measured.
+//! Measurements in which a hypervisor takes processor time away are made again: it takes as much as
+//! half a core for seconds, then nothing for a minute, and never looks at what was measured.
 
 use anyhow::Result;
 use std::fs;
@@ -7,7 +7,8 @@ use std::fs;
 /// Of either processor, what may be missing.
 const SHARE_MAX: f64 = 0.02;
 
-/// The first measurement in which no processor was taken away; after so many tries the one in which the least was taken.
+/// The first measurement in which no processor was taken away; after so many tries the one in which
+/// the least was taken.
 pub fn undisturbed<T>(tries: u32, mut measure: impl FnMut() -> Result<T>) -> Result<T> {
     first_calm(tries, || {
         let before = processors(&stat());
@@ -44,7 +45,8 @@ fn processors(stat: &str) -> Vec<(f64, f64)> {
         .map(|line| {
             let ticks = line.split(' ').skip(1).take(8);
             let ticks: Vec<f64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
-            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); guests' time is in the first two.
+            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); guests' time is in
+            // the first two.
             (ticks.last().copied().unwrap_or(0.0), ticks.iter().sum())
         })
         .collect()

@@ -1,8 +1,11 @@
-//! Figures of kept rows, as an experiment.toml writes them: `median(us_per_request@ours) / median(us_per_request@nginx)`.
+//! Figures of kept rows, as an experiment.toml writes them: `median(us_per_request@ours) /
+//! median(us_per_request@nginx)`.
 //!
-//! A name is a field of the rows (`run.all.mean_response_ms`), all values in the order of their turns; `@WAY` and `#CASE` say of which way and
-//! case, and without them those that a table or a claim is about. `+ - * /` hold pairs of turns against each other, and a single number
-//! against all. Functions make one number of many, but for `each_mean`, which makes one of the list in every row.
+//! A name is a field of the rows (`run.all.mean_response_ms`), all values in the order of their
+//! turns; `@WAY` and `#CASE` say of which way and case, and without them those that a table or a
+//! claim is about. `+ - * /` hold pairs of turns against each other, and a single number against
+//! all. Functions make one number of many, but for `each_mean`, which makes one of the list in
+//! every row.
 
 use std::fmt;
 
@@ -204,7 +207,8 @@ fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len() as f64
 }
 
-/// The sum of the one over the sum of the other, and half of its 95 % interval: the error of a ratio estimator (Cochran 1977, 6.4).
+/// The sum of the one over the sum of the other, and half of its 95 % interval: the error of a
+/// ratio estimator (Cochran 1977, 6.4).
 pub fn ratio(one: &[f64], other: &[f64]) -> (f64, f64) {
     let other = match other {
         [single] => &vec![*single; one.len()][..],

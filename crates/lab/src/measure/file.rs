@@ -1,4 +1,5 @@
-//! Reads the `[[part]]`s of an experiment.toml; a mistake is told with its line, and nothing is measured.
+//! Reads the `[[part]]`s of an experiment.toml; a mistake is told with its line, and nothing is
+//! measured.
 
 use super::expression::Expression;
 use super::text::Template;
@@ -233,7 +234,8 @@ fn measure(mut keys: toml::Table, part: &str) -> Result<Measure, (String, String
     })
 }
 
-/// What a kind has to know of ways or cases: neither what names them nor what only tables and claims need.
+/// What a kind has to know of ways or cases: neither what names them nor what only tables and
+/// claims need.
 fn without(tables: &[toml::Table], keys: &[String]) -> Vec<toml::Table> {
     let is_of_kind = |key: &String| !keys.contains(key) && !ITEM.contains(&key.as_str());
     let of_kind = |table: &toml::Table| {

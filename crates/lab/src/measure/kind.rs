@@ -66,7 +66,8 @@ const KINDS: [(&str, Make); 21] = [
     ("gate-memory", gate_memory::GateMemory::of),
 ];
 
-/// What a kind is made of: the keys of its measurement, of the ways and of the cases, without those that name them in rows.
+/// What a kind is made of: the keys of its measurement, of the ways and of the cases, without those
+/// that name them in rows.
 pub struct Keys {
     own: toml::Table,
     ways: Vec<toml::Table>,

@@ -47,7 +47,8 @@ fn note_all(
     }
 }
 
-/// Keeps what is wrong with these names; where a measurement lists none, its rows say which there are.
+/// Keeps what is wrong with these names; where a measurement lists none, its rows say which there
+/// are.
 fn note(
     unknown: &mut Option<String>,
     of: &Result<&Measure, String>,

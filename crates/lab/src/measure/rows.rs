@@ -43,7 +43,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Begins the file of a part in `folder`; what an earlier run of the same day left there is replaced.
+    /// Begins the file of a part in `folder`; what an earlier run of the same day left there is
+    /// replaced.
     pub fn begin(folder: &Path, part: &str) -> Result<Record> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let path = file_of(folder, part);

@@ -1,7 +1,7 @@
 //! Measures an experiment's parts, one after the other.
 //!
-//! The work is done by a thread of its own, which looks often whether it is to end, so that SIGINT, SIGTERM and SIGHUP end everything that
-//! was started.
+//! The work is done by a thread of its own, which looks often whether it is to end, so that SIGINT,
+//! SIGTERM and SIGHUP end everything that was started.
 
 use super::bench::{Bench, Place, runtime};
 use super::rows::Record;
@@ -35,7 +35,8 @@ pub fn folder_of(experiment: &Experiment) -> PathBuf {
     experiment.folder.join("runs").join(name)
 }
 
-/// Measures the parts, one after the other, and returns each with what it shows. `tell` gets a line whenever something begins.
+/// Measures the parts, one after the other, and returns each with what it shows. `tell` gets a line
+/// whenever something begins.
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -125,14 +126,9 @@ impl Experiment {
     fn chosen_parts(&self, options: &RunOptions) -> Vec<&Part> {
         let mut kinds = BTreeSet::new();
         let mut is_new = |part: &Part| {
-            let of_part: Vec<&str> = part
-                .measures
-                .iter()
-                .map(|one| one.kind_name.as_str())
-                .collect();
-            of_part.into_iter().fold(false, |is_new, kind| {
-                kinds.insert(kind.to_owned()) || is_new
-            })
+            let known = kinds.len();
+            kinds.extend(part.measures.iter().map(|one| one.kind_name.clone()));
+            kinds.len() > known
         };
         let mut is_chosen = |part: &&Part| match (&options.parts[..], options.is_quick) {
             ([], true) => is_new(part),

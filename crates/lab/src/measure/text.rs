@@ -1,8 +1,9 @@
 //! Tables and claims of a part, from its kept rows.
 //!
-//! A table's rows are texts with figures in braces, one for each case, way or kept row: `| {file} | {spread(us_per_request):1} |`. A word in
-//! braces is a key of the case or way, or a field of the row; behind a figure stand its decimals. `spread` shows the median and the range,
-//! `interval(A, B)` the ratio of two sums and half of its 95 % interval.
+//! A table's rows are texts with figures in braces, one for each case, way or kept row: `| {file} |
+//! {spread(us_per_request):1} |`. A word in braces is a key of the case or way, or a field of the
+//! row; behind a figure stand its decimals. `spread` shows the median and the range, `interval(A,
+//! B)` the ratio of two sums and half of its 95 % interval.
 
 use super::expression::{Expression, Field, Values, median, ratio};
 use super::rows::{self, Rows};
@@ -138,9 +139,10 @@ impl Piece {
             Piece::Word(name) => place.word(name)?,
             Piece::Figure(figure, decimals) => {
                 let value = figure.value(place)?;
-                match value.is_nan() {
-                    true => String::new(),
-                    false => format!("{value:.decimals$}"),
+                if value.is_nan() {
+                    String::new()
+                } else {
+                    format!("{value:.decimals$}")
                 }
             }
             Piece::Spread(figures, decimals) => spread(&figures.values(place)?, *decimals),
@@ -249,7 +251,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What a table or claims are about, one after the other; those of which nothing is kept are left out.
+    /// What a table or claims are about, one after the other; those of which nothing is kept are
+    /// left out.
     fn places(&'a self, each: &[Axis], cases: &[String], ways: &[String]) -> Vec<Place<'a>> {
         let mut places = vec![Place::nowhere(self)];
         for axis in each {

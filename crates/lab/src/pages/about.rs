@@ -1,4 +1,5 @@
-//! How an experiment was measured: who was configured how, on which machine, with which commit, and the command that repeats it.
+//! How an experiment was measured: who was configured how, on which machine, with which commit, and
+//! the command that repeats it.
 
 use crate::experiment::Experiment;
 use crate::run::store::{Line, Store};

@@ -117,7 +117,8 @@ fn repetition(line: &Line, store: &Store, remarks: &mut Vec<String>) -> Result<r
     })
 }
 
-/// Whether the detail belongs to this run, and not to a later attempt: both know the longest response.
+/// Whether the detail belongs to this run, and not to a later attempt: both know the longest
+/// response.
 fn is_of(detail: &Value, line: &Line) -> bool {
     let points = detail["ccdf"].as_array();
     let longest = points

@@ -1,9 +1,11 @@
-//! JSON as names and values, one a line: what is kept of a host or a set-up, shown by its own names.
+//! JSON as names and values, one a line: what is kept of a host or a set-up, shown by its own
+//! names.
 
 use serde_json::Value;
 use sooner_report::experiment::Amount;
 
-/// Every leaf of `value` that is not null, under the names of what it stands in; numbers of a list are told together.
+/// Every leaf of `value` that is not null, under the names of what it stands in; numbers of a list
+/// are told together.
 pub fn leaves(value: &Value) -> Vec<(String, Amount)> {
     let mut all = Vec::new();
     add(&mut all, "", value);

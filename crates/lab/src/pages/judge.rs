@@ -1,4 +1,5 @@
-//! How every claim of an experiment stands, from the runs that were kept. Only valid runs can prove or refute anything.
+//! How every claim of an experiment stands, from the runs that were kept. Only valid runs can prove
+//! or refute anything.
 
 use crate::experiment::{Case, Claim, Experiment};
 use crate::run::store::Store;

@@ -1,4 +1,5 @@
-//! The table of all rows in experiments/README.md, between two markers; what stands outside of them is nobody's business here.
+//! The table of all rows in experiments/README.md, between two markers; what stands outside of them
+//! is nobody's business here.
 
 use super::{PAGE, judge};
 use crate::experiment::Experiment;
@@ -22,9 +23,10 @@ pub struct Row {
 pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
     let claims = judge::claims(experiment, store);
     let name = &experiment.name;
-    let target = match experiment.folder.join(PAGE).is_file() {
-        true => format!("{name}/{PAGE}"),
-        false => format!("{name}/"),
+    let target = if experiment.folder.join(PAGE).is_file() {
+        format!("{name}/{PAGE}")
+    } else {
+        format!("{name}/")
     };
     let question = plain(&experiment.question);
     let cells = [
@@ -32,9 +34,10 @@ pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
         plain(&experiment.published),
         lines(&claims, ours),
         lines(&claims, |claim| plain(&claim.limit)),
-        match claims.is_empty() {
-            true => "nothing claimed".into(),
-            false => lines(&claims, |claim| verdict(&claim.standings).into()),
+        if claims.is_empty() {
+            "nothing claimed".into()
+        } else {
+            lines(&claims, |claim| verdict(&claim.standings).into())
         },
     ];
     let row = |row: String| Row {
@@ -42,9 +45,10 @@ pub fn rows(experiment: &Experiment, store: Option<&Store>) -> Vec<Row> {
         name: name.clone(),
         cells: cells.clone(),
     };
-    match experiment.rows.is_empty() {
-        true => vec![row("-".into())],
-        false => experiment.rows.iter().cloned().map(row).collect(),
+    if experiment.rows.is_empty() {
+        vec![row("-".into())]
+    } else {
+        experiment.rows.iter().cloned().map(row).collect()
     }
 }
 
@@ -98,7 +102,8 @@ fn lines(claims: &[Claim], words: impl Fn(&Claim) -> String) -> String {
     claims.iter().map(words).collect::<Vec<_>>().join("<br>")
 }
 
-/// `TEXT: 5.3 (5.1 to 5.6; 3 runs)`, or over several cases `TEXT: 2.1 (W3) to 7.8 (W1); 3 runs each`.
+/// `TEXT: 5.3 (5.1 to 5.6; 3 runs)`, or over several cases `TEXT: 2.1 (W3) to 7.8 (W1); 3 runs
+/// each`.
 fn ours(claim: &Claim) -> String {
     let mut measured: Vec<(&str, _)> = claim
         .standings
@@ -119,9 +124,10 @@ fn ours(claim: &Claim) -> String {
                 significant(value.min),
                 significant(value.max),
             );
-            let range = match low == high {
-                true => String::new(),
-                false => format!("{low} to {high}; "),
+            let range = if low == high {
+                String::new()
+            } else {
+                format!("{low} to {high}; ")
             };
             format!("{text}: {median} ({range}{})", runs(value.n))
         }

@@ -1,5 +1,6 @@
-//! Apache 2.4 with one of its two ways to work on many requests: threads that are given back while a response waits to be written
-//! (event), or one process a connection (prefork). All workers are there from the start, so that no run measures their making.
+//! Apache 2.4 with one of its two ways to work on many requests: threads that are given back while
+//! a response waits to be written (event), or one process a connection (prefork). All workers are
+//! there from the start, so that no run measures their making.
 
 use std::fs;
 use std::io;
@@ -67,7 +68,8 @@ impl Mpm {
     }
 }
 
-/// The most threads that divide the workers evenly; where none does, the last process has some to spare.
+/// The most threads that divide the workers evenly; where none does, the last process has some to
+/// spare.
 fn threads_per_process(workers: u32) -> u32 {
     let most = THREADS_PER_PROCESS_MAX.min(workers);
     (most.min(16)..=most)

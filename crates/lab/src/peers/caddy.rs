@@ -1,5 +1,5 @@
-//! Caddy with its file server, without compression. How many connections may wait to be accepted it takes from `net.core.somaxconn`,
-//! which [`super::Peer::start`] sets.
+//! Caddy with its file server, without compression. How many connections may wait to be accepted it
+//! takes from `net.core.somaxconn`, which [`super::Peer::start`] sets.
 
 use std::fs;
 use std::io;

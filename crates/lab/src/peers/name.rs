@@ -1,4 +1,5 @@
-//! The names of servers in an experiment.toml: `nginx`, `apache-event`, `nginx + attach`, `sooner srpt user-space --trickle 0`.
+//! The names of servers in an experiment.toml: `nginx`, `apache-event`, `nginx + attach`, `sooner
+//! srpt user-space --trickle 0`.
 
 use std::fmt;
 use std::str::FromStr;

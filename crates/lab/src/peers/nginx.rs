@@ -1,4 +1,5 @@
-//! nginx: one worker, as for one core; files by sendfile, full packets, descriptors kept open, a buffered access log.
+//! nginx: one worker, as for one core; files by sendfile, full packets, descriptors kept open, a
+//! buffered access log.
 
 use std::fs;
 use std::io;
@@ -12,7 +13,8 @@ use sooner_testbed::nginx;
 /// Its names.
 pub const PROGRAMS: [&str; 1] = ["nginx"];
 
-/// The configuration; with a limit, more requests at a time than that get status 503 (ngx_http_limit_conn_module).
+/// The configuration; with a limit, more requests at a time than that get status 503
+/// (ngx_http_limit_conn_module).
 pub fn config(setting: &Setting<'_>, limit_conn: Option<NonZeroU32>) -> String {
     let (at, root) = (setting.folder.display(), setting.root.display());
     let backlog = setting.options.backlog;

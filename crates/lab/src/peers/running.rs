@@ -32,7 +32,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the command on the server's host and waits until it answers, with the first file of `root` where there is one.
+    /// Starts the command on the server's host and waits until it answers, with the first file of
+    /// `root` where there is one.
     pub(super) fn start(
         command: &mut Command,
         label: String,

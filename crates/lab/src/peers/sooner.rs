@@ -1,5 +1,5 @@
-//! `sooner serve`. In user space it works as nobody, without any capability, as an operator without root would run it; where the kernel's
-//! bands take part it is root.
+//! `sooner serve`. In user space it works as nobody, without any capability, as an operator without
+//! root would run it; where the kernel's bands take part it is root.
 
 use std::fmt;
 use std::fs;
@@ -100,7 +100,8 @@ pub fn arguments(
         &log.display().to_string(),
         "--log-format",
         "combined",
-        // Less than whoever ends it has patience for: one that is killed could not take its bands away.
+        // Less than whoever ends it has patience for: one that is killed could not take its bands
+        // away.
         "--grace",
         "1",
         "--quiet",

@@ -19,7 +19,8 @@ pub struct Aim<'a> {
     pub samples: &'a Path,
 }
 
-/// The heads of today's servers have 200 to 300 bytes; by one length for all, all are asked for the very same.
+/// The heads of today's servers have 200 to 300 bytes; by one length for all, all are asked for the
+/// very same.
 const PLAN_HEAD_BYTES: u64 = 250;
 /// The file of the downloads beside a run, in every root.
 pub const DOWNLOAD: &str = "download.bin";
@@ -48,7 +49,8 @@ fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
     ))
 }
 
-/// The arguments of `sooner` for the downloads beside a run, which is over after `seconds` at the latest.
+/// The arguments of `sooner` for the downloads beside a run, which is over after `seconds` at the
+/// latest.
 pub fn beside(setup: &Setup, url: &str, seconds: u64) -> Vec<String> {
     let url = format!("{url}/{DOWNLOAD}");
     downloading(setup, &url, setup.downloads, seconds)
@@ -127,6 +129,13 @@ fn measuring(setup: &Setup, aim: &Aim<'_>) -> Vec<String> {
             give("--think", setup.think_seconds.to_string());
         }
     }
+    words.extend(switches(setup));
+    words
+}
+
+/// What is said without a value, and what is spoken.
+fn switches(setup: &Setup) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
     if setup.gaps == Gaps::Poisson && setup.model.has_load() {
         words.push("--poisson".into());
     }

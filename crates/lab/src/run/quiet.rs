@@ -1,6 +1,8 @@
-//! Measuring on a machine that others share: a quiet moment is waited for, and what a hypervisor took away is written down.
+//! Measuring on a machine that others share: a quiet moment is waited for, and what a hypervisor
+//! took away is written down.
 //!
-//! A hypervisor that takes processor time away makes generator and servers late together, and says nothing about either.
+//! A hypervisor that takes processor time away makes generator and servers late together, and says
+//! nothing about either.
 
 use std::fs;
 use std::time::Duration;
@@ -35,12 +37,14 @@ pub async fn until_robbed(stolen_max_s: f64) {
     }
 }
 
-/// Processor seconds that a hypervisor gave to others since the machine started, over all cores; 0 where nobody says.
+/// Processor seconds that a hypervisor gave to others since the machine started, over all cores; 0
+/// where nobody says.
 pub fn stolen_cpu_seconds() -> f64 {
     stolen_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Seconds since the machine started in which something could run and waited for a processor; 0 where the kernel does not say.
+/// Seconds since the machine started in which something could run and waited for a processor; 0
+/// where the kernel does not say.
 pub fn cpu_pressure_seconds() -> f64 {
     pressure_of(&fs::read_to_string("/proc/pressure/cpu").unwrap_or_default())
 }
@@ -52,7 +56,8 @@ fn pressure_of(text: &str) -> f64 {
     total.unwrap_or(0.0) / 1e6
 }
 
-/// From the text of /proc/stat: the eighth figure of its first line, in hundredths of a second (proc(5)).
+/// From the text of /proc/stat: the eighth figure of its first line, in hundredths of a second
+/// (proc(5)).
 fn stolen_of(stat: &str) -> f64 {
     let ticks = stat.split_whitespace().nth(8);
     ticks

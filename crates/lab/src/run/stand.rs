@@ -57,7 +57,8 @@ pub struct Measured {
 }
 
 impl Stand {
-    /// Sets up hosts called `tag`, whose paths lose packets by `seed`, and starts `peer` there on the files in `root`.
+    /// Sets up hosts called `tag`, whose paths lose packets by `seed`, and starts `peer` there on
+    /// the files in `root`.
     pub fn up(
         setup: &Setup,
         peer: &Peer,
@@ -173,7 +174,8 @@ impl Stand {
     }
 }
 
-/// What an emulator said at its end; one that was there says something, unless it died meanwhile and took the paths along.
+/// What an emulator said at its end; one that was there says something, unless it died meanwhile
+/// and took the paths along.
 fn paths(said: Option<String>, has_emulator: bool) -> Result<Option<Report>> {
     ensure!(
         said.is_some() || !has_emulator,

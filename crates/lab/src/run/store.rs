@@ -1,8 +1,9 @@
-//! What an experiment has measured: one line of JSON a run, written as the run ends, so that an interrupted experiment goes on where it
-//! stopped.
+//! What an experiment has measured: one line of JSON a run, written as the run ends, so that an
+//! interrupted experiment goes on where it stopped.
 //!
-//! A folder `runs/DATE-MACHINE/` holds `runs.jsonl` with everything that tables and verdicts need, `detail/` with what plots need,
-//! compressed, and `samples/` with every single request, which is too much to keep in a repository.
+//! A folder `runs/DATE-MACHINE/` holds `runs.jsonl` with everything that tables and verdicts need,
+//! `detail/` with what plots need, compressed, and `samples/` with every single request, which is
+//! too much to keep in a repository.
 
 use crate::experiment::{Case, Setup, plain_name};
 use flate2::Compression;
@@ -22,9 +23,11 @@ const SAMPLES: &str = "samples";
 /// The parts of a run that only plots need.
 const PLOTTED: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
-/// The share of a run that a server may wait for a processor. A server in user space that waits leaves its link idle, so much more would be
-/// a measurement of its neighbours. What is harmless is measured: the very same arrivals met the same server in several attempts, and up to
-/// this share the mean was that of the quietest attempt (`crates/lab/tests/waiting.rs` says how nearly); from 10 % on it grows.
+/// The share of a run that a server may wait for a processor. A server in user space that waits
+/// leaves its link idle, so much more would be a measurement of its neighbours. What is harmless is
+/// measured: the very same arrivals met the same server in several attempts, and up to this share
+/// the mean was that of the quietest attempt (`crates/lab/tests/waiting.rs` says how nearly); from
+/// 10 % on it grows.
 pub const CPU_WAIT_SHARE_MAX: f64 = 0.09;
 const WAITED: &str = "waited for a processor";
 /// Servers of many processes or threads: what these wait adds up, and they wait for each other.
@@ -58,7 +61,8 @@ pub struct Line {
     pub machine: String,
     /// Processor seconds that a hypervisor gave to others meanwhile, over all cores.
     pub stolen_cpu_seconds: f64,
-    /// Seconds in which something on this machine could run and waited for a processor (pressure stall information).
+    /// Seconds in which something on this machine could run and waited for a processor (pressure
+    /// stall information).
     #[serde(default)]
     pub cpu_pressure_seconds: f64,
     /// The case's set-up.
@@ -100,14 +104,16 @@ impl Line {
         !self.is_valid() && busy
     }
 
-    /// Whether it is VALID, or INVALID only for what its server never answered: no repetition would change that.
+    /// Whether it is VALID, or INVALID only for what its server never answered: no repetition would
+    /// change that.
     pub fn counts(&self) -> bool {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
         let broke = reason.contains(FAILED) && self.only_connections_broke();
         self.is_valid() || reason.contains(NEVER_ANSWERED) || broke
     }
 
-    /// Whether what failed were connections that timed out or were reset, as a host does that cannot serve all, and not most of them.
+    /// Whether what failed were connections that timed out or were reset, as a host does that
+    /// cannot serve all, and not most of them.
     fn only_connections_broke(&self) -> bool {
         let kinds = self.run["errors_by_kind"].as_object();
         let is_broken = |kind: &String| ["timeout", "reset"].contains(&kind.as_str());
@@ -123,8 +129,9 @@ impl Line {
         wait_s / self.setup["seconds"].as_f64().unwrap_or(f64::INFINITY)
     }
 
-    /// Takes the run's verdict away where the server waited too long for a processor: what it then loses is not its own doing, and the
-    /// generator cannot see it. Only servers of one thread are judged. A run that was kept under a stricter limit gets its verdict back.
+    /// Takes the run's verdict away where the server waited too long for a processor: what it then
+    /// loses is not its own doing, and the generator cannot see it. Only servers of one thread are
+    /// judged. A run that was kept under a stricter limit gets its verdict back.
     pub fn judge_processor(&mut self) {
         let share = self.cpu_wait_share();
         let percent = share * 100.0;
@@ -146,7 +153,8 @@ impl Line {
         self.run["verdict_reason"] = reason.into();
     }
 
-    /// Whether it is INVALID for its server's waiting and for nothing else: few requests are without an answer.
+    /// Whether it is INVALID for its server's waiting and for nothing else: few requests are
+    /// without an answer.
     fn only_waited(&self) -> bool {
         let reason = self.run["verdict_reason"].as_str().unwrap_or_default();
         let figure = |pointer: &str| self.figure(pointer).unwrap_or(0.0);
@@ -172,7 +180,8 @@ struct Attempt<'a> {
     waited_permille: u64,
 }
 
-/// The runs of a folder, or of several: an experiment may be measured in parts, on several machines.
+/// The runs of a folder, or of several: an experiment may be measured in parts, on several
+/// machines.
 #[derive(Debug)]
 pub struct Store {
     /// The newest last; runs are added to that one.
@@ -183,7 +192,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `folder`, or makes it, for this process alone; lines that were cut off by a crash are left out.
+    /// Opens `folder`, or makes it, for this process alone; lines that were cut off by a crash are
+    /// left out.
     pub fn open(folder: &Path) -> io::Result<Self> {
         for part in [DETAIL, SAMPLES] {
             fs::create_dir_all(folder.join(part))?;
@@ -240,8 +250,9 @@ impl Store {
         &self.lines
     }
 
-    /// The run that counts: of the attempt with the most valid peers, of several the one whose servers waited least for a processor, so that
-    /// only what ran at the same time on the same machine is ever compared.
+    /// The run that counts: of the attempt with the most valid peers, of several the one whose
+    /// servers waited least for a processor, so that only what ran at the same time on the same
+    /// machine is ever compared.
     pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
         let attempt = self.best_attempt(case, seed)?;
         let lines = self.tried(case, seed).filter(|line| line.peer == peer);
@@ -281,15 +292,16 @@ impl Store {
             .filter(move |line| line.case == name && line.seed == seed && line.setup == setup)
     }
 
-    /// A figure of the run that counts; none where that is not valid, because it proves and refutes nothing. Where a server lost requests,
-    /// the figures that count them hold nevertheless.
+    /// A figure of the run that counts; none where that is not valid, because it proves and refutes
+    /// nothing. Where a server lost requests, the figures that count them hold nevertheless.
     pub fn figure(&self, case: &Case, seed: u64, peer: &str, pointer: &str) -> Option<f64> {
         let line = self.best(case, seed, peer)?;
         let may_count = line.is_valid() || (pointer.ends_with(AT_LEAST) && line.counts());
         line.figure(pointer).filter(|_| may_count)
     }
 
-    /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`; gives the line as it is kept.
+    /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`;
+    /// gives the line as it is kept.
     pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
         line.place = self.folders.len() - 1;
         let mut detail = serde_json::Map::new();
@@ -328,7 +340,8 @@ impl Store {
         Ok(serde_json::from_str(&text)?)
     }
 
-    /// Every attempt has its own: one that a busy machine spoilt must not take the place of the one that counts.
+    /// Every attempt has its own: one that a busy machine spoilt must not take the place of the one
+    /// that counts.
     fn detail_path(&self, line: &Line) -> PathBuf {
         let name = file_name(&line.case, line.seed, &line.peer, line.attempt);
         self.folder_of(line)

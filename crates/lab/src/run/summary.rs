@@ -1,4 +1,5 @@
-//! What an experiment has so far, for a terminal or a pipe: a line a server and case, then how the claims stand.
+//! What an experiment has so far, for a terminal or a pipe: a line a server and case, then how the
+//! claims stand.
 
 use super::store::{Line, Store};
 use crate::experiment::{Case, Claim, Experiment};

@@ -17,8 +17,8 @@ pub struct Task {
     pub given_up: u32,
 }
 
-/// What `store` does not have yet, in the order of the experiment; a first seed of every case before the second of any, so that an
-/// interrupted experiment has something to say of all.
+/// What `store` does not have yet, in the order of the experiment; a first seed of every case
+/// before the second of any, so that an interrupted experiment has something to say of all.
 pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec<Task> {
     let mut tasks: Vec<(usize, Task)> = Vec::new();
     for (index, case) in experiment.cases.iter().enumerate() {
@@ -38,7 +38,8 @@ pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec
     tasks.into_iter().map(|(_, task)| task).collect()
 }
 
-/// An INVALID run is measured again at the next start, but not for ever: it may be so by its own nature.
+/// An INVALID run is measured again at the next start, but not for ever: it may be so by its own
+/// nature.
 fn is_measured(case: &Case, seed: u64, store: &Store, attempts_max: u32) -> bool {
     let peers = || case.setup.peers.iter();
     let counts = |peer: &String| store.best(case, seed, peer).is_some_and(Line::counts);

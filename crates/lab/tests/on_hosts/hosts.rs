@@ -39,7 +39,8 @@ fn namespaces_of(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Opens a connection from the first client and gives what `ss` says of the server's end after 10 kB have gone over it.
+/// Opens a connection from the first client and gives what `ss` says of the server's end after 10
+/// kB have gone over it.
 fn connection_on_server(hosts: &Hosts) -> String {
     let address = (hosts.server_address(), 9000);
     let listener = hosts.in_server(|| TcpListener::bind(address)).unwrap();
@@ -172,7 +173,8 @@ fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
     );
     output(hosts.on_client("bash").args(["-c", connect]));
     let answered = output(hosts.on_server("ss").args(["-Hnto", "state", "syn-recv"]));
-    // `timer:(on,29sec,0)`: tens of seconds until the SYN-ACK is sent again, where it would have been one
+    // `timer:(on,29sec,0)`: tens of seconds until the SYN-ACK is sent again, where it would have
+    // been one
     assert!(answered.contains("sec,0)"), "{answered}");
     let sockets = hosts.in_server(|| tcp_table::with_port(9000)).unwrap();
     assert_eq!(Connections::of(sockets).syn_received, 1);

@@ -1,4 +1,5 @@
-//! Each server on hosts of the test's own: it starts, serves a few requests, is counted, and leaves nothing.
+//! Each server on hosts of the test's own: it starts, serves a few requests, is counted, and leaves
+//! nothing.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,8 +24,8 @@ fn hosts_for(peer: &Peer, name: &str) -> Hosts {
     Hosts::up(&spec, Path::new("/nonexistent/sooner")).unwrap()
 }
 
-/// Sends requests one by one over one connection from the client's host; gives what comes until the server closes or has sent
-/// `expected` bytes of the file for each.
+/// Sends requests one by one over one connection from the client's host; gives what comes until the
+/// server closes or has sent `expected` bytes of the file for each.
 fn ask(hosts: &Hosts, requests: usize, expected: usize) -> String {
     let body = || {
         netns::enter(hosts.client_namespace()).unwrap();
@@ -133,7 +134,8 @@ fn check_counts(rows: &[Counter], summary: &CountersSummary) {
     assert!((again.cpu_wait_s - summary.cpu_wait_s).abs() < 1e-6);
     again.cpu_wait_s = summary.cpu_wait_s;
     assert_eq!(&again, summary);
-    // 200 kB at 10 Mbit/s take 160 ms, so a row was written meanwhile; the connection that found the server answering may not have been quite over
+    // 200 kB at 10 Mbit/s take 160 ms, so a row was written meanwhile; the connection that found
+    // the server answering may not have been quite over
     let open = summary.max_open_connections;
     assert!((1..=2).contains(&open), "{rows:?}");
     assert!(summary.max_resident_bytes > 0);

@@ -23,8 +23,8 @@ pub fn may_make_hosts(test: &str) -> bool {
     may
 }
 
-/// The `sooner` that the variable SOONER names, or the one beside the test programs, where `cargo build` or a test of the whole workspace
-/// has put it.
+/// The `sooner` that the variable SOONER names, or the one beside the test programs, where `cargo
+/// build` or a test of the whole workspace has put it.
 pub fn sooner(test: &str) -> Option<PathBuf> {
     let tests = std::env::current_exe().ok()?;
     let beside = tests.parent()?.parent()?.join("sooner");

@@ -12,7 +12,8 @@ pub struct Record {
     pub arrival: Arrival,
     /// When it should have been sent.
     pub intended_ns: u64,
-    /// When it was, for the first time: just before connect(), or when it was given to a connection that was there.
+    /// When it was, for the first time: just before connect(), or when it was given to a connection
+    /// that was there.
     pub sent_ns: u64,
     /// Whether a connection was opened for it when it was sent.
     pub new_connection: bool,

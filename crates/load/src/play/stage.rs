@@ -1,4 +1,5 @@
-//! What the driver and the requests under way share: who has been sent, who has ended, and whom another request follows.
+//! What the driver and the requests under way share: who has been sent, who has ended, and whom
+//! another request follows.
 
 use super::{LEAD_NS, Progress, Record, Scene};
 use crate::patience::{End, Patience};

@@ -84,7 +84,8 @@ fn users_ask_for_the_files_of_their_seed_and_pause() {
     assert!(samples.is_sorted_by_key(|sample| sample.arrival_ns));
     assert!(replay.measured.contains(&false));
     assert_eq!(run.model.as_deref(), Some("surge"));
-    // Ten users for two seconds, 2.7 requests in at least 0.13 s: far below what users without pauses would ask.
+    // Ten users for two seconds, 2.7 requests in at least 0.13 s: far below what users without
+    // pauses would ask.
     assert!((100..600).contains(&samples.len()), "{}", samples.len());
     assert!(
         run.offered_load > 0.0

@@ -33,7 +33,8 @@ impl Iterator for Arrivals {
     }
 }
 
-/// Those that wait, first come first served: a count, however many they are, because their times can be drawn again.
+/// Those that wait, first come first served: a count, however many they are, because their times
+/// can be drawn again.
 #[derive(Debug)]
 pub struct Waiting {
     /// From the first that has not begun.

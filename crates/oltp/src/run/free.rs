@@ -1,5 +1,5 @@
-//! Those who have nothing to do. One is taken by lot: if the last who came back went first, the same few would do everything, and the data that the others
-//! own would rest.
+//! Those who have nothing to do. One is taken by lot: if the last who came back went first, the
+//! same few would do everything, and the data that the others own would rest.
 
 use sooner_workload::Rng;
 

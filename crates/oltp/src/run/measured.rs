@@ -107,12 +107,11 @@ impl Recorder {
         if wanted < self.warm_up {
             return;
         }
-        match has_session {
-            true => {
-                let lag = now.saturating_sub(wanted);
-                self.lags_seconds.push(lag.as_secs_f64());
-            }
-            false => self.measured.waited_for_session += 1,
+        if has_session {
+            let lag = now.saturating_sub(wanted);
+            self.lags_seconds.push(lag.as_secs_f64());
+        } else {
+            self.measured.waited_for_session += 1
         }
     }
 
@@ -127,7 +126,8 @@ impl Recorder {
         self.measured.incompletes_waited += over.saturating_sub(wanted);
     }
 
-    /// A user's connections are gone, and it with them: whatever is measured from now on is of fewer.
+    /// A user's connections are gone, and it with them: whatever is measured from now on is of
+    /// fewer.
     pub fn lost(&mut self) {
         self.measured.lost_users += 1;
     }

@@ -10,7 +10,8 @@ use super::{Measured, Outcome};
 const BATCHES: usize = 20;
 /// Student's t for 95 % and one degree of freedom less than batches.
 const T_95: f64 = 2.093;
-/// A generator that is later than this, s, and than this share of the mean response time has measured itself.
+/// A generator that is later than this, s, and than this share of the mean response time has
+/// measured itself.
 const LAG_SECONDS_MAX: f64 = 0.005;
 const LAG_SHARE_MAX: f64 = 0.01;
 /// More than this share of what was wanted must not have waited for a session of the generator's.
@@ -60,10 +61,11 @@ pub struct Group {
     pub retries: u64,
     /// Mean response time.
     pub mean_response_ms: f64,
-    /// The same with the incompletes, each for as long as it had waited when the run was over; of all only, because what was not begun is of no class
-    /// or kind.
+    /// The same with the incompletes, each for as long as it had waited when the run was over; of
+    /// all only, because what was not begun is of no class or kind.
     pub mean_response_at_least_ms: Option<f64>,
-    /// Half the width of the 95 % interval around it, from the means of 20 parts of the run; none where one of them has no transaction.
+    /// Half the width of the 95 % interval around it, from the means of 20 parts of the run; none
+    /// where one of them has no transaction.
     pub mean_response_half_width_ms: Option<f64>,
     /// Percentiles.
     pub p50_response_ms: f64,

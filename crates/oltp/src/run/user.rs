@@ -70,9 +70,10 @@ impl<K: Kit> User<K> {
         let kind = self.kit.draw(&mut self.state, &mut self.random);
         let name = self.kit.kinds()[kind];
         let class = options.class(name, self.random.uniform());
-        let remark = match options.remarks {
-            true => format!("/*class='{}',kind='{name}'*/ ", options.classes[class].name),
-            false => String::new(),
+        let remark = if options.remarks {
+            format!("/*class='{}',kind='{name}'*/ ", options.classes[class].name)
+        } else {
+            String::new()
         };
         let session = &self.sessions[class];
         let mut retries = 0;

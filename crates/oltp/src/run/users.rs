@@ -177,7 +177,8 @@ impl<K: Kit> Door<K> {
         !self.free.borrow().is_empty()
     }
 
-    /// Who begins the first visit that waits, and when it was wanted; nothing begins when the run is over.
+    /// Who begins the first visit that waits, and when it was wanted; nothing begins when the run
+    /// is over.
     fn begins(&self, shared: &Shared) -> Option<(User<K>, Duration)> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.is_empty() || shared.is_over() {
@@ -192,18 +193,18 @@ impl<K: Kit> Door<K> {
         let mut next = Some(first);
         while let Some((mut user, wanted)) = next {
             visit.carry_out(shared, &mut user, wanted).await;
-            match user.is_gone() {
-                true => {
-                    shared.leaves(&user);
-                    self.living.set(self.living.get() - 1);
-                }
-                false => self.free.borrow_mut().put(user),
+            if user.is_gone() {
+                shared.leaves(&user);
+                self.living.set(self.living.get() - 1);
+            } else {
+                self.free.borrow_mut().put(user)
             }
             next = self.begins(shared);
         }
     }
 
-    /// Nothing begins any more: tells of what waits, and of those who were free when their connections went.
+    /// Nothing begins any more: tells of what waits, and of those who were free when their
+    /// connections went.
     fn closes(&self, shared: &Shared) {
         let mut recorder = shared.recorder.borrow_mut();
         let over = recorder.until.min(shared.now());

@@ -113,9 +113,10 @@ async fn customers(
 ) -> Result<(), Unusable> {
     let mut copy = Copy::into(client, "customer").await?;
     for customer in 1..=scale.customers {
-        let last = match customer <= 1000 {
-            true => last_name(customer - 1),
-            false => last_name(random.below(1000)),
+        let last = if customer <= 1000 {
+            last_name(customer - 1)
+        } else {
+            last_name(random.below(1000))
         };
         let (first, place) = (text(random, 8, 16), address(random));
         let phone: u64 = between(random, 1_000_000_000_000_000, 9_999_999_999_999_999);
@@ -154,9 +155,10 @@ async fn orders(
     let (mut order_rows, mut line_rows) = (Vec::new(), Vec::new());
     for (order, customer) in (1..).zip(customers) {
         let is_new = order >= first_new;
-        let carrier = match is_new {
-            true => "\\N".to_owned(),
-            false => between(random, 1, 10).to_string(),
+        let carrier = if is_new {
+            "\\N".to_owned()
+        } else {
+            between(random, 1, 10).to_string()
         };
         let lines = between(random, 5, 15);
         order_rows.push(format!(
@@ -164,9 +166,10 @@ async fn orders(
         ));
         for line in 1..=lines {
             let item = between(random, 1, scale.items);
-            let (delivered, amount) = match is_new {
-                true => ("\\N", between(random, 1, 999_999) as f64 / 100.0),
-                false => ("now", 0.0),
+            let (delivered, amount) = if is_new {
+                ("\\N", between(random, 1, 999_999) as f64 / 100.0)
+            } else {
+                ("now", 0.0)
             };
             let about = text(random, 24, 24);
             line_rows.push(format!(

@@ -7,7 +7,8 @@ use crate::draw::{between, text};
 const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
-/// The constants of a run; those of the data and of the transactions may be the same where nothing is published.
+/// The constants of a run; those of the data and of the transactions may be the same where nothing
+/// is published.
 const C_LAST: u64 = 123;
 const C_CUSTOMER: u64 = 259;
 const C_ITEM: u64 = 4211;

@@ -32,8 +32,9 @@ ALTER TABLE item ADD PRIMARY KEY (i_id);
 ALTER TABLE stock ADD PRIMARY KEY (s_w_id, s_i_id);
 ";
 
-/// What must hold (clause 3.3.2: conditions 1, 2 for orders, 4 to 10; 3 is weaker than there), as counts of what says otherwise. Rows that are gone say so
-/// too: a sum of nothing is NULL, which is distinct from what it must be.
+/// What must hold (clause 3.3.2: conditions 1, 2 for orders, 4 to 10; 3 is weaker than there), as
+/// counts of what says otherwise. Rows that are gone say so too: a sum of nothing is NULL, which is
+/// distinct from what it must be.
 pub const CHECKS: &[(&str, &str)] = &[
     (
         "1: a warehouse's year is its districts'",
@@ -43,7 +44,8 @@ pub const CHECKS: &[(&str, &str)] = &[
         "2: the next order's number follows the last order's",
         "SELECT count(*) FROM district WHERE d_next_o_id - 1 IS DISTINCT FROM (SELECT max(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id)",
     ),
-    // That their numbers have no gaps does not hold here: two deliveries take different orders, and the one that took the older may be taken back.
+    // That their numbers have no gaps does not hold here: two deliveries take different orders, and
+    // the one that took the older may be taken back.
     (
         "3: new orders are orders",
         "SELECT count(*) FROM new_order WHERE NOT EXISTS (SELECT FROM orders WHERE o_w_id = no_w_id AND o_d_id = no_d_id AND o_id = no_o_id)",

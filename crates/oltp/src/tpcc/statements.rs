@@ -34,8 +34,9 @@ statements! {
     CHARGE_CUSTOMER = "UPDATE customer SET c_balance = c_balance + $4::float8::numeric(12,2), c_delivery_cnt = c_delivery_cnt + 1
       WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3";
     NEXT_ORDER_NUMBER = "SELECT d_next_o_id FROM district WHERE d_w_id = $1 AND d_id = $2";
-    /// Of the lines of orders from `$4` on and before `$5`. Numbers, as in clause 2.8.2, and not a join with the district: then the planner believes in a ninth of
-    /// the district's lines instead of 200, and some day reads the whole stock for them.
+    /// Of the lines of orders from `$4` on and before `$5`. Numbers, as in clause 2.8.2, and not a
+    /// join with the district: then the planner believes in a ninth of the district's lines instead
+    /// of 200, and some day reads the whole stock for them.
     STOCK_LEVEL = "SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = ol_w_id AND s_i_id = ol_i_id
       WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id >= $4 AND ol_o_id < $5 AND s_quantity < $3";
 }

@@ -194,15 +194,16 @@ impl Transaction<'_> {
     pub async fn payment(&mut self) -> Result<Ended, Failure> {
         let (warehouse, district) = (self.warehouse as i32, self.district());
         // 15 in a hundred customers are of another warehouse (clause 2.5.1.2).
-        let of = match self.random.below(100) < 15 {
-            true => Place {
+        let of = if self.random.below(100) < 15 {
+            Place {
                 warehouse: self.remote() as i32,
                 district: self.district(),
-            },
-            false => Place {
+            }
+        } else {
+            Place {
                 warehouse,
                 district,
-            },
+            }
         };
         let amount = between(self.random, 100, 500_000) as f64 / 100.0;
         let session = self.session;

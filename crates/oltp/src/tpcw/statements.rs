@@ -8,7 +8,8 @@ statements! {
     NEW_PRODUCTS = "SELECT i_id, i_title, a_fname, a_lname FROM item JOIN author ON a_id = i_a_id WHERE i_subject = $1
       ORDER BY i_pub_date DESC, i_title LIMIT 50";
     LAST_ORDER_NUMBER = "SELECT max(o_id) FROM orders";
-    /// Of the orders behind `$2`. A number, or the planner believes in a third of all lines and reads them all, more as there are more.
+    /// Of the orders behind `$2`. A number, or the planner believes in a third of all lines and
+    /// reads them all, more as there are more.
     BEST_SELLERS = "SELECT i_id, i_title, a_fname, a_lname, sold FROM (SELECT ol_i_id, sum(ol_qty) AS sold FROM order_line
         WHERE ol_o_id > $2 GROUP BY ol_i_id) AS recent
       JOIN item ON i_id = ol_i_id JOIN author ON a_id = i_a_id WHERE i_subject = $1 ORDER BY sold DESC, i_id LIMIT 50";

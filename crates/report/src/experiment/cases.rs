@@ -1,4 +1,5 @@
-//! A case's table: everybody who served, then both ideals and what was published; who pays stands in the same line as who gains.
+//! A case's table: everybody who served, then both ideals and what was published; who pays stands
+//! in the same line as who gains.
 
 use super::palette::Palette;
 use super::{Case, Impatience, Page, Patience, Peer, Repetition, spread};
@@ -132,7 +133,8 @@ fn cells(page: &Page, case: &Case, peer: &Peer) -> [String; COLUMN_COUNT] {
     ]
 }
 
-/// How many of a group were not answered and did not fail; below it what impatient users did, where that was told.
+/// How many of a group were not answered and did not fail; below it what impatient users did, where
+/// that was told.
 fn incomplete(peer: &Peer, group: fn(&Run) -> &Group, of: fn(&Patience) -> Impatience) -> String {
     let whole = |value: f64| count(value.round() as u64);
     let told = |name: &str, amount: fn(&Impatience) -> Option<u64>| {

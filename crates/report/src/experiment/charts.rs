@@ -1,4 +1,5 @@
-//! The pictures that only experiments have: connections over time, means over a range, means of all cases.
+//! The pictures that only experiments have: connections over time, means over a range, means of all
+//! cases.
 
 use super::palette::Palette;
 use super::{Case, Page, Peer, spread};
@@ -76,7 +77,8 @@ pub fn range(page: &Page, palette: &Palette) -> Option<Chart> {
     })
 }
 
-/// Means of all cases as bars, with both ideals as levels across them; none while nothing was measured.
+/// Means of all cases as bars, with both ideals as levels across them; none while nothing was
+/// measured.
 pub fn cases(page: &Page, palette: &Palette) -> Option<Chart> {
     let measured = page.cases.iter().filter(|case| case.is_measured());
     let placed: Vec<(f64, &Case)> = (0..)
@@ -192,9 +194,10 @@ fn kind_for(lines: &[Line]) -> (Kind, &'static str) {
         values().fold(f64::INFINITY, f64::min),
         values().fold(0.0, f64::max),
     );
-    match low > 0.0 && high / low >= 10.0 {
-        true => (Kind::Log, "logarithmic"),
-        false => (Kind::Linear, "linear"),
+    if low > 0.0 && high / low >= 10.0 {
+        (Kind::Log, "logarithmic")
+    } else {
+        (Kind::Linear, "linear")
     }
 }
 

@@ -23,9 +23,10 @@ pub fn overall(page: &Page, palette: &Palette) -> String {
         _ => None,
     });
     let shown: String = shown.collect();
-    match shown.is_empty() {
-        true => shown,
-        false => format!("<h2>In one picture</h2>\n{shown}"),
+    if shown.is_empty() {
+        shown
+    } else {
+        format!("<h2>In one picture</h2>\n{shown}")
     }
 }
 
@@ -38,9 +39,10 @@ fn numbered(page: &Page) -> String {
         .filter(|(short, case)| **short != case.name)
         .map(|(short, case)| format!("{short}: {}", case.name))
         .collect();
-    match told.is_empty() {
-        true => String::new(),
-        false => format!("{}. ", told.join(", ")),
+    if told.is_empty() {
+        String::new()
+    } else {
+        format!("{}. ", told.join(", "))
     }
 }
 

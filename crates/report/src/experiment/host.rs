@@ -1,4 +1,5 @@
-//! What the server's host and the clients' paths did meanwhile: one row a figure, one column a peer.
+//! What the server's host and the clients' paths did meanwhile: one row a figure, one column a
+//! peer.
 
 use super::{Amount, Case, Peer, Repetition};
 use crate::escape::html as text;

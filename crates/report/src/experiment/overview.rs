@@ -1,4 +1,5 @@
-//! All cases in one table: what was published, ours, what ideal schedulers would give, and what it does to the largest.
+//! All cases in one table: what was published, ours, what ideal schedulers would give, and what it
+//! does to the largest.
 
 use super::cases::times;
 use super::{Case, Page, Peer, spread};

@@ -53,11 +53,12 @@ fn lead(page: &Page, palette: &Palette) -> String {
     let headline: String = headline.iter().map(paragraph).collect();
     let item = |words: &String| format!("<li>{}</li>\n", unbroken(&text(words)));
     let others: String = words::others(page, palette).iter().map(item).collect();
-    match others.is_empty() {
-        true => headline,
-        false => format!(
+    if others.is_empty() {
+        headline
+    } else {
+        format!(
             "{headline}<details><summary>The other servers in words</summary>\n<ul>\n{others}</ul></details>\n"
-        ),
+        )
     }
 }
 
@@ -89,9 +90,10 @@ fn about(page: &Page) -> String {
         .iter()
         .map(|(name, config)| details(name, &format!("<pre>{}</pre>\n", text(config))));
     let configurations: String = configurations.collect();
-    let heading = match configurations.is_empty() {
-        true => "",
-        false => "<h2>Configurations</h2>\n",
+    let heading = if configurations.is_empty() {
+        ""
+    } else {
+        "<h2>Configurations</h2>\n"
     };
     let how = definitions(&page.about);
     format!("{heading}{configurations}<h2>How it was measured</h2>\n{how}")
@@ -109,9 +111,10 @@ fn definitions(pairs: &[(String, String)]) -> String {
     let row = |(name, value): &(String, String)| {
         let code = matches!(name.as_str(), "Command" | "Commit" | "Commits");
         let (name, value) = (text(name), text(value));
-        match code {
-            true => format!("<dt>{name}</dt><dd><code>{value}</code></dd>\n"),
-            false => format!("<dt>{name}</dt><dd>{value}</dd>\n"),
+        if code {
+            format!("<dt>{name}</dt><dd><code>{value}</code></dd>\n")
+        } else {
+            format!("<dt>{name}</dt><dd>{value}</dd>\n")
         }
     };
     let rows: String = pairs.iter().map(row).collect();

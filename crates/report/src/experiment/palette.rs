@@ -1,7 +1,8 @@
 //! Which colour a peer has: the same one in every picture and table of a page.
 //!
-//! The baseline has the colour of FAIR, the first peer that orders by remaining size that of SRPT. Every other peer has a colour and a
-//! pattern of its line: the pattern tells apart what colours cannot, on paper and for eyes that see few of them.
+//! The baseline has the colour of FAIR, the first peer that orders by remaining size that of SRPT.
+//! Every other peer has a colour and a pattern of its line: the pattern tells apart what colours
+//! cannot, on paper and for eyes that see few of them.
 
 use super::Page;
 
@@ -55,7 +56,8 @@ fn other(number: usize) -> String {
     format!("{}{}", COLOURS[colour], PATTERNS[pattern])
 }
 
-/// The peer that the page is about: the first one that orders by remaining size, else the first that is not the baseline.
+/// The peer that the page is about: the first one that orders by remaining size, else the first
+/// that is not the baseline.
 pub fn compared(page: &Page) -> Option<&str> {
     let all = || page.cases.iter().flat_map(|case| &case.peers);
     let others = || all().filter(|peer| peer.name != page.baseline);

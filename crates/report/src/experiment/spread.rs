@@ -21,8 +21,8 @@ pub fn of_group(
     of(peer, |one| figure(group(&one.run)))
 }
 
-/// How many times the baseline's mean response time of a group is this peer's, with the very same arrivals: above 1 where this peer's is
-/// shorter.
+/// How many times the baseline's mean response time of a group is this peer's, with the very same
+/// arrivals: above 1 where this peer's is shorter.
 pub fn gain(case: &Case, baseline: &str, peer: &Peer, group: fn(&Run) -> &Group) -> Option<Spread> {
     let base = case.peer(baseline)?;
     let mean = |one: &Repetition| group(&one.run).mean_response_ms;
@@ -41,7 +41,8 @@ pub fn ideal_gain(peer: &Peer) -> Option<Spread> {
     })
 }
 
-/// Requests of a group that were not answered in full and did not end in an error: under way at the end, or given up.
+/// Requests of a group that were not answered in full and did not end in an error: under way at the
+/// end, or given up.
 pub fn incomplete(group: &Group) -> Option<f64> {
     Some(group.n.saturating_sub(group.completed + group.errors) as f64)
 }

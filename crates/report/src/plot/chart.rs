@@ -21,7 +21,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// A level worth a line of its own.
     pub level: Option<f64>,
-    /// Least width of what can be pointed at, CSS pixels: a page of many pictures has fewer readouts.
+    /// Least width of what can be pointed at, CSS pixels: a page of many pictures has fewer
+    /// readouts.
     pub strip_width_min: f64,
     /// How the values under the pointer are written.
     pub wording: Wording,

@@ -70,7 +70,8 @@ impl Line {
         );
     }
 
-    /// The value at `x`: of the last point not after it (steps), of the nearest point, or of exactly this x (bars, levels).
+    /// The value at `x`: of the last point not after it (steps), of the nearest point, or of
+    /// exactly this x (bars, levels).
     pub fn value_at(&self, x: f64) -> Option<f64> {
         let after = self.points.partition_point(|p| p.0 <= x);
         let before = after.checked_sub(1).map(|i| self.points[i]);

@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 
 /// What is left to do after rounding, in units of work.
 const ROUNDING: f64 = 1e-3;
-/// Levels that are looked through for the next end. Most often it is in the first or second; every level more is an event less.
+/// Levels that are looked through for the next end. Most often it is in the first or second; every
+/// level more is an event less.
 const LEVELS_AHEAD: usize = 4;
 
 /// Those that have had the least share the server, until they have had as much as the next.

@@ -1,5 +1,6 @@
-//! Between SRPT and processor sharing: a share of the server goes to the shortest remaining job, the rest to all in equal parts (thesis 6.5
-//! leaves such hybrids open). Nobody gets less than that part of processor sharing's rate.
+//! Between SRPT and processor sharing: a share of the server goes to the shortest remaining job,
+//! the rest to all in equal parts (thesis 6.5 leaves such hybrids open). Nobody gets less than that
+//! part of processor sharing's rate.
 
 use super::{Incoming, Server, whole_above};
 use std::cmp::Reverse;
@@ -46,7 +47,8 @@ impl Ord for Other {
 }
 
 impl Hybrid {
-    /// `share` of the server, from 0 (processor sharing) to 1 (SRPT), goes to the shortest remaining job.
+    /// `share` of the server, from 0 (processor sharing) to 1 (SRPT), goes to the shortest
+    /// remaining job.
     pub fn new(share: f64) -> Self {
         Self {
             share: share.clamp(0.0, 1.0),

@@ -19,7 +19,8 @@ pub struct Limited<O> {
 }
 
 impl<O: Order> Limited<O> {
-    /// At most `mpl` jobs share `servers` servers; outside they wait in the order of what is known on arrival.
+    /// At most `mpl` jobs share `servers` servers; outside they wait in the order of what is known
+    /// on arrival.
     pub fn new(order: O, mpl: u32, servers: u32) -> Self {
         Self {
             order,

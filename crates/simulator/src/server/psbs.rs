@@ -1,8 +1,9 @@
-//! Practical size-based scheduler (Dell'Amico, Carra and Michiardi 2015), all weights equal: FSP on estimated sizes, which is not fooled by a job that is larger than it
-//! seemed.
+//! Practical size-based scheduler (Dell'Amico, Carra and Michiardi 2015), all weights equal: FSP on
+//! estimated sizes, which is not fooled by a job that is larger than it seemed.
 //!
-//! Processor sharing is played on the estimates. Who would be done there first is served; who would be done there already, but is not, is late, and the
-//! late share the server among themselves. Every call costs O(log n).
+//! Processor sharing is played on the estimates. Who would be done there first is served; who would
+//! be done there already, but is not, is late, and the late share the server among themselves.
+//! Every call costs O(log n).
 
 use super::{Incoming, Server};
 use sooner_policy::{JobId, VirtualTime};
@@ -12,7 +13,8 @@ use std::collections::BinaryHeap;
 /// FSP on estimates, with sharing among those that are late.
 #[derive(Default)]
 pub struct Psbs {
-    /// Sharing as it would be if estimates were right; jobs that are done stay until they would be done there.
+    /// Sharing as it would be if estimates were right; jobs that are done stay until they would be
+    /// done there.
     reference: VirtualTime,
     /// Jobs in time, by the end in the reference: end, name, slot.
     in_time: BinaryHeap<Reverse<(u64, u64, u32)>>,

@@ -1,6 +1,7 @@
 //! One job at a time on each server, by the rank of a policy's own order.
 //!
-//! A rank changes only while its job is served, so the waiting ones stand in a heap, and only who is served is asked for its rank again.
+//! A rank changes only while its job is served, so the waiting ones stand in a heap, and only who
+//! is served is asked for its rank again.
 
 use super::{Incoming, Server};
 use sooner_policy::{Job, Order};
@@ -10,7 +11,8 @@ use std::collections::BinaryHeap;
 /// Rank, then order of arrival, then slot.
 type Key = (u64, u64, u32);
 
-/// As many jobs as there are servers, the lowest ranks; whoever is served may be interrupted by a lower rank.
+/// As many jobs as there are servers, the lowest ranks; whoever is served may be interrupted by a
+/// lower rank.
 pub struct Ranked<O> {
     order: O,
     servers: usize,
@@ -75,7 +77,8 @@ impl<O: Order> Ranked<O> {
         keys.max_by_key(|&(_, key)| key)
     }
 
-    /// Asks again, as a link does whenever something comes: of those in a turn, one that waits may be lower by now.
+    /// Asks again, as a link does whenever something comes: of those in a turn, one that waits may
+    /// be lower by now.
     fn ask_again(&mut self) {
         while let Some((place, worst)) = self.worst()
             && let Some(&Reverse(best)) = self.waiting.peek()

@@ -1,4 +1,5 @@
-//! Whatever `sooner serve` runs: a policy with its classes, its turns and its guard, asked as a link asks it.
+//! Whatever `sooner serve` runs: a policy with its classes, its turns and its guard, asked as a
+//! link asks it.
 
 use super::{Incoming, Server};
 use sooner_policy::{Arrival, Grant, JobId, Scheduler, Time};

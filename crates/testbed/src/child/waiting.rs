@@ -1,7 +1,7 @@
 //! Waiting for processes without blocking the event loop, so that Ctrl-C is always heard.
 //!
-//! A process is ended when its handle is dropped ([`OwnedChild`]), which happens to all of them when
-//! the wait is given up.
+//! A process is ended when its handle is dropped ([`OwnedChild`]), which happens to all of them
+//! when the wait is given up.
 
 use super::OwnedChild;
 use anyhow::{Context, Result, anyhow, bail};

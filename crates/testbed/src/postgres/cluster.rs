@@ -58,8 +58,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes a cluster in the new folder `folder` and starts its server with these settings (`max_connections=9`); `under` are words
-    /// before the program, such as `taskset -c 1`.
+    /// Makes a cluster in the new folder `folder` and starts its server with these settings
+    /// (`max_connections=9`); `under` are words before the program, such as `taskset -c 1`.
     pub async fn start(
         installation: &Installation,
         folder: &Path,
@@ -72,7 +72,8 @@ impl Cluster {
             "postgres",
             &mut command(installation, folder, settings, under),
         )?;
-        // Its own processes are no part of its group: it has to end them, at once, whatever clients are still connected.
+        // Its own processes are no part of its group: it has to end them, at once, whatever clients
+        // are still connected.
         server.end_by(Signal::QUIT);
         let status = folder.join("data/postmaster.pid");
         await_ready("postgres", &mut server, |_| is_ready(&status)).await?;

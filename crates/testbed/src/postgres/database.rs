@@ -49,8 +49,9 @@ impl Database {
         self.restart_with("-c listen_addresses= -p 5432");
     }
 
-    /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and `server.key` in `folder`, and takes clients whose
-    /// certificate `ca.pem` there has signed; gives its port at 127.0.0.1.
+    /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and
+    /// `server.key` in `folder`, and takes clients whose certificate `ca.pem` there has signed;
+    /// gives its port at 127.0.0.1.
     pub fn restart_with_tls(&self, folder: &Path) -> u16 {
         for file in ["server.pem", "server.key", "ca.pem"] {
             let copy = self.folder().join("data").join(file);

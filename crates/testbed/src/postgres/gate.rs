@@ -22,8 +22,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Starts `program` before `database` with this configuration besides; every client is trusted and four transactions go in at a time,
-    /// unless the configuration says something else.
+    /// Starts `program` before `database` with this configuration besides; every client is trusted
+    /// and four transactions go in at a time, unless the configuration says something else.
     pub fn start(program: &Path, database: &Database, config: &str) -> Gate {
         let folder = TempDir::new().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();

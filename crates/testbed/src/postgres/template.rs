@@ -1,9 +1,9 @@
 //! A cluster as `initdb` makes it; for tests made once and copied from then on.
 //!
-//! The template lies in `sooner-testbed-UID` of the folder for temporary files, by the programs that
-//! made it. This user's tests own that folder: it may be removed whenever none of them runs. A lock
-//! file keeps several processes from making the same template; it appears under its name only when
-//! it is complete.
+//! The template lies in `sooner-testbed-UID` of the folder for temporary files, by the programs
+//! that made it. This user's tests own that folder: it may be removed whenever none of them runs. A
+//! lock file keeps several processes from making the same template; it appears under its name only
+//! when it is complete.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! Sizes that stand for all: points of a quadrature over the shares of jobs, ever finer towards both ends, so that a
-//! heavy tail is followed as far as it carries anything.
+//! Sizes that stand for all: points of a quadrature over the shares of jobs, ever finer towards
+//! both ends, so that a heavy tail is followed as far as it carries anything.
 
 use crate::quadrature::points;
 use sooner_workload::Distribution;
@@ -7,7 +7,8 @@ use sooner_workload::sizes::Law;
 
 /// What is left of a mean beyond the last node, as a share of it.
 const LEFT: f64 = 1e-9;
-/// Pieces into which each halving of the share of jobs is cut: where two branches of a mixture meet, sizes bend sharply.
+/// Pieces into which each halving of the share of jobs is cut: where two branches of a mixture
+/// meet, sizes bend sharply.
 const PIECES: i32 = 4;
 /// Halvings at most: what a float can hold.
 const HALVINGS_MAX: i32 = 1000;
@@ -19,7 +20,8 @@ pub struct Node {
     pub share: f64,
 }
 
-/// Whether E\[1/X\] is finite, and with it the slowdown of jobs that wait for others however small they are.
+/// Whether E\[1/X\] is finite, and with it the slowdown of jobs that wait for others however small
+/// they are.
 pub fn has_mean_inverse(law: &Law) -> bool {
     match law {
         Law::Exponential { .. } | Law::Hyperexponential { .. } => false,
@@ -51,8 +53,8 @@ pub fn of(sizes: &Distribution) -> Vec<Node> {
     nodes
 }
 
-/// From the median to an end of the sizes: `size_at` of the share of jobs beyond it, until what is `left` there counts for nothing or a
-/// float cannot tell the sizes from 0.
+/// From the median to an end of the sizes: `size_at` of the share of jobs beyond it, until what is
+/// `left` there counts for nothing or a float cannot tell the sizes from 0.
 fn towards_end(size_at: impl Fn(f64) -> f64, left: impl Fn(f64, f64) -> f64) -> Vec<Node> {
     let share_after = |piece: i32| 0.5_f64.powf(1.0 + f64::from(piece) / f64::from(PIECES));
     let mut nodes = Vec::new();

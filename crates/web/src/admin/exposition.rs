@@ -1,4 +1,5 @@
-//! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total` for what only grows.
+//! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total`
+//! for what only grows.
 
 use super::sources::{ClassLoad, UplinkReading, UpstreamReading};
 use crate::metrics::{
@@ -22,7 +23,8 @@ pub struct Exposition {
     pub upstreams: Vec<UpstreamReading>,
     /// The process.
     pub process: ProcessReading,
-    /// Jobs that FAIR would still be serving, jobs that were not followed, figures that nobody took.
+    /// Jobs that FAIR would still be serving, jobs that were not followed, figures that nobody
+    /// took.
     pub shadow: (u64, u64, u64),
     /// Lines that the access log has lost.
     pub log_lines_lost: u64,
@@ -408,8 +410,8 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
-    /// What OpenMetrics demands of any exposition: families described once and not interleaved, samples under their family's name,
-    /// cumulative buckets, counters that end in `_total`.
+    /// What OpenMetrics demands of any exposition: families described once and not interleaved,
+    /// samples under their family's name, cumulative buckets, counters that end in `_total`.
     #[test]
     fn the_text_is_well_formed() {
         let text = text();

@@ -165,7 +165,8 @@ impl History {
         recent
     }
 
-    /// The share of the link that was used in the last seconds, 0 to 1 and a little more, as a burst ends; `None` before the first second.
+    /// The share of the link that was used in the last seconds, 0 to 1 and a little more, as a
+    /// burst ends; `None` before the first second.
     pub fn busy_share(&self, rate_bits_per_sec: u64) -> Option<f64> {
         let last = self.seconds.iter().rev().take(BUSY_SECONDS);
         let (count, bytes) = last.fold((0_u64, 0_u64), |(count, bytes), second| {

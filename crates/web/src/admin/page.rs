@@ -1,5 +1,6 @@
-//! The live page: one file that needs nothing else. Its script asks for `/status.json` once a second and shows what it gets; without
-//! JavaScript there is a plain page instead, made here, that is loaded anew every five seconds.
+//! The live page: one file that needs nothing else. Its script asks for `/status.json` once a
+//! second and shows what it gets; without JavaScript there is a plain page instead, made here, that
+//! is loaded anew every five seconds.
 
 use super::status::{SizeStatus, SlowStatus, Status};
 use super::text::{bits_per_sec, bytes, html, seconds};
@@ -10,8 +11,8 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page, and the policy under which a browser may run it: only what carries this page's nonce, so that no name of a file that a stranger
-/// asked for can ever become a script.
+/// The page, and the policy under which a browser may run it: only what carries this page's nonce,
+/// so that no name of a file that a stranger asked for can ever become a script.
 pub fn render(status: &Status) -> (String, String) {
     let nonce = nonce();
     let page = PAGE

@@ -29,7 +29,8 @@ pub struct UplinkReading {
     pub mechanism: String,
     /// The rate of the link; `None` without a limit.
     pub rate_bits_per_sec: Option<u64>,
-    /// Bytes charged to the link since the start, packet headers included; without a limit those given to sockets.
+    /// Bytes charged to the link since the start, packet headers included; without a limit those
+    /// given to sockets.
     pub sent_wire_bytes: u64,
     /// Responses that wait for their turn, by size.
     pub waiting: [ClassLoad; SIZE_CLASSES.len()],

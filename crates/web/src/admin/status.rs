@@ -1,4 +1,5 @@
-//! `/status.json`: everything the live page shows, as data. Times are in seconds; means of nothing are `null`.
+//! `/status.json`: everything the live page shows, as data. Times are in seconds; means of nothing
+//! are `null`.
 
 use super::history::{ClassTimes, History, Sum, Totals};
 use super::sources::{ClassLoad, Sources, UpstreamReading};
@@ -348,7 +349,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same after a second in which 20 responses for `target` were sent, four times sooner than under FAIR.
+    /// The same after a second in which 20 responses for `target` were sent, four times sooner than
+    /// under FAIR.
     pub fn history(sources: &Sources, target: &str) -> History {
         let mut history = History::new(Totals::read(&sources.metrics, 0));
         let request = Request::builder().uri(target).body(()).unwrap();

@@ -1,4 +1,5 @@
-//! Counters at the price of plain integers: one thread writes, so adding needs no locked instruction, and any thread may read.
+//! Counters at the price of plain integers: one thread writes, so adding needs no locked
+//! instruction, and any thread may read.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -26,8 +27,8 @@ impl Count {
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-/// Upper bounds of the buckets of time, ns: three a decade from half a millisecond, where a fast link's small responses are, to five
-/// minutes, where the largest are under overload.
+/// Upper bounds of the buckets of time, ns: three a decade from half a millisecond, where a fast
+/// link's small responses are, to five minutes, where the largest are under overload.
 pub const BOUNDS_NS: [u64; 17] = [
     MS / 2,
     MS,

@@ -28,7 +28,8 @@ struct Tls {
     name: ServerName<'static>,
 }
 
-/// The authorities that the servers of an upstream are trusted by; `None` where no server speaks TLS.
+/// The authorities that the servers of an upstream are trusted by; `None` where no server speaks
+/// TLS.
 pub fn authorities(table: &UpstreamTable) -> Result<Option<Authorities>, Misconfigured> {
     let speaks_tls = |text: &Spanned<String>| {
         Endpoint::parse(text.get_ref())

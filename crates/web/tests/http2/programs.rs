@@ -1,6 +1,7 @@
 //! Programs people use. One that is not installed is skipped, and that is said.
 
 use super::support::Site;
+use sooner_testbed::skip;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
@@ -17,7 +18,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
         // The harness names a test's thread after it.
         let test = std::thread::current();
         let test = test.name().unwrap_or(program);
-        eprintln!("skipped: {test}: {program} is not installed");
+        skip(test, &format!("{program} is not installed"));
         return None;
     }
     let output = Command::new(program).args(arguments).output().unwrap();

@@ -2,6 +2,7 @@
 
 use super::certificates::{Authority, Files, Tables};
 use super::support::Server;
+use sooner_testbed::skip;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
@@ -15,10 +16,7 @@ fn run(test: &str, command: &mut Command, input: &[u8]) -> Option<Output> {
     let Ok(mut child) = spawned else {
         let program = command.get_program().to_string_lossy();
         // Written past the test harness, which would keep it to itself.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: {test}: {program} is not installed"
-        );
+        skip(test, &format!("{program} is not installed"));
         return None;
     };
     // What it prints says more than a pipe that is broken.

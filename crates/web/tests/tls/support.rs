@@ -191,9 +191,10 @@ async fn answer_all(
     };
     let mut question = [0; 4096];
     while let Ok(count @ 1..) = stream.read(&mut question).await {
-        let answer = match question.starts_with(b"GET /long ") {
-            true => answer(&description.repeat(1000)),
-            false => answer(description),
+        let answer = if question.starts_with(b"GET /long ") {
+            answer(&description.repeat(1000))
+        } else {
+            answer(description)
         };
         let written = stream.write_all(answer.as_bytes()).await;
         written.map_err(|error| error.to_string())?;

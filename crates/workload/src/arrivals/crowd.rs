@@ -1,5 +1,6 @@
-//! A crowd at one object, as after an announcement: in the phases of the highest load, each request is for that object with the same
-//! probability, and else what the trace asks for. The load of such a phase is as exact as any other's.
+//! A crowd at one object, as after an announcement: in the phases of the highest load, each request
+//! is for that object with the same probability, and else what the trace asks for. The load of such
+//! a phase is as exact as any other's.
 
 use crate::rng::Rng;
 use crate::trace::{Object, Trace};
@@ -51,7 +52,8 @@ impl Crowd {
         self.share
     }
 
-    /// The object that is wanted: of all that are asked for in `trace`, the one nearest in size, and of equals the first.
+    /// The object that is wanted: of all that are asked for in `trace`, the one nearest in size,
+    /// and of equals the first.
     pub fn object<'a>(&self, trace: &'a Trace) -> Option<&'a Object> {
         let asked_for = trace
             .requests
@@ -60,7 +62,8 @@ impl Crowd {
         asked_for.min_by_key(|object| (object.size_bytes.abs_diff(self.size_bytes), object.id))
     }
 
-    /// The trace with the crowd's requests in the place of its own, at the same times; the seed chooses which.
+    /// The trace with the crowd's requests in the place of its own, at the same times; the seed
+    /// chooses which.
     pub(super) fn in_trace(&self, trace: &Trace, seed: u64) -> Trace {
         let mut crowded = trace.clone();
         let Some(object) = self.object(trace).map(|object| object.id) else {

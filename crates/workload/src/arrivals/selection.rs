@@ -35,8 +35,8 @@ impl Selector {
 
     /// The first run at or after `from` that can end where its work is `target_bytes` within the
     /// share `tolerance`, ended where it is nearest; none if none starts within one round of the
-    /// trace. Indices count on through the repetitions of the trace. `connections` says how many the first n requests of a
-    /// run open.
+    /// trace. Indices count on through the repetitions of the trace. `connections` says how many
+    /// the first n requests of a run open.
     pub fn choose(
         &self,
         from: u64,

@@ -1,6 +1,8 @@
-//! Visits: who asks once more after a response (partly-open model, Schroeder, Wierman and Harchol-Balter 2006).
+//! Visits: who asks once more after a response (partly-open model, Schroeder, Wierman and
+//! Harchol-Balter 2006).
 //!
-//! Visits begin whatever the server does; inside a visit each request waits for the response before it and a pause to think.
+//! Visits begin whatever the server does; inside a visit each request waits for the response before
+//! it and a pause to think.
 
 use crate::rng::Rng;
 use std::num::NonZeroU32;
@@ -10,14 +12,16 @@ use std::num::NonZeroU32;
 pub struct Visits {
     /// Requests a visit makes.
     pub length: VisitLength,
-    /// Mean of the exponential pause between a response and the visit's next request, in seconds; 0: none.
+    /// Mean of the exponential pause between a response and the visit's next request, in seconds;
+    /// 0: none.
     pub think_s: f64,
 }
 
 /// How many requests a visit makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum VisitLength {
-    /// After each response it stays with this probability, from 0 to [`STAY_MAX`]: 1 / (1 - stay) requests on average.
+    /// After each response it stays with this probability, from 0 to [`STAY_MAX`]: 1 / (1 - stay)
+    /// requests on average.
     Stay(f64),
     /// Exactly so many.
     Exactly(NonZeroU32),
@@ -29,8 +33,8 @@ pub const STAY_MAX: f64 = 0.9999;
 /// Longest mean pause, in seconds (an hour).
 pub const THINK_S_MAX: f64 = 3600.0;
 
-/// Where a phase's requests are cut into visits, by their number from the phase's start: the same cuts whichever requests
-/// are chosen, drawn as far as they are asked for.
+/// Where a phase's requests are cut into visits, by their number from the phase's start: the same
+/// cuts whichever requests are chosen, drawn as far as they are asked for.
 pub(crate) struct Cuts<'a> {
     length: VisitLength,
     rng: &'a mut Rng,

@@ -1,9 +1,10 @@
-//! The Anderson-Darling test of a continuous law with known parameters: weighs both tails as much as the middle.
+//! The Anderson-Darling test of a continuous law with known parameters: weighs both tails as much
+//! as the middle.
 
 use super::Test;
 
-/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's as Marsaglia and Marsaglia (2004) approximate it, good to
-/// 2e-6 and from about ten values up.
+/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's as Marsaglia and
+/// Marsaglia (2004) approximate it, good to 2e-6 and from about ten values up.
 pub fn test(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> Test {
     sample.sort_unstable_by(f64::total_cmp);
     let n = sample.len();
@@ -13,7 +14,8 @@ pub fn test(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> Test {
             p_value: 1.0,
         };
     }
-    // One step of a float away from 0 and 1, so that a value outside the law's range is a large number and not an infinite one.
+    // One step of a float away from 0 and 1, so that a value outside the law's range is a large
+    // number and not an infinite one.
     let shares: Vec<f64> = sample
         .iter()
         .map(|x| cdf(*x).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0))

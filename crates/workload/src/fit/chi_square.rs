@@ -5,8 +5,8 @@ use super::Test;
 /// Fewest expected counts of a cell; cells with fewer are joined with the next ones.
 const EXPECTED_MIN: f64 = 5.0;
 
-/// Tests `counts` against `shares`, which need not sum up to 1 exactly. Neighbouring cells are joined until at least five
-/// counts are expected in each. Both have the same length.
+/// Tests `counts` against `shares`, which need not sum up to 1 exactly. Neighbouring cells are
+/// joined until at least five counts are expected in each. Both have the same length.
 pub fn test(counts: &[u64], shares: &[f64]) -> Test {
     let total = counts.iter().sum::<u64>() as f64;
     let whole: f64 = shares.iter().sum();
@@ -40,8 +40,9 @@ pub fn test(counts: &[u64], shares: &[f64]) -> Test {
     }
 }
 
-/// Q(a, x) = Γ(a, x) / Γ(a), the regularised upper incomplete gamma function, for a above 0 and x from 0 on: its series below a + 1,
-/// its continued fraction by Lentz' method above (Abramowitz and Stegun 6.5.29, 6.5.31).
+/// Q(a, x) = Γ(a, x) / Γ(a), the regularised upper incomplete gamma function, for a above 0 and x
+/// from 0 on: its series below a + 1, its continued fraction by Lentz' method above (Abramowitz and
+/// Stegun 6.5.29, 6.5.31).
 fn upper_gamma(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;

@@ -1,8 +1,9 @@
-//! Are these gaps exponential? The Kolmogorov-Smirnov test with the mean estimated from the sample (Lilliefors 1969).
+//! Are these gaps exponential? The Kolmogorov-Smirnov test with the mean estimated from the sample
+//! (Lilliefors 1969).
 //!
-//! A Poisson schedule that a load generator could not follow shows here even when its send lag looks
-//! small: gaps pile up at the generator's own grain. Gaps are given relative to the mean gap of
-//! their phase, so that a run with alternating load can be tested as one sample.
+//! A Poisson schedule that a load generator could not follow shows here even when its send lag
+//! looks small: gaps pile up at the generator's own grain. Gaps are given relative to the mean gap
+//! of their phase, so that a run with alternating load can be tested as one sample.
 
 use super::ks;
 

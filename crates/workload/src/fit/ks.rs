@@ -2,7 +2,8 @@
 
 use super::Test;
 
-/// Largest distance between the empirical distribution of `sorted` (ascending) and `cdf`; 0 of nothing.
+/// Largest distance between the empirical distribution of `sorted` (ascending) and `cdf`; 0 of
+/// nothing.
 pub fn distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     let n = sorted.len() as f64;
     let at = |(index, x): (usize, &f64)| {
@@ -12,15 +13,16 @@ pub fn distance(sorted: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     sorted.iter().enumerate().map(at).fold(0.0, f64::max)
 }
 
-/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's with Stephens' correction (1970), good from
-/// about five values up.
+/// Tests `sample`, which it sorts, against `cdf`. The p-value is the limit law's with Stephens'
+/// correction (1970), good from about five values up.
 pub fn test(sample: &mut [f64], cdf: impl Fn(f64) -> f64) -> Test {
     sample.sort_unstable_by(f64::total_cmp);
     let statistic = distance(sample, cdf);
     let root = (sample.len() as f64).sqrt();
-    let p_value = match sample.is_empty() {
-        true => 1.0,
-        false => survival((root + 0.12 + 0.11 / root) * statistic),
+    let p_value = if sample.is_empty() {
+        1.0
+    } else {
+        survival((root + 0.12 + 0.11 / root) * statistic)
     };
     Test { statistic, p_value }
 }

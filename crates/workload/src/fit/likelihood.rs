@@ -1,4 +1,5 @@
-//! Maximum likelihood with one or two parameters: Newton's method, its derivatives by differences, intervals from the curvature.
+//! Maximum likelihood with one or two parameters: Newton's method, its derivatives by differences,
+//! intervals from the curvature.
 
 /// Quantile of the normal distribution for an interval that holds 999 of 1000.
 pub const QUANTILE_99_9: f64 = 3.290_526_731_491_926;
@@ -29,7 +30,8 @@ impl Estimate {
     }
 }
 
-/// The likeliest two parameters, from `start` on; `log_likelihood` is minus infinity where a parameter is out of range.
+/// The likeliest two parameters, from `start` on; `log_likelihood` is minus infinity where a
+/// parameter is out of range.
 pub fn maximise(log_likelihood: impl Fn(f64, f64) -> f64, start: [f64; 2]) -> [Estimate; 2] {
     let mut at = start;
     for _ in 0..STEPS_MAX {
@@ -84,8 +86,8 @@ pub fn maximise_one(log_likelihood: impl Fn(f64) -> f64, start: f64) -> Estimate
     }
 }
 
-/// The step of a difference that stands for a derivative at `x`: between the error of the difference and that of the
-/// sum, which cancels to twice its digits.
+/// The step of a difference that stands for a derivative at `x`: between the error of the
+/// difference and that of the sum, which cancels to twice its digits.
 fn difference(x: f64) -> f64 {
     2e-4 * x.abs().max(1e-2)
 }

@@ -23,7 +23,8 @@ pub fn lognormal_below(sample: &[f64], cut: f64) -> [Estimate; 2] {
     )
 }
 
-/// μ and σ of a lognormal law whose values were rounded up to 1, 2, 3 and so on; `counts[i]` of them to i + 1.
+/// μ and σ of a lognormal law whose values were rounded up to 1, 2, 3 and so on; `counts[i]` of
+/// them to i + 1.
 pub fn lognormal_of_counts(counts: &[u64]) -> [Estimate; 2] {
     let filled: Vec<(f64, f64)> = (1..)
         .zip(counts)
@@ -62,12 +63,13 @@ pub fn pareto_alpha(sample: &[f64], k: f64) -> Estimate {
     }
 }
 
-/// The smallest value of a Pareto law with index about `alpha`: the sample's smallest is 1/(n alpha) too large on average, and
-/// that far off in its deviation.
+/// The smallest value of a Pareto law with index about `alpha`: the sample's smallest is 1/(n
+/// alpha) too large on average, and that far off in its deviation.
 pub fn pareto_k(sample: &[f64], alpha: f64) -> Estimate {
     let smallest = sample.iter().copied().fold(f64::INFINITY, f64::min);
     let off = smallest / (alpha * sample.len() as f64);
-    // The error is exponential, not normal: twice the deviation makes the interval hold 99.8 % of an exponential one.
+    // The error is exponential, not normal: twice the deviation makes the interval hold 99.8 % of
+    // an exponential one.
     Estimate {
         value: smallest - off,
         standard_error: 2.0 * off,
@@ -88,7 +90,8 @@ pub fn bounded_pareto_alpha(sample: &[f64], low: f64, high: f64) -> Estimate {
     maximise_one(log_likelihood, n / sum)
 }
 
-/// The tail index of a Pareto law from 1 on whose values were rounded down; `counts[i]` of them to i + 1.
+/// The tail index of a Pareto law from 1 on whose values were rounded down; `counts[i]` of them to
+/// i + 1.
 pub fn pareto_alpha_of_counts(counts: &[u64]) -> Estimate {
     let log_likelihood = |alpha: f64| {
         if alpha <= 0.0 {

@@ -312,12 +312,11 @@ impl Source<'_> {
             )
         })?;
         let probability = *stay.get_ref();
-        match (0.0..1.0).contains(&probability) {
-            true => Ok(probability),
-            false => {
-                let message = format!("{probability} is out of range; give 0 to below 1");
-                Err(self.mistake(stay, "users.stay", message))
-            }
+        if (0.0..1.0).contains(&probability) {
+            Ok(probability)
+        } else {
+            let message = format!("{probability} is out of range; give 0 to below 1");
+            Err(self.mistake(stay, "users.stay", message))
         }
     }
 
@@ -351,12 +350,11 @@ impl Source<'_> {
                     )
                 })?;
                 let law: Distribution = self.parse(gaps, "arrivals.gaps")?;
-                match law.mean() > 0.0 && law.mean().is_finite() {
-                    true => Ok(Arrivals::Renewal(law)),
-                    false => {
-                        let message = "has no mean above 0 that could be scaled to the load; give a law that has one";
-                        Err(self.mistake(gaps, "arrivals.gaps", message))
-                    }
+                if law.mean() > 0.0 && law.mean().is_finite() {
+                    Ok(Arrivals::Renewal(law))
+                } else {
+                    let message = "has no mean above 0 that could be scaled to the load; give a law that has one";
+                    Err(self.mistake(gaps, "arrivals.gaps", message))
                 }
             }
             (other, _) => Err(self.mistake(

@@ -1,7 +1,7 @@
 //! The transient overloads of Schroeder and Harchol-Balter 2006, Table I, by their names.
 //!
-//! W1 to W6 alternate: as long below the link's rate as above it. W7 to W10 are intermittent: short spikes in a low load. All
-//! begin low, and the mean load of all is below 1.
+//! W1 to W6 alternate: as long below the link's rate as above it. W7 to W10 are intermittent: short
+//! spikes in a low load. All begin low, and the mean load of all is below 1.
 
 /// Name, low load, high load, seconds low, seconds high.
 type Row = (&'static str, f64, f64, f64, f64);
@@ -20,7 +20,8 @@ const TABLE: [Row; 10] = [
     ("W10", 0.735, 2.0, 13.3, 2.0),
 ];
 
-/// Low load, high load, seconds low and seconds high of the schedule called `name`, in either case of the letter.
+/// Low load, high load, seconds low and seconds high of the schedule called `name`, in either case
+/// of the letter.
 pub fn find(name: &str) -> Option<[f64; 4]> {
     let (_, low, high, low_s, high_s) = TABLE
         .into_iter()

@@ -74,7 +74,8 @@ impl Law {
         }
     }
 
-    /// See [`super::Distribution::kinds`]; a number u below the first share gives one of the first kind.
+    /// See [`super::Distribution::kinds`]; a number u below the first share gives one of the first
+    /// kind.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         match *self {
             Law::Hyperexponential { mean, c2 } => branches(mean, c2)
@@ -87,7 +88,8 @@ impl Law {
         }
     }
 
-    /// A number of this law from u, uniform in [0, 1): the quantile, except where a mixture is quicker branch by branch.
+    /// A number of this law from u, uniform in [0, 1): the quantile, except where a mixture is
+    /// quicker branch by branch.
     pub(super) fn draw(&self, u: f64) -> f64 {
         let Law::Hyperexponential { mean, c2 } = *self else {
             return self.quantile(u);
@@ -101,7 +103,8 @@ impl Law {
     }
 }
 
-/// Probability and mean of each branch of a hyperexponential law with balanced means, the likelier one first.
+/// Probability and mean of each branch of a hyperexponential law with balanced means, the likelier
+/// one first.
 pub(super) fn branches(mean: f64, c2: f64) -> [(f64, f64); 2] {
     let share = (1.0 + ((c2 - 1.0) / (c2 + 1.0)).sqrt()) / 2.0;
     let rest = 1.0 - share;
@@ -115,7 +118,8 @@ fn hyperexponential_quantile(mean: f64, c2: f64, u: f64) -> f64 {
     halved(low, high, |x| law.cdf(x) < u)
 }
 
-/// The least number between `low` and `high` of which `is_below` is false, halved until a float has no number between.
+/// The least number between `low` and `high` of which `is_below` is false, halved until a float has
+/// no number between.
 pub(super) fn halved(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = low + (high - low) / 2.0;

@@ -26,7 +26,8 @@ pub(super) const SURGE: Law = Law::LognormalPareto {
     alpha: 1.0,
 };
 
-/// A distribution by its law; sizes and times are 1e-15 to 1e15, shapes (`alpha`, `shape`) 0.1 to 100.
+/// A distribution by its law; sizes and times are 1e-15 to 1e15, shapes (`alpha`, `shape`) 0.1 to
+/// 100.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Law {
     /// Always the same value, which may be 0.
@@ -77,7 +78,8 @@ pub enum Law {
         sigma: f64,
         /// Where the tail begins, from k up and below p.
         cut: f64,
-        /// Where the tail's law itself would begin; it only changes how Table 1 is written, not the law above `cut`.
+        /// Where the tail's law itself would begin; it only changes how Table 1 is written, not the
+        /// law above `cut`.
         k: f64,
         /// Largest value.
         p: f64,
@@ -91,7 +93,8 @@ pub enum Law {
         /// Shape; below 1 the tail is heavier than exponential.
         shape: f64,
     },
-    /// Each of these values, in ascending order, equally likely; finite, not negative, at least one.
+    /// Each of these values, in ascending order, equally likely; finite, not negative, at least
+    /// one.
     Empirical(Arc<[f64]>),
 }
 
@@ -166,7 +169,8 @@ impl Law {
         }
     }
 
-    /// Probability and mean of each branch of a hyperexponential law, the likelier one first; none for other laws.
+    /// Probability and mean of each branch of a hyperexponential law, the likelier one first; none
+    /// for other laws.
     pub fn branches(&self) -> Option<[(f64, f64); 2]> {
         match *self {
             Law::Hyperexponential { mean, c2 } => Some(branches(mean, c2)),

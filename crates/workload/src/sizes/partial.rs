@@ -1,5 +1,5 @@
-//! Moments of what is at most x, and the inverse of the distribution function seen from its upper end: what formulas for queues are
-//! made of.
+//! Moments of what is at most x, and the inverse of the distribution function seen from its upper
+//! end: what formulas for queues are made of.
 
 use super::Law;
 use super::curve::{branches, halved};
@@ -141,7 +141,8 @@ fn exponential(order: i32, x: f64, mean: f64) -> f64 {
         }
 }
 
-/// The lower incomplete gamma function of `order` + 1 for y below 0.01: seven terms of its series, the next one being below 1e-17 of it.
+/// The lower incomplete gamma function of `order` + 1 for y below 0.01: seven terms of its series,
+/// the next one being below 1e-17 of it.
 fn small_gamma(order: i32, y: f64) -> f64 {
     let mut term = y.powi(order + 1);
     let mut sum = 0.0;
@@ -152,7 +153,8 @@ fn small_gamma(order: i32, y: f64) -> f64 {
     sum
 }
 
-/// E\[X^power; X <= x\] of a Pareto law between `low` and `high`, in units of `low`, so that no power leaves the range of a float.
+/// E\[X^power; X <= x\] of a Pareto law between `low` and `high`, in units of `low`, so that no
+/// power leaves the range of a float.
 pub(super) fn pareto(power: f64, x: f64, low: f64, high: f64, alpha: f64) -> f64 {
     let (end, most) = ((x / low).max(1.0), high / low);
     low.powf(power) * power_integral(power - alpha, 1.0, end.min(most))

@@ -3,7 +3,8 @@
 use super::Distribution;
 use crate::rng::Rng;
 
-/// Seeded numbers of one distribution; the same distribution, seed and purpose give the same numbers on every machine.
+/// Seeded numbers of one distribution; the same distribution, seed and purpose give the same
+/// numbers on every machine.
 pub struct Sampler {
     distribution: Distribution,
     rng: Rng,
@@ -31,7 +32,8 @@ impl Sampler {
         self.distribution.law.draw(self.rng.uniform())
     }
 
-    /// The next number, the same as [`draw`](Self::draw) gives, and which of the law's [`kinds`](Distribution::kinds) it is of.
+    /// The next number, the same as [`draw`](Self::draw) gives, and which of the law's
+    /// [`kinds`](Distribution::kinds) it is of.
     pub fn draw_kind(&mut self) -> (f64, usize) {
         let uniform = self.rng.uniform();
         let kind = usize::from(uniform >= self.first_share);

@@ -7,7 +7,8 @@ pub(crate) fn normal_cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)
 }
 
-/// Φ⁻¹(u) for u in (0, 1): Acklam's rational approximation (2003), made exact to double precision by one step of Halley's.
+/// Φ⁻¹(u) for u in (0, 1): Acklam's rational approximation (2003), made exact to double precision
+/// by one step of Halley's.
 pub(crate) fn normal_quantile(u: f64) -> f64 {
     // By symmetry only the lower half, where nothing is lost to 1 - u.
     if u > 0.5 {

@@ -132,7 +132,8 @@ fn form(name: &str, keys: &[&str]) -> String {
     format!("{name}:{}", keys.join(","))
 }
 
-/// The law called `name` with its parameters in the order of [`FORMS`]; `surge` for a name that has none.
+/// The law called `name` with its parameters in the order of [`FORMS`]; `surge` for a name that has
+/// none.
 fn law(name: &str, values: &[f64]) -> Law {
     match (name, values) {
         ("det", &[mean]) => Law::Deterministic { mean },
@@ -199,12 +200,14 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// Whether it is a log of batch jobs, by the end of its name: its numbers are seconds, and it says nothing of gaps.
+    /// Whether it is a log of batch jobs, by the end of its name: its numbers are seconds, and it
+    /// says nothing of gaps.
     pub fn is_job_log(&self) -> bool {
         matches!(self, Sizes::Trace(name) if job_log::is_named(name))
     }
 
-    /// The distribution; a trace is read, and gives the sizes of its requests, a log of batch jobs (by the end of its name) their run times in seconds.
+    /// The distribution; a trace is read, and gives the sizes of its requests, a log of batch jobs
+    /// (by the end of its name) their run times in seconds.
     pub fn open(&self) -> Result<Distribution, TraceError> {
         let name = match self {
             Sizes::Law(distribution) => return Ok(distribution.clone()),

@@ -1,8 +1,11 @@
-//! Does SURGE do what was published? Draws every quantity, estimates its parameters and tests its law.
+//! Does SURGE do what was published? Draws every quantity, estimates its parameters and tests its
+//! law.
 //!
-//! What is drawn from a law must pass its tests: the published parameter lies in the 99.9 % interval of the estimate, and chance gives as
-//! large a deviation more than once in a thousand. What cannot follow its law exactly has a stated bound instead: the requested sizes, because 2000
-//! files of unequal popularity make steps, and the stack distances, because they must agree with the popularity.
+//! What is drawn from a law must pass its tests: the published parameter lies in the 99.9 %
+//! interval of the estimate, and chance gives as large a deviation more than once in a thousand.
+//! What cannot follow its law exactly has a stated bound instead: the requested sizes, because 2000
+//! files of unequal popularity make steps, and the stack distances, because they must agree with
+//! the popularity.
 
 mod distances;
 mod rows;
@@ -20,11 +23,13 @@ pub const DRAWS_MIN: u64 = 10_000;
 /// Most numbers drawn of each quantity, about 100 MB of them.
 pub const DRAWS_MAX: u64 = 10_000_000;
 
-/// How far the requests' sizes may be from their law beyond half the share of the most popular file.
+/// How far the requests' sizes may be from their law beyond half the share of the most popular
+/// file.
 const STEPS_MAX: f64 = 0.005;
 /// Published mean of the sizes in bytes.
 const MEAN_BYTES: f64 = 11_108.0;
-/// How far the mean of the requests' sizes may be from it, as a share: one file of 2000 carries half of their bytes.
+/// How far the mean of the requests' sizes may be from it, as a share: one file of 2000 carries
+/// half of their bytes.
 const MEAN_SHARE_MAX: f64 = 0.25;
 /// How far the distribution of the stack distances may be from the published one.
 const LOCALITY_DISTANCE_MAX: f64 = 0.06;
@@ -48,7 +53,8 @@ pub enum CheckError {
     Surge(#[from] SurgeError),
 }
 
-/// Draws `draws` numbers of every quantity of `model` (counts of whole rounds, where those are more) and compares them with what was published.
+/// Draws `draws` numbers of every quantity of `model` (counts of whole rounds, where those are
+/// more) and compares them with what was published.
 pub fn check(model: &SurgeModel, seed: u64, draws: u64) -> Result<Vec<Row>, CheckError> {
     if !(DRAWS_MIN..=DRAWS_MAX).contains(&draws) {
         return Err(CheckError::Draws(draws));
@@ -199,7 +205,8 @@ impl Rows {
             published.zipf_exponent,
             exponent,
         );
-        // Counts of whole rounds vary less than chance: a few wide cells show a wrong law where 2000 narrow ones would hide it.
+        // Counts of whole rounds vary less than chance: a few wide cells show a wrong law where
+        // 2000 narrow ones would hide it.
         let test = chi_square::test(&doubling(&counts), &doubling(&shares));
         self.test("popularity", "chi-square", n, test);
         self.locality(&distances, published);

@@ -1,12 +1,14 @@
 //! The files: their sizes, and which of them is how popular.
 //!
-//! The sizes are the law's quantiles at even steps over the published range, ends included: the file set follows the law as closely
-//! as so many files can. The requests must follow it too, and a popular file is a step in their distribution. So each popular file
-//! (more requests than the average) gets as many unpopular neighbours in size as it takes to bring the group's mean back to the average, half of them
-//! smaller than itself and half larger. Between groups the requests then agree with the law exactly, and inside one they are off
-//! by at most half its popular file's share: 6.1 % for the first of 2000 files, which no assignment can beat.
-//! The groups lie in random order, except that none is wider than half of what lies above it, so that the share of large requests
-//! is right, and that the largest file is the least popular one.
+//! The sizes are the law's quantiles at even steps over the published range, ends included: the
+//! file set follows the law as closely as so many files can. The requests must follow it too, and a
+//! popular file is a step in their distribution. So each popular file (more requests than the
+//! average) gets as many unpopular neighbours in size as it takes to bring the group's mean back to
+//! the average, half of them smaller than itself and half larger. Between groups the requests then
+//! agree with the law exactly, and inside one they are off by at most half its popular file's
+//! share: 6.1 % for the first of 2000 files, which no assignment can beat. The groups lie in random
+//! order, except that none is wider than half of what lies above it, so that the share of large
+//! requests is right, and that the largest file is the least popular one.
 
 use super::{SurgeError, SurgeModel};
 use crate::rng::Rng;
@@ -110,7 +112,8 @@ fn ranks_by_size(shares: &[f64], rng: &mut Rng) -> Vec<usize> {
     order
 }
 
-/// Each popular rank amid the unpopular ones that bring the mean share of its group nearest to the average.
+/// Each popular rank amid the unpopular ones that bring the mean share of its group nearest to the
+/// average.
 fn groups(shares: &[f64]) -> Vec<Vec<usize>> {
     let average = shares.iter().sum::<f64>() / shares.len() as f64;
     let mut left: VecDeque<usize> = (0..shares.len()).collect();
@@ -148,7 +151,8 @@ mod tests {
         FileSet::new(&SurgeModel::default(), seed).expect("the published model")
     }
 
-    /// Largest distance between the requests' distribution and the law within the range of the files.
+    /// Largest distance between the requests' distribution and the law within the range of the
+    /// files.
     fn request_distance(files: &FileSet) -> f64 {
         let model = SurgeModel::default();
         let cdf = |bytes: u64| model.sizes.cdf(bytes as f64);

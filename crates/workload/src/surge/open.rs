@@ -1,13 +1,16 @@
-//! SURGE made open: the requests of its users in the order and at the pace they would make them, as a trace.
+//! SURGE made open: the requests of its users in the order and at the pace they would make them, as
+//! a trace.
 //!
-//! The users' transfers take no time here, so the times are their pauses alone; an open replay scales them to its load, or draws gaps of its own.
+//! The users' transfers take no time here, so the times are their pauses alone; an open replay
+//! scales them to its load, or draws gaps of its own.
 
 use super::{FileSet, References, SurgeError, SurgeModel, User};
 use crate::trace::{Trace, TraceRequest};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Rounds of requests (see [`References`]) in a trace: the least popular file, which is the largest, is asked for that often.
+/// Rounds of requests (see [`References`]) in a trace: the least popular file, which is the
+/// largest, is asked for that often.
 pub const ROUNDS: u32 = 10;
 
 /// Users whose requests are merged; the load of a replay does not depend on it.

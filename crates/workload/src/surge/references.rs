@@ -1,12 +1,15 @@
-//! Which file is asked for next: popularity by Zipf, temporal locality by the published stack distances.
+//! Which file is asked for next: popularity by Zipf, temporal locality by the published stack
+//! distances.
 //!
-//! Requests are made in rounds. In a round every file gets its share of requests, the least popular one of them, as a burst: it begins at a random time of
-//! the round, lognormal gaps follow, and past the round's end it goes on at its beginning. All bursts in order of time are the round.
+//! Requests are made in rounds. In a round every file gets its share of requests, the least popular
+//! one of them, as a burst: it begins at a random time of the round, lognormal gaps follow, and
+//! past the round's end it goes on at its beginning. All bursts in order of time are the round.
 //!
-//! The stack distance of a request (how many files were asked for since the last request for the same file, that one included) grows with the gap, so the gaps'
-//! parameters are chosen such that the distances are those published; found by simulation, see the tests. The first request
-//! for a file in a round comes back to the round before, over hundreds of files; those 2000 of 16 357 requests are left out when
-//! the distances are compared with the published law.
+//! The stack distance of a request (how many files were asked for since the last request for the
+//! same file, that one included) grows with the gap, so the gaps' parameters are chosen such that
+//! the distances are those published; found by simulation, see the tests. The first request for a
+//! file in a round comes back to the round before, over hundreds of files; those 2000 of 16 357
+//! requests are left out when the distances are compared with the published law.
 
 use super::SurgeModel;
 use crate::rng::Rng;
@@ -45,7 +48,8 @@ impl References {
     pub fn next_round(&mut self) -> Vec<u32> {
         let length: f64 = self.requests_per_round.iter().sum();
         let mut requests: Vec<(f64, u32)> = Vec::with_capacity(length as usize + 1);
-        // Systematic sampling: every count is the expected one rounded up or down, by one random number for all.
+        // Systematic sampling: every count is the expected one rounded up or down, by one random
+        // number for all.
         let mut sum = self.rng.uniform();
         for rank in 0..self.requests_per_round.len() {
             let before = sum.floor();

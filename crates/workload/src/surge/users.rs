@@ -13,7 +13,8 @@ const OFF_MAX_S: f64 = 604_800.0;
 const PURPOSE_USERS: u64 = 0x5352_0100_0000;
 const STREAMS: u64 = 4;
 
-/// The pauses of one page: as many requests as active OFF times and one more, for the page's own file.
+/// The pauses of one page: as many requests as active OFF times and one more, for the page's own
+/// file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// Pause before each embedded file, in seconds after the end of the response before it.
@@ -52,8 +53,8 @@ impl User {
         }
     }
 
-    /// When the user begins, in seconds after the start: a pause less the part of it that is sure to have passed, so that users
-    /// do not all begin at once, and half of them within 0.6 s.
+    /// When the user begins, in seconds after the start: a pause less the part of it that is sure
+    /// to have passed, so that users do not all begin at once, and half of them within 0.6 s.
     pub fn start_s(&mut self) -> f64 {
         let shortest_s = self.start.distribution().quantile(0.0);
         (self.start.draw() - shortest_s).min(OFF_MAX_S)
@@ -70,7 +71,8 @@ impl User {
         }
     }
 
-    /// The pause in seconds before the next request: inside the page, or after it, which is also where a failure ends it.
+    /// The pause in seconds before the next request: inside the page, or after it, which is also
+    /// where a failure ends it.
     pub fn pause_s(&mut self, failed: bool) -> f64 {
         if self.pauses_s.is_empty() {
             let page = self.page();

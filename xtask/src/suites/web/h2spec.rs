@@ -1,4 +1,5 @@
-//! h2spec: what the standards of HTTP/2 demand, case by case. All should pass; where one does not, nginx's outcome stands beside it.
+//! h2spec: what the standards of HTTP/2 demand, case by case. All should pass; where one does not,
+//! nginx's outcome stands beside it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use self::junit::Outcome;
 use super::super::Suite;
 use super::super::case::{Case, Tried};
 use super::super::run::Run;
@@ -19,10 +19,7 @@ use super::visit::{is_chosen, limited};
 use super::zsync::noise;
 use crate::process;
 use crate::tally::Tally;
-
-/// The reader of reports that the tests of the server have.
-#[path = "../../../../crates/cli/tests/clients/junit.rs"]
-mod junit;
+use sooner_testbed::junit::{self, Outcome};
 
 /// The suite.
 pub const SUITE: Suite = Suite {
@@ -36,7 +33,8 @@ pub const SUITE: Suite = Suite {
 const PATIENCE_S: u32 = 400;
 const ANSWER_SECONDS_MAX: &str = "5";
 const PASSED: &str = "passed";
-/// Longer than the windows of a client that says nothing of them, so that a stream with this answer is open until it opens them.
+/// Longer than the windows of a client that says nothing of them, so that a stream with this answer
+/// is open until it opens them.
 const BODY_BYTES: usize = 100_000;
 const TARGETS: [(&str, &str); 2] = [("file", "/two-windows.bin"), ("route", "/backend/")];
 const MODULES: &str = include_str!("../../../h2spec/go.mod");

@@ -1,4 +1,5 @@
-//! slowhttptest holds connections that send or read slowly: another client must get its answers meanwhile.
+//! slowhttptest holds connections that send or read slowly: another client must get its answers
+//! meanwhile.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and versions.
+//! testssl.sh's findings about TLS: none may be graver than nginx's with the same certificate and
+//! versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,14 +77,15 @@ fn run(run: &mut Run) -> Result<()> {
             way: Way::Tls.name().to_owned(),
             outcome: found.severity.clone(),
             repeated: false,
-            differences: match gravity(&found.severity) > gravity(severity) {
-                false => Vec::new(),
-                true => vec![format!(
+            differences: if gravity(&found.severity) > gravity(severity) {
+                vec![format!(
                     "{severity} -> {}: {} (nginx: {})",
                     found.severity,
                     found.finding,
                     reference.map_or("", |finding| &finding.finding)
-                )],
+                )]
+            } else {
+                Vec::new()
             },
         };
         run.case(&Case {
@@ -95,7 +97,8 @@ fn run(run: &mut Run) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be checked counts as little as what is right, and so does what the other does not have.
+/// What cannot be checked counts as little as what is right, and so does what the other does not
+/// have.
 fn gravity(severity: &str) -> usize {
     let place = SEVERITIES.iter().position(|known| *known == severity);
     place.unwrap_or_default().max(1)

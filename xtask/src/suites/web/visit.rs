@@ -1,4 +1,5 @@
-//! One client's visit to a server, and what is compared of it: a text of a line for each thing seen.
+//! One client's visit to a server, and what is compared of it: a text of a line for each thing
+//! seen.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -38,7 +39,8 @@ pub struct Visit<'a> {
     pub root: PathBuf,
     /// For clients that are to trust it.
     pub authority: PathBuf,
-    /// Whether the client may end with an error, which elsewhere says that the case is wrong when nginx answers.
+    /// Whether the client may end with an error, which elsewhere says that the case is wrong when
+    /// nginx answers.
     pub may_fail: bool,
     seen: String,
     /// All that the client printed.

@@ -1,5 +1,5 @@
-//! WebSockets through a route: conversations of the package `websockets`, and the cases of the Autobahn
-//! test suite, which `kosoku` plays with Python 3.
+//! WebSockets through a route: conversations of the package `websockets`, and the cases of the
+//! Autobahn test suite, which `kosoku` plays with Python 3.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,8 +44,8 @@ const CASES: [&str; 12] = [
     "client leaves",
     "many at once",
 ];
-/// Autobahn's cases but for most of those that measure (9) and of those that repeat compression with other
-/// sizes and windows (12 and 13), which take hours: what is between sees bytes.
+/// Autobahn's cases but for most of those that measure (9) and of those that repeat compression
+/// with other sizes and windows (12 and 13), which take hours: what is between sees bytes.
 const AUTOBAHN: [&str; 21] = [
     "1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "9.1.6", "9.2.6", "9.7.1", "9.8.1", "10.*",
     "12.1.1", "12.2.1", "13.1.1", "13.2.1", "13.3.1", "13.4.1", "13.5.1", "13.6.1", "13.7.1",
@@ -128,13 +128,15 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The report counts the first three as conforming, and which of them it is depends on the moment at which an echo comes.
+    /// The report counts the first three as conforming, and which of them it is depends on the
+    /// moment at which an echo comes.
     fn word(&self) -> String {
         let conforms = ["OK", "NON-STRICT", "INFORMATIONAL"];
         let words = [&self.behavior, &self.behavior_close].map(|word| {
-            match conforms.contains(&word.as_str()) {
-                true => "conforms",
-                false => word,
+            if conforms.contains(&word.as_str()) {
+                "conforms"
+            } else {
+                word
             }
         });
         words.join(", ")

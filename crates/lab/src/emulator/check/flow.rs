@@ -1,7 +1,8 @@
 //! Datagrams at a rate through the emulator, one way or there and back, and what arrived of them.
 //!
-//! Sockets are opened in the namespace they are for and used from ordinary threads. Senders are paced; receivers have room for a second
-//! of packets, so that a pause of theirs does not look like a loss.
+//! Sockets are opened in the namespace they are for and used from ordinary threads. Senders are
+//! paced; receivers have room for a second of packets, so that a pause of theirs does not look like
+//! a loss.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};

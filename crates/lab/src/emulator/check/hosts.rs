@@ -1,4 +1,5 @@
-//! The two network namespaces of a check, named after its process: removed at its end, and by the next check when it was killed.
+//! The two network namespaces of a check, named after its process: removed at its end, and by the
+//! next check when it was killed.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -47,7 +48,8 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Gives the emulator's devices addresses and routes and brings them up: to be called when it is ready.
+    /// Gives the emulator's devices addresses and routes and brings them up: to be called when it
+    /// is ready.
     pub fn connect(&self, clients: &[Client]) -> Result<()> {
         let server = format!("{SERVER}/32");
         let client_addresses = clients
@@ -80,8 +82,9 @@ fn connect(
     inside(&["route", "add", network, "dev", DEVICE])
 }
 
-/// Removes the namespaces of checks whose process is gone; gives their names. For before this process makes its own. Where another process
-/// has the number of one by now, they stay until that ends too.
+/// Removes the namespaces of checks whose process is gone; gives their names. For before this
+/// process makes its own. Where another process has the number of one by now, they stay until that
+/// ends too.
 fn remove_leftovers() -> Result<Vec<String>> {
     let Ok(entries) = fs::read_dir(NAMESPACES) else {
         // No namespace was ever made here.

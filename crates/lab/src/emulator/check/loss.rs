@@ -14,7 +14,8 @@ use crate::emulator::report::Report;
 const ASKED: [f64; 4] = [0.01, 0.03, 0.05, 0.15];
 /// By which share of itself a rate may differ.
 const ALLOWED_SHARE: f64 = 0.1;
-/// Standard deviations a quick run may differ by chance: with its few packets that is more than the above.
+/// Standard deviations a quick run may differ by chance: with its few packets that is more than the
+/// above.
 const CHANCE_DEVIATIONS: f64 = 4.0;
 const PAYLOAD_BYTES: usize = 32;
 /// Over all clients, in each direction.
@@ -73,9 +74,10 @@ fn row(
     let measured_loss = 1.0 - arrived.packets as f64 / packets_sent as f64;
     let by_chance =
         CHANCE_DEVIATIONS * (asked_loss * (1.0 - asked_loss) / packets_sent as f64).sqrt();
-    let allowed_difference = match quick {
-        true => by_chance.max(ALLOWED_SHARE * asked_loss),
-        false => ALLOWED_SHARE * asked_loss,
+    let allowed_difference = if quick {
+        by_chance.max(ALLOWED_SHARE * asked_loss)
+    } else {
+        ALLOWED_SHARE * asked_loss
     };
     LossRow {
         direction,

@@ -1,4 +1,5 @@
-//! Sending at a rate: each packet has its time from the start on, and a late one does not shift those after it.
+//! Sending at a rate: each packet has its time from the start on, and a late one does not shift
+//! those after it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,4 +1,5 @@
-//! `sooner emulate` as a child: started, waited for, ended by closing its standard input, killed when dropped.
+//! `sooner emulate` as a child: started, waited for, ended by closing its standard input, killed
+//! when dropped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;

@@ -34,7 +34,8 @@ pub struct RttRow {
     pub packets_sent: u64,
     /// Packets that came back; no loss was asked for.
     pub packets_returned: u64,
-    /// Whether the median is within half a millisecond of the asked time, and every packet came back.
+    /// Whether the median is within half a millisecond of the asked time, and every packet came
+    /// back.
     pub passed: bool,
 }
 

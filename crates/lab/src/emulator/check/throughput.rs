@@ -1,7 +1,9 @@
-//! 100 Mbit/s with delay and loss: full packets to a client at a fixed rate, and half as many small ones back, as TCP would acknowledge.
+//! 100 Mbit/s with delay and loss: full packets to a client at a fixed rate, and half as many small
+//! ones back, as TCP would acknowledge.
 //!
-//! UDP and not TCP, on purpose: at 5 % loss TCP sends what its congestion control allows, which is far below 100 Mbit/s whoever carries
-//! the packets. A fixed rate asks the emulator alone. It is offered more than 100 Mbit/s, so that 100 Mbit/s are left after the loss.
+//! UDP and not TCP, on purpose: at 5 % loss TCP sends what its congestion control allows, which is
+//! far below 100 Mbit/s whoever carries the packets. A fixed rate asks the emulator alone. It is
+//! offered more than 100 Mbit/s, so that 100 Mbit/s are left after the loss.
 
 use std::sync::atomic::AtomicBool;
 
@@ -38,7 +40,8 @@ pub struct ThroughputRow {
     pub delivered_bits_per_sec: f64,
     /// Share that did not arrive.
     pub measured_loss: f64,
-    /// From the server to the client: the median, milliseconds; half of the round-trip time was asked for.
+    /// From the server to the client: the median, milliseconds; half of the round-trip time was
+    /// asked for.
     pub median_delay_ms: Option<f64>,
     /// The 99th percentile, milliseconds.
     pub p99_delay_ms: Option<f64>,
@@ -50,8 +53,9 @@ pub struct ThroughputRow {
     pub emulator_cpu_share: f64,
     /// Packets dropped that the loss rate does not account for.
     pub unaccounted_packets: u64,
-    /// Whether at least 100 Mbit/s arrived (within 0.5 %), the loss is within 10 % of the rate asked for, the median delay within half a
-    /// millisecond, the order was kept, and nothing else was dropped.
+    /// Whether at least 100 Mbit/s arrived (within 0.5 %), the loss is within 10 % of the rate
+    /// asked for, the median delay within half a millisecond, the order was kept, and nothing else
+    /// was dropped.
     pub passed: bool,
 }
 

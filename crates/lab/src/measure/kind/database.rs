@@ -1,6 +1,7 @@
 //! A private PostgreSQL and proxies before it, socket files on both sides.
 //!
-//! A proxy has a core to itself, and all other processes the other, so that what a proxy costs is seen and not what is left of the machine.
+//! A proxy has a core to itself, and all other processes the other, so that what a proxy costs is
+//! seen and not what is left of the machine.
 
 use crate::measure::bench::Bench;
 use anyhow::{Context, Result, ensure};
@@ -116,7 +117,8 @@ impl Database {
         bench.output(fill).map(drop)
     }
 
-    /// A gate before it whose socket file has this port, every client let in; its process is the gate's own.
+    /// A gate before it whose socket file has this port, every client let in; its process is the
+    /// gate's own.
     pub fn gate(
         &self,
         bench: &Bench<'_>,

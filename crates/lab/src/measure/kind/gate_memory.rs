@@ -1,7 +1,9 @@
-//! What `sooner gate` holds in memory: clients that are silent, a row of a gigabyte, a COPY of several either way, clients that do not read.
+//! What `sooner gate` holds in memory: clients that are silent, a row of a gigabyte, a COPY of
+//! several either way, clients that do not read.
 //!
-//! For each a gate of its own, whose peak is forgotten before. The clients are this process. Beside them another client asks for nothing but
-//! `SELECT 1`, again and again: what the large ones do to its latency is told, and held where they should do nothing.
+//! For each a gate of its own, whose peak is forgotten before. The clients are this process. Beside
+//! them another client asks for nothing but `SELECT 1`, again and again: what the large ones do to
+//! its latency is told, and held where they should do nothing.
 
 use super::database::{Database, GATE_PORT};
 use super::postgres_client::Client;
@@ -45,18 +47,19 @@ impl GateMemory {
     }
 
     fn sizes(&self, is_quick: bool) -> GateMemory {
-        match is_quick {
-            true => GateMemory {
+        if is_quick {
+            GateMemory {
                 clients: 200,
                 row_bytes: 64_000_000,
                 copy_bytes: 64_000_000,
                 deaf_clients: self.deaf_clients,
                 listen: Duration::from_millis(500),
-            },
-            false => GateMemory {
+            }
+        } else {
+            GateMemory {
                 listen: Duration::from_secs(5),
                 ..*self
-            },
+            }
         }
     }
 }

@@ -1,8 +1,11 @@
-//! `inside`: how many transactions a database needs inside, what the gate finds by itself, and what a class that goes first gains and costs.
+//! `inside`: how many transactions a database needs inside, what the gate finds by itself, and what
+//! a class that goes first gains and costs.
 //!
-//! The curve, the comparison of the gate's choice with the best and the costs are measured by turns in short slices under one load, since a
-//! machine that others share does now a fifth more and now a fifth less for half a minute; while the gate looks, it is watched. With a large
-//! pool the queue is in the database, where no proxy orders it: that is measured beside, and PgBouncer with the same pool.
+//! The curve, the comparison of the gate's choice with the best and the costs are measured by turns
+//! in short slices under one load, since a machine that others share does now a fifth more and now
+//! a fifth less for half a minute; while the gate looks, it is watched. With a large pool the queue
+//! is in the database, where no proxy orders it: that is measured beside, and PgBouncer with the
+//! same pool.
 
 mod shown;
 
@@ -45,7 +48,8 @@ pub struct Inside {
 #[serde(deny_unknown_fields)]
 struct InsideKeys {
     set_up: String,
-    /// Slices of each limit; of each of two limits or three ways that are compared; how long the gate may look.
+    /// Slices of each limit; of each of two limits or three ways that are compared; how long the
+    /// gate may look.
     rounds: usize,
     pairs: usize,
     search_seconds: u64,
@@ -83,7 +87,8 @@ fn classes(goes_first: bool) -> String {
     )
 }
 
-/// All, for so long at most. They change their class, which costs the gate a command on the server, wherever classes count or do not.
+/// All, for so long at most. They change their class, which costs the gate a command on the server,
+/// wherever classes count or do not.
 fn users(seconds: u64, seed: u32) -> Load<'static> {
     Load {
         classes: &[HIGH],
@@ -208,8 +213,8 @@ impl Run<'_> {
         record.add(row(json!({"part": "choice by turns", "limits_transactions": [found.choice, found.best], "transactions_per_sec": rates})))
     }
 
-    /// What classes cost beside first come, first served at its best: throughput, the class that waits, and the mean of all. The gate tells
-    /// the times, users' own are in the runs beside.
+    /// What classes cost beside first come, first served at its best: throughput, the class that
+    /// waits, and the mean of all. The gate tells the times, users' own are in the runs beside.
     fn costs(&self, found: &Found, record: &mut Record) -> Result<()> {
         let ways = [
             (found.best, classes(false)),

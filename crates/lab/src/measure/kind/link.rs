@@ -1,5 +1,6 @@
-//! A server on a link of its own: what other generators measure there, scripts that fetch, what others notice of clients that mean no good,
-//! what a queueing discipline costs the machine, and traces replayed side by side.
+//! A server on a link of its own: what other generators measure there, scripts that fetch, what
+//! others notice of clients that mean no good, what a queueing discipline costs the machine, and
+//! traces replayed side by side.
 
 mod beside_others;
 mod generators;
@@ -64,9 +65,10 @@ impl Site {
 
     /// Where the server answers.
     fn origin(is_tls: bool) -> String {
-        match is_tls {
-            true => format!("https://{SERVER_ADDRESS}:{TLS_PORT}"),
-            false => format!("http://{SERVER_ADDRESS}:{PORT}"),
+        if is_tls {
+            format!("https://{SERVER_ADDRESS}:{TLS_PORT}")
+        } else {
+            format!("http://{SERVER_ADDRESS}:{PORT}")
         }
     }
 

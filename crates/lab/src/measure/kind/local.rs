@@ -1,5 +1,6 @@
-//! A server alone on one core and its clients on the other, by loopback: what a request costs the server or the generator in processor time,
-//! and what a connection that waits costs the server in memory.
+//! A server alone on one core and its clients on the other, by loopback: what a request costs the
+//! server or the generator in processor time, and what a connection that waits costs the server in
+//! memory.
 
 use super::{Kind, figures, keys_of};
 use crate::counters::processes::usage;
@@ -62,8 +63,8 @@ struct Site {
 }
 
 impl Site {
-    /// Starts a server with a file of each name and size, on its core; it logs each request, to a file that begins empty: one of gigabytes
-    /// would cost the next who writes to it.
+    /// Starts a server with a file of each name and size, on its core; it logs each request, to a
+    /// file that begins empty: one of gigabytes would cost the next who writes to it.
     fn start(
         bench: &Bench<'_>,
         way: &Server,
@@ -81,7 +82,7 @@ impl Site {
             .transpose()
             .context("cannot make a certificate")?;
         let address = port::free()?;
-        let mut command = on_core(SERVER_CORE, &way.program(bench));
+        let mut command = on_core(SERVER_CORE, way.program(bench));
         match way.peer {
             Peer::Nginx => {
                 way.configure_nginx(&folder, &root, address, certificate.as_ref())?;
@@ -133,7 +134,8 @@ impl Server {
         }
     }
 
-    /// One worker as it is best configured, logging the fields that both servers can know, in the form that ours has.
+    /// One worker as it is best configured, logging the fields that both servers can know, in the
+    /// form that ours has.
     fn configure_nginx(
         &self,
         folder: &Path,
@@ -340,7 +342,8 @@ impl GeneratorCost {
         command.args(["--connections", CONNECTIONS, "--for", &seconds.to_string()]);
         let before = children_cpu_s();
         let run = bench.run_of(bench.start(command)?)?;
-        // All requests of the run: the warm-up, a fifth, costs as well and is not counted by the report.
+        // All requests of the run: the warm-up, a fifth, costs as well and is not counted by the
+        // report.
         let number = |pointer: &str| {
             run.pointer(pointer)
                 .and_then(Value::as_f64)
@@ -351,7 +354,8 @@ impl GeneratorCost {
     }
 }
 
-/// Processor time of all children of this process that have ended and were waited for, and of theirs.
+/// Processor time of all children of this process that have ended and were waited for, and of
+/// theirs.
 fn children_cpu_s() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = crate::counters::processes::stat(&text).map_or(0, |stat| stat.children_ticks);

@@ -1,6 +1,8 @@
-//! Transactions of TPC-C or TPC-W on a private PostgreSQL, through a gate: what the kinds that measure its limit and its order have in common.
+//! Transactions of TPC-C or TPC-W on a private PostgreSQL, through a gate: what the kinds that
+//! measure its limit and its order have in common.
 //!
-//! The database has a core to itself; the gate, which needs a fifth of one, and the users have the other.
+//! The database has a core to itself; the gate, which needs a fifth of one, and the users have the
+//! other.
 
 use super::database::{Database, GATE_PORT, PROXY_CORE};
 use super::local::on_core;
@@ -234,7 +236,8 @@ fn in_memory() -> Result<tempfile::TempDir> {
     folder.with_context(|| format!("a folder in {MEMORY}"))
 }
 
-/// Whether more was wanted than could be done, so that transactions waited for a session: that is part of their response times.
+/// Whether more was wanted than could be done, so that transactions waited for a session: that is
+/// part of their response times.
 fn is_overloaded(report: &str) -> bool {
     report.contains("waited for a session")
 }

@@ -1,4 +1,5 @@
-//! A client of PostgreSQL's that throws away what it reads, in pieces, so that it can be given more than fits into memory.
+//! A client of PostgreSQL's that throws away what it reads, in pieces, so that it can be given more
+//! than fits into memory.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

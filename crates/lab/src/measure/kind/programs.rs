@@ -1,5 +1,5 @@
-//! What programs print by themselves: the demo, a crate's own benchmark, `sooner advise` on a large log, and any subcommand's report; and
-//! what is only kept.
+//! What programs print by themselves: the demo, a crate's own benchmark, `sooner advise` on a large
+//! log, and any subcommand's report; and what is only kept.
 
 use super::{Keys, Kind, figures};
 use crate::counters::processes::usage;
@@ -165,7 +165,8 @@ impl Kind for Kept {
     }
 }
 
-/// `large-log`: how fast `sooner advise` reads a log, beside what only decompresses and counts lines, and how much memory it needs.
+/// `large-log`: how fast `sooner advise` reads a log, beside what only decompresses and counts
+/// lines, and how much memory it needs.
 #[derive(Debug)]
 pub struct LargeLog {
     log_bytes: u64,

@@ -1,5 +1,5 @@
-//! `proxies`: a backend that computes, at a high load of its core, behind reverse proxies with the same limit: by expected time, and with two
-//! classes.
+//! `proxies`: a backend that computes, at a high load of its core, behind reverse proxies with the
+//! same limit: by expected time, and with two classes.
 
 use super::local::on_core;
 use super::{Keys, Kind, keys_of};
@@ -78,7 +78,8 @@ impl Proxies {
         }))
     }
 
-    /// The command of a proxy on a core of its own and the generator's; paths below `/fast/` go before those below `/slow/`, where it can.
+    /// The command of a proxy on a core of its own and the generator's; paths below `/fast/` go
+    /// before those below `/slow/`, where it can.
     fn command(&self, bench: &Bench<'_>, way: &Proxy, at: &Addresses) -> Result<Command> {
         let folder = bench.folder("proxy")?;
         Ok(match way.program {

@@ -26,11 +26,13 @@ pub enum Storage {
     SlowDisk(Bounds),
 }
 
-/// Users of a slow disk while it is fast yet: to fill its caches takes it half a minute later, in which no limit is like another.
+/// Users of a slow disk while it is fast yet: to fill its caches takes it half a minute later, in
+/// which no limit is like another.
 pub const WARM_UP: &[&str] = &["--users", "20", "--for", "90"];
 const DURABLE: &[&str] = &["fsync=on"];
-/// A commit does not wait for the log, which shares the slow disk. Neither a checkpoint nor autovacuum comes while it is measured: autovacuum reads a
-/// whole table, and for half a minute the database does a fifth, whatever the limit is.
+/// A commit does not wait for the log, which shares the slow disk. Neither a checkpoint nor
+/// autovacuum comes while it is measured: autovacuum reads a whole table, and for half a minute the
+/// database does a fifth, whatever the limit is.
 const SLOW_DISK: &[&str] = &[
     "fsync=on",
     "synchronous_commit=off",
@@ -41,7 +43,8 @@ const SLOW_DISK: &[&str] = &[
 ];
 const LARGE: &[&str] = &["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
 
-/// Locks, processor, disk and both; then other sizes, a fresh seed, and the log on the machine's own disk.
+/// Locks, processor, disk and both; then other sizes, a fresh seed, and the log on the machine's
+/// own disk.
 pub const SET_UPS: [SetUp; 12] = [
     SetUp {
         name: "tpcc-1",
@@ -97,7 +100,8 @@ pub const SET_UPS: [SetUp; 12] = [
         storage: Storage::Memory,
         seed: 1,
     },
-    // Three gigabytes of which a fifth is in the database's own memory: what 100 connections need besides takes nothing of that.
+    // Three gigabytes of which a fifth is in the database's own memory: what 100 connections need
+    // besides takes nothing of that.
     SetUp {
         name: "tpcc-30-disk",
         kit: "tpcc",

@@ -1,5 +1,5 @@
-//! `simulators`: `sooner sim` and `sooner solve` beside other simulators and formulas, which are installed into a folder that is thrown away:
-//! speed by turns on one core, means side by side.
+//! `simulators`: `sooner sim` and `sooner solve` beside other simulators and formulas, which are
+//! installed into a folder that is thrown away: speed by turns on one core, means side by side.
 
 use super::{Keys, Kind};
 use crate::measure::bench::Bench;
@@ -217,22 +217,23 @@ fn exact(bench: &Bench<'_>, record: &mut Record) -> Result<()> {
                 .map(crate::measure::rows::word)
                 .unwrap_or_default()
         };
-        let (words, pointer) = match is_mva {
-            true => (
+        let (words, pointer) = if is_mva {
+            (
                 format!(
                     "mva --demands 1,0.4,2.5 --think 20 --users {}",
                     word("users")
                 ),
                 "/runs/0/mean_response_s",
-            ),
-            false => (
+            )
+        } else {
+            (
                 format!(
                     "mg1 --load 0.8 --policy {} --sizes h2:mean=1,c2={}",
                     word("policy"),
                     word("c2")
                 ),
                 "/runs/0/all/mean_response",
-            ),
+            )
         };
         let mut solve = bench.sooner(&["solve"]);
         solve.args(words.split(' ')).arg("--json");

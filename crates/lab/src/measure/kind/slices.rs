@@ -1,6 +1,8 @@
-//! Throughput at several limits by turns, in slices of half a second or more under one load: what a machine does meanwhile concerns all alike.
+//! Throughput at several limits by turns, in slices of half a second or more under one load: what a
+//! machine does meanwhile concerns all alike.
 //!
-//! Each limit reaches the gate by SIGHUP; what is counted are the transactions that it tells at its metrics' address.
+//! Each limit reaches the gate by SIGHUP; what is counted are the transactions that it tells at its
+//! metrics' address.
 
 use super::oltp::{Load, Place};
 use crate::measure::calm::undisturbed;
@@ -11,10 +13,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Left out after a change at least: the gate reads its file, and transactions that went in under another limit are still there.
+/// Left out after a change at least: the gate reads its file, and transactions that went in under
+/// another limit are still there.
 const LEFT_OUT: Duration = Duration::from_millis(300);
-/// So many times as long as a transaction is inside is left out, and counted: of many that went in at once the short ones are done first, so that what
-/// is counted too early is too much, and the long ones end in no slice.
+/// So many times as long as a transaction is inside is left out, and counted: of many that went in
+/// at once the short ones are done first, so that what is counted too early is too much, and the
+/// long ones end in no slice.
 const TIMES_INSIDE: u32 = 3;
 /// So long at most until those that are too many have left, looked at this often.
 const LEAVING_MAX: Duration = Duration::from_secs(10);
@@ -44,7 +48,8 @@ impl Seen {
         let more = |name: &str| sum(after, name) - sum(before, name);
         let mean_ms = |class: &str| {
             let of = |what: &str| more(&format!("sooner_gate_class_{what}{class}"));
-            // One that failed in the way of others is tried again: its time is part of that of the one which was done.
+            // One that failed in the way of others is tried again: its time is part of that of the
+            // one which was done.
             let done = of("response_time_seconds_count") - of("conflicts_total");
             1e3 * of("response_time_seconds_sum") / done
         };
@@ -100,8 +105,9 @@ impl<'a> Slices<'a> {
         Ok(self.slice(SLICE.max(settled))?.transactions_per_sec)
     }
 
-    /// What all see with so many inside and these classes in the gate's configuration, where a response takes `response`: what was
-    /// there before is not counted, and a slice is at least as long.
+    /// What all see with so many inside and these classes in the gate's configuration, where a
+    /// response takes `response`: what was there before is not counted, and a slice is at least as
+    /// long.
     pub fn seen(&mut self, limit: u32, classes: &str, response: Duration) -> Result<Seen> {
         let settled = self.settled(limit).max(response);
         self.turn_to(limit, classes, LEFT_OUT.max(settled))?;
@@ -142,7 +148,8 @@ impl<'a> Slices<'a> {
         Ok(seen)
     }
 
-    /// Until no more are inside than may be: those that went in under a higher limit leave when they are done.
+    /// Until no more are inside than may be: those that went in under a higher limit leave when
+    /// they are done.
     fn wait_until_inside(&self, limit: u32) -> Result<()> {
         let begin = Instant::now();
         loop {

@@ -1,8 +1,9 @@
-//! A database with little memory and a slow disk: a disk in memory, and control groups that bound what its processes keep in the page cache and how
-//! often they read.
+//! A database with little memory and a slow disk: a disk in memory, and control groups that bound
+//! what its processes keep in the page cache and how often they read.
 //!
-//! The disk is a file in memory with a file system in it, since the machine's own may be one that others write to as well: then what they do is
-//! measured. Either kind of control group, the older one with a tree for each resource and the newer one with one for all. Everything is removed when
+//! The disk is a file in memory with a file system in it, since the machine's own may be one that
+//! others write to as well: then what they do is measured. Either kind of control group, the older
+//! one with a tree for each resource and the newer one with one for all. Everything is removed when
 //! this is dropped, and what a crash has left at the next start.
 
 use std::fs::{self, File};
@@ -41,12 +42,14 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// An empty disk, and groups of which nobody is a member and in which nothing is bounded; root only.
+    /// An empty disk, and groups of which nobody is a member and in which nothing is bounded; root
+    /// only.
     pub fn new(bounds: Bounds) -> Result<Self> {
         let is_unified = Path::new(ROOT).join("cgroup.controllers").exists();
-        let trees = match is_unified {
-            true => [PathBuf::from(ROOT), PathBuf::from(ROOT)],
-            false => ["memory", "blkio"].map(|tree| Path::new(ROOT).join(tree)),
+        let trees = if is_unified {
+            [PathBuf::from(ROOT), PathBuf::from(ROOT)]
+        } else {
+            ["memory", "blkio"].map(|tree| Path::new(ROOT).join(tree))
         };
         for folder in left_in(Path::new(MEMORY)) {
             remove_disk(&folder);
@@ -81,7 +84,8 @@ impl SlowDisk {
     fn make_disk(&self) -> Result<()> {
         let file = file_of(&self.place);
         let bytes = self.bounds.size_mib << 20;
-        // First, because what is removed is found by it, also where there is too little memory for the file.
+        // First, because what is removed is found by it, also where there is too little memory for
+        // the file.
         fs::create_dir(&self.place)?;
         rustix::fs::fallocate(File::create(&file)?, FallocateFlags::empty(), 0, bytes)
             .with_context(|| format!("{bytes} bytes in {MEMORY}"))?;
@@ -96,12 +100,14 @@ impl SlowDisk {
             .arg(&self.place))
     }
 
-    /// A process and its children are in it from now on, and those that they start; memory is bounded at once.
+    /// A process and its children are in it from now on, and those that they start; memory is
+    /// bounded at once.
     pub fn take(&self, pid: u32) -> Result<()> {
         let bytes = (self.bounds.memory_mib << 20).to_string();
-        let file = match self.is_unified {
-            true => "memory.max",
-            false => "memory.limit_in_bytes",
+        let file = if self.is_unified {
+            "memory.max"
+        } else {
+            "memory.limit_in_bytes"
         };
         write(&self.memory.join(file), &bytes)?;
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
@@ -119,15 +125,16 @@ impl SlowDisk {
         let device = fs::metadata(folder)?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let reads = self.bounds.reads_per_sec;
-        match self.is_unified {
-            true => write(
+        if self.is_unified {
+            write(
                 &self.disk.join("io.max"),
                 &format!("{major}:{minor} riops={reads}"),
-            ),
-            false => write(
+            )
+        } else {
+            write(
                 &self.disk.join("blkio.throttle.read_iops_device"),
                 &format!("{major}:{minor} {reads}"),
-            ),
+            )
         }
         .context("reads of this device cannot be bounded")
     }

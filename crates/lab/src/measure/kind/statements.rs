@@ -1,5 +1,5 @@
-//! pgbench by turns through proxies before a private PostgreSQL: what a statement takes, and what it costs the proxy; and many users at a
-//! limit of a few transactions.
+//! pgbench by turns through proxies before a private PostgreSQL: what a statement takes, and what
+//! it costs the proxy; and many users at a limit of a few transactions.
 
 use super::database::{Bouncer, Database, pgbench_figure};
 use super::{Keys, Kind, figures, keys_of};
@@ -155,8 +155,8 @@ impl Kind for Statements {
     }
 }
 
-/// `users`: each user has one client that asks without a pause, so users come by turns; how often each proxy logs in to the server, and what
-/// a transaction takes.
+/// `users`: each user has one client that asks without a pause, so users come by turns; how often
+/// each proxy logs in to the server, and what a transaction takes.
 #[derive(Debug)]
 pub struct Users {
     keys: UsersKeys,

@@ -1,8 +1,10 @@
-//! `targets`: response-time targets before PostgreSQL, as in tables 10.3 and 10.4 of the thesis, with its classes, its shares and its targets
-//! as parts of the mean response time R, and a target for the class that had none: so that all together allow 1.1 R, which leaves a tenth.
+//! `targets`: response-time targets before PostgreSQL, as in tables 10.3 and 10.4 of the thesis,
+//! with its classes, its shares and its targets as parts of the mean response time R, and a target
+//! for the class that had none: so that all together allow 1.1 R, which leaves a tenth.
 //!
-//! R is measured with the same users, first come first served, before each run of a row and behind it: where the machine became faster or
-//! slower meanwhile by more than targets are held against, the run is made again. That looks at R alone, not at what the run gave.
+//! R is measured with the same users, first come first served, before each run of a row and behind
+//! it: where the machine became faster or slower meanwhile by more than targets are held against,
+//! the run is made again. That looks at R alone, not at what the run gave.
 
 mod shown;
 
@@ -20,7 +22,8 @@ const ALLOWED: f64 = 1.1;
 const USERS: u32 = 100;
 /// Users while there is more load than targets allow.
 const MORE_USERS: [u32; 3] = [100, 200, 300];
-/// R behind a row may differ from R before it by this; else the row is measured again, so many times at most.
+/// R behind a row may differ from R before it by this; else the row is measured again, so many
+/// times at most.
 const STEADY: f64 = 0.06;
 const TRIES_MAX: u32 = 5;
 /// Short runs, so that R has little time to change.
@@ -66,7 +69,8 @@ struct Class {
     share: f64,
     /// Of R.
     mean: Option<f64>,
-    /// The time of a percentile, of the same percentile first come first served; neither: what is left over.
+    /// The time of a percentile, of the same percentile first come first served; neither: what is
+    /// left over.
     p80: Option<f64>,
     p95: Option<f64>,
 }
@@ -285,9 +289,10 @@ fn config(late: &str, classes: &[Class], targets_ms: &[f64]) -> String {
     let mut config = format!("late = \"{late}\"\n");
     for (at, (class, target_ms)) in classes.iter().zip(targets_ms).enumerate() {
         let number = at + 1;
-        let name = match number == classes.len() {
-            true => "rest".to_owned(),
-            false => format!("c{number}"),
+        let name = if number == classes.len() {
+            "rest".to_owned()
+        } else {
+            format!("c{number}")
         };
         let key = match class.target() {
             Target::Percentile(percent, _) => format!("p{percent}"),

@@ -1,4 +1,5 @@
-//! Response times of transactions with so many inside, in an order, where they come in one way or another.
+//! Response times of transactions with so many inside, in an order, where they come in one way or
+//! another.
 
 use super::oltp::{Arrivals, Load, Place, number};
 use super::set_ups::{SetUp, set_up};
@@ -12,10 +13,12 @@ use serde_json::{Map, Value};
 /// As many inside as ever come.
 const ALL: u32 = 100;
 
-/// `transactions`: response times with so many transactions inside, in an order, where they come in one way or another.
+/// `transactions`: response times with so many transactions inside, in an order, where they come in
+/// one way or another.
 ///
-/// Where they come whatever becomes of others, their load is a part of what the database can do with so many inside, which is measured anew
-/// before each run, so that what the machine does meanwhile concerns all.
+/// Where they come whatever becomes of others, their load is a part of what the database can do
+/// with so many inside, which is measured anew before each run, so that what the machine does
+/// meanwhile concerns all.
 #[derive(Debug)]
 pub struct Transactions {
     keys: TransactionKeys,
@@ -135,9 +138,10 @@ impl Kind for Transactions {
             let way = keys_of(measure.place_of_way(way), &self.ways)?;
             self.measure(&place, case, arriving, way, turn)
         };
-        match self.keys.turns_outside {
-            true => bench.all_by_turns(measure, record, one)?,
-            false => bench.by_turns(measure, record, one)?,
+        if self.keys.turns_outside {
+            bench.all_by_turns(measure, record, one)?
+        } else {
+            bench.by_turns(measure, record, one)?
         }
         place.check()
     }

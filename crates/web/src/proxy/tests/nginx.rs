@@ -1,82 +1,51 @@
 //! Real nginx behind the proxy.
 
 use super::support::*;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use sooner_testbed::nginx::{self, Nginx};
+use sooner_testbed::{port, skip};
+use std::net::SocketAddr;
 
-/// nginx serving a folder on a free port; stopped when dropped.
-struct Nginx {
-    child: Child,
-    folder: tempfile::TempDir,
-    port: u16,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Its workers end with it.
-        let _ = Command::new("kill")
-            .arg(self.child.id().to_string())
-            .status();
-        let _ = self.child.wait();
-    }
+/// nginx serving a folder on a free port.
+struct Served {
+    _nginx: Nginx,
+    _folder: tempfile::TempDir,
+    address: SocketAddr,
 }
 
 /// `None` where nginx is not installed.
-async fn nginx() -> Option<Nginx> {
-    let binary = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]
-        .into_iter()
-        .find(|path| Path::new(path).exists())?;
+fn served() -> Option<Served> {
+    if !nginx::has_modules(&[]) {
+        return None;
+    }
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     std::fs::write(root.join("small.txt"), "small").unwrap();
     std::fs::write(root.join("large.bin"), vec![b'x'; 3 << 20]).unwrap();
-    let port = {
-        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        free.local_addr().unwrap().port()
-    };
-    let place = root.display();
-    let config = format!(
-        "daemon off; worker_processes 1; pid {place}/pid; error_log {place}/error.log;\n\
-         events {{ worker_connections 64; }}\n\
-         http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path {place}/f;\n\
-         uwsgi_temp_path {place}/u; scgi_temp_path {place}/s;\n\
-         server {{ listen 127.0.0.1:{port}; root {place}; location /echo {{ return 200 \"$host $http_x_forwarded_for $http_via\"; }} }} }}\n"
-    );
-    std::fs::write(root.join("nginx.conf"), config).unwrap();
-    // A root that only its owner may enter serves nothing to workers of another user.
+    // A root that no other user may enter serves nothing to workers of another user.
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(root, permissions).unwrap();
-    let child = Command::new(binary)
-        .arg("-c")
-        .arg(root.join("nginx.conf"))
-        .arg("-p")
-        .arg(root)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let nginx = Nginx {
-        child,
-        folder,
-        port,
-    };
-    while tokio::net::TcpStream::connect(("127.0.0.1", port))
-        .await
-        .is_err()
-    {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    Some(nginx)
+    let address = port::free().unwrap();
+    let http = format!(
+        "access_log off; server {{ listen {address}; root {}; \
+         location /echo {{ return 200 \"$host $http_x_forwarded_for $http_via\"; }} }}\n",
+        root.display()
+    );
+    let nginx = Nginx::start(root, &http, address).unwrap();
+    Some(Served {
+        _nginx: nginx,
+        _folder: folder,
+        address,
+    })
 }
 
 #[test]
 fn nginx_answers_through_the_proxy() {
     run(async {
-        let Some(nginx) = nginx().await else {
-            eprintln!("nginx is not installed: nothing was tested");
+        let Some(nginx) = served() else {
+            skip("nginx_answers_through_the_proxy", "needs the package nginx");
             return;
         };
-        assert!(nginx.folder.path().exists());
-        let url = format!("http://127.0.0.1:{}", nginx.port);
+        let url = format!("http://{}", nginx.address);
         let proxy = to(&[&url], "limit = 4");
         let small = ask(&proxy, get("/small.txt")).await;
         assert_eq!((small.status, small.text()), (200, "small"));

@@ -1,7 +1,7 @@
 //! Stack distances of a row of requests.
 
-/// Counts over how many of the `files` each request of the round comes back to its file; first requests have no distance. The last
-/// count takes all that are longer.
+/// Counts over how many of the `files` each request of the round comes back to its file; first
+/// requests have no distance. The last count takes all that are longer.
 pub(super) fn count(round: &[u32], files: usize, distances: &mut [u64]) {
     // A Fenwick tree with a 1 where the last request for each file is.
     let mut tree = vec![0u32; round.len() + 1];

@@ -22,7 +22,8 @@ pub struct Row {
     pub published: Option<f64>,
     /// The estimated parameter, or the test's statistic.
     pub found: f64,
-    /// What may be found: the 99.9 % interval of the estimate, or a stated bound; none for a test with a p-value.
+    /// What may be found: the 99.9 % interval of the estimate, or a stated bound; none for a test
+    /// with a p-value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, f64)>,
     /// How often chance gives such a deviation; none for a parameter.

@@ -1,14 +1,17 @@
-//! What the rows of `inside` show: the curve, the gate's choice, costs and gains, and what is claimed of them.
+//! What the rows of `inside` show: the curve, the gate's choice, costs and gains, and what is
+//! claimed of them.
 
 use crate::measure::expression::ratio;
 use crate::measure::rows::number;
 use crate::measure::text::{Shown, Verdict, spread};
 use serde_json::Value;
 
-/// Of the most throughput there is, what is enough (thesis 9.3), and what is where a fifth may be lost.
+/// Of the most throughput there is, what is enough (thesis 9.3), and what is where a fifth may be
+/// lost.
 const ENOUGH: f64 = 0.95;
 const ENOUGH_AT_A_FIFTH: f64 = 0.8;
-/// What may be lost of the throughput, the name of that, and how much longer the class that waits and all may take (thesis 9.4).
+/// What may be lost of the throughput, the name of that, and how much longer the class that waits
+/// and all may take (thesis 9.4).
 const COSTS: [(&str, f64, f64, f64); 2] =
     [("at 5 %", 0.95, 1.16, 1.06), ("at 20 %", 0.8, 1.37, 1.25)];
 /// What such slices cannot tell.
@@ -177,7 +180,8 @@ fn gains(name: &str, rows: &[Value], shown: &mut Shown) -> Option<()> {
         .filter(|run| run["turn"] == 0)
         .filter_map(|run| run["way"].as_str())
         .collect();
-    // Two ways may be the same, such as two limits: what is measured of the one counts once for it, by its place in the turn.
+    // Two ways may be the same, such as two limits: what is measured of the one counts once for it,
+    // by its place in the turn.
     let turns = runs.len() / ways.len().max(1);
     let mut all = vec![[const { Vec::new() }; FIELDS.len()]; ways.len()];
     for turn in 0..turns {

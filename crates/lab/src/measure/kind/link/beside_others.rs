@@ -16,7 +16,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// `beside-others`: what others notice, the same arrivals on two links, one of them with clients as well that mean no good.
+/// `beside-others`: what others notice, the same arrivals on two links, one of them with clients as
+/// well that mean no good.
 #[derive(Debug)]
 pub struct BesideOthers {
     keys: OthersKeys,
@@ -37,7 +38,8 @@ const OTHERS_MBIT: u64 = 10;
 /// What those clients get before the others are counted, and what the server gets to forget them.
 const AHEAD: Duration = Duration::from_secs(3);
 const AFTERWARDS: Duration = Duration::from_secs(2);
-/// What is asked for: smaller than half of all downloads in flight, so that under SRPT it comes first whenever it can.
+/// What is asked for: smaller than half of all downloads in flight, so that under SRPT it comes
+/// first whenever it can.
 const HOSTILE_BYTES: usize = 100_000;
 
 impl BesideOthers {
@@ -118,7 +120,8 @@ impl BesideOthers {
         drop(hostile);
         bench.pause(AFTERWARDS)?;
         let (pid, quiet_pid) = (busy.running.id(), quiet.running.id());
-        // Both have had the same requests, so what differs is left over; a file that only those clients asked for stays open in the cache.
+        // Both have had the same requests, so what differs is left over; a file that only those
+        // clients asked for stays open in the cache.
         let descriptors_kept = descriptors(pid)? - descriptors(quiet_pid)? - 1.0;
         let resident_kib = |pid| usage(pid).resident_bytes as f64 / 1024.0;
         let ahead_and_run = (seconds + AHEAD.as_secs()) as f64;

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 /// `link-cost`: processor time of the whole machine for a gigabit, behind a queueing discipline.
 ///
-/// A gigabit through HTB and the programs is work of the softirq of whatever runs at the moment, so no process can be asked for it. Server
-/// and client are the same for all, so what differs is the queueing discipline's.
+/// A gigabit through HTB and the programs is work of the softirq of whatever runs at the moment, so
+/// no process can be asked for it. Server and client are the same for all, so what differs is the
+/// queueing discipline's.
 #[derive(Debug)]
 pub struct LinkCost {
     rate: String,
@@ -152,7 +153,8 @@ impl Kind for LinkCost {
     }
 }
 
-/// Processor seconds of the whole machine in which it was not idle, of all processors together; what a hypervisor took is not counted.
+/// Processor seconds of the whole machine in which it was not idle, of all processors together;
+/// what a hypervisor took is not counted.
 fn busy_cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().next().unwrap_or_default();

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sooner_testbed::scratch::Scratch;
 
-/// `replay`: a trace against servers that stand side by side, each on a link of its own, with the very same arrivals.
+/// `replay`: a trace against servers that stand side by side, each on a link of its own, with the
+/// very same arrivals.
 #[derive(Debug)]
 pub struct Replay {
     ways: Vec<PeerKeys>,

@@ -47,7 +47,8 @@ struct ScriptCase {
     tls: bool,
 }
 
-/// After so long a new link has its last address (IPv6's): Chromium gives up what it loads when one appears.
+/// After so long a new link has its last address (IPv6's): Chromium gives up what it loads when one
+/// appears.
 const SETTLED: Duration = Duration::from_secs(4);
 
 impl Script {

@@ -1,4 +1,5 @@
-//! What the rows of `targets` show: what each class achieved of its target, variability, and more load than targets allow.
+//! What the rows of `targets` show: what each class achieved of its target, variability, and more
+//! load than targets allow.
 
 use super::{Class, Target, TargetKeys};
 use crate::measure::expression::{median, ratio};
@@ -109,7 +110,8 @@ fn variability(keys: &TargetKeys, rows: &[Value], shown: &mut Shown) {
     shown
         .verdicts
         .push(Verdict::at_most(&what, median(&after), keys.c2_max));
-    // The paper's bound is of many inside; with few, first come first served may already be far below it.
+    // The paper's bound is of many inside; with few, first come first served may already be far
+    // below it.
     let what = format!("{what} / first come first served with as many inside");
     shown
         .verdicts

@@ -1,7 +1,9 @@
-//! One server, Poisson arrivals, any sizes: the response time under each policy, of a job of a given size and in the mean.
+//! One server, Poisson arrivals, any sizes: the response time under each policy, of a job of a
+//! given size and in the mean.
 //!
-//! Formulas: Schrage and Miller (1966) for SRPT; Kleinrock's Queueing Systems II (1976) for the others. Sizes that come in atoms (a trace, a
-//! constant) are exact: among jobs of equal rank the older goes first, so what is at most x is told apart from what is less.
+//! Formulas: Schrage and Miller (1966) for SRPT; Kleinrock's Queueing Systems II (1976) for the
+//! others. Sizes that come in atoms (a trace, a constant) are exact: among jobs of equal rank the
+//! older goes first, so what is at most x is told apart from what is less.
 
 mod below;
 mod nodes;
@@ -53,7 +55,8 @@ pub struct OfSize {
 }
 
 impl Mg1 {
-    /// Jobs of these sizes at this load; fails at a load that is not between 0 and 1, or without a mean size.
+    /// Jobs of these sizes at this load; fails at a load that is not between 0 and 1, or without a
+    /// mean size.
     pub fn new(sizes: &Distribution, load: f64) -> Result<Self, TheoryError> {
         if !(load > 0.0 && load < 1.0) {
             return Err(TheoryError::Load(load));
@@ -166,7 +169,8 @@ impl Mg1 {
         shares.iter().map(of_share).collect()
     }
 
-    /// ∫ dt / (1 - ρ(t)) from 0 to x: the time from the first service to the end of a job, under SRPT.
+    /// ∫ dt / (1 - ρ(t)) from 0 to x: the time from the first service to the end of a job, under
+    /// SRPT.
     fn residence(&self, x: f64) -> f64 {
         let passed = self.nodes.partition_point(|node| node.size <= x);
         let (from, so_far) = match passed {

@@ -1,6 +1,8 @@
-//! What was measured, for people: a page an experiment, and the table of all in experiments/README.md.
+//! What was measured, for people: a page an experiment, and the table of all in
+//! experiments/README.md.
 //!
-//! Nothing is measured here: everything is computed from the folders under `runs/`, so that it can be computed again on any machine. Each file appears whole or not at all.
+//! Nothing is measured here: everything is computed from the folders under `runs/`, so that it can
+//! be computed again on any machine. Each file appears whole or not at all.
 
 mod about;
 mod assemble;
@@ -21,8 +23,8 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "report.html";
 const README: &str = "README.md";
 
-/// Writes `report.html` for every experiment in `folder` that has runs, or for those of these `names`, and the table in its README.md,
-/// which always tells of all. Returns what was written.
+/// Writes `report.html` for every experiment in `folder` that has runs, or for those of these
+/// `names`, and the table in its README.md, which always tells of all. Returns what was written.
 pub fn write(folder: &Path, names: &[String]) -> Result<Vec<PathBuf>> {
     let experiments = experiment::all(folder)?;
     check_names(&experiments, names)?;
@@ -66,7 +68,8 @@ fn check_names(experiments: &[Experiment], names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// All kept runs, those of the newest folder last: their names begin with the date. None where nothing was kept.
+/// All kept runs, those of the newest folder last: their names begin with the date. None where
+/// nothing was kept.
 fn kept(runs: &Path) -> Result<Option<Store>> {
     let Ok(entries) = fs::read_dir(runs) else {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! `sooner gate`: a PostgreSQL proxy that lets a bounded number of transactions into the database at a time.
+//! `sooner gate`: a PostgreSQL proxy that lets a bounded number of transactions into the database
+//! at a time.
 
 mod args;
 mod check;
@@ -76,7 +77,8 @@ fn descriptors_of(config: &Config) -> usize {
     config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
 }
 
-/// Reads all files; says what is right today and will not be for long, and who cannot enter the console.
+/// Reads all files; says what is right today and will not be for long, and who cannot enter the
+/// console.
 fn load(config: Config, source: &SourceText) -> Result<Configuration> {
     let settings = read_files(config, source)?;
     for mistake in settings.shut_out() {
@@ -187,8 +189,8 @@ fn ready_line(config: &Config) -> String {
     format!("ready: clients at {places}, {limit} transactions at a time in {servers}{user}")
 }
 
-/// Does what signals ask for; returns when everything has to end: at the second signal to stop, or when those who are here have had the time
-/// that they may take.
+/// Does what signals ask for; returns when everything has to end: at the second signal to stop, or
+/// when those who are here have had the time that they may take.
 async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals, grace: Duration) {
     loop {
         match signals.next().await {

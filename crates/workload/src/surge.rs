@@ -1,14 +1,16 @@
-//! SURGE: web users as Barford and Crovella (SIGMETRICS 1998) measured and modelled them, with the sizes of Table 1 of Crovella,
-//! Frangioso and Harchol-Balter (1999).
+//! SURGE: web users as Barford and Crovella (SIGMETRICS 1998) measured and modelled them, with the
+//! sizes of Table 1 of Crovella, Frangioso and Harchol-Balter (1999).
 //!
-//! A user equivalent asks for a page's own file, then for the files embedded in it with short pauses between (active OFF), then thinks
-//! (inactive OFF). Which file is next comes from one stream for all users ([`References`]), in which files are as popular
-//! as Zipf says and come back as soon as the published stack distances say. The files ([`FileSet`]) are matched to their
-//! popularity so that both the files and the requests have the sizes of Table 1. Everything follows from a seed. [`check`] draws all of it and
-//! compares with what was published.
+//! A user equivalent asks for a page's own file, then for the files embedded in it with short
+//! pauses between (active OFF), then thinks (inactive OFF). Which file is next comes from one
+//! stream for all users ([`References`]), in which files are as popular as Zipf says and come back
+//! as soon as the published stack distances say. The files ([`FileSet`]) are matched to their
+//! popularity so that both the files and the requests have the sizes of Table 1. Everything follows
+//! from a seed. [`check`] draws all of it and compares with what was published.
 //!
-//! What the literature leaves open, and what is done here: a page has at least one embedded file (the Pareto number rounded down); any
-//! file may be a page's own or an embedded one; Weibull's first parameter is its scale.
+//! What the literature leaves open, and what is done here: a page has at least one embedded file
+//! (the Pareto number rounded down); any file may be a page's own or an embedded one; Weibull's
+//! first parameter is its scale.
 
 pub mod check;
 mod files;
@@ -145,7 +147,8 @@ impl SurgeModel {
         Ok(())
     }
 
-    /// Expected requests of each file, most popular first, in a round: as many as it takes for the least popular to get one.
+    /// Expected requests of each file, most popular first, in a round: as many as it takes for the
+    /// least popular to get one.
     fn requests_per_round(&self) -> Vec<f64> {
         let files = f64::from(self.files);
         (1..=self.files)

@@ -1,4 +1,5 @@
-//! `sooner solve`: what should happen, by formula. Times are in units of the mean size, so that systems of any speed stand in one table.
+//! `sooner solve`: what should happen, by formula. Times are in units of the mean size, so that
+//! systems of any speed stand in one table.
 
 mod mg1;
 mod model;
@@ -25,7 +26,8 @@ pub struct SolveArgs {
 
 #[derive(Subcommand)]
 enum SolveCommand {
-    /// One server, Poisson arrivals: response time and slowdown under each policy, in the mean and by size
+    /// One server, Poisson arrivals: response time and slowdown under each policy, in the mean and
+    /// by size
     Mg1(mg1::Mg1Args),
     /// A closed network: throughput, response and queues by the number of users
     Mva(mva::MvaArgs),
@@ -33,7 +35,8 @@ enum SolveCommand {
     Mpl(mpl::MplArgs),
     /// A load that is above 1 for a while, again and again: sharing and SRPT, approximately
     Overload(overload::OverloadArgs),
-    /// A model file or its flags, as `sooner sim` takes them: the exact mean of every policy that has one
+    /// A model file or its flags, as `sooner sim` takes them: the exact mean of every policy that
+    /// has one
     Model(Box<model::ModelArgs>),
 }
 

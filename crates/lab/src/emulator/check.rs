@@ -1,9 +1,12 @@
-//! The proof that the emulator does what it says: round-trip times, loss rates and 100 Mbit/s with both, measured through it.
+//! The proof that the emulator does what it says: round-trip times, loss rates and 100 Mbit/s with
+//! both, measured through it.
 //!
-//! Two namespaces of its own, `sooner emulate` as a process of its own, and plain UDP sockets on both sides: what is compared with the
-//! paths asked for is what sockets see, not what the emulator says of itself. The emulator's own report stands beside it. Sockets and
-//! kernel need some time themselves, so a measured round-trip time is a little above the asked one. Needs root and iproute2; everything
-//! is removed at the end, on SIGINT, SIGTERM and SIGHUP, and after a kill by the next check.
+//! Two namespaces of its own, `sooner emulate` as a process of its own, and plain UDP sockets on
+//! both sides: what is compared with the paths asked for is what sockets see, not what the emulator
+//! says of itself. The emulator's own report stands beside it. Sockets and kernel need some time
+//! themselves, so a measured round-trip time is a little above the asked one. Needs root and
+//! iproute2; everything is removed at the end, on SIGINT, SIGTERM and SIGHUP, and after a kill by
+//! the next check.
 
 mod flow;
 mod hosts;
@@ -93,7 +96,8 @@ impl Bench {
     }
 }
 
-/// Measures with the `sooner` at `program`. Blocks; SIGINT, SIGTERM and SIGHUP end it with an error.
+/// Measures with the `sooner` at `program`. Blocks; SIGINT, SIGTERM and SIGHUP end it with an
+/// error.
 pub fn run(program: PathBuf, options: CheckOptions) -> Result<Figures> {
     ensure_allowed()?;
     let runtime = tokio::runtime::Builder::new_current_thread()

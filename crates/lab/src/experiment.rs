@@ -1,7 +1,9 @@
-//! An experiment is data: experiments/NAME/experiment.toml says the question, the set-ups, who serves and what is claimed.
+//! An experiment is data: experiments/NAME/experiment.toml says the question, the set-ups, who
+//! serves and what is claimed.
 //!
-//! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is run once for every seed, all its
-//! peers side by side with the very same arrivals. docs/lab.md has every key.
+//! One file has one `[setup]` that holds for all, and `[[case]]`s that differ from it; each case is
+//! run once for every seed, all its peers side by side with the very same arrivals. docs/lab.md has
+//! every key.
 
 mod check;
 mod claim;
@@ -151,7 +153,8 @@ impl Experiment {
         })
     }
 
-    /// Reads `text`; a mistake comes with its place, in bytes, and is one line whatever the names in it.
+    /// Reads `text`; a mistake comes with its place, in bytes, and is one line whatever the names
+    /// in it.
     pub fn parse(text: &str, name: &str, folder: &Path) -> Result<Self, (Range<usize>, String)> {
         Self::read(text, name, folder)
             .map_err(|(span, problem)| (span, problem.replace(char::is_control, " ")))
@@ -173,12 +176,15 @@ impl Experiment {
                 return Err((span, problem));
             }
             let setup = table.setup.over(&file.setup).complete();
-            let setup = setup.and_then(|setup| match setup.peers.contains(&file.baseline) {
-                true => Ok(setup),
-                false => Err(wrong(
-                    "peers",
-                    format!("the baseline, {}, must serve", file.baseline),
-                )),
+            let setup = setup.and_then(|setup| {
+                if setup.peers.contains(&file.baseline) {
+                    Ok(setup)
+                } else {
+                    Err(wrong(
+                        "peers",
+                        format!("the baseline, {}, must serve", file.baseline),
+                    ))
+                }
             });
             let setup = setup.map_err(|error| (span, format!("case {}, {error}", table.name)))?;
             cases.push(Case {
@@ -280,9 +286,10 @@ impl Experiment {
 
     /// The same, so short that it only shows that everything works.
     pub fn quick(mut self) -> Self {
-        let chosen = match self.quick.cases.is_empty() {
-            true => vec![self.cases[0].name.clone()],
-            false => self.quick.cases.clone(),
+        let chosen = if self.quick.cases.is_empty() {
+            vec![self.cases[0].name.clone()]
+        } else {
+            self.quick.cases.clone()
         };
         self.cases.retain(|case| chosen.contains(&case.name));
         for case in &mut self.cases {
@@ -328,9 +335,12 @@ pub(crate) fn folders(folder: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
 
 /// A name as files have it: only letters, digits and points are safe, all else becomes a hyphen.
 pub fn plain_name(text: &str) -> String {
-    let safe = |c: char| match c.is_ascii_alphanumeric() || c == '.' {
-        true => c,
-        false => '-',
+    let safe = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '.' {
+            c
+        } else {
+            '-'
+        }
     };
     text.chars().map(safe).collect()
 }

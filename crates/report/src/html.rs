@@ -11,8 +11,8 @@ use crate::groups::policy_name;
 use crate::{Context, compare};
 use sooner_stats::{Report, Run, Verdict};
 
-pub(crate) const STYLE: &str = include_str!("style.css");
-const WORDS: &str = include_str!("words.html");
+pub(crate) const STYLE: &str = include_str!("html/style.css");
+const WORDS: &str = include_str!("html/words.html");
 
 /// The whole file.
 pub fn render(report: &Report, context: &Context) -> String {

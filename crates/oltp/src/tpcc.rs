@@ -1,8 +1,10 @@
-//! TPC-C in its shape: five transactions on the data of a wholesaler with warehouses (TPC-C 5.11), for databases whose rows are fought over.
+//! TPC-C in its shape: five transactions on the data of a wholesaler with warehouses (TPC-C 5.11),
+//! for databases whose rows are fought over.
 //!
-//! What differs from the rules: lines of an order go in by one statement; amounts are computed in floating point and rounded when stored; the
-//! two halves of a delivery are one transaction. Two deliveries at a time take different orders, so where one is taken back
-//! an older order stays behind a newer one: numbers of new orders may have gaps (conditions 2 and 3).
+//! What differs from the rules: lines of an order go in by one statement; amounts are computed in
+//! floating point and rounded when stored; the two halves of a delivery are one transaction. Two
+//! deliveries at a time take different orders, so where one is taken back an older order stays
+//! behind a newer one: numbers of new orders may have gaps (conditions 2 and 3).
 
 mod fill;
 mod random;

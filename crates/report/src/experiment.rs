@@ -1,7 +1,9 @@
-//! The page of an experiment: a question, what was published, what came out here, and who pays for it.
+//! The page of an experiment: a question, what was published, what came out here, and who pays for
+//! it.
 //!
-//! Its input are runs as `--json` prints them, and what the experiment says of them: cases, claims, how they stand. Everything shown is
-//! computed from these alone. Runs that may not be believed are shown as such and count for nothing where there is a valid one.
+//! Its input are runs as `--json` prints them, and what the experiment says of them: cases, claims,
+//! how they stand. Everything shown is computed from these alone. Runs that may not be believed are
+//! shown as such and count for nothing where there is a valid one.
 
 mod cases;
 mod charts;
@@ -134,7 +136,8 @@ pub struct Client {
     pub address: String,
     /// Mean response time, ms.
     pub mean_response_ms: Option<f64>,
-    /// Mean of response time / time alone on the link, which knows nothing of the way to the client.
+    /// Mean of response time / time alone on the link, which knows nothing of the way to the
+    /// client.
     pub mean_slowdown: Option<f64>,
 }
 

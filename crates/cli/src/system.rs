@@ -1,4 +1,5 @@
-//! What `sooner sim`, `sooner solve model` and `sooner load model` have in common: the systems that flags and a model file describe, and their exact means.
+//! What `sooner sim`, `sooner solve model` and `sooner load model` have in common: the systems that
+//! flags and a model file describe, and their exact means.
 
 mod args;
 mod cases;

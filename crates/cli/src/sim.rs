@@ -1,4 +1,5 @@
-//! `sooner sim`: what would happen. One system, or every combination of what is given several times, side by side.
+//! `sooner sim`: what would happen. One system, or every combination of what is given several
+//! times, side by side.
 
 mod args;
 mod drawing;

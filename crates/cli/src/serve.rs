@@ -92,7 +92,8 @@ fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
     Ok(passed_listeners(named, config.limits.stall_time())?)
 }
 
-/// Bands that a killed process left would order somebody else's traffic for ever; any start takes them down.
+/// Bands that a killed process left would order somebody else's traffic for ever; any start takes
+/// them down.
 fn remove_leftovers() {
     match sooner_kernel::bands::remove_leftovers() {
         Ok(devices) => devices.iter().for_each(|device| {

@@ -1,8 +1,10 @@
-//! TPC-W in its shape: fourteen interactions with a bookstore (TPC-W 1.8), some of which take a hundred times as long as others.
+//! TPC-W in its shape: fourteen interactions with a bookstore (TPC-W 1.8), some of which take a
+//! hundred times as long as others.
 //!
-//! What differs from the rules: there are no browsers and no pages, an interaction is one transaction; interactions are drawn by the shares that the rules
-//! give for each mix, and not by the chain that leads to them; the price of an order is what its lines cost, tax and a flat price for shipping. Searches
-//! look inside names and titles, as in the rules, so they read whole tables.
+//! What differs from the rules: there are no browsers and no pages, an interaction is one
+//! transaction; interactions are drawn by the shares that the rules give for each mix, and not by
+//! the chain that leads to them; the price of an order is what its lines cost, tax and a flat price
+//! for shipping. Searches look inside names and titles, as in the rules, so they read whole tables.
 
 mod fill;
 mod interactions;
@@ -152,7 +154,8 @@ impl Kit for Tpcw {
     }
 }
 
-/// How many of each there are; fails where a table is not there. Customers who came later have other names, and numbers with gaps between them.
+/// How many of each there are; fails where a table is not there. Customers who came later have
+/// other names, and numbers with gaps between them.
 async fn counts(client: &Client) -> Result<Scale, Unusable> {
     let sql = "SELECT (SELECT count(*) FROM item), (SELECT coalesce(max(c_id), 0)::bigint FROM customer WHERE c_uname = 'user' || c_id),
       (SELECT count(*) FROM author)";

@@ -1,5 +1,4 @@
 //! Packets made by hand, for programs that only look at them: no checksums.
-#![allow(dead_code, reason = "a benchmark and another crate take a part each")]
 
 /// A packet from server to client with an Ethernet header.
 #[derive(Clone)]
@@ -24,6 +23,7 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 
 impl Packet {
+    /// A TCP segment without payload.
     pub fn tcp(server_port: u16, client_port: u16) -> Packet {
         Packet {
             server_port,
@@ -41,6 +41,7 @@ impl Packet {
         }
     }
 
+    /// A UDP datagram.
     pub fn udp(server_port: u16, client_port: u16) -> Packet {
         Packet {
             is_udp: true,
@@ -53,14 +54,17 @@ impl Packet {
         Packet { client_net, ..self }
     }
 
+    /// With this sequence number.
     pub fn seq(self, seq: u32) -> Packet {
         Packet { seq, ..self }
     }
 
+    /// With this acknowledgement number.
     pub fn ack(self, ack: u32) -> Packet {
         Packet { ack, ..self }
     }
 
+    /// With these bytes.
     pub fn payload(self, payload: &[u8]) -> Packet {
         Packet {
             payload: payload.into(),
@@ -68,21 +72,25 @@ impl Packet {
         }
     }
 
+    /// With SYN.
     pub fn syn(mut self) -> Packet {
         self.flags |= SYN;
         self
     }
 
+    /// With FIN.
     pub fn fin(mut self) -> Packet {
         self.flags |= FIN;
         self
     }
 
+    /// With RST.
     pub fn rst(mut self) -> Packet {
         self.flags |= RST;
         self
     }
 
+    /// By IPv6.
     pub fn v6(self) -> Packet {
         Packet {
             is_v6: true,
@@ -90,6 +98,7 @@ impl Packet {
         }
     }
 
+    /// With a tag of a virtual network (802.1Q).
     pub fn tagged(self) -> Packet {
         Packet {
             is_tagged: true,
@@ -97,6 +106,7 @@ impl Packet {
         }
     }
 
+    /// A later fragment of its datagram.
     pub fn fragment(self) -> Packet {
         Packet {
             is_fragment: true,
@@ -112,6 +122,7 @@ impl Packet {
         }
     }
 
+    /// As it is on the wire.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![2; 12];
         if self.is_tagged {

@@ -1,9 +1,9 @@
 //! Goodness of fit: do these numbers follow that law, and which parameters do they have?
 //!
-//! Four questions, four kinds of answer. A test of the law with all parameters given beforehand ([`ks`], and
-//! [`anderson_darling`], which sees the tails better); the same for counts ([`chi_square`]); a test of the exponential law
-//! whose mean is not known ([`exponential`]); and parameters estimated by maximum likelihood with their intervals
-//! ([`likelihood`]).
+//! Four questions, four kinds of answer. A test of the law with all parameters given beforehand
+//! ([`ks`], and [`anderson_darling`], which sees the tails better); the same for counts
+//! ([`chi_square`]); a test of the exponential law whose mean is not known ([`exponential`]); and
+//! parameters estimated by maximum likelihood with their intervals ([`likelihood`]).
 
 pub mod anderson_darling;
 pub mod chi_square;

@@ -1,12 +1,14 @@
 //! Users who carry out transactions, and what they see.
 //!
-//! Closed: so many users, each asking again after its answer, perhaps after a while. Open: transactions are wanted at random times, whatever became
-//! of the others; each is measured from when it was wanted, so one that had to wait for a session has waited. Partly-open: visits begin at random
-//! times, and inside one each transaction waits for the one before it (Schroeder, Wierman and Harchol-Balter 2006).
-//! When the time is over nothing more is begun, and what waited is told.
+//! Closed: so many users, each asking again after its answer, perhaps after a while. Open:
+//! transactions are wanted at random times, whatever became of the others; each is measured from
+//! when it was wanted, so one that had to wait for a session has waited. Partly-open: visits begin
+//! at random times, and inside one each transaction waits for the one before it (Schroeder, Wierman
+//! and Harchol-Balter 2006). When the time is over nothing more is begun, and what waited is told.
 //!
-//! Connections are opened before the clock starts. Classes are drawn by lot for each transaction, or follow from its kind; a class has its own
-//! connection of each user, which calls itself by the class's name, so that whoever orders transactions can tell them apart.
+//! Connections are opened before the clock starts. Classes are drawn by lot for each transaction,
+//! or follow from its kind; a class has its own connection of each user, which calls itself by the
+//! class's name, so that whoever orders transactions can tell them apart.
 
 mod arrivals;
 mod free;

@@ -27,7 +27,8 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
-    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the ideal for the same arrivals.
+    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the
+    /// ideal for the same arrivals.
     Replay(Box<replay::ReplayArgs>),
     /// Play the system of a model file, and compare with the formulas too.
     Model(Box<model_file::ModelFileArgs>),
@@ -61,9 +62,10 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
 
 /// Of a run whose figures are printed: 1 where they may not be believed.
 fn exit_code(is_valid: bool) -> ExitCode {
-    match is_valid {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if is_valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

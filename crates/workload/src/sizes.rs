@@ -1,8 +1,9 @@
 //! Distributions as values: of sizes, think times, gaps.
 //!
-//! One notation (see [`text`]) names them in flags and in the model file. Every one knows its mean, its second moment, its
-//! distribution function and the inverse of that; numbers are drawn by the inverse, one uniform number each, so that the n-th
-//! number of a seed is the same whatever else is drawn.
+//! One notation (see [`text`]) names them in flags and in the model file. Every one knows its mean,
+//! its second moment, its distribution function and the inverse of that; numbers are drawn by the
+//! inverse, one uniform number each, so that the n-th number of a seed is the same whatever else is
+//! drawn.
 
 mod curve;
 mod law;
@@ -41,7 +42,8 @@ impl Distribution {
         }
     }
 
-    /// Each of `values` equally likely; fails unless there is one and all are finite and not negative.
+    /// Each of `values` equally likely; fails unless there is one and all are finite and not
+    /// negative.
     pub fn of_values(mut values: Vec<f64>) -> Result<Self, DistributionError> {
         values.sort_unstable_by(f64::total_cmp);
         Self::new(Law::Empirical(Arc::from(values)))
@@ -67,12 +69,14 @@ impl Distribution {
         self.law.moment(2.0)
     }
 
-    /// The kinds it is mixed of: two in a hyperexponential law, the likelier and smaller one first; one in all others.
+    /// The kinds it is mixed of: two in a hyperexponential law, the likelier and smaller one first;
+    /// one in all others.
     pub fn kinds(&self) -> Vec<Kind> {
         self.law.kinds()
     }
 
-    /// Squared coefficient of variation, E\[X²\] / E\[X\]² - 1; none where a moment does not exist or the mean is 0.
+    /// Squared coefficient of variation, E\[X²\] / E\[X\]² - 1; none where a moment does not exist
+    /// or the mean is 0.
     pub fn c2(&self) -> Option<f64> {
         let (mean, second) = (self.mean(), self.second_moment());
         (second.is_finite() && mean > 0.0).then(|| second / (mean * mean) - 1.0)
@@ -88,8 +92,8 @@ impl Distribution {
         self.law.above(x)
     }
 
-    /// The x with P\[X > x\] = v for v in (0, 1), outside of the nearest v inside: the quantile of 1 - v, but as exact in the far tail as
-    /// anywhere.
+    /// The x with P\[X > x\] = v for v in (0, 1), outside of the nearest v inside: the quantile of
+    /// 1 - v, but as exact in the far tail as anywhere.
     pub fn upper_quantile(&self, v: f64) -> f64 {
         let least = f64::MIN_POSITIVE;
         self.law

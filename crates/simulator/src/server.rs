@@ -1,4 +1,5 @@
-//! Servers: what is done with the jobs that are present. Each does one unit of work in one unit of time, or, where it is several, that much in all.
+//! Servers: what is done with the jobs that are present. Each does one unit of work in one unit of
+//! time, or, where it is several, that much in all.
 
 use sooner_policy::{Job, JobId, Path, Time};
 
@@ -18,7 +19,8 @@ pub use ranked::Ranked;
 pub use scheduled::Scheduled;
 pub use sharing::Sharing;
 
-/// The least whole number that is not less, and not 0; `f64::ceil` is a call where the processor's instruction may not be used.
+/// The least whole number that is not less, and not 0; `f64::ceil` is a call where the processor's
+/// instruction may not be used.
 fn whole_above(time: f64) -> u64 {
     let whole = time as u64;
     (whole + u64::from((whole as f64) < time)).max(1)
@@ -52,7 +54,8 @@ impl Incoming {
     }
 }
 
-/// Jobs that are served; between two calls nothing happens but the passing of the time that [`advance`](Self::advance) says.
+/// Jobs that are served; between two calls nothing happens but the passing of the time that
+/// [`advance`](Self::advance) says.
 pub trait Server {
     /// A job comes in.
     fn arrive(&mut self, job: Incoming, now: u64);
@@ -60,6 +63,7 @@ pub trait Server {
     /// The longest time that may pass before something happens here by itself; none while idle.
     fn until_event(&mut self) -> Option<u64>;
 
-    /// So much time passes, up to `now`: no more than [`until_event`](Self::until_event) says. Calls `done` with the slot of every job that is finished.
+    /// So much time passes, up to `now`: no more than [`until_event`](Self::until_event) says.
+    /// Calls `done` with the slot of every job that is finished.
     fn advance(&mut self, time: u64, now: u64, done: &mut impl FnMut(u32));
 }

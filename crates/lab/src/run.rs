@@ -1,8 +1,8 @@
 //! Runs an experiment: every case and seed, all its peers side by side, each run kept as it ends.
 //!
-//! Servers and generators are processes of their own, on hosts (network namespaces) of their own. Compared are always peers that ran at
-//! the same time with the very same arrivals. Whatever ends a run (its end, an error, Ctrl-C), its processes are ended and its hosts
-//! removed.
+//! Servers and generators are processes of their own, on hosts (network namespaces) of their own.
+//! Compared are always peers that ran at the same time with the very same arrivals. Whatever ends a
+//! run (its end, an error, Ctrl-C), its processes are ended and its hosts removed.
 
 #[cfg(test)]
 mod example;
@@ -72,7 +72,8 @@ pub enum Event {
         /// The seed.
         seed: u64,
     },
-    /// A case was given up before its end and begins again, because the hypervisor took too much of the processors.
+    /// A case was given up before its end and begins again, because the hypervisor took too much of
+    /// the processors.
     GivenUp {
         /// The case's name.
         case: String,
@@ -85,7 +86,8 @@ pub enum Event {
     Kept(Box<Line>),
 }
 
-/// Measures what is missing; blocks. SIGINT, SIGTERM and SIGHUP end it with an error, and everything measured before is kept.
+/// Measures what is missing; blocks. SIGINT, SIGTERM and SIGHUP end it with an error, and
+/// everything measured before is kept.
 pub fn run(
     experiment: &Experiment,
     options: &RunOptions,
@@ -275,7 +277,8 @@ impl Shared {
         let attempt = self.store.borrow().last_attempt(case, task.seed) + 1;
         let stolen_before = quiet::stolen_cpu_seconds();
         let pressure_before = quiet::cpu_pressure_seconds();
-        // No run that loses so much comes out VALID, so its time is better spent on another attempt.
+        // No run that loses so much comes out VALID, so its time is better spent on another
+        // attempt.
         let stolen_max_s = case.setup.seconds as f64 * STOLEN_SHARE_MAX;
         let may_give_up = self.options.waits_for_quiet && task.given_up < GIVEN_UP_MAX;
         let measured = tokio::select! {
@@ -372,13 +375,15 @@ impl Shared {
     }
 }
 
-/// Distinguishes hosts that are up at the same time: by case, seed and peer, as places, because names are short and seeds are not.
+/// Distinguishes hosts that are up at the same time: by case, seed and peer, as places, because
+/// names are short and seeds are not.
 fn tag(case_place: usize, setup: &Setup, seed: u64, peer_place: usize) -> String {
     let seed_place = setup.seeds.iter().position(|one| *one == seed);
     format!("{case_place}-{}-{peer_place}", seed_place.unwrap_or(0))
 }
 
-/// The trace's files in a folder that servers without privilege can read, and one for downloads beside a run.
+/// The trace's files in a folder that servers without privilege can read, and one for downloads
+/// beside a run.
 pub(crate) fn served_files(trace: &str) -> Result<Scratch> {
     let folder = Scratch::new()?;
     let write = "cannot write the trace's files; set TMPDIR to a place with room";
@@ -389,7 +394,8 @@ pub(crate) fn served_files(trace: &str) -> Result<Scratch> {
     Ok(folder)
 }
 
-/// Where today's results of `experiment` go: `runs/DATE-MACHINE` beside it, or the newest of this machine that has runs.
+/// Where today's results of `experiment` go: `runs/DATE-MACHINE` beside it, or the newest of this
+/// machine that has runs.
 pub fn folder_of(experiment: &Experiment) -> PathBuf {
     let runs = experiment.folder.join("runs");
     let machine = machine::folder_name();
