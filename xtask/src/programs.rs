@@ -135,6 +135,15 @@ impl Part {
         part
     }
 
+    /// A part for each test.
+    pub fn one_by_one(&self) -> Vec<Self> {
+        let alone = |test: &String| Self {
+            tests: vec![test.clone()],
+            ..self.clone()
+        };
+        self.tests.iter().map(alone).collect()
+    }
+
     /// The name of a test among those of all crates.
     pub fn full_name(&self, test: &str) -> String {
         format!("{}: {test}", self.label)

@@ -22,15 +22,25 @@ const ALONE: [&str; 5] = [
     "oltp_growth",
     "surge",
 ];
+/// Modules of tests that take tens of seconds each: a process a test, so that none waits for another.
+const SLOW: [&str; 5] = ["drivers", "lab", "lab_measures", "oltp", "principles"];
+/// What a test counts as before it was ever run, in seconds: one of a slow module, and any other.
+const SECONDS_UNKNOWN: [f64; 2] = [30.0, 1.0];
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 30;
 
 /// Runs the parts, those that need the machine for themselves last.
 pub fn run(parts: Vec<Part>, tally: &mut Tally) {
     let before = Times::read();
-    let (alone, mut together): (Vec<Part>, Vec<Part>) = parts
-        .into_iter()
-        .partition(|part| ALONE.contains(&part.module.as_str()));
+    let parts = parts.into_iter().flat_map(|part| {
+        if is_slow(&part) {
+            part.one_by_one()
+        } else {
+            vec![part]
+        }
+    });
+    let (alone, mut together): (Vec<Part>, Vec<Part>) =
+        parts.partition(|part| ALONE.contains(&part.module.as_str()));
     together.sort_by_key(|part| Reverse(before.of(part)));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut times = run_some(together, cores * TESTS_PER_CORE, tally);
@@ -63,6 +73,10 @@ fn run_some(parts: Vec<Part>, at_once: usize, tally: &mut Tally) -> Vec<(String,
         }
     });
     done.into_inner().unwrap_or_else(PoisonError::into_inner).1
+}
+
+fn is_slow(part: &Part) -> bool {
+    SLOW.contains(&part.module.as_str())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -125,11 +139,12 @@ impl Times {
         Self(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// In milliseconds. A test that was never run counts a second, as if its kind were known to be
-    /// slow.
+    /// In milliseconds.
     fn of(&self, part: &Part) -> u64 {
+        let [slow, other] = SECONDS_UNKNOWN;
+        let unknown = if is_slow(part) { slow } else { other };
         let names = part.tests.iter().map(|test| part.full_name(test));
-        let seconds = names.map(|name| self.0.get(&name).copied().unwrap_or(1.0));
+        let seconds = names.map(|name| self.0.get(&name).copied().unwrap_or(unknown));
         (seconds.sum::<f64>() * 1e3) as u64
     }
 

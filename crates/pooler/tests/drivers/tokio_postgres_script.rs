@@ -15,11 +15,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Statement}
 
 use super::place::Place;
 
-#[path = "tokio_postgres/sessions.rs"]
 mod sessions;
-#[path = "tokio_postgres/statements.rs"]
 mod statements;
-#[path = "tokio_postgres/transactions.rs"]
 mod transactions;
 
 /// Runs all steps.
