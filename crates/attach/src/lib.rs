@@ -8,7 +8,7 @@
 //! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |
-//! | [`table`], [`exposition`] | the same for people, and for Prometheus |
+//! | [`exposition`] | the same for Prometheus |
 //! | [`control`] | the socket on which a running one answers |
 //! | [`daemon`] | attaching until told to stop |
 //! | [`detach`] | ending one that runs, and cleaning up after one that was killed |

@@ -3,7 +3,7 @@
 //!
 //! Reading is pure, and so is every decision that follows from it: which database a name means,
 //! which rule counts for a client, which class it is in. Files that are named here are read by
-//! [`Settings::load`](crate::net::Settings::load).
+//! [`Configuration::load`](crate::Configuration::load).
 
 mod class;
 mod console_users;

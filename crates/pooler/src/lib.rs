@@ -1,6 +1,6 @@
 //! A pooler for PostgreSQL: many clients, few server connections, and an order between them.
 //!
-//! A client connects ([`gateway`]), starts up and proves who it is (`client`), waits for admission
+//! A client connects (`gateway`), starts up and proves who it is (`client`), waits for admission
 //! and leases a server connection (`pool`) for each transaction; `client::relay` passes its
 //! bytes on. [`config`] is `gate.toml`, [`console`] the admin console, [`statistics`] what
 //! transactions took. What the protocol means is decided in `sooner-postgres`, who goes next in

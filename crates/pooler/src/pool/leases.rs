@@ -70,7 +70,7 @@ impl Leases {
         self.wait_until(are_back).await;
     }
 
-    /// Waits for something; looks again whenever [`Self::tell`] is called or one comes back.
+    /// Waits until it is so; looks again at each [`Self::notify`] and when a lease comes back.
     pub async fn wait_until(&self, is_so: impl Fn() -> bool) {
         loop {
             // Before the look: what happens between the two is not missed.
