@@ -152,7 +152,7 @@ async fn run_all(pooler: &Rc<Pooler>, text: &str, rank: Rank, out: &mut BytesMut
                 notice(out, &words);
                 write_complete(out, tag);
             }
-            Ok(Answer::LeaseUsage(tag)) => write_complete(out, tag),
+            Ok(Answer::Done(tag)) => write_complete(out, tag),
             Err(what) => return error(out, "22023", &what),
         }
     }
@@ -160,7 +160,7 @@ async fn run_all(pooler: &Rc<Pooler>, text: &str, rank: Rank, out: &mut BytesMut
 
 enum Answer {
     Table(Table),
-    LeaseUsage(&'static str),
+    Done(&'static str),
     /// Done, with what should be known of it.
     Noted(&'static str, String),
 }
@@ -211,9 +211,9 @@ async fn run(pooler: &Rc<Pooler>, command: Command) -> Result<Answer, String> {
             "KILL"
         }
         Command::KillClient(id) => {
-            let secret_of = pooler.clients.borrow().contains_key(&id);
+            let is_here = pooler.clients.borrow().contains_key(&id);
             tell(pooler, |handle| handle.id == id);
-            secret_of.then_some("KILL_CLIENT").ok_or_else(|| {
+            is_here.then_some("KILL_CLIENT").ok_or_else(|| {
                 format!("there is no client {id}; SHOW CLIENTS has their numbers as ptr")
             })?
         }
@@ -229,7 +229,7 @@ async fn run(pooler: &Rc<Pooler>, command: Command) -> Result<Answer, String> {
             "SHUTDOWN"
         }
     };
-    Ok(Answer::LeaseUsage(done))
+    Ok(Answer::Done(done))
 }
 
 async fn pause(pooler: &Rc<Pooler>, name: Option<String>) -> Result<(), String> {
@@ -289,7 +289,7 @@ fn resume(pooler: &Pooler, name: Option<String>) -> Result<(), String> {
 fn noted(tag: &'static str, words: Option<String>) -> Answer {
     match words {
         Some(words) => Answer::Noted(tag, words),
-        None => Answer::LeaseUsage(tag),
+        None => Answer::Done(tag),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was statistics of transactions: sums since the start, sums of the last minute, and recent
+//! What transactions took: sums since the start, sums of the last minute, and recent
 //! response times, for each database, user and class. Knows no clock: the caller says when a minute
 //! has passed.
 

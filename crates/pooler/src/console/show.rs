@@ -239,14 +239,14 @@ fn users(pooler: &Pooler) -> Table {
         "#current_client_connections",
     ]);
     let configuration = pooler.configuration();
-    let handle = pooler.users();
+    let in_use = pooler.users();
     let mut names: std::collections::BTreeSet<&str> =
         configuration.users.keys().map(String::as_str).collect();
-    names.extend(handle.iter().map(|(name, _)| name.as_str()));
+    names.extend(in_use.iter().map(|(name, _)| name.as_str()));
     for name in names {
         let own = configuration.user(name);
         let bound = own.and_then(|table| table.transactions);
-        let clients = handle.iter().find(|(known, _)| known == name);
+        let clients = in_use.iter().find(|(known, _)| known == name);
         let clients = clients.map_or(0, |(_, user)| user.clients.get());
         let clients_max = own.and_then(|table| table.clients);
         table.row([
