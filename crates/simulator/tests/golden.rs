@@ -1,6 +1,5 @@
-//! Simulated means against exact ones (the crate theory): inside the 99.9 % interval, whose width
-//! is that of the number of jobs, and within some per cent. `SOONER_GOLDEN_JOBS` says how many
-//! jobs.
+//! Simulated means against exact ones (the crate theory): inside the 99.9 % interval and within some
+//! per cent.
 
 use sooner_simulator::replicate::Simulated;
 use sooner_simulator::system::Options;
@@ -9,19 +8,7 @@ use sooner_workload::Schedule;
 use sooner_workload::model::{Arrivals, Users};
 
 /// Jobs of a run; enough for an interval of about a per cent.
-const JOBS: u64 = 1_000_000;
-/// The number of jobs that the shares below are for.
-const JOBS_OF_SHARES: u64 = 3_000_000;
-
-fn jobs() -> u64 {
-    let said = std::env::var("SOONER_GOLDEN_JOBS").ok();
-    said.and_then(|text| text.parse().ok()).unwrap_or(JOBS)
-}
-
-/// How far off a mean may be: chance leaves more of fewer jobs.
-fn within(share: f64) -> f64 {
-    share * (JOBS_OF_SHARES as f64 / jobs() as f64).sqrt()
-}
+const JOBS: u64 = 3_000_000;
 
 fn open(load: f64) -> Users {
     Users::Open {
@@ -47,10 +34,6 @@ fn partly_open(stay: f64) -> Users {
 }
 
 fn run(sizes: &str, users: Users, policy: &str, options: Options) -> Simulated {
-    run_jobs(sizes, users, policy, options, jobs())
-}
-
-fn run_jobs(sizes: &str, users: Users, policy: &str, options: Options, jobs: u64) -> Simulated {
     let system = System::new(
         sizes.parse().expect("a law"),
         users,
@@ -58,7 +41,7 @@ fn run_jobs(sizes: &str, users: Users, policy: &str, options: Options, jobs: u64
         options,
     );
     let effort = Effort {
-        jobs,
+        jobs: JOBS,
         replications: 30,
         seed: 1,
         threads: 2,
@@ -79,7 +62,7 @@ fn agrees(what: &str, simulated: &Simulated, exact: f64, share: f64) {
     );
     let off = estimate.mean / exact - 1.0;
     assert!(
-        off.abs() < within(share),
+        off.abs() < share,
         "{what}: {} is {off} off {exact}",
         estimate.mean
     );
@@ -143,10 +126,7 @@ fn a_limit_and_several_servers_have_theirs() {
             .controlled(0.95)
             .mean;
         println!("two servers {policy}: {mean} known {known}");
-        assert!(
-            (mean / known - 1.0).abs() < within(0.01),
-            "{policy}: {mean}"
-        );
+        assert!((mean / known - 1.0).abs() < 0.01, "{policy}: {mean}");
     }
 }
 
@@ -165,14 +145,12 @@ fn users_who_wait_have_theirs() {
         // Known from another simulator only, whose 4.918 for 10 users cannot be: a server that is
         // never idle gives users * size - think = 5. It counts the jobs that end, and large ones
         // end late; here those that begin are counted.
-        // The bound below holds of a mean without chance: as many jobs as that takes.
-        let system = closed(users, think);
-        let mean = run_jobs(h2, system, "srpt", Options::default(), JOBS_OF_SHARES)
+        let mean = run(h2, closed(users, think), "srpt", Options::default())
             .controlled(0.95)
             .mean;
         println!("closed {users} srpt: {mean} known {srpt}");
         assert!(
-            (mean / srpt - 1.0).abs() < within(0.04),
+            (mean / srpt - 1.0).abs() < 0.04,
             "{users} users srpt: {mean}"
         );
         let least = f64::from(users) - think_mean;
@@ -190,7 +168,7 @@ fn users_who_wait_have_theirs() {
                 .mean;
             println!("stay {stay} {policy}: {mean} known {known}");
             assert!(
-                (mean / known - 1.0).abs() < within(0.06),
+                (mean / known - 1.0).abs() < 0.06,
                 "stay {stay} {policy}: {mean}"
             );
         }
@@ -208,7 +186,7 @@ fn fsp_is_where_its_own_reference_has_it() {
         for policy in ["fsp", "psbs"] {
             let mean = run(sizes, open(0.8), policy, Options::default()).controlled(0.95);
             assert!(
-                (mean.mean / known - 1.0).abs() < within(0.02),
+                (mean.mean / known - 1.0).abs() < 0.02,
                 "{sizes} {policy}: {mean:?}"
             );
         }
@@ -225,12 +203,12 @@ fn quantiles_are_those_of_the_law() {
         let exact = -5.0 * (1.0_f64 - share).ln();
         let found = quantile(share);
         assert!(
-            (found / exact - 1.0).abs() < within(0.02),
+            (found / exact - 1.0).abs() < 0.02,
             "{share}: {found}, exact {exact}"
         );
     }
     let c2 = simulated.tally.all().response_c2().expect("jobs");
-    assert!((c2 - 1.0).abs() < within(0.05), "{c2}");
+    assert!((c2 - 1.0).abs() < 0.05, "{c2}");
     let simulated = run("exp:mean=1", open(0.8), "fair", Options::default());
     for group in [
         &simulated.tally.all(),
@@ -238,6 +216,6 @@ fn quantiles_are_those_of_the_law() {
         &simulated.tally.largest_1_percent,
     ] {
         let slowdown = group.mean_slowdown().expect("jobs");
-        assert!((slowdown / 5.0 - 1.0).abs() < within(0.05), "{slowdown}");
+        assert!((slowdown / 5.0 - 1.0).abs() < 0.05, "{slowdown}");
     }
 }
