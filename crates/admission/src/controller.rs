@@ -1,7 +1,7 @@
 //! Finds how many jobs a backend needs inside: the fewest that cost no more throughput than is said
 //! (thesis 9.3, 10.3.5).
 //!
-//! Each place more than that is a job whose turn nobody decides any more. The number is found by
+//! Each place more than that is a job that Sooner no longer puts in order. The number is found by
 //! trying: another limit beside one that is known, by turns of a second, until the loss can be told
 //! from chance; halved while that costs nothing, doubled while it gains something, then what is
 //! between. Throughput falls again beyond some limit where jobs lock each other out, so more is

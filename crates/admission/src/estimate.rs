@@ -5,7 +5,7 @@
 
 use crate::second_chance::SecondChance;
 
-/// The samples a key's mean remembers, unless somebody says how many.
+/// The samples a key's mean remembers, unless the caller says how many.
 pub const KEY_MEMORY: u64 = 8;
 /// The samples the mean of everything remembers.
 const OVERALL_MEMORY: u64 = 64;

@@ -163,7 +163,7 @@ impl Class {
     fn even_slack(&self, kind_ns: Option<u64>) -> Option<(f64, u64)> {
         let mean_ns = self.response.get()?;
         let inside_ns = kind_ns.or(self.inside.get()).unwrap_or(0);
-        // Less than the mean: whoever is due goes in a little later than that, and the mean would
+        // Less than the mean: a job goes in a little after it is due, and the mean would
         // follow for good.
         Some((AIM * mean_ns as f64 - inside_ns as f64, mean_ns.max(1)))
     }

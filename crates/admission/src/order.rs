@@ -32,8 +32,7 @@ pub(crate) enum Ranking {
 
 impl Ranking {
     pub(crate) fn new(order: Order) -> Self {
-        // Nobody outside a backend can be given a trickle: the guard's second promise is switched
-        // off.
+        // A job outside a backend cannot be given a trickle: the guard's second promise is off.
         let limits = GuardLimits {
             silence_ns_max: u64::MAX,
             ..GuardLimits::with_turn(TURN_NS)

@@ -229,7 +229,7 @@ impl AdmissionQueue {
         }
     }
 
-    /// In an order by weights `class` gets so many parts of the service; 1 if nobody says so.
+    /// In an order by weights `class` gets so many parts of the service; 1 unless it is set.
     pub fn set_weight(&mut self, class: u8, weight: u32) {
         self.weights.insert(class, weight);
         self.ranking.set_weight(class, weight);

@@ -69,8 +69,8 @@ impl<T> SecondChance<T> {
         (index, Some(gone.value))
     }
 
-    /// The first slot from the hand on whose name did not come again since the hand was there; ends
-    /// after one round at the latest.
+    /// The first slot from the hand on with a name that has not come again since the hand was there;
+    /// ends after one round at the latest.
     fn least_used(&mut self) -> usize {
         loop {
             let index = self.hand;

@@ -1,8 +1,8 @@
-//! What a gate sees between two looks of whoever sets its limit.
+//! What was seen of a backend between two looks of the controller of its limit.
 //!
-//! Integrals over time, so that it does not matter how often somebody looks: how many were inside,
-//! whether somebody waited outside. Only while somebody waited says the number of those who were
-//! done something about the limit; else it says how many came.
+//! Integrals over time, so that it does not matter how often the controller looks: how many jobs
+//! were inside, whether one waited outside. Only while one waited does the number of completed jobs
+//! say something about the limit; else it says how many came.
 
 use sooner_policy::Time;
 
@@ -11,7 +11,7 @@ use sooner_policy::Time;
 pub struct Window {
     /// How long it was, ns.
     pub duration_ns: u64,
-    /// In which somebody waited outside, ns.
+    /// In which a job waited outside, ns.
     pub backlogged_ns: u64,
     /// Jobs inside, times how long they were, ns.
     pub inside_ns: u128,
@@ -23,11 +23,11 @@ pub struct Window {
     pub service_squares_ns2: f64,
 }
 
-/// A look says something about the limit if somebody waited for this share of it.
+/// A look says something about the limit if a job waited for this share of it.
 const BACKLOGGED: f64 = 0.95;
 
 impl Window {
-    /// Whether somebody waited nearly all the time.
+    /// Whether a job waited nearly all the time.
     pub fn is_backlogged(&self) -> bool {
         self.duration_ns > 0 && self.backlogged_ns as f64 >= BACKLOGGED * self.duration_ns as f64
     }

@@ -1,5 +1,5 @@
-//! Whether a request means this address: a page of somebody else, whose name was made to point here
-//! (DNS rebinding), does not.
+//! Whether a request means this address: a page of another site with a name that was made to point
+//! here (DNS rebinding) does not.
 //!
 //! The browser sends the name that page was loaded under. So the names that no stranger can own are
 //! allowed, and those the operator names.

@@ -1,7 +1,7 @@
 //! Which kernel band a connection's bytes belong in.
 //!
-//! Bands know only more or less urgent, so only policies whose rank is a number that can be cut
-//! into bands can be mapped onto them: bytes (SRPT, PSJF, LAS), the time they take (FCF), a level
+//! Bands know only more or less urgent, so only a policy with a rank that can be cut into bands
+//! can be mapped onto them: bytes (SRPT, PSJF, LAS), the time they take (FCF), a level
 //! (SWIFT). Under any other all responses share one band, and only packets without a mark
 //! (SYN-ACKs, resets) go before them.
 //!

@@ -53,7 +53,7 @@ pub enum PassedError {
 }
 
 /// Takes passed sockets, each with its name, for listeners; those named `https` or `tls` speak TLS.
-/// A connection whose client takes nothing for `stall_timeout` is aborted.
+/// A connection with a client that takes nothing for `stall_timeout` is aborted.
 pub fn passed_listeners(
     passed: impl IntoIterator<Item = (String, OwnedFd)>,
     stall_timeout: Duration,

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
-/// More browsers and collectors than anybody has; for the next one, the first ends.
+/// More browsers and collectors than an operator has; for the next one, the first ends.
 const CONNECTIONS_MAX: usize = 64;
 /// A request, and the time until the next one, take no longer.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Listening sockets, and what to tell an owner whose address cannot be had.
+//! Listening sockets, and what to tell the owner of an address that cannot be had.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -12,7 +12,7 @@ const BACKLOG: i32 = 4096;
 /// An address that cannot be listened on.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// Somebody listens there already.
+    /// Another socket listens there already.
     #[error("cannot listen on {address}: the port is in use; `ss -ltnp 'sport = :{port}'` shows by whom; stop it, or choose another port", port = address.port())]
     InUse {
         /// The address asked for.

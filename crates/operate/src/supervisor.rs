@@ -1,8 +1,8 @@
 //! Tells the supervisor how it goes: systemd's protocol (sd_notify), one datagram a state, to the
 //! socket it names.
 //!
-//! Without `NOTIFY_SOCKET` nobody is told. A supervisor that cannot be reached is no reason not to
-//! serve: it is said once.
+//! Without `NOTIFY_SOCKET` it tells nothing. A supervisor that cannot be reached is no reason not to
+//! serve: a line says so once.
 
 use crate::{Outlet, say};
 use sooner_kernel::clock::monotonic_ns;

@@ -32,9 +32,9 @@ const ERROR_MIN: f64 = 0.005;
 const PATIENCE_NS: u64 = 45_000_000_000;
 const ERROR_TIMES: f64 = 1.5;
 const LONGEST_NS: u64 = 120_000_000_000;
-/// If nobody waits for so long at the higher limit, ns, it is more than are needed, unless
-/// something else is known; if at a lower one that is tried, the known one is in force until
-/// somebody waits again.
+/// If no job waits for so long at the higher limit, ns, that limit is more than is needed, unless
+/// something else is known; if at a lower one that is tried, the known one is in force until a job
+/// waits again.
 const IDLE_NS: u64 = 10_000_000_000;
 
 /// Two limits by turns.
@@ -154,7 +154,7 @@ impl Comparing {
         }
     }
 
-    /// Nobody waits: that says nothing, unless it is because so many may be inside.
+    /// No job waits: that says nothing, unless it is because so many may be inside.
     fn is_idle(&mut self, duration_ns: u64) -> Step {
         if self.now.is_known {
             return Step::Stay;
@@ -175,8 +175,8 @@ impl Comparing {
         Step::Done(Compared { ratio, ..compared })
     }
 
-    /// Nobody knows for how long nobody waits, and a limit that is tried may be far too low for
-    /// what comes: a new pair, which begins with the other.
+    /// It is not known for how long no job will wait, and a limit that is tried may be far too low
+    /// for what comes: a new pair, which begins with the other.
     fn rest(&mut self) -> Step {
         self.idle_ns = 0;
         self.first = None;
@@ -266,8 +266,8 @@ mod tests {
 
     const LOOK_NS: u64 = 100_000_000;
 
-    /// A look at a tenth of a second with so many jobs done, in all of which somebody waits, or
-    /// nobody.
+    /// A look at a tenth of a second with so many jobs done, in all of which a job waits, or
+    /// none does.
     fn look(completed: u64, is_backlogged: bool) -> Window {
         Window {
             duration_ns: LOOK_NS,

@@ -32,7 +32,7 @@ pub struct Measuring {
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Jobs a second while somebody waited.
+    /// Jobs a second while a job waited.
     pub rate_per_sec: f64,
     /// By how much it may be wrong, of itself: twice the standard error.
     pub error: f64,

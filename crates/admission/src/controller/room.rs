@@ -69,7 +69,7 @@ pub struct Longest {
 pub enum Asked {
     /// Nothing is known yet.
     Unknown,
-    /// Nobody asks for anything, or not any more.
+    /// No class asks for room, or not any more.
     Nothing,
     /// This one asks for the most.
     Most(Longest),

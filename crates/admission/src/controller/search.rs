@@ -30,7 +30,7 @@ pub struct Search {
     /// Throughput at each limit, of that at the first.
     shares: BTreeMap<usize, f64>,
     tries: usize,
-    /// Jobs a second with a share of 1, when somebody looked last.
+    /// Jobs a second with a share of 1, at the last look.
     rate_per_sec: f64,
 }
 
@@ -100,7 +100,7 @@ impl Search {
         Some(y0 + left * (at - x0) + bend * (at - x0) * (at - x1))
     }
 
-    /// The ratio on whose sides two different answers are, where `tried` is held against `known`.
+    /// The ratio that separates the two answers, where `tried` is held against `known`.
     pub fn threshold(&self, known: usize, tried: usize, bounds: &ControllerLimits) -> f64 {
         let enough = 1.0 - LOSS_SHARE * bounds.throughput_loss;
         let share = self.shares.get(&known).copied().unwrap_or(1.0);

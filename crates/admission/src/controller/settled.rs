@@ -10,7 +10,7 @@ use super::measuring::Measured;
 use super::search::{LOSS_SHARE, Search};
 use super::{ControllerLimits, Why};
 
-/// Between two tries of something else, ns in which somebody waited.
+/// Between two tries of something else, ns in which a job waited.
 const PROBE_AFTER_NS: u64 = 120_000_000_000;
 /// It doubles while nothing is found, up to this.
 const PROBE_AFTER_NS_MAX: u64 = 1_920_000_000_000;
@@ -95,7 +95,7 @@ impl Settled {
         self.limit = self.limit.min(limit);
     }
 
-    /// The ratio on whose sides two different answers are.
+    /// The ratio that separates the two answers.
     pub fn threshold(&self, tried: usize, loss: f64) -> f64 {
         if tried > self.limit {
             1.0 / (1.0 - loss)

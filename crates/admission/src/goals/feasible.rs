@@ -1,13 +1,13 @@
 //! Whether targets can be met, from what was seen of their classes under any order.
 //!
-//! Whoever goes first, somebody else goes later: the sum of the classes' mean response times, each
+//! When one class goes first, another goes later: the sum of the classes' mean response times, each
 //! by its share of the jobs, stays what it is as long as the order does not look at how long single
 //! jobs take (Kleinrock's conservation law; with a fixed number of users it is Little's). So
 //! targets that allow less than that in the mean cannot all be met, whatever is done (thesis
 //! 10.3.4). And none can be met that is below the time inside.
 //!
 //! Classes without a target take what is left over, but not anything: one turn in twenty goes to
-//! whoever has waited longest, and a few users do not wait long enough to make room for all others.
+//! the job that has waited longest, and a few users do not wait long enough to make room for all others.
 
 use super::ResponseTarget;
 
@@ -42,7 +42,7 @@ pub struct Verdict {
     pub lacking_ns: f64,
     /// Each class's target as a mean, ns; the most stringent of several.
     pub targets_ns: Vec<Option<f64>>,
-    /// Classes whose targets are below their time inside.
+    /// Classes with targets below their time inside.
     pub impossible: Vec<usize>,
     /// What classes without targets would take in the mean, ns; `None` where there are none. Below
     /// their time inside there is no sense in it.

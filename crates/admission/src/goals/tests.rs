@@ -2,7 +2,7 @@
 //! they share one processor.
 //!
 //! Event by event, with the admission that real jobs go through. What a class achieves is held
-//! against its target; the sum of what all get cannot be more than there is, so somebody without a
+//! against its target; the sum of what all get cannot be more than there is, so a class without a
 //! target pays.
 
 use std::collections::BTreeMap;
@@ -140,7 +140,7 @@ impl World {
         self.admission.leave(id, self.now);
         let response_ns = self.now.since(job.came_at) as f64;
         self.done.push((job.class, job.kind, response_ns));
-        // A closed system: whoever is done asks again.
+        // A closed system: a user who is done asks again.
         self.come();
     }
 
