@@ -105,10 +105,15 @@ fn account(
     // A test has ended the process, or the harness has.
     if ended < of {
         tally.step(&format!("{name}: only {ended} of {of} tests ended"), false);
+    } else if failed == 0 && !finished.success {
+        tally.step(
+            &format!("{name}: its process failed behind its tests"),
+            false,
+        );
     }
     let apart = finished.lines.iter().filter(|line| !is_event(line));
     let apart: Vec<&str> = apart.map(String::as_str).collect();
-    if failed > 0 || ended < of {
+    if failed > 0 || ended < of || !finished.success {
         println!("{}", apart.join("\n"));
     }
     tally.lines(apart.iter().copied());
