@@ -12,6 +12,7 @@ mod fields;
 mod tests;
 
 use fields::{Fields, Framing};
+use memchr::{memchr, memchr2, memchr3};
 use std::borrow::Cow;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -100,14 +101,12 @@ impl Rewriter {
         let mut changed: Option<Vec<u8>> = None;
         let mut at = 0;
         while at < bytes.len() {
-            if let Some(length) = self.skip(bytes.len() - at) {
-                if let Some(changed) = &mut changed {
-                    changed.extend_from_slice(&bytes[at..at + length]);
-                }
-                at += length;
-                continue;
+            let length = self.skip(&bytes[at..]);
+            if let Some(changed) = &mut changed {
+                changed.extend_from_slice(&bytes[at..at + length]);
             }
-            let byte = bytes[at];
+            at += length;
+            let Some(&byte) = bytes.get(at) else { break };
             let fate = self.step(byte);
             match (fate, &mut changed) {
                 (Step::Stays, None) => {}
@@ -125,10 +124,11 @@ impl Rewriter {
         changed.map_or(Cow::Borrowed(bytes), Cow::Owned)
     }
 
-    /// How many of the next `most` bytes need no look.
-    fn skip(&mut self, most: usize) -> Option<usize> {
+    /// How many bytes at the beginning of `bytes` stay and leave the state as it is, or are all of a
+    /// body that are there; they are taken note of.
+    fn skip(&mut self, bytes: &[u8]) -> usize {
         let (left, next): (u64, fn(u64) -> State) = match self.state {
-            State::Unclear => return Some(most),
+            State::Unclear => return bytes.len(),
             State::Body(left) => (left, |left| match left {
                 0 => State::Start,
                 _ => State::Body(left),
@@ -137,11 +137,38 @@ impl Rewriter {
                 0 => State::ChunkEnd,
                 _ => State::Chunk(left),
             }),
-            _ => return None,
+            _ => return self.skip_in_head(bytes),
         };
-        let length = left.min(most as u64);
+        let length = left.min(bytes.len() as u64);
         self.state = next(left - length);
-        Some(length as usize)
+        length as usize
+    }
+
+    /// As [`Self::skip`], of a request line or a field.
+    fn skip_in_head(&mut self, bytes: &[u8]) -> usize {
+        let until = |end: Option<usize>| end.unwrap_or(bytes.len());
+        match self.state {
+            State::Method => until(memchr3(b' ', b'\r', b'\n', bytes)),
+            State::Path => until(bytes.iter().position(|&byte| {
+                matches!(byte, b' ' | b'?' | b'\r' | b'\n') || is_escaped(byte, false)
+            })),
+            State::Query => {
+                until(bytes.iter().position(|&byte| {
+                    matches!(byte, b' ' | b'\r' | b'\n') || is_escaped(byte, true)
+                }))
+            }
+            State::Name => {
+                let length = until(memchr2(b':', b'\n', bytes));
+                self.fields.push_name(&bytes[..length]);
+                length
+            }
+            State::Value => {
+                let length = until(memchr(b'\n', bytes));
+                self.fields.push_value(&bytes[..length]);
+                length
+            }
+            _ => 0,
+        }
     }
 
     fn step(&mut self, byte: u8) -> Step {
@@ -176,7 +203,7 @@ impl Rewriter {
             (State::Name, b'\n') => State::Unclear,
             (State::Name, b':') => State::Value,
             (State::FieldStart | State::Name, _) => {
-                self.fields.push_name(byte);
+                self.fields.push_name(&[byte]);
                 State::Name
             }
             (State::Value, b'\n') => {
@@ -184,7 +211,7 @@ impl Rewriter {
                 State::FieldStart
             }
             (State::Value, _) => {
-                self.fields.push_value(byte);
+                self.fields.push_value(&[byte]);
                 State::Value
             }
             (State::ChunkSize { size, is_over }, _) => chunk_size(size, is_over, byte),

@@ -14,3 +14,10 @@ pub struct Path {
     /// second.
     pub rate_per_sec: Option<u64>,
 }
+
+impl Path {
+    /// Whether anything was measured.
+    pub fn is_known(&self) -> bool {
+        self.rtt_ns.is_some() || self.rate_per_sec.is_some()
+    }
+}

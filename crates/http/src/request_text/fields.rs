@@ -22,11 +22,12 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(self.length) {
+    fn push(&mut self, bytes: &[u8]) {
+        let free = self.bytes.get_mut(self.length..).unwrap_or_default();
+        for (place, byte) in free.iter_mut().zip(bytes) {
             *place = byte.to_ascii_lowercase();
         }
-        self.length += 1;
+        self.length += bytes.len();
     }
 
     /// All of it without blanks and CR at its end; `None` if not all was kept.
@@ -46,16 +47,20 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// A byte of a name.
-    pub fn push_name(&mut self, byte: u8) {
-        self.name.push(byte);
+    /// More of a name.
+    pub fn push_name(&mut self, bytes: &[u8]) {
+        self.name.push(bytes);
     }
 
-    /// A byte of a value.
-    pub fn push_value(&mut self, byte: u8) {
-        if self.value.length > 0 || !matches!(byte, b' ' | b'\t') {
-            self.value.push(byte);
-        }
+    /// More of a value.
+    pub fn push_value(&mut self, bytes: &[u8]) {
+        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+        let blanks = if self.value.length == 0 {
+            bytes.iter().take_while(is_blank).count()
+        } else {
+            0
+        };
+        self.value.push(&bytes[blanks..]);
     }
 
     /// The name and value so far are one field.
