@@ -136,10 +136,10 @@ fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
     let turn_ns = TURN_NS.max(work_ns / TURNS_MAX);
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (name, policy) in [
-        ("fair", Some(Policy::Fair)),
-        ("srpt", Some(Policy::Srpt)),
-        ("las", Some(Policy::Las)),
-        ("fsp", Some(Policy::Fsp)),
+        ("fair", Some(Policy::FAIR)),
+        ("srpt", Some(Policy::SRPT)),
+        ("las", Some(Policy::LAS)),
+        ("fsp", Some(Policy::FSP)),
         ("two-priorities", None),
     ] {
         let responses = match policy {

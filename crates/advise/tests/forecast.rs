@@ -76,7 +76,7 @@ fn nginx_and_httpd_leave_the_forecast_as_it_is() {
         let responses: Vec<u64> = of(policy);
         responses.iter().sum::<u64>() as f64 / 1e6 / responses.len() as f64
     };
-    let (fair_ms, srpt_ms) = (exact(Policy::Fair), exact(Policy::Srpt));
+    let (fair_ms, srpt_ms) = (exact(Policy::FAIR), exact(Policy::SRPT));
     let line = |at_ns, bytes, more: &str| {
         format!(
             r#"10.0.0.1 - - [{}] "GET / HTTP/1.1" 200 {bytes} "-" "agent"{more}"#,
@@ -88,7 +88,7 @@ fn nginx_and_httpd_leave_the_forecast_as_it_is() {
     // nginx: seconds of the ends, in their order, and the time taken.
     let mut ends: Vec<(u64, u64, u64)> = known
         .iter()
-        .zip(of(Policy::Fair))
+        .zip(of(Policy::FAIR))
         .map(|(one, took_ns)| (one.0 + took_ns, one.1, took_ns))
         .collect();
     ends.sort_unstable();

@@ -2,6 +2,7 @@
 
 use assert_cmd::Command as Checked;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use sooner_policy::PolicyName;
 use sooner_testbed::ChildGuard;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -162,7 +163,7 @@ fn says_when_it_is_ready_and_serves_on_every_address() {
 
 #[test]
 fn every_policy_serves_through_an_uplink_without_privilege() {
-    for policy in ["fair", "fcfs", "srpt", "psjf", "las", "fsp", "swift", "fcf"] {
+    for policy in PolicyName::ALL.map(PolicyName::as_str) {
         let args = [
             "--listen",
             "127.0.0.1:0",

@@ -29,12 +29,12 @@ const CASES: [Case; 2] = [
     Case {
         name: "Auction site",
         c2: 9.19,
-        policies: &[Policy::Srpt, Policy::Fair, Policy::Fcfs],
+        policies: &[Policy::SRPT, Policy::FAIR, Policy::FCFS],
     },
     Case {
         name: "Supercomputer",
         c2: 43.16,
-        policies: &[Policy::Sjf, Policy::Fcfs, Policy::Ljf],
+        policies: &[Policy::Sjf, Policy::FCFS, Policy::Ljf],
     },
 ];
 
@@ -55,7 +55,7 @@ pub fn draw(effort: &Effort) -> Result<Drawn> {
     }
     // Nobody thinks: whatever the order, the server is never idle, and the mean follows from the
     // users.
-    let idle = run(&lognormal(9.19)?, closed(USERS, 0.0)?, Policy::Fcfs, effort)?;
+    let idle = run(&lognormal(9.19)?, closed(USERS, 0.0)?, Policy::FCFS, effort)?;
     drawn.findings.push(Finding {
         of: "Auction site",
         claim: "without think time a closed system's mean response time is its users times the mean size",
@@ -101,7 +101,7 @@ fn study(
         free.push(of(came));
         visits.push(of(stayed));
     }
-    let fcfs = case.policies.iter().position(|one| *one == Policy::Fcfs);
+    let fcfs = case.policies.iter().position(|one| *one == Policy::FCFS);
     let fcfs = fcfs.unwrap_or_default();
     let worth =
         |curves: &[Curve], place: usize| curves[fcfs].points[place].1 / curves[0].points[place].1;

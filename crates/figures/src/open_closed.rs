@@ -13,7 +13,7 @@ const C2S: [f64; 6] = [1.0, 4.0, 8.0, 16.0, 30.0, 50.0];
 /// As in the thesis.
 const C2: f64 = 8.0;
 /// The policies of Figure 13.3, the best first.
-const POLICIES: [Policy; 4] = [Policy::Pesjf, Policy::Fair, Policy::Fcfs, Policy::Peljf];
+const POLICIES: [Policy; 4] = [Policy::Pesjf, Policy::FAIR, Policy::FCFS, Policy::Peljf];
 
 /// Figure 13.1: the load of a closed system by its think time, variability and users.
 pub fn load(effort: &Effort) -> Result<Drawn> {
@@ -21,7 +21,7 @@ pub fn load(effort: &Effort) -> Result<Drawn> {
     for users in [10, 100] {
         let mut points = Vec::new();
         for think in thinks(users) {
-            let found = run(&h2(C2)?, closed(users, think)?, Policy::Fcfs, effort)?;
+            let found = run(&h2(C2)?, closed(users, think)?, Policy::FCFS, effort)?;
             points.push((think.max(0.1), found.realised_load));
         }
         points.reverse();
@@ -29,7 +29,7 @@ pub fn load(effort: &Effort) -> Result<Drawn> {
     }
     let mut by_c2 = Vec::new();
     for c2 in C2S {
-        let found = run(&h2(c2)?, closed(10, 5.0)?, Policy::Fcfs, effort)?;
+        let found = run(&h2(c2)?, closed(10, 5.0)?, Policy::FCFS, effort)?;
         by_c2.push((c2, found.realised_load));
     }
     let (first, last) = (by_c2[0].1, by_c2[by_c2.len() - 1].1);
@@ -84,7 +84,7 @@ fn open_curve(policy: Policy, effort: &Effort) -> Result<Vec<(f64, f64)>> {
 
 /// Figure 13.2, principles (i) to (iii).
 pub fn first_come(effort: &Effort) -> Result<Drawn> {
-    let fcfs = Policy::Fcfs;
+    let fcfs = Policy::FCFS;
     let mut by_load = vec![curve("open", "open", open_curve(fcfs, effort)?)];
     for users in [10, 100, 1000] {
         by_load.push(curve(
@@ -220,18 +220,18 @@ fn order_findings(figures: &[Figure], effort: &Effort) -> Result<Vec<Finding>> {
     let worth_open = |load: f64| -> Result<f64> {
         let of =
             |policy| Ok::<f64, anyhow::Error>(mean(&run(&h2(C2)?, open(load)?, policy, effort)?));
-        Ok(of(Policy::Fcfs)? / of(Policy::Pesjf)?)
+        Ok(of(Policy::FCFS)? / of(Policy::Pesjf)?)
     };
     let worth_closed = |load: f64| -> Result<f64> {
         let of =
             |policy| Ok::<f64, anyhow::Error>(closed_at(&h2(C2)?, 100, load, policy, effort)?.1);
-        Ok(of(Policy::Fcfs)? / of(Policy::Pesjf)?)
+        Ok(of(Policy::FCFS)? / of(Policy::Pesjf)?)
     };
     let (open_high, closed_high) = (worth_open(0.95)?, worth_closed(0.95)?);
     let (low, moderate) = (worth_closed(0.3)?, worth_closed(0.85)?);
     let full =
         |policy| Ok::<f64, anyhow::Error>(mean(&run(&h2(C2)?, closed(100, 0.0)?, policy, effort)?));
-    let saturated = full(Policy::Fcfs)? / full(Policy::Pesjf)?;
+    let saturated = full(Policy::FCFS)? / full(Policy::Pesjf)?;
     let growth = |figure: usize, curve: usize| {
         let points = &figures[figure].curves[curve].points;
         points[points.len() - 1].1 / points[0].1

@@ -8,7 +8,7 @@ use sooner_simulator::Policy;
 
 const LOAD: f64 = 0.6;
 const C2: f64 = 8.0;
-const POLICIES: [Policy; 4] = [Policy::Pesjf, Policy::Fair, Policy::Fcfs, Policy::Peljf];
+const POLICIES: [Policy; 4] = [Policy::Pesjf, Policy::FAIR, Policy::FCFS, Policy::Peljf];
 /// Mean jobs a visit along the axis.
 const VISITS: [f64; 8] = [1.0, 2.0, 4.0, 7.0, 10.0, 20.0, 40.0, 100.0];
 /// Mean think times along the axis, in mean sizes.

@@ -8,7 +8,7 @@
 //! Cutoffs are learned from responses as they start. SWIFT's 16 levels share the bands in order:
 //! two a band where there are eight.
 
-use sooner_policy::order::{Fcf, SwiftLevels};
+use sooner_policy::order::{BandMeasure, Fcf, SwiftLevels};
 use sooner_policy::{BAND_COUNT, Cutoffs, Path, PolicyName};
 
 /// What of a job its band is made from.
@@ -65,15 +65,13 @@ impl BandChooser {
     /// So many bands for `policy`, at least two; with two the median is the cut.
     pub fn into_bands(policy: PolicyName, bands: u8) -> Self {
         let cutoffs = Cutoffs::into_bands(bands);
-        let measure = match policy {
-            PolicyName::Srpt => Measure::Remaining(cutoffs),
-            PolicyName::Psjf => Measure::Size(cutoffs),
-            PolicyName::Las => Measure::Attained(cutoffs),
-            PolicyName::Fcf => Measure::ExpectedTime(cutoffs),
-            PolicyName::Swift => Measure::Level(SwiftLevels::default()),
-            PolicyName::Fair | PolicyName::Fcfs | PolicyName::Fsp | PolicyName::Ljf => {
-                Measure::Nothing
-            }
+        let measure = match policy.bands() {
+            BandMeasure::Remaining => Measure::Remaining(cutoffs),
+            BandMeasure::Size => Measure::Size(cutoffs),
+            BandMeasure::Attained => Measure::Attained(cutoffs),
+            BandMeasure::ExpectedTime => Measure::ExpectedTime(cutoffs),
+            BandMeasure::Level => Measure::Level(SwiftLevels::default()),
+            BandMeasure::Nothing => Measure::Nothing,
         };
         Self { measure, bands }
     }

@@ -38,7 +38,7 @@ pub fn responses(works: &[Work], rate_bits_per_sec: u64) -> Vec<Ideal> {
     };
     let jobs: Vec<given::Job> = works.iter().map(job).collect();
     let [srpt, las, ps] =
-        [Policy::Srpt, Policy::Las, Policy::Fair].map(|policy| given::responses(policy, &jobs));
+        [Policy::SRPT, Policy::LAS, Policy::FAIR].map(|policy| given::responses(policy, &jobs));
     let of = |((srpt_ns, las_ns), ps_ns)| Ideal {
         srpt_ns,
         las_ns,

@@ -1,8 +1,10 @@
 //! Policies by name, as a command line gives them.
 
-use crate::order::{Fair, Fcf, Fcfs, Fsp, Las, Pljf, Psjf, Srpt, Swift};
+use crate::order::{BandMeasure, Fair, Fcf, Fcfs, Fsp, Las, OrderUser, Pljf, Psjf, Srpt, Swift};
 use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
 use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -68,30 +70,62 @@ impl PolicyName {
         matches!(self, Self::Swift | Self::Fcf)
     }
 
+    /// Gives its order, sharing in turns of `quantum`, to `user`.
+    pub fn with_order<U: OrderUser>(self, quantum: u64, user: U) -> U::Output {
+        match self {
+            Self::Fair => user.with(Fair::new(quantum)),
+            Self::Fcfs => user.with(Fcfs),
+            Self::Srpt => user.with(Srpt),
+            Self::Psjf => user.with(Psjf),
+            Self::Las => user.with(Las::new(quantum)),
+            Self::Fsp => user.with(Fsp::default()),
+            Self::Swift => user.with(Swift::default()),
+            Self::Fcf => user.with(Fcf),
+            Self::Ljf => user.with(Pljf),
+        }
+    }
+
     /// The policy with class priority inside and, with `guard`, the starvation guard around it;
     /// sharing in turns of `quantum`.
     pub fn scheduler(self, quantum: u64, guard: Option<GuardLimits>) -> Box<dyn Scheduler + Send> {
-        match self {
-            Self::Fair => guarded(Fair::new(quantum), guard),
-            Self::Fcfs => guarded(Fcfs, guard),
-            Self::Srpt => guarded(Srpt, guard),
-            Self::Psjf => guarded(Psjf, guard),
-            Self::Las => guarded(Las::new(quantum), guard),
-            Self::Fsp => guarded(Fsp::default(), guard),
-            Self::Swift => guarded(Swift::default(), guard),
-            Self::Fcf => guarded(Fcf, guard),
-            Self::Ljf => guarded(Pljf, guard),
+        self.with_order(quantum, Guarded(guard))
+    }
+
+    /// How kernel bands follow it.
+    pub fn bands(self) -> BandMeasure {
+        self.with_order(1, Bands)
+    }
+
+    /// The names that are offered to people, parted by commas: all but the wrong one.
+    pub fn offered() -> String {
+        let names = Self::ALL.iter().filter(|name| **name != Self::Ljf);
+        let names: Vec<&str> = names.map(|name| name.as_str()).collect();
+        names.join(", ")
+    }
+}
+
+/// Makes a scheduler of an order.
+struct Guarded(Option<GuardLimits>);
+
+impl OrderUser for Guarded {
+    type Output = Box<dyn Scheduler + Send>;
+
+    fn with<O: Order + Clone + Send + 'static>(self, order: O) -> Self::Output {
+        match self.0 {
+            Some(limits) => Box::new(Guard::new(Classes::new(order), limits)),
+            None => Box::new(Classes::new(order)),
         }
     }
 }
 
-fn guarded<O: Order + Clone + Send + 'static>(
-    order: O,
-    guard: Option<GuardLimits>,
-) -> Box<dyn Scheduler + Send> {
-    match guard {
-        Some(limits) => Box::new(Guard::new(Classes::new(order), limits)),
-        None => Box::new(Classes::new(order)),
+/// Tells an order's bands.
+struct Bands;
+
+impl OrderUser for Bands {
+    type Output = BandMeasure;
+
+    fn with<O: Order>(self, _order: O) -> BandMeasure {
+        O::BANDS
     }
 }
 

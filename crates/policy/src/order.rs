@@ -24,11 +24,40 @@ pub use sjf::Sjf;
 pub use srpt::Srpt;
 pub use swift::{Swift, SwiftLevels};
 
+/// What of a job its place among a few kernel bands is cut from, so that they follow a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandMeasure {
+    /// The bytes left.
+    Remaining,
+    /// All its bytes.
+    Size,
+    /// The bytes it has had.
+    Attained,
+    /// The time that its own connection takes for what is left ([`Fcf::expected_ns`]).
+    ExpectedTime,
+    /// One of a few levels ([`SwiftLevels`]).
+    Level,
+    /// The rank cannot be cut: all share one band.
+    Nothing,
+}
+
+/// Takes an order as the type that it is.
+pub trait OrderUser {
+    /// What it makes of it.
+    type Output;
+
+    /// Makes it.
+    fn with<O: Order + Clone + Send + 'static>(self, order: O) -> Self::Output;
+}
+
 /// Gives a job its rank; the lowest is served first.
 ///
 /// A rank may change only for the job that a hook is called with: the queue re-sorts that job and
 /// no other.
 pub trait Order {
+    /// How kernel bands follow the rank.
+    const BANDS: BandMeasure = BandMeasure::Nothing;
+
     /// The rank of a job now.
     fn rank(&self, job: &Job) -> u64;
 

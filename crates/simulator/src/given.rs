@@ -3,8 +3,8 @@
 
 use crate::policy::Policy;
 use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
-use sooner_policy::Classes;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Ljf, Pljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Fair, Ljf, OrderUser, Pljf, Psjf, Sjf};
+use sooner_policy::{Classes, Order};
 
 /// A job: when it comes, and what it takes, in the same unit.
 pub type Job = (u64, u64);
@@ -13,17 +13,26 @@ pub type Job = (u64, u64);
 /// PESJF is PSJF and PELJF is PLJF.
 pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
     match policy {
-        Policy::Fair => play(Sharing::new(1), jobs, |_| 0),
-        Policy::Fcfs => play(Ranked::new(Fcfs, 1), jobs, |_| 0),
-        Policy::Srpt => play(Ranked::new(Srpt, 1), jobs, |_| 0),
-        Policy::Psjf | Policy::Pesjf => play(Ranked::new(Psjf, 1), jobs, |_| 0),
+        Policy::FAIR => play(Sharing::new(1), jobs, |_| 0),
+        Policy::LAS => play(Attained::default(), jobs, |_| 0),
+        Policy::Online(name) => name.with_order(1, Given(jobs)),
+        Policy::Pesjf => play(Ranked::new(Psjf, 1), jobs, |_| 0),
         Policy::Sjf => play(Ranked::new(Sjf, 1), jobs, |_| 0),
         Policy::Ljf => play(Ranked::new(Ljf, 1), jobs, |_| 0),
-        Policy::Pljf | Policy::Peljf => play(Ranked::new(Pljf, 1), jobs, |_| 0),
-        Policy::Las => play(Attained::default(), jobs, |_| 0),
-        Policy::Fsp => play(Ranked::new(Fsp::default(), 1), jobs, |_| 0),
+        Policy::Peljf => play(Ranked::new(Pljf, 1), jobs, |_| 0),
         Policy::Psbs => play(Psbs::default(), jobs, |_| 0),
         Policy::Hybrid(share) => play(Hybrid::new(share), jobs, |_| 0),
+    }
+}
+
+/// Plays jobs against one server with an order.
+struct Given<'a>(&'a [Job]);
+
+impl OrderUser for Given<'_> {
+    type Output = Vec<u64>;
+
+    fn with<O: Order + Clone>(self, order: O) -> Vec<u64> {
+        play(Ranked::new(order, 1), self.0, |_| 0)
     }
 }
 
@@ -81,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_lone_job_takes_its_time() {
-        for policy in Policy::ALL {
+        for policy in Policy::all() {
             assert_eq!(responses(policy, &[(50, 100)]), [100], "{policy}");
         }
     }
@@ -89,18 +98,18 @@ mod tests {
     #[test]
     fn a_short_job_overtakes_or_shares() {
         let jobs = [(0, 100), (10, 20)];
-        assert_eq!(responses(Policy::Srpt, &jobs), [120, 20]);
-        assert_eq!(responses(Policy::Las, &jobs), [120, 30]);
-        assert_eq!(responses(Policy::Fair, &jobs), [120, 40]);
-        assert_eq!(responses(Policy::Fcfs, &jobs), [100, 110]);
+        assert_eq!(responses(Policy::SRPT, &jobs), [120, 20]);
+        assert_eq!(responses(Policy::LAS, &jobs), [120, 30]);
+        assert_eq!(responses(Policy::FAIR, &jobs), [120, 40]);
+        assert_eq!(responses(Policy::FCFS, &jobs), [100, 110]);
         assert_eq!(two_priorities(&jobs, 20, 1), [120, 20]);
     }
 
     #[test]
     fn simultaneous_jobs_are_all_counted() {
         let jobs = [(0, 10), (0, 10), (0, 10)];
-        assert_eq!(responses(Policy::Srpt, &jobs), [10, 20, 30]);
-        assert_eq!(responses(Policy::Fair, &jobs), [30, 30, 30]);
+        assert_eq!(responses(Policy::SRPT, &jobs), [10, 20, 30]);
+        assert_eq!(responses(Policy::FAIR, &jobs), [30, 30, 30]);
     }
 
     #[test]
@@ -109,6 +118,6 @@ mod tests {
         // until it is done at 80. The second catches up with the first, which has had 40, at 100;
         // then they share: it is done at 140, the first at 180.
         let jobs = [(0, 100), (40, 60), (50, 20)];
-        assert_eq!(responses(Policy::Las, &jobs), [180, 100, 30]);
+        assert_eq!(responses(Policy::LAS, &jobs), [180, 100, 30]);
     }
 }

@@ -1,30 +1,19 @@
 //! Policies by name: those of the crate `policy`, and what only a simulation can have.
 
+use sooner_policy::PolicyName;
 use std::fmt;
 use std::str::FromStr;
 
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Processor sharing.
-    Fair,
-    /// First come, first served.
-    Fcfs,
-    /// Shortest remaining first.
-    Srpt,
-    /// Shortest first, whoever is served is interrupted.
-    Psjf,
+    /// A policy of a real link, which can interrupt whoever it serves. Of those that ask for the
+    /// network to the client there is none: a simulated client has no network.
+    Online(PolicyName),
     /// Shortest first, each to its end.
     Sjf,
     /// Longest first, each to its end.
     Ljf,
-    /// Longest first, whoever is served is interrupted: `ljf` of a server, which can always
-    /// interrupt.
-    Pljf,
-    /// Least attained first.
-    Las,
-    /// In the order in which sharing would finish.
-    Fsp,
     /// The kind with the least mean first (thesis 13.1.2).
     Pesjf,
     /// The kind with the largest mean first (thesis 13.1.2).
@@ -37,30 +26,52 @@ pub enum Policy {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no policy; use {list}, or hybrid:SHARE like hybrid:0.5", list = Policy::NAMES.join(", "))]
+#[error("`{0}` is no policy; use {list}, or hybrid:SHARE like hybrid:0.5", list = Policy::names().join(", "))]
 pub struct UnknownPolicy(String);
 
 impl Policy {
+    /// Processor sharing.
+    pub const FAIR: Self = Self::Online(PolicyName::Fair);
+    /// First come, first served.
+    pub const FCFS: Self = Self::Online(PolicyName::Fcfs);
+    /// Shortest remaining first.
+    pub const SRPT: Self = Self::Online(PolicyName::Srpt);
+    /// Shortest first, whoever is served is interrupted.
+    pub const PSJF: Self = Self::Online(PolicyName::Psjf);
+    /// Longest first, whoever is served is interrupted: `ljf` of a server.
+    pub const PLJF: Self = Self::Online(PolicyName::Ljf);
+    /// Least attained first.
+    pub const LAS: Self = Self::Online(PolicyName::Las);
+    /// In the order in which sharing would finish.
+    pub const FSP: Self = Self::Online(PolicyName::Fsp);
+
     /// All that have no parameter.
-    pub const ALL: [Self; 12] = [
-        Self::Fair,
-        Self::Fcfs,
-        Self::Srpt,
-        Self::Psjf,
-        Self::Sjf,
-        Self::Ljf,
-        Self::Pljf,
-        Self::Las,
-        Self::Fsp,
-        Self::Pesjf,
-        Self::Peljf,
-        Self::Psbs,
-    ];
+    pub fn all() -> Vec<Self> {
+        let can_be_played = |name: &PolicyName| !name.asks_for_path();
+        let online = PolicyName::ALL.into_iter().filter(can_be_played);
+        let own = [Self::Sjf, Self::Ljf, Self::Pesjf, Self::Peljf, Self::Psbs];
+        online.map(Self::Online).chain(own).collect()
+    }
+
     /// Their names.
-    pub const NAMES: [&str; 12] = [
-        "fair", "fcfs", "srpt", "psjf", "sjf", "ljf", "pljf", "las", "fsp", "pesjf", "peljf",
-        "psbs",
-    ];
+    pub fn names() -> Vec<&'static str> {
+        Self::all().iter().filter_map(|one| one.name()).collect()
+    }
+
+    /// None where it has a parameter.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            // `ljf` goes on to the end here.
+            Self::Online(PolicyName::Ljf) => Some("pljf"),
+            Self::Online(name) => Some(name.as_str()),
+            Self::Sjf => Some("sjf"),
+            Self::Ljf => Some("ljf"),
+            Self::Pesjf => Some("pesjf"),
+            Self::Peljf => Some("peljf"),
+            Self::Psbs => Some("psbs"),
+            Self::Hybrid(_) => None,
+        }
+    }
 
     /// Whether it knows no more of a job than its kind.
     pub fn knows_kinds_only(self) -> bool {
@@ -81,21 +92,17 @@ impl FromStr for Policy {
                 Err(unknown())
             };
         }
-        let mut named = Self::NAMES.into_iter().zip(Self::ALL);
-        named
-            .find(|(name, _)| *name == text)
-            .map(|(_, policy)| policy)
+        let mut all = Self::all().into_iter();
+        all.find(|policy| policy.name() == Some(text))
             .ok_or_else(unknown)
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut named = Self::NAMES.into_iter().zip(Self::ALL);
-        match (self, named.find(|(_, policy)| policy == self)) {
+        match (self, self.name()) {
             (Self::Hybrid(share), _) => write!(f, "hybrid:{share}"),
-            (_, Some((name, _))) => f.write_str(name),
-            (_, None) => Ok(()),
+            (_, name) => f.write_str(name.unwrap_or_default()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::server::{Attained, Hybrid, Limited, Psbs, Ranked, Scheduled, Server, 
 use crate::source::{Source, Sources};
 use crate::system::{System, Turns};
 use crate::tally::Tally;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Pljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Fcfs, Ljf, OrderUser, Pljf, Psjf, Sjf};
 use sooner_policy::{Classes, Guard, GuardLimits, Order};
 use sooner_workload::model::Users;
 use std::sync::Mutex;
@@ -24,6 +24,7 @@ const UNSEEN_WORK_MAX: f64 = 0.01;
 const LOAD_OFF_MAX: f64 = 0.02;
 /// The users that throughput and times stand for may be this part off.
 const USERS_OFF_MAX: f64 = 0.03;
+const NOT_CHECKED: &str = "a system that cannot be played is not made";
 /// Confidence of intervals that are reported.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -251,15 +252,13 @@ pub fn with_server(
         return player.limited(system.policy(), mpl);
     }
     match system.policy() {
-        Policy::Fair => player.play(Sharing::new(servers)),
-        Policy::Fcfs => player.play(Ranked::new(Fcfs, servers)),
-        Policy::Srpt => player.play(Ranked::new(Srpt, servers)),
-        Policy::Psjf | Policy::Pesjf => player.play(Ranked::new(Psjf, servers)),
+        Policy::FAIR => player.play(Sharing::new(servers)),
+        Policy::LAS => player.play(Attained::default()),
+        Policy::Online(name) => name.with_order(1, Alone(player)),
+        Policy::Pesjf => player.play(Ranked::new(Psjf, servers)),
         Policy::Sjf => player.play(Ranked::new(Sjf, servers)),
         Policy::Ljf => player.play(Ranked::new(Ljf, servers)),
-        Policy::Pljf | Policy::Peljf => player.play(Ranked::new(Pljf, servers)),
-        Policy::Fsp => player.play(Ranked::new(Fsp::default(), servers)),
-        Policy::Las => player.play(Attained::default()),
+        Policy::Peljf => player.play(Ranked::new(Pljf, servers)),
         Policy::Psbs => player.play(Psbs::default()),
         Policy::Hybrid(share) => player.play(Hybrid::new(share)),
     }
@@ -289,13 +288,12 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
     fn limited(self, policy: Policy, mpl: u32) -> Result<Played, Contradiction> {
         let servers = self.servers;
         match policy {
-            Policy::Srpt | Policy::Psjf | Policy::Sjf | Policy::Pesjf => {
-                self.play(Limited::new(Sjf, mpl, servers))
-            }
-            Policy::Ljf | Policy::Pljf | Policy::Peljf => {
-                self.play(Limited::new(Ljf, mpl, servers))
-            }
-            _ => self.play(Limited::new(Fcfs, mpl, servers)),
+            // Outside, where none has had anything, turns are those of arrival.
+            Policy::FAIR => self.play(Limited::new(Fcfs, mpl, servers)),
+            Policy::Online(name) => name.with_order(1, BeforeLimit(self, mpl)),
+            Policy::Sjf | Policy::Pesjf => self.play(Limited::new(Sjf, mpl, servers)),
+            Policy::Ljf | Policy::Peljf => self.play(Limited::new(Ljf, mpl, servers)),
+            Policy::Psbs | Policy::Hybrid(_) => unreachable!("{policy}: {NOT_CHECKED}"),
         }
     }
 
@@ -306,15 +304,12 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
             .is_some_and(|turns| turns.is_guarded)
             .then(|| GuardLimits::with_turn(turn));
         match policy {
-            Policy::Fair => self.guarded(Fair::new(turn), guard),
-            Policy::Srpt => self.guarded(Srpt, guard),
-            Policy::Psjf | Policy::Pesjf => self.guarded(Psjf, guard),
+            Policy::Online(name) => name.with_order(turn, ByTurns(self, guard)),
+            Policy::Pesjf => self.guarded(Psjf, guard),
             Policy::Sjf => self.guarded(Sjf, guard),
             Policy::Ljf => self.guarded(Ljf, guard),
-            Policy::Pljf | Policy::Peljf => self.guarded(Pljf, guard),
-            Policy::Las => self.guarded(Las::new(turn), guard),
-            Policy::Fsp => self.guarded(Fsp::default(), guard),
-            _ => self.guarded(Fcfs, guard),
+            Policy::Peljf => self.guarded(Pljf, guard),
+            Policy::Psbs | Policy::Hybrid(_) => unreachable!("{policy}: {NOT_CHECKED}"),
         }
     }
 
@@ -327,5 +322,40 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
             Some(limits) => self.play(Scheduled::new(Guard::new(Classes::new(order), limits))),
             None => self.play(Scheduled::new(Classes::new(order))),
         }
+    }
+}
+
+/// All jobs inside, and the order decides.
+struct Alone<'a, S, P>(Player<'a, S, P>);
+
+impl<S: Source, P: FnMut(u64)> OrderUser for Alone<'_, S, P> {
+    type Output = Result<Played, Contradiction>;
+
+    fn with<O: Order + Clone>(self, order: O) -> Self::Output {
+        let servers = self.0.servers;
+        self.0.play(Ranked::new(order, servers))
+    }
+}
+
+/// At most so many jobs inside, which share; the order decides who comes in.
+struct BeforeLimit<'a, S, P>(Player<'a, S, P>, u32);
+
+impl<S: Source, P: FnMut(u64)> OrderUser for BeforeLimit<'_, S, P> {
+    type Output = Result<Played, Contradiction>;
+
+    fn with<O: Order + Clone>(self, order: O) -> Self::Output {
+        let servers = self.0.servers;
+        self.0.play(Limited::new(order, self.1, servers))
+    }
+}
+
+/// The order is asked again after each turn.
+struct ByTurns<'a, S, P>(Player<'a, S, P>, Option<GuardLimits>);
+
+impl<S: Source, P: FnMut(u64)> OrderUser for ByTurns<'_, S, P> {
+    type Output = Result<Played, Contradiction>;
+
+    fn with<O: Order + Clone>(self, order: O) -> Self::Output {
+        self.0.guarded(order, self.1)
     }
 }

@@ -241,9 +241,9 @@ impl System {
     }
 
     fn check_policy(&self) -> Result<(), SystemError> {
-        use Policy::{Fsp, Hybrid, Las, Psbs};
+        use Policy::{Hybrid, Psbs};
         let policy = self.policy;
-        let needs_attained = matches!(policy, Fsp | Las | Psbs | Hybrid(_));
+        let needs_attained = matches!(policy, Policy::FSP | Policy::LAS | Psbs | Hybrid(_));
         let turns = self.options.turns.is_some() || self.options.priority.is_some();
         let options = &self.options;
         if policy.knows_kinds_only() && self.sizes.kinds().len() < 2 {

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Policies whose exact means stand beside what was measured.
-const BESIDE: [Policy; 3] = [Policy::Fair, Policy::Srpt, Policy::Las];
+const BESIDE: [Policy; 3] = [Policy::FAIR, Policy::SRPT, Policy::LAS];
 
 #[derive(Args)]
 pub struct ModelFileArgs {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Model, String> {
-        let model = model::Model::read(text, &Policy::NAMES).expect(text);
+        let model = model::Model::read(text, &Policy::names()).expect(text);
         played(&model.users).map_err(|error| error.to_string())
     }
 

@@ -2,6 +2,7 @@
 //! the file to the default.
 
 use clap::{Args, ValueEnum};
+use sooner_policy::PolicyName;
 use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy};
 use sooner_workload::Rate;
@@ -31,8 +32,8 @@ pub struct ServeArgs {
     /// Private key of the certificate, PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Option<PathBuf>,
-    /// Who goes first on the uplink: fair, fcfs, srpt, psjf, las, fsp, swift or fcf [default: srpt]
-    #[arg(long)]
+    // The list is of the table of policies.
+    #[arg(long, help = policy_help())]
     pub policy: Option<Policy>,
     /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not
     /// ordered
@@ -97,6 +98,13 @@ pub enum LogFormatArg {
     Json,
     /// As Apache and nginx write it
     Combined,
+}
+
+fn policy_help() -> String {
+    format!(
+        "Who goes first on the uplink: {} [default: srpt]",
+        PolicyName::offered()
+    )
 }
 
 impl From<MechanismArg> for MechanismName {

@@ -22,8 +22,8 @@ pub struct SystemArgs {
     /// sizes
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
     pub schedule: Option<Schedule>,
-    /// fair, fcfs, srpt, psjf, sjf, ljf, pljf, las, fsp, pesjf, peljf, psbs, hybrid:SHARE
-    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    // The list is of the tables of policies.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', help = policies())]
     pub policy: Vec<Policy>,
     /// Law of the gaps between arrivals instead of the exponential one, of which only the shape
     /// counts; or trace: those of the trace that the sizes are from
@@ -84,4 +84,8 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
             "`{text}` has no mean above 0; give a law that has one"
         ))
     }
+}
+
+fn policies() -> String {
+    format!("{}, hybrid:SHARE", Policy::names().join(", "))
 }

@@ -125,7 +125,7 @@ fn policies(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Policy>> {
     let of_file = model.and_then(|model| model.policy.as_deref());
     Ok(match (&args.policy[..], of_file) {
         ([], Some(name)) => vec![name.parse()?],
-        ([], None) => vec![Policy::Fair, Policy::Srpt],
+        ([], None) => vec![Policy::FAIR, Policy::SRPT],
         (some, _) => some.to_vec(),
     })
 }
@@ -175,7 +175,7 @@ fn mark_varied(cases: &mut [Case]) {
 /// A model file; what is wrong with it is told with its name and the line.
 pub fn read(path: &std::path::Path) -> Result<Model> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let model = Model::read(&text, &Policy::NAMES);
+    let model = Model::read(&text, &Policy::names());
     model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
 }
 

@@ -32,13 +32,13 @@ pub fn mean_response(system: &System) -> Option<f64> {
             schedule,
             ..
         } if schedule.phases().len() == 1
-            && system.policy() == Policy::Fair
+            && system.policy() == Policy::FAIR
             && options.mpl.is_none() =>
         {
             // The network has a product form, whatever the law of sizes (Baskett et al. 1975).
             Some(1.0 / (1.0 - system.offered_load()?))
         }
-        Users::Closed { users, .. } if system.policy() == Policy::Fair && options.mpl.is_none() => {
+        Users::Closed { users, .. } if system.policy() == Policy::FAIR && options.mpl.is_none() => {
             let mean = system.sizes().mean();
             let stations = [
                 Station::Queue { demand: mean },
@@ -56,7 +56,7 @@ pub fn mean_response(system: &System) -> Option<f64> {
 /// Several servers: exponential sizes, and an order that does not look at them.
 fn several(system: &System) -> Option<f64> {
     let is_exponential = matches!(system.sizes().law(), Law::Exponential { .. });
-    let is_blind = matches!(system.policy(), Policy::Fair | Policy::Fcfs);
+    let is_blind = matches!(system.policy(), Policy::FAIR | Policy::FCFS);
     let is_poisson = matches!(system.users(), Users::Open { arrivals: Arrivals::Poisson, schedule } if schedule.phases().len() == 1);
     let can = is_exponential && is_blind && is_poisson && system.options().mpl.is_none();
     can.then(|| mmk::mean_response(system.options().servers, system.offered_load()?).ok())?
@@ -66,17 +66,17 @@ fn open(system: &System) -> Option<f64> {
     let (sizes, load) = (system.sizes(), system.offered_load()?);
     let mean = sizes.mean();
     if let Some(limit) = system.options().mpl {
-        let is_first_come = matches!(system.policy(), Policy::Fair | Policy::Fcfs);
+        let is_first_come = matches!(system.policy(), Policy::FAIR | Policy::FCFS);
         let solved = is_first_come.then(|| mpl::solve(sizes, load, limit as usize).ok())??;
         return Some(solved.mean_response / mean);
     }
     let policy = match system.policy() {
-        Policy::Fair => mg1::Policy::Fair,
-        Policy::Fcfs => mg1::Policy::Fcfs,
-        Policy::Srpt => mg1::Policy::Srpt,
-        Policy::Psjf => mg1::Policy::Psjf,
+        Policy::FAIR => mg1::Policy::Fair,
+        Policy::FCFS => mg1::Policy::Fcfs,
+        Policy::SRPT => mg1::Policy::Srpt,
+        Policy::PSJF => mg1::Policy::Psjf,
         Policy::Sjf => mg1::Policy::Sjf,
-        Policy::Las => mg1::Policy::Las,
+        Policy::LAS => mg1::Policy::Las,
         Policy::Pesjf | Policy::Peljf => {
             let mut kinds = sizes.kinds();
             if system.policy() == Policy::Peljf {

@@ -32,7 +32,7 @@ pub fn why(system: &System) -> Option<String> {
 /// How many jobs can hold up all others; none where none can.
 fn places(system: &System) -> Option<u32> {
     let options = system.options();
-    if options.turns.is_some() && system.policy() != Policy::Fcfs {
+    if options.turns.is_some() && system.policy() != Policy::FCFS {
         return None;
     }
     if let Some(limit) = options.mpl {
@@ -40,12 +40,13 @@ fn places(system: &System) -> Option<u32> {
     }
     let is_wrong = options.error.is_some_and(|error| error > 0.0);
     let holds_up = match system.policy() {
-        Policy::Fcfs | Policy::Sjf | Policy::Ljf => true,
+        Policy::FCFS | Policy::Sjf | Policy::Ljf => true,
         // One kind of sizes: first come, first served.
-        Policy::Pljf | Policy::Pesjf | Policy::Peljf => options.servers == 1,
+        Policy::PLJF | Policy::Pesjf | Policy::Peljf => options.servers == 1,
         // What is taken for done and is not goes before all others.
-        Policy::Srpt | Policy::Fsp => is_wrong && options.servers == 1,
-        Policy::Fair | Policy::Psjf | Policy::Las | Policy::Psbs | Policy::Hybrid(_) => false,
+        Policy::SRPT | Policy::FSP => is_wrong && options.servers == 1,
+        // Of FAIR, PSJF and LAS it is known that none can.
+        Policy::Online(_) | Policy::Psbs | Policy::Hybrid(_) => false,
     };
     holds_up.then_some(options.servers)
 }

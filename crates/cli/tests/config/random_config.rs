@@ -1,6 +1,7 @@
 //! Random valid configurations, made from every key that the manual has.
 
 use super::place::{Place, certify};
+use sooner_policy::PolicyName;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
@@ -128,7 +129,7 @@ impl<'a> Maker<'a> {
         self.begin("uplink", "[uplink]");
         let rate = self.random.one(&["\"10mbit\"", "\"1gbit\""]);
         self.put("rate", rate);
-        let policies = ["fair", "fcfs", "srpt", "psjf", "las", "fsp", "swift", "fcf"];
+        let policies = PolicyName::ALL.map(PolicyName::as_str);
         let policy = format!("\"{}\"", self.random.one(&policies));
         self.put("policy", &policy);
         if self.random.chance() {

@@ -9,7 +9,7 @@
 //!
 //! Where all clients are as fast as the link, or none is known, this is SRPT.
 
-use super::Order;
+use super::{BandMeasure, Order};
 use crate::{Job, Path};
 
 /// What a connection of which nothing is known yet is taken for, units a second: 8 Mbit/s where the
@@ -33,6 +33,8 @@ impl Fcf {
 }
 
 impl Order for Fcf {
+    const BANDS: BandMeasure = BandMeasure::ExpectedTime;
+
     fn rank(&self, job: &Job) -> u64 {
         Self::expected_ns(job.remaining().unwrap_or(job.attained), job.path)
     }

@@ -1,6 +1,6 @@
 //! Least attained service (foreground-background): needs no sizes.
 
-use super::Order;
+use super::{BandMeasure, Order};
 use crate::Job;
 
 /// Serves the job that has had the least; equals take turns of one quantum, and so share.
@@ -19,6 +19,8 @@ impl Las {
 }
 
 impl Order for Las {
+    const BANDS: BandMeasure = BandMeasure::Attained;
+
     fn rank(&self, job: &Job) -> u64 {
         job.attained
     }

@@ -1,7 +1,7 @@
 //! Shortest remaining processing time: the least possible mean response time on one server (Schrage
 //! 1968).
 
-use super::Order;
+use super::{BandMeasure, Order};
 use crate::Job;
 
 /// Serves the job with the least service left.
@@ -12,6 +12,8 @@ use crate::Job;
 pub struct Srpt;
 
 impl Order for Srpt {
+    const BANDS: BandMeasure = BandMeasure::Remaining;
+
     fn rank(&self, job: &Job) -> u64 {
         job.remaining().unwrap_or(job.attained)
     }

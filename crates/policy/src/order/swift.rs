@@ -21,7 +21,7 @@
 //!
 //! Amounts are bytes: the weights' limits are.
 
-use super::Order;
+use super::{BandMeasure, Order};
 use crate::{Cutoffs, Job, Largest, Path};
 
 /// Levels of size, of round trip, and of their sum.
@@ -131,6 +131,8 @@ impl Swift {
 }
 
 impl Order for Swift {
+    const BANDS: BandMeasure = BandMeasure::Level;
+
     fn rank(&self, job: &Job) -> u64 {
         let counted_bytes = job.remaining().unwrap_or(job.attained);
         let most = (1 << REMAINING_BITS) - 1;

@@ -95,7 +95,7 @@ pub enum StreamOrder {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp, swift, fcf")]
+#[error("`{name}` is no policy; choose one of {list}", list = PolicyName::offered())]
 pub struct NotAPolicy {
     name: String,
 }
