@@ -175,12 +175,17 @@ fn the_demo_is_repeated() {
 }
 
 #[test]
-fn a_crate_measures_itself() {
+fn a_turn_costs_time() {
+    measure("a_turn_costs_time", "ranks", &["ranks"], &["/turn_ns"]);
+}
+
+#[test]
+fn a_packet_costs_time() {
     measure(
-        "a_crate_measures_itself",
-        "ranks",
-        &["ranks"],
-        &["/turn_ns"],
+        "a_packet_costs_time",
+        "classifier",
+        &["classifier"],
+        &["/packet_ns", "/egress_verified_instructions"],
     );
 }
 

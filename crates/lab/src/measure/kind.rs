@@ -6,6 +6,7 @@ mod inside;
 mod link;
 mod local;
 mod oltp;
+mod packet_cost;
 mod page;
 mod postgres_client;
 mod programs;
@@ -17,12 +18,14 @@ mod slow_disk;
 mod statements;
 mod targets;
 mod transactions;
+mod turn_cost;
 
 use super::bench::Bench;
 use super::file;
 use super::rows::slim;
 use super::{Item, Measure, Record, Shown};
 use anyhow::{Context, Result};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
@@ -38,11 +41,16 @@ pub trait Kind: Debug + Send + Sync {
     }
 }
 
+/// Of a kind that has none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoKeys {}
+
 /// A mistake in a kind's keys: the key, and what is wrong.
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 21] = [
+const KINDS: [(&str, Make); 22] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -53,7 +61,8 @@ const KINDS: [(&str, Make); 21] = [
     ("replay", link::Replay::of),
     ("proxies", proxies::Proxies::of),
     ("demo", programs::Demo::of),
-    ("crate-bench", programs::CrateBench::of),
+    ("turn-cost", turn_cost::TurnCost::of),
+    ("packet-cost", packet_cost::PacketCost::of),
     ("large-log", programs::LargeLog::of),
     ("kept", programs::Kept::of),
     ("command", programs::Subcommand::of),

@@ -1,14 +1,13 @@
-//! What programs print by themselves: the demo, a crate's own benchmark, `sooner advise` on a large
-//! log, and any subcommand's report; and what is only kept.
+//! What programs print by themselves: the demo, `sooner advise` on a large log, and any
+//! subcommand's report; and what is only kept.
 
-use super::{Keys, Kind, figures};
+use super::{Keys, Kind, NoKeys, figures};
 use crate::counters::processes::usage;
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use std::env;
+use serde_json::Map;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,10 +15,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const LOOK: Duration = Duration::from_millis(20);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoKeys {}
 
 /// `demo`: the demo with a seed of its own.
 #[derive(Debug)]
@@ -54,52 +49,6 @@ impl Kind for Demo {
                 ("srpt".to_owned(), run(1)),
             ]))
         })
-    }
-}
-
-/// `crate-bench`: what `cargo bench` of a crate prints, as JSON lines; needs the sources.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CrateBench {
-    package: String,
-    bench: String,
-}
-
-impl CrateBench {
-    /// Its keys.
-    pub fn of(keys: &mut Keys) -> Result<Box<dyn Kind>, (String, String)> {
-        Ok(Box::new(keys.own::<Self>()?))
-    }
-}
-
-impl Kind for CrateBench {
-    fn run(&self, bench: &Bench<'_>, _: &Measure, record: &mut Record) -> Result<()> {
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.current_dir(&bench.experiment.folder);
-        command.args([
-            "bench",
-            "--quiet",
-            "--package",
-            &self.package,
-            "--bench",
-            &self.bench,
-        ]);
-        if bench.is_quick {
-            // Built as the tests are, which is enough to see that it works.
-            command.args(["--profile", "dev"]);
-        }
-        command.arg("--");
-        if bench.is_quick {
-            command.arg("--quick");
-        }
-        let printed = bench.output(command)?;
-        let rows = printed
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
-        let rows: Vec<_> = rows.collect();
-        ensure!(!rows.is_empty(), "the benchmark printed no figures");
-        rows.into_iter().try_for_each(|row| record.add(row))
     }
 }
 

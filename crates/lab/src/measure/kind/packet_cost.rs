@@ -1,10 +1,15 @@
-//! What the BPF programs of `sooner attach` cost: ns a packet by what it is and by how many flows
-//! are remembered, and the instructions the verifier looked at; JSON lines. Needs CAP_BPF and
+//! `packet-cost`: what the BPF programs of `sooner attach` cost, ns a packet by what it is and by how
+//! many flows are remembered, and the instructions that the verifier looked at. Needs CAP_BPF and
 //! CAP_NET_ADMIN, no device.
 //!
 //! The kernel times each run of a program by itself (BPF_PROG_TEST_RUN), so what calling it costs
 //! is not in the figures.
 
+use super::{Keys, Kind, NoKeys};
+use crate::measure::bench::Bench;
+use crate::measure::{Measure, Record};
+use anyhow::{Context, Result};
+use serde_json::{Map, json};
 use sooner_kernel::classifier::{Classifier, Direction, Options};
 use sooner_kernel::device;
 use sooner_testbed::packet::Packet;
@@ -16,39 +21,63 @@ const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026
 /// Two full packets.
 const RESPONSE_BYTES: usize = 2 * PAYLOAD.len();
 
-fn main() {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let packets = if quick { 1_000 } else { 200_000 };
-    for flows in [1, 1_000, 60_000, 1_000_000] {
-        if quick && flows > 1_000 {
-            continue;
-        }
-        let mut programs = loaded();
-        let counts = programs
-            .verified_instructions()
-            .expect("the programs are loaded");
-        if flows == 1 {
-            let [egress, ingress] = counts.map(|count| count.unwrap_or(0));
-            println!(
-                r#"{{"egress_verified_instructions": {egress}, "ingress_verified_instructions": {ingress}}}"#
-            );
-        }
-        for (what, mean_ns) in costs(&mut programs, flows, packets) {
-            println!(r#"{{"packet": "{what}", "flows": {flows}, "packet_ns": {mean_ns:.1}}}"#);
-        }
+const FLOWS: [u32; 4] = [1, 1_000, 60_000, 1_000_000];
+const FLOWS_QUICK: [u32; 2] = [1, 1_000];
+
+/// `packet-cost`.
+#[derive(Debug)]
+pub struct PacketCost;
+
+impl PacketCost {
+    /// Its keys: none.
+    pub fn of(keys: &mut Keys) -> Result<Box<dyn Kind>, (String, String)> {
+        keys.own::<NoKeys>()?;
+        Ok(Box::new(PacketCost))
     }
 }
 
-fn loaded() -> Classifier {
-    let loopback = device::by_name("lo").expect("there is a loopback device");
+impl Kind for PacketCost {
+    fn run(&self, bench: &Bench<'_>, _: &Measure, record: &mut Record) -> Result<()> {
+        let packets = if bench.is_quick { 1_000 } else { 200_000 };
+        let counts = if bench.is_quick {
+            &FLOWS_QUICK[..]
+        } else {
+            &FLOWS
+        };
+        for &flows in counts {
+            bench.tell(&format!("{flows} connections"));
+            let mut programs = loaded()?;
+            let counts = programs.verified_instructions()?;
+            if flows == 1 {
+                let names =
+                    ["egress", "ingress"].map(|name| format!("{name}_verified_instructions"));
+                let counts = counts.map(|count| json!(count.unwrap_or(0)));
+                record.add(names.into_iter().zip(counts).collect())?;
+            }
+            for (packet, mean_ns) in costs(&mut programs, flows, packets)? {
+                record.add(Map::from_iter([
+                    ("packet".to_owned(), packet.into()),
+                    ("flows".to_owned(), flows.into()),
+                    (
+                        "packet_ns".to_owned(),
+                        json!((mean_ns * 10.0).round() / 10.0),
+                    ),
+                ]))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn loaded() -> Result<Classifier> {
+    let loopback = device::by_name("lo").context("there is no loopback device")?;
     let options = Options::for_ports(vec![PORT]);
-    Classifier::load(&loopback, &options)
-        .unwrap_or_else(|error| panic!("the programs cannot be loaded: {error}"))
+    Classifier::load(&loopback, &options).context("the programs cannot be loaded")
 }
 
 /// What each kind of packet costs, while `flows` connections take turns: each asks, is answered
 /// with two packets, and says it has them.
-fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> [(&'static str, f64); 6] {
+fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> Result<[(&'static str, f64); 6]> {
     let first = first_payload();
     let mut costs = [
         ("request", 0.0),
@@ -83,15 +112,14 @@ fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> [(&'static str, f
             (Direction::Leaves, from(9999).payload(&PAYLOAD)),
         ];
         for (cost, (direction, packet)) in costs.iter_mut().zip(shown) {
-            let shown = programs.show(direction, &packet.bytes(), 1);
-            let shown = shown.expect("the programs run");
+            let shown = programs.show(direction, &packet.bytes(), 1)?;
             if turn >= measured_from {
                 cost.1 += shown.mean_ns as f64 / f64::from(turns - measured_from);
             }
         }
         while programs.next_event().is_some() {}
     }
-    costs
+    Ok(costs)
 }
 
 /// A whole packet that begins with the head of a response.
