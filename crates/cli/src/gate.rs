@@ -61,8 +61,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, serve(args, config, source, settings))
+    sooner_operate::run_local(&runtime, serve(args, config, source, settings))
 }
 
 /// Server connections where nothing is said and no server has been asked yet: few allow more.

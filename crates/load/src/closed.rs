@@ -20,6 +20,7 @@ use sooner_kernel::signals::EndSignals;
 use std::cell::RefCell;
 use std::io;
 use std::num::NonZeroU32;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{LocalSet, spawn_local};
@@ -59,7 +60,15 @@ pub enum ClosedError {
 }
 
 /// Runs the loop; call it inside a tokio current-thread runtime that does nothing else.
-pub async fn run(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
+///
+/// In a box, so that the loop is compiled with this crate and not with each that waits for it.
+pub fn run(
+    options: &ClosedOptions,
+) -> Pin<Box<dyn Future<Output = Result<ClosedRun, ClosedError>> + '_>> {
+    Box::pin(carry_out(options))
+}
+
+async fn carry_out(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
     descriptors::raise_limit(u64::from(options.connections) + 1024).ok();
     UnconnectedSocket::new(options.targets[0].endpoint.address, &options.socket)
         .map_err(ClosedError::Socket)?;

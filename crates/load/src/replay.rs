@@ -38,6 +38,7 @@ use sooner_workload::{
 };
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -99,7 +100,16 @@ pub struct Replay {
 
 /// Runs a replay; call it inside a tokio current-thread runtime that does nothing else. `progress`
 /// is called once a second.
-pub async fn run(
+///
+/// In a box, so that the replay is compiled with this crate and not with each that waits for it.
+pub fn run<'a>(
+    options: &'a ReplayOptions,
+    progress: &'a mut dyn FnMut(Progress),
+) -> Pin<Box<dyn Future<Output = Result<Replay, ReplayError>> + 'a>> {
+    Box::pin(carry_out(options, progress))
+}
+
+async fn carry_out(
     options: &ReplayOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Replay, ReplayError> {

@@ -12,11 +12,14 @@ mod schema;
 mod statements;
 mod transactions;
 
+use std::pin::Pin;
+use std::rc::Rc;
+
 use sooner_workload::Rng;
 use tokio_postgres::Client;
 
 use crate::kit::drawn;
-use crate::{Check, Ended, Failure, Kit, Session, Unusable};
+use crate::{Check, Ended, Failure, Kit, Place, Session, Unusable, run};
 
 pub use fill::fill;
 
@@ -49,6 +52,20 @@ const MIX: [u64; 5] = [45, 43, 4, 4, 4];
 /// A terminal: it belongs to a warehouse.
 pub struct Terminal {
     warehouse: u64,
+}
+
+impl Tpcc {
+    /// [`run::run`] of this kit; in a box, so that it is compiled with this crate and not with each
+    /// that waits for it.
+    pub fn run<'a>(
+        self: Rc<Self>,
+        place: &'a Place,
+        options: &'a run::Options,
+        say: &'a dyn Fn(&str),
+        stop: Pin<Box<dyn Future<Output = ()> + 'a>>,
+    ) -> Pin<Box<dyn Future<Output = Result<run::Measured, Unusable>> + 'a>> {
+        Box::pin(run::run(self, place, options, say, stop))
+    }
 }
 
 impl Kit for Tpcc {

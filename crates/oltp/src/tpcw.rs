@@ -11,13 +11,15 @@ mod interactions;
 mod schema;
 mod statements;
 
+use std::pin::Pin;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use sooner_workload::Rng;
 use tokio_postgres::Client;
 
 use crate::kit::drawn;
-use crate::{Check, Ended, Failure, Kit, Session, Unusable};
+use crate::{Check, Ended, Failure, Kit, Place, Session, Unusable, run};
 
 pub use fill::fill;
 
@@ -106,6 +108,20 @@ pub struct Visitor {
     customer: i32,
     /// Where there is one.
     cart: Option<i32>,
+}
+
+impl Tpcw {
+    /// [`run::run`] of this kit; in a box, so that it is compiled with this crate and not with each
+    /// that waits for it.
+    pub fn run<'a>(
+        self: Rc<Self>,
+        place: &'a Place,
+        options: &'a run::Options,
+        say: &'a dyn Fn(&str),
+        stop: Pin<Box<dyn Future<Output = ()> + 'a>>,
+    ) -> Pin<Box<dyn Future<Output = Result<run::Measured, Unusable>> + 'a>> {
+        Box::pin(run::run(self, place, options, say, stop))
+    }
 }
 
 impl Kit for Tpcw {

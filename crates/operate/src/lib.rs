@@ -8,6 +8,7 @@
 pub mod account;
 mod activation;
 pub mod admin;
+mod event_loop;
 mod lines;
 mod listen;
 pub mod metrics;
@@ -17,6 +18,7 @@ mod signals;
 mod supervisor;
 
 pub use activation::{PassedError, PassedListeners, passed_listeners};
+pub use event_loop::run_local;
 pub use lines::{finish, lost_lines, print, say, say_as};
 pub use listen::{ListenError, listen, may_listen};
 pub use outlet::Outlet;

@@ -12,6 +12,7 @@ use crate::pool::server_session::keep_alive;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use crate::{metrics_server, upkeep};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
@@ -39,7 +40,17 @@ impl Gateway {
 
     /// Serves clients until it has been told to stop and the last client has left. Needs a
     /// `LocalSet`.
-    pub async fn serve(
+    ///
+    /// In a box, so that the proxy is compiled with this crate and not with each that waits for it.
+    pub fn serve(
+        &self,
+        listeners: Vec<Listener>,
+        metrics: Option<TcpListener>,
+    ) -> Pin<Box<dyn Future<Output = std::io::Result<()>> + '_>> {
+        Box::pin(self.serve_until_stopped(listeners, metrics))
+    }
+
+    async fn serve_until_stopped(
         &self,
         listeners: Vec<Listener>,
         metrics: Option<TcpListener>,

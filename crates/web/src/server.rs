@@ -14,12 +14,15 @@ use sooner_operate::{ListenError, PassedListeners, listen};
 use sooner_uplink::{FairShadow, Uplink};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+type Stop<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// What to serve, and with what means: looked at, nothing opened yet but files to read.
 pub struct Server<'a> {
@@ -229,7 +232,20 @@ impl Listening {
 
     /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for
     /// responses in flight as long as the grace allows.
-    pub async fn run(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
+    pub fn run<'a>(
+        self,
+        uplink: Uplink,
+        stop: impl Future<Output = ()> + 'a,
+    ) -> impl Future<Output = ()> + 'a {
+        self.run_until(uplink, Box::pin(stop))
+    }
+
+    /// In boxes, so that the server is compiled with this crate and not with each that waits for it.
+    fn run_until(self, uplink: Uplink, stop: Stop<'_>) -> Stop<'_> {
+        Box::pin(self.serve(uplink, stop))
+    }
+
+    async fn serve(mut self, uplink: Uplink, stop: Stop<'_>) {
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
         connections.run_until(self.run_local(uplink, stop)).await;
@@ -238,7 +254,7 @@ impl Listening {
         drop(log_closer);
     }
 
-    async fn run_local(mut self, uplink: Uplink, stop: impl Future<Output = ()>) {
+    async fn run_local(mut self, uplink: Uplink, stop: Stop<'_>) {
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
         let maintaining = spawn_local(self.state.clone().maintain_upstreams());
         let sweeping = spawn_local(self.state.connections.clone().sweep());

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use sooner_oltp::Place;
 use sooner_oltp::tpcc::{self, Scale, Tpcc};
-use sooner_oltp::{Place, run as oltp};
 use tokio::task::LocalSet;
 
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
@@ -77,7 +77,10 @@ async fn carry_out(args: &RunArgs) -> Result<ExitCode> {
     let client = args.url.connect("sooner load").await?;
     let kit = Rc::new(Tpcc(tpcc::scale_of(&client).await?));
     drop(client);
-    let measured = oltp::run(kit.clone(), &args.url, &options, say, stopped()).await?;
+    let measured = kit
+        .clone()
+        .run(&args.url, &options, &say, Box::pin(stopped()))
+        .await?;
     print(&measured, &options, kit.as_ref(), args.json)
 }
 

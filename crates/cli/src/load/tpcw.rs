@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use sooner_oltp::Place;
 use sooner_oltp::tpcw::{self, Mix, Scale, Tpcw};
-use sooner_oltp::{Place, run as oltp};
 use tokio::task::LocalSet;
 
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
@@ -85,7 +85,10 @@ async fn visit(args: &VisitArgs) -> Result<ExitCode> {
     let scale = tpcw::scale_of(&client).await?;
     drop(client);
     let kit = Rc::new(Tpcw { scale, mix: *mix });
-    let measured = oltp::run(kit.clone(), &run.url, &options, say, stopped()).await?;
+    let measured = kit
+        .clone()
+        .run(&run.url, &options, &say, Box::pin(stopped()))
+        .await?;
     print(&measured, &options, kit.as_ref(), run.json)
 }
 

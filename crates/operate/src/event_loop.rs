@@ -1,0 +1,56 @@
+//! The event loop of a command that runs for long.
+
+use std::cell::Cell;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::rc::Rc;
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// Runs a future, and what it starts on this thread, until the future is over.
+///
+/// The future becomes a task: a task is polled when it is woken, and what the loop itself waits for
+/// at every turn.
+pub fn run_local<T: 'static>(runtime: &Runtime, work: impl Future<Output = T> + 'static) -> T {
+    let result = Rc::new(Cell::new(None));
+    let kept = result.clone();
+    run_task(runtime, Box::pin(async move { kept.set(Some(work.await)) }));
+    result.take().expect("a task that is over has its result")
+}
+
+/// Without a type of the caller's, so that the loop is compiled here, where it is optimised.
+fn run_task(runtime: &Runtime, work: Pin<Box<dyn Future<Output = ()>>>) {
+    let tasks = LocalSet::new();
+    let task = tasks.spawn_local(work);
+    if let Err(failed) = tasks.block_on(runtime, task) {
+        resume_unwind(failed.into_panic());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn runtime() -> Runtime {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn what_it_starts_runs_beside_it_and_its_result_comes_back() {
+        let found = run_local(&runtime(), async {
+            let other = tokio::task::spawn_local(async { 41 });
+            other.await.unwrap() + 1
+        });
+        assert_eq!(found, 42);
+    }
+
+    #[test]
+    fn a_panic_is_the_callers() {
+        let runtime = runtime();
+        let panics = AssertUnwindSafe(|| run_local(&runtime, async { panic!("no") }));
+        assert!(catch_unwind(panics).is_err());
+    }
+}
